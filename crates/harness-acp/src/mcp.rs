@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use harness::core::port::{AgentBrief, AgentSource, Clock, DynAgentSource, PrepareAsk, Toolbox};
+use harness::core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk, Toolbox};
 use harness::core::{Fault, ToolName};
 use harness::runtime::Thread;
 use harness::tools::mcp::{McpServer, McpSpec};
@@ -83,7 +83,7 @@ struct WithServers {
 }
 
 impl AgentSource for WithServers {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let mut brief = self.agents.prepare_boxed(ask).await?;
         if let Some(own) = &brief.tools {
             brief.tools = Some(own.iter().chain(&*self.names).cloned().collect());

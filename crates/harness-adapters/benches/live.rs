@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use harness_adapters::chat::{Assembler, ChatModel, ReplyLimits};
 use harness_core::message::Message;
-use harness_core::port::{DeltaPart, Deltas, Model as _, ModelRequest, Offer};
+use harness_core::port::{DeltaPart, Deltas, Model as _, ModelRequest, PreparedAgent};
 use harness_core::transcript::{Transcript, View};
 use peak_alloc::PeakAlloc;
 use rustix::time::{ClockId, clock_gettime};
@@ -114,7 +114,7 @@ impl Deltas for Counted {
 
 fn request() -> ModelRequest {
     let log: Transcript = [Arc::new(Message::user("How cold is Oslo?"))].into_iter().collect();
-    ModelRequest::new(View::whole(log.prefix()), Arc::new(Offer::new("main", "Answer briefly.", [])))
+    ModelRequest::new(View::whole(log.prefix()), Arc::new(PreparedAgent::new("main", "Answer briefly.", [])))
 }
 
 /// What a bare client sends: as many bytes as the adapter.

@@ -324,21 +324,21 @@ fn check_resolve(graph: &Graph, step: &Value) -> Result<(), String> {
         }
     }
     let Some(turn) = step.get("turn") else { return Ok(()) };
-    match (graph.offer(agent, context), text(turn, "error")) {
+    match (graph.resolve(agent, context), text(turn, "error")) {
         (Err(error), Some(message)) => same_facts(&error, message),
         (Err(error), None) => Err(format!("no offer: {error}")),
         (Ok(_), Some(message)) => Err(format!("offered, but expected the error {message}")),
-        (Ok(offer), None) => {
-            let own = offer.tools.iter().map(|tool| (&tool.name, &tool.description));
-            let handoffs = offer.handoffs.iter().map(|handoff| (&handoff.tool_name, &handoff.description));
+        (Ok(resolved), None) => {
+            let own = resolved.tools.iter().map(|tool| (&tool.name, &tool.description));
+            let handoffs = resolved.handoffs.iter().map(|handoff| (&handoff.tool_name, &handoff.description));
             let tools = own.chain(handoffs).map(|(name, description)| {
                 present([("name", Some((&**name).into())), ("description", Some((&**description).into()))])
             });
             same("tools", &Value::List(tools.collect()), at(turn, "tools"))?;
-            same("model", &Value::from(&*offer.model), at(turn, "model"))?;
+            same("model", &Value::from(&*resolved.model), at(turn, "model"))?;
             same(
                 "modelSettings",
-                offer.model_settings.as_ref().unwrap_or(&Value::Null),
+                resolved.model_settings.as_ref().unwrap_or(&Value::Null),
                 at(turn, "modelSettings"),
             )
         }

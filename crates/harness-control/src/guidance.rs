@@ -85,7 +85,7 @@ impl ControlState {
             compactions: moment.compactions,
         };
         let offered = |tool: &ToolName| {
-            let tools = moment.offer.into_iter().flat_map(|offer| offer.tools.iter());
+            let tools = moment.prepared.into_iter().flat_map(|prepared| prepared.tools.iter());
             tools.into_iter().any(|def| def.name == *tool)
         };
         let told = due(&settings.instructions, &mut self.told, &now, offered);

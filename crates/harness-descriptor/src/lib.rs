@@ -54,8 +54,8 @@
 //! )?;
 //! let graph = Graph::build(&descriptor, &Registry::new())?;
 //! let context = graph.create_context(&ContextInput::new("2026-01-01T00:00:00.000Z"))?;
-//! let offer = graph.offer(graph.entry_agent().id(), &context)?;
-//! assert_eq!(offer.instructions.as_deref(), Some("Greet Ada."));
+//! let resolved = graph.resolve(graph.entry_agent().id(), &context)?;
+//! assert_eq!(resolved.instructions.as_deref(), Some("Greet Ada."));
 //! # Ok::<(), harness_descriptor::DescriptorError>(())
 //! ```
 
@@ -93,7 +93,7 @@ pub use error::{DescriptorError, Fault, PathRule, YamlFault};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
     Agent, BoundTool, ContextInput, ContextPath, Graph, Handoff, HandoffPreview, Instructions, Metadata,
-    Offer, OfferedHandoff, Part, PartPreview, Preview, Registry, RegistryTool, Standing, Template,
+    OpenHandoff, Part, PartPreview, Preview, Registry, RegistryTool, ResolvedAgent, Standing, Template,
 };
 pub use limits::Limits;
 #[cfg(feature = "tokio")]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef};
+use harness_core::port::{AgentConfig, AgentSource, PrepareAsk, ToolDef};
 use harness_core::{AgentId, Fault, FaultSource, Json, ModelName, ToolName};
 
 use crate::error::DescriptorError;
@@ -61,19 +61,19 @@ impl GraphAgents {
     }
 
     /// What the agent (`None`: the entry agent) is in the next turn.
-    pub fn brief(&self, agent: Option<&str>) -> Result<AgentBrief, DescriptorError> {
+    pub fn brief(&self, agent: Option<&str>) -> Result<AgentConfig, DescriptorError> {
         let id = agent.unwrap_or_else(|| self.graph.entry_agent().id());
-        let offer = self.graph.offer_with(id, &self.context(), self.model.as_deref())?;
-        let mut brief = AgentBrief::new(id, offer.instructions.unwrap_or_default());
-        let mut names: Vec<ToolName> = Vec::with_capacity(offer.tools.len());
-        for tool in &offer.tools {
+        let resolved = self.graph.resolve_with(id, &self.context(), self.model.as_deref())?;
+        let mut brief = AgentConfig::new(id, resolved.instructions.unwrap_or_default());
+        let mut names: Vec<ToolName> = Vec::with_capacity(resolved.tools.len());
+        for tool in &resolved.tools {
             // Providers refuse two tools of one name, so a tool that is listed twice is offered once.
             if !names.iter().any(|name| *name == *tool.name) {
                 names.push(ToolName::from(&*tool.name));
             }
         }
         brief.tools = Some(names.into());
-        brief.handoffs = offer
+        brief.handoffs = resolved
             .handoffs
             .iter()
             .map(|handoff| {
@@ -81,14 +81,14 @@ impl GraphAgents {
                 ToolDef::handoff(name, description, AgentId::from(&*handoff.to))
             })
             .collect();
-        brief.model = Some(ModelName::from(&*offer.model));
-        brief.settings = offer.model_settings.as_ref().and_then(|settings| Json::of(settings).ok());
+        brief.model = Some(ModelName::from(&*resolved.model));
+        brief.settings = resolved.model_settings.as_ref().and_then(|settings| Json::of(settings).ok());
         Ok(brief)
     }
 }
 
 impl AgentSource for GraphAgents {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.as_ref().map(AgentId::as_str);
         self.brief(agent).map_err(|error| {
             let message = match error.hint() {

@@ -14,7 +14,7 @@ use super::at_step::{StepShell, StepSubprocess};
 use super::detached::Detached;
 use super::execution::Shared;
 use super::log::Log;
-use super::purse::{self, Purse};
+use super::shared_budget::{self, SharedBudget};
 use super::spawn::SpawnSpec;
 use super::step::Step;
 use crate::channel::{Channel, ChannelError, ChannelSpec};
@@ -140,7 +140,7 @@ struct Inner {
     context: Arc<Context>,
     path: Arc<str>,
     cancel: Cancel,
-    purse: Arc<Purse>,
+    shared_budget: Arc<SharedBudget>,
     nesting: u32,
     /// How often steps beneath this one have succeeded, by id.
     numbers: Mutex<BTreeMap<Arc<str>, u32>>,
@@ -158,13 +158,24 @@ impl fmt::Debug for StepCx {
 }
 
 impl StepCx {
-    pub(super) fn new(context: Arc<Context>, path: Arc<str>, cancel: Cancel, purse: Arc<Purse>) -> Self {
-        Self::at(0, context, path, cancel, purse)
+    pub(super) fn new(
+        context: Arc<Context>,
+        path: Arc<str>,
+        cancel: Cancel,
+        shared_budget: Arc<SharedBudget>,
+    ) -> Self {
+        Self::at(0, context, path, cancel, shared_budget)
     }
 
-    fn at(nesting: u32, context: Arc<Context>, path: Arc<str>, cancel: Cancel, purse: Arc<Purse>) -> Self {
+    fn at(
+        nesting: u32,
+        context: Arc<Context>,
+        path: Arc<str>,
+        cancel: Cancel,
+        shared_budget: Arc<SharedBudget>,
+    ) -> Self {
         let (numbers, spent) = (Mutex::default(), Mutex::new(Amount::NONE));
-        Self(Arc::new(Inner { context, path, cancel, purse, nesting, numbers, spent }))
+        Self(Arc::new(Inner { context, path, cancel, shared_budget, nesting, numbers, spent }))
     }
 
     /// What a step inside this one works with.
@@ -173,9 +184,9 @@ impl StepCx {
         context: Arc<Context>,
         path: Arc<str>,
         cancel: Cancel,
-        purse: Arc<Purse>,
+        shared_budget: Arc<SharedBudget>,
     ) -> Self {
-        Self::at(self.0.nesting + 1, context, path, cancel, purse)
+        Self::at(self.0.nesting + 1, context, path, cancel, shared_budget)
     }
 
     /// How many steps lie above it, counted with some that are made for contexts.
@@ -191,8 +202,8 @@ impl StepCx {
         &self.0.context.shared
     }
 
-    pub(super) fn purse(&self) -> &Arc<Purse> {
-        &self.0.purse
+    pub(super) fn shared_budget(&self) -> &Arc<SharedBudget> {
+        &self.0.shared_budget
     }
 
     /// The number of the next step of that id beneath this one.
@@ -219,7 +230,7 @@ impl StepCx {
 
     pub(super) fn note_spent(&self, used: Amount) {
         let mut spent = lock(&self.0.spent);
-        *spent = purse::sum(*spent, used);
+        *spent = shared_budget::sum(*spent, used);
     }
 
     /// The execution.
@@ -346,12 +357,12 @@ impl StepCx {
 
     /// What is left of the tightest budget above the step.
     pub fn budget_left(&self) -> Amount {
-        self.0.purse.left()
+        self.0.shared_budget.left()
     }
 
     /// What the whole execution has spent, before a restore, too.
     pub fn used(&self) -> Amount {
-        self.shared().purse.used()
+        self.shared().budget.used()
     }
 
     /// Books what code of its own spent. It counts on every level at once.
@@ -359,9 +370,9 @@ impl StepCx {
     /// # Errors
     /// The ceiling that is used up with it.
     pub fn charge(&self, used: Amount) -> Result<(), Reached> {
-        self.0.purse.charge(used);
+        self.0.shared_budget.charge(used);
         self.note_spent(used);
-        self.0.purse.exhausted().map_or(Ok(()), Err)
+        self.0.shared_budget.exhausted().map_or(Ok(()), Err)
     }
 
     /// A channel of the root execution, or of all executions when it is shared. Waits for it end when the step

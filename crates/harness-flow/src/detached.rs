@@ -13,7 +13,7 @@ use super::context::{StepCx, lock};
 use super::dispatch::panic_text;
 use super::error::FlowError;
 use super::execution::Shared;
-use super::purse::Purse;
+use super::shared_budget::SharedBudget;
 use super::spawn::SpawnSpec;
 use super::step::Step;
 use crate::ended::{Ended, within};
@@ -114,9 +114,10 @@ pub(super) fn start(cx: &StepCx, step: Step, input: Json, spec: &SpawnSpec) -> R
     let id: Arc<str> = format!("{}/&{}#{}", cx.path(), step.id(), shared.next_detached()).into();
     // It may outlive the step that starts it, but not the execution.
     let cancel = shared.cancel.child();
-    let purse = Purse::new(harness_core::limits::Amount::UNLIMITED, Some(Arc::clone(cx.purse())));
+    let shared_budget =
+        SharedBudget::new(harness_core::limits::Amount::UNLIMITED, Some(Arc::clone(cx.shared_budget())));
     let context = cx.context().child(Arc::clone(&id), false, spec);
-    let inner = StepCx::new(context, Arc::clone(&id), cancel.clone(), purse);
+    let inner = StepCx::new(context, Arc::clone(&id), cancel.clone(), shared_budget);
     let slot = Arc::new(Slot::default());
     let handle = Detached { id, shared, cancel, slot: Arc::clone(&slot) };
     let mut tasks = lock(&tasks.0);

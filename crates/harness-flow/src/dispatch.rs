@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use super::context::{StepCx, lock};
 use super::error::FlowError;
 use super::hooks::{FlowEvent, StepInfo};
-use super::purse::Purse;
+use super::shared_budget::SharedBudget;
 use super::spawn::SpawnSpec;
 use super::step::{Body, Kind, Route, Step};
 use crate::ended::{Ended, within};
@@ -76,17 +76,17 @@ async fn dispatch(step: &Step, input: Json, parent: &StepCx) -> Result<Json, Flo
 /// What a step works with: a budget and an abort of its own only where it needs them.
 fn enter(step: &Step, info: &StepInfo, parent: &StepCx) -> StepCx {
     let (options, context) = (step.options(), parent.context());
-    let purse = match options.budget {
-        None => Arc::clone(parent.purse()),
+    let shared_budget = match options.budget {
+        None => Arc::clone(parent.shared_budget()),
         Some(most) => {
-            let purse = Purse::new(most, Some(Arc::clone(parent.purse())));
+            let shared_budget = SharedBudget::new(most, Some(Arc::clone(parent.shared_budget())));
             let ledger = context.shared.ledger.as_ref();
-            purse.remember(ledger.map(|ledger| ledger.spent_at(&info.path)).unwrap_or_default());
-            purse
+            shared_budget.remember(ledger.map(|ledger| ledger.spent_at(&info.path)).unwrap_or_default());
+            shared_budget
         }
     };
     let cancel = if options.timeout.is_some() { parent.cancel().child() } else { parent.cancel().clone() };
-    parent.inside(Arc::clone(context), Arc::clone(&info.path), cancel, purse)
+    parent.inside(Arc::clone(context), Arc::clone(&info.path), cancel, shared_budget)
 }
 
 /// The step with the hooks around it.
@@ -170,8 +170,8 @@ fn once<'a>(step: &'a Step, input: Json, cx: &'a StepCx) -> BoxFuture<'a, Result
 
 async fn spawn(child: &Step, spec: &SpawnSpec, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
     let context = cx.context().child(Arc::clone(cx.path()), true, spec);
-    let purse = Purse::new(Amount::UNLIMITED, Some(Arc::clone(cx.purse())));
-    let inner = cx.inside(context, Arc::clone(cx.path()), cx.cancel().child(), purse);
+    let shared_budget = SharedBudget::new(Amount::UNLIMITED, Some(Arc::clone(cx.shared_budget())));
+    let inner = cx.inside(context, Arc::clone(cx.path()), cx.cancel().child(), shared_budget);
     child.perform(input, &inner).await
 }
 

@@ -17,7 +17,7 @@ use super::error::FlowError;
 use super::flow_tree::Flow;
 use super::hooks::{DynStepHooks, FlowEvent, FlowObserver};
 use super::log::Log;
-use super::purse::{Purse, amount};
+use super::shared_budget::{SharedBudget, amount};
 use crate::channel::{ChannelError, ChannelSpec, Channels, ExternalChannel};
 use crate::checkpoint::{Beginning, CheckpointError, Ledger, Restored, Retention, clear, load};
 use harness_host::{Params, RootCwd, WorkingFolder, Workplace};
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(super) parts: Arc<Parts>,
     pub(super) channels: Channels,
     pub(super) ledger: Option<Ledger>,
-    pub(super) purse: Arc<Purse>,
+    pub(super) budget: Arc<SharedBudget>,
     pub(super) cancel: Cancel,
     pub(super) tasks: Weak<Tasks>,
     steps: AtomicU64,
@@ -270,8 +270,8 @@ impl FlowRunner {
         spent: Amount,
     ) -> Execution {
         let tasks = Arc::new(Tasks::default());
-        let purse = Purse::new(beginning.budget, None);
-        purse.remember(spent);
+        let shared_budget = SharedBudget::new(beginning.budget, None);
+        shared_budget.remember(spent);
         let cancel = Cancel::new();
         let shared = Arc::new(Shared {
             id,
@@ -280,7 +280,7 @@ impl FlowRunner {
             parts: Arc::clone(&self.0),
             channels: Channels::new(Arc::clone(&self.0.clock)),
             ledger,
-            purse: Arc::clone(&purse),
+            budget: Arc::clone(&shared_budget),
             cancel: cancel.clone(),
             tasks: Arc::downgrade(&tasks),
             steps: AtomicU64::new(0),
@@ -298,7 +298,7 @@ impl FlowRunner {
             cwd,
             workplace,
         });
-        let root = StepCx::new(context, "".into(), cancel, purse);
+        let root = StepCx::new(context, "".into(), cancel, shared_budget);
         Execution {
             root,
             beginning,

@@ -16,7 +16,7 @@ use harness_core::{Cancel, End, Evidence, Json, Outcome, StopReason};
 use super::context::{StepCx, lock};
 use super::error::FlowError;
 use super::layers::{self, SavedLayers};
-use super::purse::{amount, smaller};
+use super::shared_budget::{amount, smaller};
 use super::until::text_of;
 
 /// What a model step asks of its agent.
@@ -174,13 +174,13 @@ pub(super) async fn perform(
     cx: &StepCx,
 ) -> Result<Json, FlowError> {
     let exceeded = |reached: Reached| FlowError::BudgetExceeded { step: Arc::clone(id), reached };
-    if let Some(reached) = cx.purse().exhausted() {
+    if let Some(reached) = cx.shared_budget().exhausted() {
         return Err(exceeded(reached));
     }
     let mut want = smaller(agent.agent_wants(), cx.budget_left());
     // A turn needs one call of the model, so that an empty budget says which limit it is.
     want.iterations = want.iterations.max(1);
-    let held = cx.purse().reserve(want).map_err(exceeded)?;
+    let held = cx.shared_budget().reserve(want).map_err(exceeded)?;
     let mut origin = Origin::default();
     origin.thread = cx.thread().cloned();
     origin.run = Some(format!("{}{}", cx.execution(), cx.path()).into());

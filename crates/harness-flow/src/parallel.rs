@@ -206,6 +206,6 @@ async fn walk_one(
 ) -> (usize, Result<Json, FlowError>, Arc<Context>) {
     let key: Arc<str> = format!("{}[{at}]", cx.path()).into();
     let context = cx.context().path(Arc::clone(&key));
-    let inner = cx.inside(Arc::clone(&context), key, siblings.clone(), Arc::clone(cx.purse()));
+    let inner = cx.inside(Arc::clone(&context), key, siblings.clone(), Arc::clone(cx.shared_budget()));
     (at, path.perform(input, &inner).await, context)
 }

@@ -17,7 +17,7 @@ use serde::ser::SerializeMap as _;
 use super::context::{StepCx, lock};
 use super::error::FlowError;
 use super::hooks::{FlowEvent, StepInfo};
-use super::purse::{amount, sum};
+use super::shared_budget::{amount, sum};
 use super::step::StepKind;
 use crate::ended::cancelled;
 
@@ -38,7 +38,7 @@ pub(super) async fn perform(
     let call = admit(id, tool, call, cx).await?;
     let want = sum(def.share, amount(0, 1, 0, Cost(0)));
     let held = cx
-        .purse()
+        .shared_budget()
         .reserve(want)
         .map_err(|reached| FlowError::BudgetExceeded { step: Arc::clone(id), reached })?;
     begin(id, tool, cx).await?;

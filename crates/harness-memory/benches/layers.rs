@@ -13,7 +13,7 @@ use divan::Bencher;
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::outcome::Outcome;
-use harness_core::port::{AppendSource, BoxFuture, Clock, ContextPipeline, Offer, ToolDef, ViewCx};
+use harness_core::port::{AppendSource, BoxFuture, Clock, ContextPipeline, PreparedAgent, ToolDef, ViewCx};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Time};
 use harness_memory::layer::{
@@ -96,9 +96,10 @@ fn ten_layers_in_a_turn(bencher: Bencher<'_, '_>, history: usize) {
     let mut origin = Origin::default();
     origin.thread = Some("thread".into());
     origin.run = Some("run".into());
-    let offer = Offer::new("main", "You watch the tide.", [ToolDef::new("tide", "The tide at a pier")]);
+    let prepared =
+        PreparedAgent::new("main", "You watch the tide.", [ToolDef::new("tide", "The tide at a pier")]);
     let cx = ViewCx::new(log.prefix(), Arc::new(origin), Time(0))
-        .with_offer(Arc::new(offer))
+        .with_prepared(Arc::new(prepared))
         .until(None, Cancel::never());
     let prompt = Arc::new(Message::user("How high is the tide?"));
     let mut usage = Usage::tokens(900, 20);

@@ -156,7 +156,8 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
     let items = redacting.items(&state.items);
     let (context_snapshot, context_redacted) = redacting.context();
     let provider = options.candidate.provider.clone().or_else(|| provider_of(state));
-    let agent_name = end.agent.clone().or_else(|| state.offer.as_ref().map(|offer| offer.agent.clone()));
+    let agent_name =
+        end.agent.clone().or_else(|| state.prepared.as_ref().map(|prepared| prepared.agent.clone()));
     let (error_name, error_message) = error(end);
     let completed = end.outcome() == Outcome::Completed;
     let mut record = RunRecord {
@@ -175,7 +176,7 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         candidate: candidate(options, state, provider.clone()),
         agent_name: agent_name.unwrap_or_else(|| AgentId::from("main")),
         provider_name: provider,
-        model: state.offer.as_ref().and_then(|offer| offer.model.clone()),
+        model: state.prepared.as_ref().and_then(|prepared| prepared.model.clone()),
         question: question(&items, state),
         response: response(&items, state, end),
         context_snapshot,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use harness_core::message::{Block, Message};
-use harness_core::port::Offer;
+use harness_core::port::PreparedAgent;
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Json, canonical};
 use serde::Serialize;
@@ -37,12 +37,12 @@ pub(super) struct AgentPart {
 }
 
 impl AgentPart {
-    pub(super) fn of(offer: &Offer) -> Self {
-        let prompt = canonical::text(&Json::string(&offer.instructions));
-        let tools = canonical::text_of(&offer.tools.iter().map(ToolForm::of).collect::<Vec<_>>());
+    pub(super) fn of(prepared: &PreparedAgent) -> Self {
+        let prompt = canonical::text(&Json::string(&prepared.instructions));
+        let tools = canonical::text_of(&prepared.tools.iter().map(ToolForm::of).collect::<Vec<_>>());
         let tools = tools.unwrap_or_default();
-        let settings = offer.settings.as_ref().map_or_else(|| "{}".to_owned(), canonical::text);
-        let model = offer.model.as_ref().map_or("[undefined]", |model| model.as_str());
+        let settings = prepared.settings.as_ref().map_or_else(|| "{}".to_owned(), canonical::text);
+        let model = prepared.model.as_ref().map_or("[undefined]", |model| model.as_str());
         let model = canonical::text(&Json::string(model));
         // Canonical order of the keys: messages, model, modelSettings, systemPrompt, tools.
         let tail = format!(
@@ -52,7 +52,7 @@ impl AgentPart {
             system_prompt: canonical::sha256_hex(&prompt),
             tools: canonical::sha256_hex(&tools),
             settings: canonical::sha256_hex(&settings),
-            tool_count: offer.tools.len() as u64,
+            tool_count: prepared.tools.len() as u64,
             tail,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::Message;
 use harness_core::outcome::{End, Fault};
-use harness_core::port::{Offer, ToolOutcome};
+use harness_core::port::{PreparedAgent, ToolOutcome};
 use harness_core::transcript::Plan;
 use harness_core::{AgentId, CallId, Json, RunId, Time, ToolName, TurnId, canonical};
 
@@ -87,7 +87,7 @@ pub(super) struct State {
     pub(super) input: Option<usize>,
     hashes: Messages,
     plan: Option<Plan>,
-    pub(super) offer: Option<Arc<Offer>>,
+    pub(super) prepared: Option<Arc<PreparedAgent>>,
     agent: AgentPart,
     pub(super) first_model: Option<String>,
     requests: u32,
@@ -158,7 +158,7 @@ impl Fold for RecordFold {
         let state = self.state_for(event);
         #[expect(clippy::wildcard_enum_match_arm, reason = "the rest are decisions and notes")]
         match &event.kind {
-            EventKind::AgentPrepared { offer } => state.prepared(offer),
+            EventKind::AgentPrepared { prepared } => state.prepared(prepared),
             EventKind::MessageAppended { index, message } => state.appended(*index, message),
             EventKind::ViewPlanned { plan, .. } => {
                 state.plan = Some(plan.clone());
@@ -206,12 +206,12 @@ struct Ended<'a> {
 }
 
 impl State {
-    fn prepared(&mut self, offer: &Arc<Offer>) {
-        self.agent = AgentPart::of(offer);
-        if self.offer.is_none() {
-            self.first_model = offer.model.as_ref().map(ToString::to_string);
+    fn prepared(&mut self, prepared: &Arc<PreparedAgent>) {
+        self.agent = AgentPart::of(prepared);
+        if self.prepared.is_none() {
+            self.first_model = prepared.model.as_ref().map(ToString::to_string);
         }
-        self.offer = Some(Arc::clone(offer));
+        self.prepared = Some(Arc::clone(prepared));
     }
 
     fn appended(&mut self, index: u64, message: &Arc<Message>) {
@@ -233,15 +233,15 @@ impl State {
         self.input.get_or_insert(self.items.len());
         self.requests += 1;
         self.asked_at = event.at;
-        let Some(offer) = self.offer.clone() else { return };
+        let Some(prepared) = self.prepared.clone() else { return };
         let timestamp = event.at.iso();
-        let instructions = &*offer.instructions;
+        let instructions = &*prepared.instructions;
         self.prompts.push(PromptSnapshot {
             seq: event.seq,
             timestamp: timestamp.clone(),
             turn: self.requests,
-            agent_name: offer.agent.clone(),
-            model: offer.model.clone(),
+            agent_name: prepared.agent.clone(),
+            model: prepared.model.clone(),
             prompt_hash: if instructions.is_empty() {
                 String::new()
             } else {
@@ -255,9 +255,9 @@ impl State {
             seq: event.seq,
             timestamp: timestamp.clone(),
             turn: self.requests,
-            agent_name: offer.agent.clone(),
+            agent_name: prepared.agent.clone(),
             provider_name: provider,
-            model: offer.model.clone(),
+            model: prepared.model.clone(),
             runtime_version: env!("CARGO_PKG_VERSION").to_owned(),
             fingerprint_schema_version: SCHEMA.to_owned(),
             request_hash: hashes.request,
@@ -272,8 +272,8 @@ impl State {
             seq: event.seq,
             timestamp,
             turn: self.requests,
-            agent_name: offer.agent.clone(),
-            model: offer.model.clone(),
+            agent_name: prepared.agent.clone(),
+            model: prepared.model.clone(),
             duration_ms: 0,
             output_type: None,
             usage: None,
@@ -311,7 +311,7 @@ impl State {
             turn: self.requests,
             call_id: done.id.clone(),
             name: done.name.clone(),
-            agent_name: self.offer.as_ref().map_or_else(|| AgentId::from("main"), |o| o.agent.clone()),
+            agent_name: self.prepared.as_ref().map_or_else(|| AgentId::from("main"), |o| o.agent.clone()),
             args_hash: canonical::hash(arguments),
             status: done.outcome.status.as_str().to_owned(),
             error_code: done.outcome.error.as_ref().map(|error| error.code.clone()),

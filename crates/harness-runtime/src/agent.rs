@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness_core::Fault;
-use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, PrepareAsk, ToolDef, ToolScope};
+use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, ToolDef, ToolScope};
 use harness_core::transcript::Prefix;
 use harness_host::{Params, RootCwd};
 
-use crate::config::{Instructions, PromptInfo, Settled};
+use crate::config::{Instructions, PromptInfo, ResolvedConfig};
 
 /// The agents of one run.
 pub(crate) struct ThreadAgents {
-    settled: Arc<Settled>,
+    settled: Arc<ResolvedConfig>,
     cwd: RootCwd,
     params: Params,
     agents: Option<Arc<dyn DynAgentSource>>,
@@ -24,7 +24,7 @@ pub(crate) struct ThreadAgents {
 
 impl ThreadAgents {
     pub(crate) fn new(
-        settled: Arc<Settled>,
+        settled: Arc<ResolvedConfig>,
         (cwd, params): (RootCwd, Params),
         agents: Option<Arc<dyn DynAgentSource>>,
         base: Prefix,
@@ -32,7 +32,7 @@ impl ThreadAgents {
         Self { settled, cwd, params, agents, base, begun: AtomicBool::new(false) }
     }
 
-    async fn tools(&self, ask: &PrepareAsk, brief: &AgentBrief) -> Result<Arc<[ToolDef]>, Fault> {
+    async fn tools(&self, ask: &PrepareAsk, brief: &AgentConfig) -> Result<Arc<[ToolDef]>, Fault> {
         let scope = ToolScope::new(Arc::clone(&ask.origin), None);
         let listed = self.settled.config.tools.list_boxed(&scope).await?;
         let own = brief.tools.as_ref();
@@ -46,11 +46,11 @@ impl ThreadAgents {
 }
 
 impl AgentSource for ThreadAgents {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let config = &self.settled.config;
         let mut brief = match &self.agents {
             Some(agents) => agents.prepare_boxed(ask).await?,
-            None => AgentBrief::new("main", ""),
+            None => AgentConfig::new("main", ""),
         };
         brief.model = brief.model.or_else(|| config.model.name.clone());
         brief.settings = brief.settings.or_else(|| config.settings.clone());

@@ -298,11 +298,11 @@ impl ThreadConfig {
 
 /// A configuration with what follows from it.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct ResolvedConfig {
     pub(crate) config: ThreadConfig,
 }
 
-impl Settled {
+impl ResolvedConfig {
     pub(crate) fn new(config: ThreadConfig) -> Arc<Self> {
         Arc::new(Self { config })
     }

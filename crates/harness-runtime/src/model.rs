@@ -8,18 +8,18 @@ use harness_core::message::AssistantMessage;
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::transcript::{Transcript, View};
 
-use crate::config::Settled;
-use crate::stream::Tape;
+use crate::config::ResolvedConfig;
+use crate::stream::EventLog;
 use crate::thread::Shared;
 
 /// The model of one run; of requests outside of threads when there is no thread.
 pub(crate) struct ThreadModel {
-    settled: Arc<Settled>,
+    settled: Arc<ResolvedConfig>,
     thread: Option<Arc<Shared>>,
 }
 
 impl ThreadModel {
-    pub(crate) fn new(settled: Arc<Settled>, thread: Option<Arc<Shared>>) -> Self {
+    pub(crate) fn new(settled: Arc<ResolvedConfig>, thread: Option<Arc<Shared>>) -> Self {
         Self { settled, thread }
     }
 
@@ -49,7 +49,7 @@ impl Model for ThreadModel {
         let model = &self.settled.config.model.model;
         match &self.thread {
             Some(thread) => {
-                let tee = Tee { deltas, tape: &thread.tape, told: AtomicBool::new(false) };
+                let tee = Tee { deltas, event_log: &thread.event_log, told: AtomicBool::new(false) };
                 let answered = model.step_boxed(request, &tee).await;
                 if tee.told.into_inner() {
                     // Readers have the last piece before the turn goes on, which may take longer.
@@ -62,10 +62,10 @@ impl Model for ThreadModel {
     }
 }
 
-/// Passes pieces on to the machine's listeners and to the thread's tape.
+/// Passes pieces on to the machine's listeners and to the thread's event log.
 struct Tee<'d> {
     deltas: &'d dyn Deltas,
-    tape: &'d Tape,
+    event_log: &'d EventLog,
     /// Whether there were any.
     told: AtomicBool,
 }
@@ -73,7 +73,7 @@ struct Tee<'d> {
 impl Deltas for Tee<'_> {
     fn part(&self, part: DeltaPart) {
         self.deltas.part(part.clone());
-        self.tape.delta(part);
+        self.event_log.delta(part);
         self.told.store(true, Ordering::Relaxed);
     }
 }

@@ -13,7 +13,7 @@ use harness_core::message::Message;
 use harness_core::port::{DrainPoint, DynContextPipeline};
 use harness_core::{EntryId, Json, Time};
 
-use crate::config::Settled;
+use crate::config::ResolvedConfig;
 
 /// When a message is delivered to a thread that is at work. To an idle thread all of them mean: now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -108,7 +108,7 @@ impl MessageOptions {
     }
 
     /// The configuration of a run that has this.
-    pub(crate) fn over(self, settled: &Arc<Settled>) -> Arc<Settled> {
+    pub(crate) fn over(self, settled: &Arc<ResolvedConfig>) -> Arc<ResolvedConfig> {
         if self == Self::default() {
             return Arc::clone(settled);
         }
@@ -116,7 +116,7 @@ impl MessageOptions {
         config.origin.user = self.resource.or(config.origin.user);
         config.origin.metadata = self.state.or(config.origin.metadata);
         config.layers = self.layers.or(config.layers);
-        Settled::new(config)
+        ResolvedConfig::new(config)
     }
 }
 

@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{Clock, Deltas, DynCheckpointStore, Ids, ModelFault, ModelRequest, Offer, ToolDef};
+use harness_core::port::{
+    Clock, Deltas, DynCheckpointStore, Ids, ModelFault, ModelRequest, PreparedAgent, ToolDef,
+};
 use harness_core::port::{DeltaPart, Model as _};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, ThreadId};
 
-use crate::config::{Instructions, Settled, ThreadConfig};
+use crate::config::{Instructions, ResolvedConfig, ThreadConfig};
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
 use crate::queue::QueuedBytes;
@@ -30,7 +32,7 @@ pub struct Limits {
     /// Default 256 MiB.
     pub total_queue_bytes: usize,
     /// Events that one thread keeps for readers; older ones are told as missed. Default 1,024.
-    pub tape: usize,
+    pub event_log: usize,
     /// Idle threads whose transcripts stay loaded when sessions hold them; those that were idle the longest are
     /// unloaded. Default 1,024.
     pub loaded: usize,
@@ -45,7 +47,7 @@ impl Default for Limits {
             queue: 1_024,
             queue_bytes: 16 << 20,
             total_queue_bytes: 256 << 20,
-            tape: 1_024,
+            event_log: 1_024,
             loaded: 1_024,
             tapes: 64,
         }
@@ -210,7 +212,7 @@ impl RuntimeBuilder {
             loaded,
             taped,
         };
-        Ok(Runtime { threads: all, parts: Arc::new(parts), settled: Settled::new(config) })
+        Ok(Runtime { threads: all, parts: Arc::new(parts), settled: ResolvedConfig::new(config) })
     }
 }
 
@@ -221,7 +223,7 @@ impl RuntimeBuilder {
 pub struct Runtime {
     threads: Arc<Threads>,
     parts: Arc<Parts>,
-    settled: Arc<Settled>,
+    settled: Arc<ResolvedConfig>,
 }
 
 impl fmt::Debug for Runtime {
@@ -298,10 +300,10 @@ impl Runtime {
             Instructions::Text(text) => Arc::clone(text),
             Instructions::OfAgents | Instructions::Built(_) => Arc::from(""),
         };
-        let offer = Offer::new("main", instructions, Vec::<ToolDef>::new())
+        let prepared = PreparedAgent::new("main", instructions, Vec::<ToolDef>::new())
             .with_model(config.model.name.clone(), config.settings.clone());
         let log: Transcript = messages.into_iter().map(|message| Arc::new(message.into())).collect();
-        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
+        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
         request.cancel = cancel.clone();
         ThreadModel::new(Arc::clone(&self.settled), None).step(request, &Unheard).await
     }

@@ -147,7 +147,7 @@ impl Disk {
 
     /// Puts the first `length` bytes of a file that was removed back at `path`, unless there is another file
     /// by then. As of [`Disk::put_in_place`].
-    pub(crate) fn put_back(
+    pub(crate) fn restore(
         &self,
         path: &Path,
         removed: &File,

@@ -8,7 +8,7 @@ use harness_core::port::SessionError;
 use harness_core::{ArtifactId, EntryId, RunId};
 use harness_host::StorageError;
 
-use crate::folder::{Deed, Store};
+use crate::folder::{FileChange, Store};
 use crate::jsonl::Owner;
 
 /// Why a session could not be opened, read or written. The text names the file, the place and the value;
@@ -195,7 +195,7 @@ pub enum Error {
         /// Which store.
         store: Store,
         /// What was tried.
-        deed: Deed,
+        deed: FileChange,
         /// The file or folder.
         path: PathBuf,
         /// The operating system's answer.

@@ -55,7 +55,7 @@ impl fmt::Display for Store {
 /// What was tried with a file of a store when the operating system refused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Deed {
+pub enum FileChange {
     /// Making a folder.
     CreateFolder,
     /// Taking turns with other writers.
@@ -70,7 +70,7 @@ pub enum Deed {
     Remove,
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for FileChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::CreateFolder => "create folder of",
@@ -95,7 +95,7 @@ impl Folder {
     /// The folder at `path`, which is made when there is none; its owner alone can enter it then.
     pub(crate) fn open(path: PathBuf, store: Store) -> Result<Self, Error> {
         let folder = Self { path, store, disk: Disk::default() };
-        create_folder(&folder.path).map_err(|source| folder.refused(Deed::CreateFolder, "", source))?;
+        create_folder(&folder.path).map_err(|source| folder.refused(FileChange::CreateFolder, "", source))?;
         Ok(folder)
     }
 
@@ -108,7 +108,7 @@ impl Folder {
         let mut options = fs::OpenOptions::new();
         let opened = options.create(true).truncate(false).write(true).mode(0o600).open(self.path(LOCK));
         let locked = opened.and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| self.refused(Deed::Lock, LOCK, source))
+        locked.map_err(|source| self.refused(FileChange::Lock, LOCK, source))
     }
 
     /// What a file holds, of which there may be `most` bytes; `None` when there is no such file.
@@ -124,7 +124,7 @@ impl Folder {
             }
             Ok(_) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(self.refused(Deed::Read, file, source)),
+            Err(source) => Err(self.refused(FileChange::Read, file, source)),
         }
     }
 
@@ -134,7 +134,7 @@ impl Folder {
         let path = self.path(file);
         let written =
             self.make_room(file).and_then(|()| self.disk.put_in_place(&path, bytes, None, |_| Ok(())));
-        written.map_err(|source| self.refused(Deed::Write, file, source))
+        written.map_err(|source| self.refused(FileChange::Write, file, source))
     }
 
     /// Makes the folders that lead to a file, and has their own folders list them durably.
@@ -153,14 +153,14 @@ impl Folder {
             Ok(true) => self.disk.sync_folder(folder).map(|()| true),
             other => other,
         };
-        removed.map_err(|source| self.refused(Deed::Remove, file, source))
+        removed.map_err(|source| self.refused(FileChange::Remove, file, source))
     }
 
     /// Removes an empty folder, if it is there. Only in the writers' turn.
     pub(crate) fn remove_folder(&self, folder: &Path) -> Result<(), Error> {
         match fs::remove_dir(self.path(folder)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(|source| self.refused(Deed::Remove, folder, source)),
+            removed => removed.map_err(|source| self.refused(FileChange::Remove, folder, source)),
         }
     }
 
@@ -180,7 +180,7 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             listed => listed.and_then(Iterator::collect::<io::Result<Vec<_>>>),
         };
-        for entry in listed.map_err(|source| self.refused(Deed::List, below, source))? {
+        for entry in listed.map_err(|source| self.refused(FileChange::List, below, source))? {
             let path = below.join(entry.file_name());
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if see(&path, is_folder) && is_folder {
@@ -239,7 +239,7 @@ impl Folder {
         Error::Oversize { store: self.store, name, bytes, limit }
     }
 
-    fn refused(&self, deed: Deed, file: impl AsRef<Path>, source: io::Error) -> Error {
+    fn refused(&self, deed: FileChange, file: impl AsRef<Path>, source: io::Error) -> Error {
         Error::Refused { store: self.store, deed, path: self.path(file), source }
     }
 }

@@ -63,7 +63,7 @@ mod tree;
 mod unanswered;
 
 pub use error::{Action, Disturbance, Error};
-pub use folder::{Deed, Store};
+pub use folder::{FileChange, Store};
 pub use jsonl::{
     FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Quarantined, RepairReport,
     Stored, SyncPolicy,

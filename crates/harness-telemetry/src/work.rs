@@ -6,7 +6,7 @@ use harness_core::event::{Event, EventKind, ResultNote};
 use harness_core::machine::Origin;
 use harness_core::message::{ApprovalRequest, AssistantMessage, FinishReason, Message, ToolCall, Usage};
 use harness_core::outcome::{End, Fault};
-use harness_core::port::{Offer, ToolOutcome, ToolStatus};
+use harness_core::port::{PreparedAgent, ToolOutcome, ToolStatus};
 use harness_core::{AgentId, CallId, ModelName};
 use tracing::{Dispatch, dispatcher};
 
@@ -39,7 +39,7 @@ pub(crate) struct Work {
     compaction: Option<Open>,
     /// Input tokens that came out of a cache or went into one, of the turn and of the run: totals leave them out.
     cached: (u64, u64),
-    offer: Option<Arc<Offer>>,
+    prepared: Option<Arc<PreparedAgent>>,
     fresh: Vec<Arc<Message>>,
 }
 
@@ -76,7 +76,7 @@ impl Work {
             approvals: Vec::new(),
             compaction: None,
             cached: (0, 0),
-            offer: None,
+            prepared: None,
             fresh: Vec::new(),
         }
     }
@@ -116,7 +116,7 @@ impl Work {
     fn take(&mut self, event: &Event) -> bool {
         match &event.kind {
             EventKind::RunStarted { .. } | EventKind::RunTakenUp { .. } => self.begin_run(&event.kind),
-            EventKind::AgentPrepared { offer } => self.offer = Some(Arc::clone(offer)),
+            EventKind::AgentPrepared { prepared } => self.prepared = Some(Arc::clone(prepared)),
             EventKind::TurnStarted { agent, resumed } => self.begin_turn(event.turn, agent, *resumed),
             EventKind::MessageAppended { message, .. } => self.appended(message),
             EventKind::ModelStepStarted { agent, model } => {
@@ -253,8 +253,8 @@ impl Work {
         if let Some(bytes) = self.shared.content_bytes() {
             let told = content::messages(self.fresh.iter().map(|message| &**message), bytes);
             open.set("gen_ai.input.messages", &*told);
-            if let Some(offer) = &self.offer {
-                open.set("gen_ai.system_instructions", &*cut(&offer.instructions, bytes));
+            if let Some(prepared) = &self.prepared {
+                open.set("gen_ai.system_instructions", &*cut(&prepared.instructions, bytes));
             }
             if let (1, Some(root)) = (iteration, self.root()) {
                 root.set("gen_ai.input.messages", &*told);

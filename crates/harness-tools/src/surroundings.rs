@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use harness_core::canonical::sha256_hex;
 use harness_core::machine::Origin;
-use harness_core::port::{AgentBrief, AgentSource, Clock, DynAgentSource, PrepareAsk};
+use harness_core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk};
 use harness_core::{Fault, Time};
 
 use crate::state::{Keep, Kept, MOST_KEPT};
@@ -176,7 +176,7 @@ impl WithSurroundings {
 }
 
 impl AgentSource for WithSurroundings {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let mut brief = self.agents.prepare_boxed(ask).await?;
         let part = self.part(&ask.origin).await?;
         brief.instructions = match &*brief.instructions {

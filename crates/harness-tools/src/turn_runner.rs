@@ -10,7 +10,7 @@ use harness_core::limits::{Amount, Limits};
 use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::port::{
-    AgentBrief, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
+    AgentConfig, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
     DynPostToolHook, DynStopGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
 };
 use harness_core::run::{Run, RunSpec};
@@ -161,7 +161,7 @@ impl TurnRunner {
 
     fn ports(&self, ask: &SubagentAsk) -> Ports {
         let subagent = &ask.subagent;
-        let mut brief = AgentBrief::new(&*subagent.name, &*subagent.instructions);
+        let mut brief = AgentConfig::new(&*subagent.name, &*subagent.instructions);
         brief.tools =
             subagent.tools.as_ref().map(|names| names.iter().map(|name| (&**name).into()).collect());
         let mut ports = Ports::new(Arc::clone(&self.model), Arc::clone(&self.clock));

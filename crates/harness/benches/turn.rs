@@ -25,7 +25,7 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, Cost, FinishReason, Message, ToolCall, Usage};
 use harness_core::outcome::StopReason;
 use harness_core::port::{
-    BoxFuture, Clock, DeltaPart, Deltas, DynModel, DynTool, Model, ModelFault, ModelRequest, Offer,
+    BoxFuture, Clock, DeltaPart, Deltas, DynModel, DynTool, Model, ModelFault, ModelRequest, PreparedAgent,
     RetryClass, SingleAgent, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::transcript::{Transcript, View};
@@ -181,8 +181,8 @@ fn scripted_case(turns: u32) -> f64 {
     let model = Loop::new(ITERATIONS, None);
     let tool = Tide(ToolDef::new("tide", "t"));
     let (model, tool): (&dyn DynModel, &dyn DynTool) = (black_box(&model), black_box(&tool));
-    let offer = Arc::new(Offer::new("main", "You track a harbor.", []));
-    let request = ModelRequest::new(View::whole(Transcript::default().prefix()), offer);
+    let prepared = Arc::new(PreparedAgent::new("main", "You track a harbor.", []));
+    let request = ModelRequest::new(View::whole(Transcript::default().prefix()), prepared);
     let call = ToolCx::for_call(Arc::new(ToolCall::new("1", "tide", Json::empty_object())));
     let asked = |n: u32| {
         let (mut request, mut call) = (request.clone(), call.clone());

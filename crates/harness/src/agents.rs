@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, DynTool, PrepareAsk, ToolScope};
+use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, DynTool, PrepareAsk, ToolScope};
 use harness_core::{Fault, ModelName, ToolName};
 use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
 use harness_tools::{Binding, Source, Surroundings, WithSurroundings};
@@ -168,7 +168,7 @@ struct Expanding {
 }
 
 impl AgentSource for Expanding {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let mut brief = self.agents.prepare(ask).await?;
         let Some(listed) = &brief.tools else { return Ok(brief) };
         let scope = ToolScope::new(Arc::clone(&ask.origin), None);
@@ -190,7 +190,7 @@ impl AgentSource for Expanding {
 }
 
 /// What stands around the agents.
-pub(crate) struct Around {
+pub(crate) struct AgentDecorator {
     /// The graph that they come from.
     pub(crate) bound: Option<BoundGraph>,
     /// The model that is requested for all of them.
@@ -203,7 +203,7 @@ pub(crate) struct Around {
     pub(crate) surroundings: Option<Surroundings>,
 }
 
-impl Around {
+impl AgentDecorator {
     /// The agents of the graph.
     pub(crate) fn graph(&self, agents: Arc<GraphAgents>) -> Arc<dyn DynAgentSource> {
         let agents = match &self.bound {
@@ -238,7 +238,7 @@ struct WithModel {
 }
 
 impl AgentSource for WithModel {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let mut brief = self.agents.prepare_boxed(ask).await?;
         brief.model = Some(self.model.clone());
         Ok(brief)
@@ -252,7 +252,7 @@ struct WithCommonTools {
 }
 
 impl AgentSource for WithCommonTools {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let mut brief = self.agents.prepare_boxed(ask).await?;
         let Some(listed) = &brief.tools else { return Ok(brief) };
         let missing = self.names.iter().filter(|name| !listed.contains(name));

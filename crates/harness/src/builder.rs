@@ -24,12 +24,12 @@ use harness_memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarize
 use harness_record::Recording;
 use harness_tools::{Combined, Modes, Source, WorkTools};
 
-use crate::agents::{Around, BoundGraph};
+use crate::agents::{AgentDecorator, BoundGraph};
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::recording::recorder;
+use crate::subagents::SubagentSetup;
 use crate::system::{SystemClock, SystemIds};
-use crate::team::Team;
 use crate::threads::Threads;
 use crate::until_done::{ControlParts, missing_tools};
 
@@ -81,7 +81,7 @@ pub struct Builder {
     pub(crate) control: ControlParts,
     /// How a descriptor wants the model to be shown less.
     compaction: Option<CompactionSetting>,
-    pub(crate) team: Team,
+    pub(crate) team: SubagentSetup,
     pub(crate) threads: Threads,
 }
 
@@ -122,7 +122,7 @@ impl Builder {
             recording: None,
             control: ControlParts::default(),
             compaction: None,
-            team: Team::default(),
+            team: SubagentSetup::default(),
             threads: Threads::default(),
         }
     }
@@ -472,7 +472,7 @@ impl Builder {
         if !faults.is_empty() {
             return Err(HarnessError::Setup(faults));
         }
-        let of_subagents = Team::tools_of_subagents(&self.tools);
+        let of_subagents = SubagentSetup::tools_of_subagents(&self.tools);
         let (missing, work) = missing_tools(self.control.spec.as_ref(), &self.tools, &self.ports.clock);
         self = missing.into_iter().fold(self, Self::common_tool);
         let control = match self.control.into_parts() {
@@ -506,7 +506,7 @@ impl Builder {
             self.handoff_policy.get_or_insert_with(|| gate::handoff_policy(NotConfigured));
         }
         self.ports.gates.extend(self.tool_policy.into_iter().chain(self.handoff_policy));
-        let around = Around {
+        let around = AgentDecorator {
             bound: self.graph,
             model: self.model_name,
             common: self.common,
@@ -548,7 +548,7 @@ pub(crate) struct Assembled {
     pub(crate) spec: RunSpec,
     /// What controls each run; `None` is nothing but its stop gates.
     pub(crate) control: Option<Arc<ControlSpec>>,
-    pub(crate) around: Around,
+    pub(crate) around: AgentDecorator,
     pub(crate) modes: Option<Modes>,
     pub(crate) origin: Origin,
     pub(crate) ids: Arc<dyn Ids>,

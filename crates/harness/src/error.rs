@@ -3,7 +3,7 @@
 use harness_control::ControlFault;
 use harness_core::continuation::ResumeError;
 use harness_core::port::{OtherDescriptor, SessionError};
-use harness_core::run::TakeUpError;
+use harness_core::run::RunResumeError;
 use harness_core::turn::SpecFault;
 use harness_core::{Fault, RunId, StopReason};
 use harness_descriptor::DescriptorError;
@@ -32,9 +32,9 @@ pub enum HarnessError {
     /// A continuation does not fit this conversation, or decisions do not fit it.
     #[error(transparent)]
     Resume(#[from] ResumeError),
-    /// A run cannot be taken up.
+    /// A run cannot be resumed.
     #[error(transparent)]
-    TakeUp(#[from] TakeUpError),
+    RunResume(#[from] RunResumeError),
     /// The last run of the conversation completed, and nothing new was said: nothing was asked and nothing ran.
     #[error("nothing to resume: the run completed ({})", reason.as_str())]
     NothingToResume {
@@ -77,7 +77,7 @@ impl HarnessError {
             Self::Descriptor(error) => error.kind(),
             Self::SameName { .. } => "harness.same_tool_name",
             Self::Resume(error) => error.kind(),
-            Self::TakeUp(error) => error.kind(),
+            Self::RunResume(error) => error.kind(),
             Self::NothingToResume { .. } => "harness.nothing_to_resume",
             Self::NoCheckpoint { .. } => "harness.no_checkpoint",
             Self::NoCheckpoints => "harness.no_checkpoints",

@@ -10,7 +10,7 @@ use harness_core::driver::{Ports, compact, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, Ids, Loaded, Model, SessionError};
-use harness_core::run::{Run, RunSpec, TakeUp};
+use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::transcript::Prefix;
 use harness_core::{Cancel, FaultSource, Json, RunId, Time};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
@@ -19,7 +19,7 @@ use harness_tools::{Modes, WorkTools};
 
 use crate::builder::Builder;
 use crate::error::HarnessError;
-use crate::prompt::{Options, Prompt, TakenUp};
+use crate::prompt::{Options, Prompt, ResumeFrom};
 use crate::report::Report;
 use crate::thread::Thread;
 
@@ -100,9 +100,9 @@ impl Harness {
     /// time in which no process had the run does not count.
     ///
     /// Awaiting it gives [`HarnessError::NoCheckpoints`] and [`HarnessError::NoCheckpoint`] when there is nothing
-    /// to take up, and [`HarnessError::TakeUp`] when the run does not belong to this conversation; then nothing
+    /// to take up, and [`HarnessError::RunResume`] when the run does not belong to this conversation; then nothing
     /// has begun, and [`resume`](Self::resume) still goes on from the transcript alone.
-    pub fn take_up(&self, run: impl Into<RunId>) -> Prompt<'_> {
+    pub fn resume_run(&self, run: impl Into<RunId>) -> Prompt<'_> {
         Prompt::taking_up(self, run.into())
     }
 
@@ -119,7 +119,7 @@ impl Harness {
         for run in store.runs_boxed().await? {
             // One that cannot be read is told when it is taken up by its name.
             let Ok(Some(saved)) = store.latest_boxed(&run).await else { continue };
-            let is_ours = TakeUp::read(&saved).is_ok_and(|taken| taken.origin().session == session);
+            let is_ours = RunResume::read(&saved).is_ok_and(|taken| taken.origin().session == session);
             if is_ours && last.as_ref().is_none_or(|(at, _)| *at <= saved.at) {
                 last = Some((saved.at, run));
             }
@@ -127,11 +127,11 @@ impl Harness {
         Ok(last.map(|(_, run)| run))
     }
 
-    async fn saved(&self, run: &RunId, any_descriptor: bool) -> Result<TakeUp, HarnessError> {
+    async fn saved(&self, run: &RunId, any_descriptor: bool) -> Result<RunResume, HarnessError> {
         let store = self.parts.ports.checkpoints.as_ref().ok_or(HarnessError::NoCheckpoints)?;
         let saved = store.latest_boxed(run).await?;
         let saved = saved.ok_or_else(|| HarnessError::NoCheckpoint { run: run.clone() })?;
-        let taken = TakeUp::read(&saved)?;
+        let taken = RunResume::read(&saved)?;
         Ok(if any_descriptor { taken.under_any_descriptor() } else { taken })
     }
 
@@ -212,10 +212,10 @@ impl Harness {
         let here = self.parts.origin.descriptor_hash.as_deref();
         let fits = |loaded: &Loaded| if any_descriptor { Ok(()) } else { loaded.check_descriptor(here) };
         let opened = thread.open(ports.session.as_deref(), fits).await?;
-        let resumes = message.is_none() && saved.is_none() && options.taken_up.is_none();
+        let resumes = message.is_none() && saved.is_none() && options.resume_from.is_none();
         let is_plain = control.is_none() && ports.stop_gates.is_empty();
         if let Some(reason) = thread.completed(&opened.log, is_plain).filter(|_| resumes) {
-            thread.put_back(opened.log, opened.open_calls, opened.view);
+            thread.restore(opened.log, opened.open_calls, opened.view);
             return Err(HarnessError::NothingToResume { reason });
         }
         // A run that is taken up knows its agent itself.
@@ -242,7 +242,7 @@ impl Harness {
                     snapshot = Some(agents.context());
                 }
                 Err(error) => {
-                    thread.put_back(opened.log, opened.open_calls, opened.view);
+                    thread.restore(opened.log, opened.open_calls, opened.view);
                     return Err(error.into());
                 }
             }
@@ -255,12 +255,12 @@ impl Harness {
         let fits = saved.as_ref().map_or(Ok(()), |saved| saved.fits(&origin, &opened.log));
         let begun = fits.map_err(HarnessError::from).and_then(|()| {
             let waiting = thread.waiting();
-            Ok(begin(message, options.taken_up, &origin, &opened.log, waiting)?)
+            Ok(begin(message, options.resume_from, &origin, &opened.log, waiting)?)
         });
         let start = match begun {
             Ok(start) => start.with_agent(agent).with_open_calls(opened.open_calls),
             Err(error) => {
-                thread.put_back(opened.log, opened.open_calls, opened.view);
+                thread.restore(opened.log, opened.open_calls, opened.view);
                 return Err(error);
             }
         };
@@ -310,16 +310,16 @@ fn spec_in(modes: Option<&Modes>, spec: &Arc<RunSpec>) -> Arc<RunSpec> {
 /// What a run begins with.
 fn begin(
     message: Option<Message>,
-    taken_up: Option<TakenUp>,
+    resume_from: Option<ResumeFrom>,
     origin: &Origin,
     log: &Prefix,
     waiting: &[Arc<Message>],
 ) -> Result<Start, ResumeError> {
     let start = message.map_or_else(Start::resume, Start::prompt).with_waiting(waiting.to_vec());
-    match taken_up {
+    match resume_from {
         None => Ok(start),
-        Some(TakenUp { continuation, resume: Some(resume) }) => continuation.start(resume, origin, log),
-        Some(TakenUp { continuation, resume: None }) => {
+        Some(ResumeFrom { continuation, resume: Some(resume) }) => continuation.start(resume, origin, log),
+        Some(ResumeFrom { continuation, resume: None }) => {
             continuation.verify(origin, log)?;
             Ok(start.with_waiting(continuation.waiting.clone()).with_continuation(Some(*continuation)))
         }

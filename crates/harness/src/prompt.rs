@@ -19,7 +19,7 @@ pub(crate) struct Options {
     pub(crate) cancel: Cancel,
     pub(crate) context: Option<Map>,
     pub(crate) agent: Option<AgentId>,
-    pub(crate) taken_up: Option<TakenUp>,
+    pub(crate) resume_from: Option<ResumeFrom>,
     /// The earlier run that goes on.
     pub(crate) run: Option<RunId>,
     pub(crate) any_descriptor: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Options {
 
 /// Earlier work that a run takes up.
 #[derive(Debug)]
-pub(crate) struct TakenUp {
+pub(crate) struct ResumeFrom {
     pub(crate) continuation: Box<Continuation>,
     /// How; `None` when the prompt says it.
     pub(crate) resume: Option<Resume>,
@@ -56,8 +56,8 @@ impl<'h> Prompt<'h> {
     }
 
     pub(crate) fn resuming(harness: &'h Harness, continuation: Continuation, resume: Resume) -> Self {
-        let taken_up = Some(TakenUp { continuation: Box::new(continuation), resume: Some(resume) });
-        Self { harness, message: None, options: Options { taken_up, ..Options::default() } }
+        let resume_from = Some(ResumeFrom { continuation: Box::new(continuation), resume: Some(resume) });
+        Self { harness, message: None, options: Options { resume_from, ..Options::default() } }
     }
 
     pub(crate) fn taking_up(harness: &'h Harness, run: RunId) -> Self {
@@ -101,9 +101,9 @@ impl<'h> Prompt<'h> {
     /// conversation, which must not have gone on since. Calls that it parked are not decided about: use
     /// [`Harness::resume_with`] for that.
     pub fn continuation(mut self, continuation: Option<Continuation>) -> Self {
-        let resume = self.options.taken_up.take().and_then(|taken| taken.resume);
-        self.options.taken_up =
-            continuation.map(|continuation| TakenUp { continuation: Box::new(continuation), resume });
+        let resume = self.options.resume_from.take().and_then(|taken| taken.resume);
+        self.options.resume_from =
+            continuation.map(|continuation| ResumeFrom { continuation: Box::new(continuation), resume });
         self
     }
 }

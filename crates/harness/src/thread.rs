@@ -89,7 +89,7 @@ impl Thread {
     }
 
     /// A run that could not begin.
-    pub(crate) fn put_back(&mut self, log: Transcript, open_calls: Vec<OpenCall>, view: ViewState) {
+    pub(crate) fn restore(&mut self, log: Transcript, open_calls: Vec<OpenCall>, view: ViewState) {
         self.idle = Some(Idle { log, open_calls, view });
     }
 
@@ -127,7 +127,7 @@ impl Thread {
         self.stop = Some(end.reason());
         self.waiting = end.continuation.as_ref().map(|made| made.waiting.clone()).unwrap_or_default();
         if end.persist_failed.is_none() {
-            self.put_back(log, open_calls, view);
+            self.restore(log, open_calls, view);
         }
         transcript
     }
@@ -138,7 +138,7 @@ impl Thread {
         let view = run.view_state().clone();
         let stored = done.as_ref().err().is_none_or(|fault| fault.source_part != FaultSource::Session);
         if stored {
-            self.put_back(run.into_log(), open_calls, view);
+            self.restore(run.into_log(), open_calls, view);
         }
     }
 

@@ -17,7 +17,7 @@ use harness_runtime::{
 use harness_telemetry::Spans;
 use harness_tools::Modes;
 
-use crate::agents::Around;
+use crate::agents::AgentDecorator;
 use crate::builder::{Assembled, Builder};
 use crate::error::{HarnessError, SetupFault};
 
@@ -190,7 +190,7 @@ fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
 
 /// Agents with the context of their run, and the modes' part in it.
 fn prepare(
-    around: Around,
+    around: AgentDecorator,
     overrides: Map,
     modes: Option<Modes>,
     clock: Arc<dyn Clock>,

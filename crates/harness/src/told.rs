@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::Fault;
-use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, PrepareAsk};
+use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk};
 use harness_runtime::skill::SkillSet;
 use harness_runtime::template::TemplateSet;
 
@@ -70,7 +70,7 @@ impl WithMore {
 }
 
 impl AgentSource for WithMore {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let mut brief = self.agents.prepare_boxed(ask).await?;
         brief.instructions = match &*brief.instructions {
             "" => self.text.as_str().into(),

@@ -153,7 +153,8 @@ async fn a_slow_client_is_told_everything_once_in_the_end() {
         Step::Count(MOST),
     ]);
     // Four events are kept, and two updates may wait: nearly everything is missed on the way.
-    let built = runtime(config(&model)).limits(|limits: &mut ThreadLimits| limits.tape = 4).build().unwrap();
+    let built =
+        runtime(config(&model)).limits(|limits: &mut ThreadLimits| limits.event_log = 4).build().unwrap();
     let thread = built.thread("s1");
     let server = AcpServer::new(Threads::new(built, Arc::new(Counted::default())));
     let (near, far) = tokio::io::duplex(256);

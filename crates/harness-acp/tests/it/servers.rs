@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use agent_client_protocol::v1::schema::{
     EnvVariable, McpServer, McpServerSse, McpServerStdio, NewSessionRequest,
 };
-use harness::core::port::{AgentBrief, AgentSource, PrepareAsk};
+use harness::core::port::{AgentConfig, AgentSource, PrepareAsk};
 use harness::core::testing::VirtualClock;
 use harness::core::{Fault, Time, ToolName};
 use harness::runtime::Thread;
@@ -31,8 +31,8 @@ done
 struct Reader;
 
 impl AgentSource for Reader {
-    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentBrief, Fault> {
-        let mut brief = AgentBrief::new("reader", "");
+    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentConfig, Fault> {
+        let mut brief = AgentConfig::new("reader", "");
         brief.tools = Some(Arc::from([ToolName::from("read_note")]));
         Ok(brief)
     }
@@ -92,7 +92,7 @@ async fn tools_of_a_wished_server_are_there_for_agents_and_need_approval() {
         assert!(lines.iter().any(|line| line == "c1 completed `rising`"), "{lines:?}");
         assert!(lines.iter().any(|line| line == "c2 completed `text of a`"), "{lines:?}");
         let offered = model.asked.lock().unwrap()[0]
-            .offer
+            .prepared
             .tools
             .iter()
             .map(|def| def.name.to_string())

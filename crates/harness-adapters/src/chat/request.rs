@@ -43,11 +43,11 @@ pub(crate) fn body(
     request.view.for_each(|message| messages.push(&**message));
     let mark = CacheControl::of(cache).filter(|_| !settings.has("cache_control"));
     let turns = prepare(messages.into_iter(), target);
-    let messages: Vec<Sent<'_>> = history::convert(&request.offer.instructions, &turns, names, mark);
+    let messages: Vec<Sent<'_>> = history::convert(&request.prepared.instructions, &turns, names, mark);
     let mut fields = vec![("model", Json::string(target.model)), ("messages", Json::of(&messages)?)];
     // Some providers refuse a conversation with calls in it when the tools are missing.
     let explains_calls = !request.with_tools && messages.iter().any(Sent::has_calls);
-    let offered = if explains_calls { &request.offer.tools } else { request.tools() };
+    let offered = if explains_calls { &request.prepared.tools } else { request.tools() };
     let tools: Vec<SentTool<'_>> = offered
         .iter()
         .map(|tool| SentTool {

@@ -8,7 +8,8 @@ use harness_core::message::{AssistantMessage, FinishReason, Message, ModelOutput
 use harness_core::port::execution::{ContextStrategy, ExecutionError, ExecutionErrorCode, ExecutionOutput};
 use harness_core::port::{
     Clock, DeltaPart, Deltas, DynModel, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
-    ExecutionRequest, ExecutionResult, ExecutionSink, Model, ModelFault, ModelFaultCode, ModelRequest, Offer,
+    ExecutionRequest, ExecutionResult, ExecutionSink, Model, ModelFault, ModelFaultCode, ModelRequest,
+    PreparedAgent,
 };
 use harness_core::transcript::{Transcript, View};
 
@@ -96,8 +97,9 @@ impl ExecutionAdapter for ModelBackend {
 /// What the model is asked.
 fn step(request: &ExecutionRequest) -> ModelRequest {
     let log: Transcript = [Arc::new(Message::user(user_text(request)))].into_iter().collect();
-    let offer = Offer::new(request.assistant_id.as_str(), request.instructions.system_prompt.as_str(), []);
-    ModelRequest::new(View::whole(log.prefix()), Arc::new(offer))
+    let prepared =
+        PreparedAgent::new(request.assistant_id.as_str(), request.instructions.system_prompt.as_str(), []);
+    ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared))
 }
 
 /// Passes on what a backend may tell.

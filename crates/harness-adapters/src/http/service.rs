@@ -43,7 +43,7 @@ pub(crate) struct Service {
 impl Service {
     /// The model to ask: the agent's, unless only this adapter's own may be used.
     pub(crate) fn model_for<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
-        let wish = request.offer.model.as_ref().filter(|_| !self.only_model);
+        let wish = request.prepared.model.as_ref().filter(|_| !self.only_model);
         wish.unwrap_or(&self.model).as_str()
     }
 
@@ -59,14 +59,14 @@ impl Service {
     }
 
     fn settings_of_agent(&self, request: &ModelRequest) -> Result<Settings, ModelFault> {
-        let agent = request.offer.settings.as_ref().filter(|settings| !settings.is_null());
+        let agent = request.prepared.settings.as_ref().filter(|settings| !settings.is_null());
         let parsed = agent.map(|settings| Settings::parse(settings, self.protocol().reserved)).transpose();
         match parsed {
             Ok(None) => Ok(self.settings.clone()),
             Ok(Some(stronger)) => Ok(self.settings.overlaid(stronger)),
             Err(error) => {
                 let hint = error.hint().unwrap_or_default();
-                let text = format!("agent `{}`: {error}; {hint}", request.offer.agent);
+                let text = format!("agent `{}`: {error}; {hint}", request.prepared.agent);
                 Err(ModelFault::new(ModelFaultCode::Configuration, text))
             }
         }

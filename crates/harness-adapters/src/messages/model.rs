@@ -91,7 +91,7 @@ impl Model for MessagesModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let Inner { service, cache } = &*self.0;
         let started = Instant::now();
-        let names = ToolNames::of(request.offer.tools.iter().map(|tool| tool.name.as_str()));
+        let names = ToolNames::of(request.prepared.tools.iter().map(|tool| tool.name.as_str()));
         let asked = Asked {
             protocol: PROTOCOL,
             provider: &service.provider,

@@ -41,7 +41,7 @@ pub(super) fn body(
     request.view.for_each(|message| messages.push(&**message));
     let turns = prepare(messages.into_iter(), target);
     let Conversation { system, messages, has_calls } =
-        conversation::write(&request.offer.instructions, &turns, names, mark);
+        conversation::write(&request.prepared.instructions, &turns, names, mark);
     let mut fields = vec![("model", Json::string(target.model)), ("max_tokens", max_tokens)];
     if !system.is_empty() {
         fields.push(("system", Json::of(&system)?));
@@ -49,7 +49,7 @@ pub(super) fn body(
     fields.push(("messages", Json::of(&messages)?));
     // The protocol refuses a conversation with calls in it when the tools are missing.
     let explains_calls = !request.with_tools && has_calls;
-    let offered = if explains_calls { &request.offer.tools } else { request.tools() };
+    let offered = if explains_calls { &request.prepared.tools } else { request.tools() };
     if !offered.is_empty() {
         let last = offered.len().saturating_sub(1);
         let tools = offered.iter().enumerate().map(|(position, tool)| SentTool {

@@ -84,7 +84,7 @@ impl Model for ResponsesModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let service = &*self.0;
         let started = Instant::now();
-        let names = ToolNames::of(request.offer.tools.iter().map(|tool| tool.name.as_str()));
+        let names = ToolNames::of(request.prepared.tools.iter().map(|tool| tool.name.as_str()));
         let asked = Asked {
             protocol: PROTOCOL,
             provider: &service.provider,

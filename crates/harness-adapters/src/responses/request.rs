@@ -39,13 +39,13 @@ pub(super) fn body(
     let turns = prepare(messages.into_iter(), target);
     let input = conversation::write(&turns, names);
     let mut fields = vec![("model", Json::string(target.model))];
-    if !request.offer.instructions.is_empty() {
-        fields.push(("instructions", Json::string(&request.offer.instructions)));
+    if !request.prepared.instructions.is_empty() {
+        fields.push(("instructions", Json::string(&request.prepared.instructions)));
     }
     fields.push(("input", Json::of(&input)?));
     // Some providers refuse a conversation with calls in it when the tools are missing.
     let explains_calls = !request.with_tools && input.iter().any(SentItem::is_call);
-    let offered = if explains_calls { &request.offer.tools } else { request.tools() };
+    let offered = if explains_calls { &request.prepared.tools } else { request.tools() };
     if !offered.is_empty() {
         let tools = offered.iter().map(|tool| SentTool {
             kind: "function",

@@ -137,7 +137,7 @@ impl Link {
     fn request(&self, request: &ModelRequest) -> ModelRequest {
         let mut request = request.clone();
         if let Some(model) = &self.asks_for {
-            Arc::make_mut(&mut request.offer).model = Some(model.clone());
+            Arc::make_mut(&mut request.prepared).model = Some(model.clone());
         }
         request
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness_adapters::AdapterError;
 use harness_adapters::chat::{ChatModel, ChatTimeouts};
 use harness_core::message::Message;
-use harness_core::port::{Model as _, ModelFault, ModelFaultCode as Code, Offer};
+use harness_core::port::{Model as _, ModelFault, ModelFaultCode as Code, PreparedAgent};
 use harness_core::{Json, Time};
 
 use crate::support::{KEY, Pieces, Reply, Server, Stopped, hello, model, request, step, until_text};
@@ -288,7 +288,7 @@ async fn an_agents_settings_may_not_touch_what_the_adapter_writes() {
     let server = Server::start([Reply::close()]).await;
     let mut request = hello();
     let settings = Json::parse(r#"{"stream":false}"#).unwrap();
-    request.offer = Arc::new(Offer::new("router", "", []).with_model(None, Some(settings)));
+    request.prepared = Arc::new(PreparedAgent::new("router", "", []).with_model(None, Some(settings)));
     let fault = step(&model(&server), request).await.unwrap_err();
     assert_eq!(fault.code, Code::Configuration);
     assert!(

@@ -7,7 +7,7 @@ use harness_adapters::messages::{MessagesModel, MessagesModelBuilder, PromptCach
 use harness_core::message::{
     AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage, UserMessage,
 };
-use harness_core::port::{ModelRequest, Offer, ToolDef};
+use harness_core::port::{ModelRequest, PreparedAgent, ToolDef};
 use harness_core::{Json, ModelName};
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -113,8 +113,8 @@ async fn the_body_has_a_fixed_order_and_marks_its_stable_beginning() {
     ];
     let mut request = request_with(log, [find, ToolDef::new("plain", "")]);
     let agent = json(r#"{"top_p":0.10,"temperature":1}"#);
-    let offer = Offer::new("main", "Be brief.", request.offer.tools.clone());
-    request.offer = Arc::new(offer.with_model(Some("other-model".into()), Some(agent)));
+    let prepared = PreparedAgent::new("main", "Be brief.", request.prepared.tools.clone());
+    request.prepared = Arc::new(prepared.with_model(Some("other-model".into()), Some(agent)));
     let (_, body) = sent_by(|builder| builder.settings(json(r#"{"temperature":0}"#)), request).await;
     assert_snapshot!(body, @r#"{"model":"other-model","max_tokens":8192,"system":[{"type":"text","text":"Be brief."},{"type":"text","text":"Rule.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"find","input":{"n":1.10}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"one"}],"cache_control":{"type":"ephemeral"}}]}],"tools":[{"name":"find_it","description":"Finds.","input_schema":{"type":"object","properties":{"n":{"maximum":1.10}}}},{"name":"plain","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],"temperature":1,"top_p":0.10,"stream":true}"#);
 }

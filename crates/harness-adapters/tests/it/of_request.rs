@@ -10,7 +10,7 @@ use harness_adapters::{
     CachePolicy, Fallback, ResponseCache, Retry, RetryPolicy, ThinkingLevel, ThinkingLevels,
 };
 use harness_core::Json;
-use harness_core::port::{DynModel, Model as _, ModelFaultCode, ModelRequest, Offer, Secret};
+use harness_core::port::{DynModel, Model as _, ModelFaultCode, ModelRequest, PreparedAgent, Secret};
 use harness_record::traffic::{Recorder, Replay};
 use serde_json::Value;
 
@@ -120,7 +120,7 @@ async fn thinking(
         let server = Server::start([Reply::events().send(answer)]).await;
         let mut request = hello();
         let settings = Json::parse(settings).unwrap();
-        request.offer = Arc::new(Offer::new("main", "", []).with_model(None, Some(settings)));
+        request.prepared = Arc::new(PreparedAgent::new("main", "", []).with_model(None, Some(settings)));
         request.thinking = level;
         step(&model(&server.url()), request).await.unwrap();
         let body = server.seen().remove(0).json();

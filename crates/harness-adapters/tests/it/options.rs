@@ -8,7 +8,7 @@ use harness_core::Json;
 use harness_core::message::{
     AssistantMessage, Block, Invalid, Message, ModelOutput, ToolCall, ToolResultMessage, Usage, UserMessage,
 };
-use harness_core::port::{ModelFaultCode, ModelRequest, Offer};
+use harness_core::port::{ModelFaultCode, ModelRequest, PreparedAgent};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn compatible() -> ChatModelBuilder {
 /// A request of an agent with these settings.
 fn with_settings(settings: &str) -> ModelRequest {
     let mut request = hello();
-    request.offer = Arc::new(Offer::new("main", "", []).with_model(None, Some(json(settings))));
+    request.prepared = Arc::new(PreparedAgent::new("main", "", []).with_model(None, Some(json(settings))));
     request
 }
 

@@ -6,7 +6,7 @@ use harness_adapters::chat::{ChatModel, ChatModelBuilder};
 use harness_core::message::{
     AssistantMessage, Block, CustomMessage, FinishReason, Message, SystemMessage, ToolCall, ToolResultMessage,
 };
-use harness_core::port::{ModelRequest, Offer, ToolDef};
+use harness_core::port::{ModelRequest, PreparedAgent, ToolDef};
 use harness_core::{Json, ModelName};
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -57,8 +57,8 @@ fn own(mut message: AssistantMessage) -> AssistantMessage {
 async fn the_body_has_a_fixed_order_and_exact_numbers() {
     let mut request = request_with([Message::user("hi")], [ToolDef::new("find", "Finds.")]);
     let agent = Json::parse(r#"{"top_p":0.10,"temperature":1}"#).unwrap();
-    let offer = Offer::new("main", "Be brief.", request.offer.tools.clone());
-    request.offer = Arc::new(offer.with_model(Some("example/other".into()), Some(agent)));
+    let prepared = PreparedAgent::new("main", "Be brief.", request.prepared.tools.clone());
+    request.prepared = Arc::new(prepared.with_model(Some("example/other".into()), Some(agent)));
     let settings = Json::parse(r#"{"temperature":0,"max_tokens":64}"#).unwrap();
     let (_, body) = sent_by(|builder| builder.settings(settings), request).await;
     assert_snapshot!(body, @r#"{"model":"example/other","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"find","description":"Finds."}}],"tool_choice":"auto","temperature":1,"max_tokens":64,"top_p":0.10,"stream":true,"stream_options":{"include_usage":true}}"#);
@@ -74,7 +74,8 @@ async fn without_streaming_the_body_speaks_of_no_stream() {
 #[tokio::test]
 async fn only_model_overrides_the_agents_wish() {
     let mut request = request([Message::user("hi")]);
-    request.offer = Arc::new(Offer::new("main", "", []).with_model(Some("example/other".into()), None));
+    request.prepared =
+        Arc::new(PreparedAgent::new("main", "", []).with_model(Some("example/other".into()), None));
     let (body, _) = sent_by(ChatModelBuilder::only_model, request).await;
     assert_eq!(body["model"], "example/model");
     assert_eq!(body["messages"].as_array().unwrap().len(), 1, "empty instructions are left out");

@@ -7,7 +7,7 @@ use harness_adapters::responses::{ResponsesModel, ResponsesModelBuilder};
 use harness_core::message::{
     AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage, UserMessage,
 };
-use harness_core::port::{ModelRequest, Offer, ToolDef};
+use harness_core::port::{ModelRequest, PreparedAgent, ToolDef};
 use harness_core::{Json, ModelName};
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -76,8 +76,8 @@ async fn the_body_has_a_fixed_order_and_nothing_is_stored() {
     let log = [Message::user("hi"), Message::System(SystemMessage::text("Rule."))];
     let mut request = request_with(log, [find, ToolDef::new("plain", "")]);
     let agent = json(r#"{"top_p":0.10,"temperature":1}"#);
-    let offer = Offer::new("main", "Be brief.", request.offer.tools.clone());
-    request.offer = Arc::new(offer.with_model(Some("other-model".into()), Some(agent)));
+    let prepared = PreparedAgent::new("main", "Be brief.", request.prepared.tools.clone());
+    request.prepared = Arc::new(prepared.with_model(Some("other-model".into()), Some(agent)));
     let (_, body) = sent_by(|builder| builder.settings(json(r#"{"temperature":0}"#)), request).await;
     assert_snapshot!(body, @r#"{"model":"other-model","instructions":"Be brief.","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"message","role":"developer","content":[{"type":"input_text","text":"Rule."}]}],"tools":[{"type":"function","name":"find_it","description":"Finds.","parameters":{"type":"object","properties":{"n":{"maximum":1.10}}},"strict":false},{"type":"function","name":"plain","parameters":null,"strict":false}],"temperature":1,"top_p":0.10,"store":false,"include":["reasoning.encrypted_content"],"stream":true}"#);
 }

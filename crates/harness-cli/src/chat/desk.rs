@@ -11,7 +11,7 @@ use harness::runtime::skill::Skill;
 use harness::runtime::{DeliveryMode, Status, Stream, Told};
 use tokio::sync::mpsc;
 
-use super::app::{About, App, Verdict, Waiting, Wish};
+use super::app::{About, Action, App, Verdict, Waiting};
 use super::command::{self, Command};
 use super::conversation::{Begun, Conversation};
 use super::grants;
@@ -118,8 +118,8 @@ impl Desk {
                 () = tokio::time::sleep(TICK), if self.app.is_at_work() => None,
             };
             match wish {
-                Some(Wish::Quit) => return Ok(true),
-                Some(Wish::Wipe) => self.screen.wipe().map_err(written)?,
+                Some(Action::Quit) => return Ok(true),
+                Some(Action::Wipe) => self.screen.wipe().map_err(written)?,
                 Some(wish) => self.grant(wish).await,
                 None => {}
             }
@@ -148,14 +148,14 @@ impl Desk {
         }
     }
 
-    fn input(&mut self, input: Input) -> Option<Wish> {
+    fn input(&mut self, input: Input) -> Option<Action> {
         match input {
             Input::Key(key) => self.app.key(key),
             Input::Size(columns, rows) => {
                 self.resize((columns, rows));
                 None
             }
-            Input::Closed => Some(Wish::Quit),
+            Input::Closed => Some(Action::Quit),
         }
     }
 
@@ -175,15 +175,15 @@ impl Desk {
     }
 
     /// Does what is wished for.
-    async fn grant(&mut self, wish: Wish) {
+    async fn grant(&mut self, wish: Action) {
         match wish {
-            Wish::Say(text) => self.say(&text),
-            Wish::Guess(line) => self.guess(&line),
-            Wish::Interrupt => {
+            Action::Say(text) => self.say(&text),
+            Action::Guess(line) => self.guess(&line),
+            Action::Interrupt => {
                 self.chat.thread.abort("the user interrupted");
             }
-            Wish::Recall => self.recall(),
-            Wish::Answer { proposed, verdict } => {
+            Action::Recall => self.recall(),
+            Action::Answer { proposed, verdict } => {
                 let decision = match verdict {
                     Verdict::Once => Decision::Granted,
                     Verdict::Grant(scope) => {
@@ -201,13 +201,13 @@ impl Desk {
                     self.app.complain(&fault.to_string());
                 }
             }
-            Wish::Do(command) => {
+            Action::Do(command) => {
                 if let Err(fault) = self.obey(command).await {
                     let hint = fault.hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
                     self.app.complain(&format!("{fault}{hint}"));
                 }
             }
-            Wish::Wipe | Wish::Quit => {}
+            Action::Wipe | Action::Quit => {}
         }
     }
 

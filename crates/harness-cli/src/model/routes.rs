@@ -177,7 +177,7 @@ struct ByName {
 
 impl Model for ByName {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let own = request.offer.model.as_ref().and_then(|name| self.own.get(name));
+        let own = request.prepared.model.as_ref().and_then(|name| self.own.get(name));
         own.unwrap_or(&self.common).step_boxed(request, deltas).await
     }
 }
@@ -187,7 +187,7 @@ struct Nobody;
 
 impl Model for Nobody {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let name = request.offer.model.as_ref().map_or(UNNAMED, ModelName::as_str);
+        let name = request.prepared.model.as_ref().map_or(UNNAMED, ModelName::as_str);
         let text = format!("no key or endpoint was given for the model `{name}`");
         Err(ModelFault::new(ModelFaultCode::Configuration, text))
     }

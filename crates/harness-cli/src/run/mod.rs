@@ -210,8 +210,8 @@ async fn prompt<'h>(
 ) -> Result<Prompt<'h>, CliError> {
     let unfinished = if args.resume { harness.unfinished_run().await? } else { None };
     let prompt = match (unfinished, message) {
-        (Some(run), Some(text)) => harness.take_up(run).guidance(text),
-        (Some(run), None) => harness.take_up(run),
+        (Some(run), Some(text)) => harness.resume_run(run).guidance(text),
+        (Some(run), None) => harness.resume_run(run),
         (None, Some(text)) => harness.prompt(text),
         (None, None) => harness.resume(),
     };

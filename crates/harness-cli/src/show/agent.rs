@@ -43,7 +43,7 @@ pub(super) fn show(args: &ShowArgs, descriptor: &Path, id: &str) -> Result<Exit,
     let context = graph.create_context(&input)?;
     let preview = graph.preview(id, &context)?;
     let exit = print(args, &preview, &context)?;
-    match preview.offer {
+    match preview.resolved {
         Ok(_) => Ok(exit),
         // The fault is part of what was printed.
         Err(_) if args.json => Ok(Exit::Refused),

@@ -21,10 +21,11 @@ fn head(out: &mut String, preview: &Preview<'_>) {
     let name =
         if agent.name() == agent.id() { String::new() } else { format!(" · {}", one_line(agent.name())) };
     let _ = writeln!(out, "{BOLD}{}{BOLD:#}{name}", one_line(agent.id()));
-    if let Ok(offer) = &preview.offer {
+    if let Ok(resolved) = &preview.resolved {
         let settings =
-            offer.model_settings.as_ref().map(|settings| format!(" {}", one_line(&settings.to_string())));
-        let _ = writeln!(out, "model {}{DIM}{}{DIM:#}", one_line(&offer.model), settings.unwrap_or_default());
+            resolved.model_settings.as_ref().map(|settings| format!(" {}", one_line(&settings.to_string())));
+        let _ =
+            writeln!(out, "model {}{DIM}{}{DIM:#}", one_line(&resolved.model), settings.unwrap_or_default());
     }
 }
 
@@ -33,8 +34,8 @@ fn heading(out: &mut String, text: &str) {
 }
 
 fn instructions(out: &mut String, preview: &Preview<'_>) {
-    if let Ok(offer) = &preview.offer {
-        match offer.instructions.as_deref() {
+    if let Ok(resolved) = &preview.resolved {
+        match resolved.instructions.as_deref() {
             None => heading(out, "no instructions"),
             Some(text) => {
                 heading(out, "instructions");
@@ -97,9 +98,9 @@ fn handoffs(out: &mut String, preview: &Preview<'_>) {
         } else {
             writeln!(out, "{DIM}{name}{DIM:#}  {}", why(&handoff.standing))
         };
-        let offer = preview.offer.as_ref().ok().filter(|_| matches!(handoff.standing, Standing::Open));
-        let open =
-            offer.and_then(|offer| offer.handoffs.iter().find(|open| *open.to == *handoff.handoff.to()));
+        let resolved = preview.resolved.as_ref().ok().filter(|_| matches!(handoff.standing, Standing::Open));
+        let open = resolved
+            .and_then(|resolved| resolved.handoffs.iter().find(|open| *open.to == *handoff.handoff.to()));
         if let Some(open) = open {
             let _ = writeln!(out, "        {}", one_line(&open.description));
         }

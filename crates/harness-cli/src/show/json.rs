@@ -71,7 +71,7 @@ struct Fault {
 impl<'a> Shown<'a> {
     pub(super) fn of(preview: &'a Preview<'_>, context: &'a Value) -> Self {
         let agent = preview.agent;
-        let offer = preview.offer.as_ref().ok();
+        let resolved = preview.resolved.as_ref().ok();
         let tools = agent.tools().iter().map(|tool| Tool {
             id: &tool.id,
             name: &tool.name,
@@ -81,15 +81,15 @@ impl<'a> Shown<'a> {
         Self {
             agent: agent.id(),
             name: agent.name(),
-            model: offer.map(|offer| &*offer.model),
+            model: resolved.map(|resolved| &*resolved.model),
             model_settings: agent.model_settings(),
-            instructions: offer.and_then(|offer| offer.instructions.as_deref()),
+            instructions: resolved.and_then(|resolved| resolved.instructions.as_deref()),
             parts: preview.parts.iter().map(Part::of).collect(),
             tools: tools.collect(),
             handoffs: preview.handoffs.iter().map(|handoff| Handoff::of(handoff, preview)).collect(),
             context,
             fault: preview
-                .offer
+                .resolved
                 .as_ref()
                 .err()
                 .map(|error| Fault { kind: error.kind(), message: error.to_string() }),
@@ -110,8 +110,9 @@ impl<'a> Part<'a> {
 impl<'a> Handoff<'a> {
     fn of(preview: &'a HandoffPreview<'_>, whole: &'a Preview<'_>) -> Self {
         let handoff = preview.handoff;
-        let offered = whole.offer.as_ref().ok().filter(|_| matches!(preview.standing, Standing::Open));
-        let offered = offered.and_then(|offer| offer.handoffs.iter().find(|open| *open.to == *handoff.to()));
+        let offered = whole.resolved.as_ref().ok().filter(|_| matches!(preview.standing, Standing::Open));
+        let offered =
+            offered.and_then(|resolved| resolved.handoffs.iter().find(|open| *open.to == *handoff.to()));
         Self {
             to: handoff.to(),
             tool_name: handoff.tool_name(),

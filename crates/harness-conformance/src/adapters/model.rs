@@ -9,7 +9,7 @@ use harness_core::message::{
     ToolResultMessage, Usage,
 };
 use harness_core::port::{
-    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, Offer, ToolDef,
+    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent, ToolDef,
 };
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, ModelName};
@@ -83,8 +83,8 @@ fn request(input: &Value, said: Vec<Message>) -> Done<ModelRequest> {
         Definition::deserialize(words).map(|words| tool_def(&words)).map_err(|e| e.to_string())
     };
     let tools = list(input, "availableTools").iter().map(tool).collect::<Done<Vec<ToolDef>>>()?;
-    let offer = Offer::new("main", text(instructions, "systemPrompt"), tools);
-    Ok(ModelRequest::new(View::whole(log.prefix()), Arc::new(offer)))
+    let prepared = PreparedAgent::new("main", text(instructions, "systemPrompt"), tools);
+    Ok(ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared)))
 }
 
 fn history(said: &[Value]) -> Done<Vec<Message>> {

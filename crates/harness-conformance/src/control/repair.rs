@@ -5,9 +5,9 @@ use std::sync::Arc;
 use harness_core::event::{EventKind, RepairHow};
 use harness_core::machine::{Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{Offer, OpenCall, RetryClass};
+use harness_core::port::{OpenCall, PreparedAgent, RetryClass};
 use harness_core::run::{Run, RunSpec, RunState, StopMode};
-use harness_core::testing::{Answer, Outside, ScriptedDriver};
+use harness_core::testing::{Answer, ScriptedDriver, ScriptedWorld};
 use harness_core::transcript::Transcript;
 use harness_core::{OpId, Time};
 use serde::Deserialize;
@@ -20,12 +20,12 @@ use crate::case::exact;
 /// Nobody answers but the source of agents: the run stands before its first request.
 struct Silent;
 
-impl Outside for Silent {
+impl ScriptedWorld for Silent {
     #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is answered")]
     fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
         match op {
             Op::Prepare { .. } => {
-                Answer::now(Reply::Prepared(Ok(Arc::new(Offer::new("main", "", Vec::new())))))
+                Answer::now(Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", Vec::new())))))
             }
             _ => Answer::Open,
         }

@@ -16,7 +16,7 @@ use harness_core::port::{
     ModelFaultCode, ModelRequest, RawTool, Review, RunNext, RunProgress, SingleAgent, ToolOutcome, Toolbox,
     TurnEnd,
 };
-use harness_core::run::{Run, RunSpec, StopMode, TakeUp};
+use harness_core::run::{Run, RunResume, RunSpec, StopMode};
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
 use harness_core::{CallId, Cancel, Fault, FaultSource, GateName, Json, Time, ToolName};
@@ -324,7 +324,8 @@ pub(super) fn run(input: Input) -> Done<Value> {
     };
     let (saved, log) = saved(begun(Transcript::default()), before.turn_count)?;
     let log = log.iter().cloned().chain(since.into_iter().map(Arc::new)).collect();
-    let mut run = TakeUp::read(&saved).and_then(|saved| saved.onto(begun(log))).map_err(|e| e.to_string())?;
+    let mut run =
+        RunResume::read(&saved).and_then(|saved| saved.onto(begun(log))).map_err(|e| e.to_string())?;
 
     let model = Turns { played: turns, decided: Arc::clone(&decided), asked: Mutex::default() };
     let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::still(Time(0))));

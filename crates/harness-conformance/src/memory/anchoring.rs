@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::port::{Offer, ViewCx};
+use harness_core::port::{PreparedAgent, ViewCx};
 use harness_memory::layer::{
     Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, ReanchorReason, Recalled,
     Supersede, Update,
@@ -84,7 +84,7 @@ async fn check(input: Input) -> Done<Value> {
 }
 
 fn instructed(cx: &ViewCx, instructions: &str) -> ViewCx {
-    cx.clone().with_offer(Arc::new(Offer::new("main", instructions, [])))
+    cx.clone().with_prepared(Arc::new(PreparedAgent::new("main", instructions, [])))
 }
 
 fn bands(banded: &Banded) -> Value {

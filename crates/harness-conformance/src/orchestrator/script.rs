@@ -98,8 +98,8 @@ fn described(request: &ModelRequest) -> Value {
     let key = request.key.as_ref().map_or("base-key", |key| key.expose());
     json!({
         "messages": messages,
-        "model": request.offer.model,
-        "systemPrompt": &*request.offer.instructions,
+        "model": request.prepared.model,
+        "systemPrompt": &*request.prepared.instructions,
         "thinkingLevel": request.thinking.map_or("", ThinkingLevel::as_str),
         "tools": tools,
         "apiKey": key,
@@ -122,7 +122,7 @@ fn answer(
         "content": content,
         "protocol": super::play::PROTOCOL,
         "provider": super::play::PROVIDER,
-        "model": request.offer.model,
+        "model": request.prepared.model,
         "stopReason": stop,
     });
     if let Some(object) = message.as_object_mut() {

@@ -9,9 +9,9 @@ use harness_control::{ControlReport, ControlSpec, SignalSpec, UntilDone, WorkSpe
 use harness_core::event::Event;
 use harness_core::machine::{Effect, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{Offer, RetryClass, ToolDef, ToolOutcome};
-use harness_core::run::{Run, RunSpec, RunState, StopMode, TakeUp};
-use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line, replay};
+use harness_core::port::{PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use harness_core::run::{Run, RunResume, RunSpec, RunState, StopMode};
+use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line, replay};
 use harness_core::transcript::Transcript;
 use harness_core::{CallId, End, Json, OpId, Time};
 
@@ -78,10 +78,10 @@ fn run_tool(name: &str, log: &Transcript) -> ToolOutcome {
     ToolOutcome::structured(delta)
 }
 
-impl Outside for Desk {
+impl ScriptedWorld for Desk {
     fn perform(&mut self, _: OpId, op: &Op, log: &Transcript) -> Answer {
         Answer::now(match op {
-            Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(Offer::new("main", "", tools())))),
+            Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", tools())))),
             Op::Model { .. } => Reply::Model(Ok(Arc::new(Message::Assistant(answer(log))))),
             Op::Tool { call, .. } => {
                 *self.runs.entry(call.id.clone()).or_default() += 1;
@@ -128,7 +128,7 @@ fn left_by(dead: &Driver) -> (Run, Start) {
     }
     let log: Transcript = durable.messages.into_iter().collect();
     let run = match dead.checkpoint() {
-        Some(saved) => TakeUp::read(saved).expect("its own form").onto(run_over(log)).expect("it fits"),
+        Some(saved) => RunResume::read(saved).expect("its own form").onto(run_over(log)).expect("it fits"),
         None => run_over(log),
     };
     (run, Start::resume().with_open_calls(durable.open_calls))

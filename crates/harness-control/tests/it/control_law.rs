@@ -13,7 +13,9 @@ use harness_core::machine::{Effects, Input, Op, Origin, Reply, Start};
 use harness_core::message::Message;
 use harness_core::port::{FactSource, RawTool, RunProgress, ToolOutcome, Used};
 use harness_core::run::{Run, RunSpec, StopMode};
-use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, ScriptedModel, VirtualClock, replay};
+use harness_core::testing::{
+    Answer, Ran, ScriptedDriver, ScriptedModel, ScriptedWorld, VirtualClock, replay,
+};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Fault, FaultSource, Json, Millis, OpId, Time};
 
@@ -44,13 +46,13 @@ impl World {
     }
 }
 
-impl Outside for World {
+impl ScriptedWorld for World {
     fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
         Answer::now(match op {
             Op::Facts { .. } => return self.facts.clone(),
             Op::Prepare { .. } => {
-                let offer = harness_core::port::Offer::new("main", "", Arc::from([]));
-                Reply::Prepared(Ok(Arc::new(offer)))
+                let prepared = harness_core::port::PreparedAgent::new("main", "", Arc::from([]));
+                Reply::Prepared(Ok(Arc::new(prepared)))
             }
             Op::Model { .. } => {
                 self.models += 1;

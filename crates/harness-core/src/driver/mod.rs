@@ -5,10 +5,10 @@
 //! becomes a fault, not a panic of the host. Dropping the driver's future is like a crash: what was
 //! journaled is durable, and the next run repairs the rest.
 
-mod aside;
 mod checkpoint;
 mod compact;
-pub(crate) mod flight;
+pub(crate) mod in_flight;
+mod observers;
 mod op;
 mod persist;
 mod ports;
@@ -25,8 +25,8 @@ use std::task::{Context, Poll};
 pub use compact::compact;
 pub use ports::Ports;
 
-use aside::Aside;
-use flight::Flight;
+use in_flight::InFlight;
+use observers::Observers;
 use persist::Journal;
 use sink::Sink;
 
@@ -89,8 +89,8 @@ struct Driver<'p, P: Phase> {
     cancel_sent: bool,
     grace_until: Option<Time>,
     fx: Effects,
-    flight: Flight<'p>,
-    aside: Aside,
+    in_flight: InFlight<'p>,
+    observers: Observers,
     journal: Journal<'p>,
     /// Steering entries that are let go of once they are stored.
     drained: Vec<EntryId>,
@@ -115,8 +115,8 @@ impl<'p, P: Phase> Driver<'p, P> {
             cancel_sent: false,
             grace_until: None,
             fx,
-            flight: Flight::new(ports, sink),
-            aside: Aside::new(ports),
+            in_flight: InFlight::new(ports, sink),
+            observers: Observers::new(ports),
             journal: Journal::new(ports.session.as_deref(), stored),
             drained: Vec::new(),
             now: Time(0),
@@ -139,13 +139,13 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// Charges what parts have spent on models before anything follows from it.
     fn tell_spent(&mut self) {
-        if let Some(spent) = self.flight.take_spent() {
+        if let Some(spent) = self.in_flight.take_spent() {
             self.machine.advance(Input::Spent(Box::new(spent)), self.now, &mut self.fx);
         }
     }
 
     fn answer(&mut self, id: OpId, mut reply: Reply) {
-        self.flight.answered(id);
+        self.in_flight.answered(id);
         if let Some(redactor) = &self.ports.redactor {
             if matches!(reply, Reply::Model(_)) {
                 self.sink.finish();
@@ -163,7 +163,7 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// What was aborted has answered: what is started now is not part of it.
     fn end_grace(&mut self) {
-        if self.flight.is_idle() {
+        if self.in_flight.is_idle() {
             self.grace_until = None;
         }
     }
@@ -186,11 +186,11 @@ impl<'p, P: Phase> Driver<'p, P> {
                             failed.get_or_insert(message);
                         }
                     }
-                    Effect::Event(event) => self.aside.see(event),
+                    Effect::Event(event) => self.observers.see(event),
                     Effect::Perform(id, _) if failed.is_some() => unperformed.push(*id),
-                    Effect::Perform(id, op) => self.flight.start(self.machine, *id, op),
+                    Effect::Perform(id, op) => self.in_flight.start(self.machine, *id, op),
                     Effect::AbortAll => {
-                        self.flight.abort();
+                        self.in_flight.abort();
                         self.grace_until = Some(self.now.after(self.ports.grace));
                     }
                     Effect::Done(end) => done = Some(Arc::clone(end)),
@@ -208,7 +208,7 @@ impl<'p, P: Phase> Driver<'p, P> {
                     self.machine.set_stored(stored);
                 }
                 checkpoint::clear(self.ports, self.machine).await;
-                self.aside.let_go();
+                self.observers.release();
                 self.ports.hub.flush();
                 return Some(end);
             }
@@ -255,7 +255,7 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     fn let_go_of_drained(&mut self) {
-        if self.drained.is_empty() || self.flight.is_injecting() {
+        if self.drained.is_empty() || self.in_flight.is_injecting() {
             return;
         }
         if let Some(steering) = &self.ports.steering {
@@ -280,7 +280,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             }
             // The grace period is over: what has not answered is dropped and answered for.
             self.grace_until = None;
-            self.flight.give_up();
+            self.in_flight.give_up();
         }
     }
 
@@ -309,12 +309,12 @@ impl<'p, P: Phase> Driver<'p, P> {
         if let Some(input) = self.asked_for() {
             return Some(input);
         }
-        if let Some(note) = self.aside.poll(cx) {
+        if let Some(note) = self.observers.poll(cx) {
             return Some(Input::Hooked(Box::new(note)));
         }
-        let (id, reply) = self.flight.poll(cx)?;
+        let (id, reply) = self.in_flight.poll(cx)?;
         let Some(input) = self.asked_for() else { return Some(Input::Reply(id, reply)) };
-        self.flight.keep(id, reply);
+        self.in_flight.keep(id, reply);
         Some(input)
     }
 

@@ -17,13 +17,13 @@ use crate::message::ApprovalRequest;
 use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, Decision, HookAsk, HookCx, Ledger, ModelRequest, Offer, PrepareAsk, Prepared,
-    Progress, ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
+    AgentConfig, ApprovalAsk, Decision, HookAsk, HookCx, Ledger, ModelRequest, PrepareAsk, Prepared,
+    PreparedAgent, Progress, ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
 };
 use crate::redact::RedactedUpdates;
 
 /// What an operation is started with.
-pub(super) struct Starter<'p, 'm, P: Phase> {
+pub(super) struct Performer<'p, 'm, P: Phase> {
     pub(super) ports: &'p Ports,
     pub(super) sink: &'p Sink<'p>,
     pub(super) machine: &'m Machine<P>,
@@ -32,7 +32,7 @@ pub(super) struct Starter<'p, 'm, P: Phase> {
     pub(super) ledger: &'m Ledger,
 }
 
-impl<'p, P: Phase> Starter<'p, '_, P> {
+impl<'p, P: Phase> Performer<'p, '_, P> {
     /// Starts an operation, which is taken out of its place. A panic while it is started counts like one while
     /// it runs.
     pub(super) fn start(&self, id: OpId, op: &mut Op) -> Running<'p> {
@@ -43,11 +43,11 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
 
     fn begin(&self, id: OpId, op: &mut Op) -> Running<'p> {
         match op.take() {
-            Op::Model { progress, plan, offer, with_tools, .. } => {
+            Op::Model { progress, plan, prepared, with_tools, .. } => {
                 let (view, deadline) = (self.machine.view(plan), self.machine.cut_off());
                 let (cancel, thinking, key) = (self.token.clone(), None, None);
                 let request =
-                    ModelRequest { view, offer, with_tools, progress, deadline, thinking, key, cancel };
+                    ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
                 self.model(id, request)
             }
             Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
@@ -104,7 +104,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
 
     fn model(&self, id: OpId, request: ModelRequest) -> Running<'p> {
         self.sink.begin(id);
-        let agent = request.offer.agent.clone();
+        let agent = request.prepared.agent.clone();
         Running::Model(self.ports.model.step_boxed(request, self.sink), Some(agent))
     }
 
@@ -221,7 +221,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
 }
 
 /// Asks for an agent and looks its tools up.
-async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<Offer>, Fault> {
+async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<PreparedAgent>, Fault> {
     let brief = ports.agents.prepare_boxed(&ask).await?;
     let allowed = match (&brief.tools, &ask.origin.allowed_tools) {
         (Some(own), Some(most)) => Some(own.iter().filter(|name| most.contains(name)).cloned().collect()),
@@ -233,18 +233,19 @@ async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<Offer>, Fault> {
     let own = match (&brief.tools, &allowed) {
         (Some(_), Some(names)) => pick(&listed, names, &brief.agent)?,
         (None, Some(names)) => listed.iter().filter(|def| names.contains(&def.name)).cloned().collect(),
-        (_, None) if brief.handoffs.is_empty() => return Ok(Arc::new(offer(brief, listed))),
+        (_, None) if brief.handoffs.is_empty() => return Ok(Arc::new(prepared(brief, listed))),
         (_, None) => listed.to_vec(),
     };
     let tools: Arc<[ToolDef]> = own.into_iter().chain(brief.handoffs.iter().cloned()).collect();
-    Ok(Arc::new(offer(brief, tools)))
+    Ok(Arc::new(prepared(brief, tools)))
 }
 
-fn offer(brief: AgentBrief, tools: Arc<[ToolDef]>) -> Offer {
-    let mut offer =
-        Offer::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings);
-    (offer.provider, offer.protocol, offer.changes) = (brief.provider, brief.protocol, brief.changes);
-    offer
+fn prepared(brief: AgentConfig, tools: Arc<[ToolDef]>) -> PreparedAgent {
+    let mut prepared =
+        PreparedAgent::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings);
+    (prepared.provider, prepared.protocol, prepared.changes) =
+        (brief.provider, brief.protocol, brief.changes);
+    prepared
 }
 
 /// The definitions of an agent's tools, in the agent's order.

@@ -25,7 +25,7 @@ pub(super) fn start<'p, P: Phase>(
             .with_progress(standing.progress)
             .with_ledger(ledger.for_purpose(purpose))
             .until(machine.cut_off(), token.clone());
-        ViewCx { offer: standing.offer, ..cx }
+        ViewCx { prepared: standing.prepared, ..cx }
     };
     if let Op::Compact { reason, plan, measured, standing } = op {
         let Some(compactor) = &ports.compactor else {

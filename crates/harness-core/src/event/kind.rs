@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
 use crate::outcome::{End, Fault, Purpose, PurposeUsage, StopReason, TotalUsage};
-use crate::port::{CompactionNote, HookNote, Offer, ToolError, ToolOutcome};
+use crate::port::{CompactionNote, HookNote, PreparedAgent, ToolError, ToolOutcome};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -70,7 +70,7 @@ macro_rules! required {
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     Box<ApprovalRequest>, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
-    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<PurposeUsage>, Purpose,
+    Arc<PreparedAgent>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<PurposeUsage>, Purpose,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -140,7 +140,7 @@ events! {
     /// when it was prepared again and has changed.
     AgentPrepared = "agent_prepared" {
         /// Its instructions, tools, model and settings.
-        offer: Arc<Offer> = "offer",
+        prepared: Arc<PreparedAgent> = "offer",
     },
     /// A turn began.
     TurnStarted = "turn_started" {

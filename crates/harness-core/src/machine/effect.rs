@@ -13,8 +13,8 @@ use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
-    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, HookAsk, Measured, Offer, Progress,
-    ProposedCall, RetryClass, StopStanding,
+    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, HookAsk, Measured, PreparedAgent,
+    Progress, ProposedCall, RetryClass, StopStanding,
 };
 use crate::transcript::Plan;
 
@@ -183,7 +183,8 @@ impl Record {
 #[non_exhaustive]
 pub struct Standing {
     /// The agent at work; `None` before the first one was prepared.
-    pub offer: Option<Arc<Offer>>,
+    #[serde(rename = "offer")]
+    pub prepared: Option<Arc<PreparedAgent>>,
     /// The iteration, the time, and what is left of the budgets.
     pub progress: Progress,
 }
@@ -236,7 +237,8 @@ pub enum Op {
         /// The view.
         plan: Option<Plan>,
         /// The agent.
-        offer: Arc<Offer>,
+        #[serde(rename = "offer")]
+        prepared: Arc<PreparedAgent>,
         /// Whether tools may be called.
         with_tools: bool,
         /// What is set aside for the call.

@@ -11,8 +11,8 @@ use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Fault, TotalUsage};
 use crate::port::{
-    ArgumentFault, Compaction, Decision, HookNote, Judged, Judgement, ModelFault, Offer, OpenCall, Prepared,
-    Question, RetryClass, ToolOutcome,
+    ArgumentFault, Compaction, Decision, HookNote, Judged, Judgement, ModelFault, OpenCall, Prepared,
+    PreparedAgent, Question, RetryClass, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -135,7 +135,7 @@ pub enum Input {
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
     /// Of [`crate::machine::Op::Prepare`].
-    Prepared(Result<Arc<Offer>, Fault>),
+    Prepared(Result<Arc<PreparedAgent>, Fault>),
     /// Of [`crate::machine::Op::Begin`], [`crate::machine::Op::Store`] and
     /// [`crate::machine::Op::Complete`]: the layers took note.
     Noted(Result<(), Fault>),

@@ -42,7 +42,7 @@ impl PrepareAsk {
 /// What an agent is in one turn: its resolved instructions, and which tools and handoffs it has.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct AgentBrief {
+pub struct AgentConfig {
     /// The agent.
     pub agent: AgentId,
     /// The instructions, resolved for this turn; empty when it has none.
@@ -57,14 +57,14 @@ pub struct AgentBrief {
     pub settings: Option<Json>,
     /// Who serves the model, and by which protocol, where that is known; so an answer that never came is marked.
     pub provider: Option<Arc<str>>,
-    /// See [`AgentBrief::provider`].
+    /// See [`AgentConfig::provider`].
     pub protocol: Option<Arc<str>>,
     /// Whether it may be another one in the next iteration: then it is asked for before each, not only at the start
     /// of a turn and after a handoff. Default false.
     pub changes: bool,
 }
 
-impl AgentBrief {
+impl AgentConfig {
     /// An agent with instructions, all tools and no handoffs.
     pub fn new(agent: impl Into<AgentId>, instructions: impl Into<Arc<str>>) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl AgentBrief {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Offer {
+pub struct PreparedAgent {
     /// The agent.
     pub agent: AgentId,
     /// Its instructions.
@@ -107,7 +107,7 @@ pub struct Offer {
     pub changes: bool,
 }
 
-impl Offer {
+impl PreparedAgent {
     /// An agent with instructions and tools.
     pub fn new(
         agent: impl Into<AgentId>,
@@ -147,39 +147,39 @@ pub trait AgentSource: Send + Sync {
     ///
     /// # Errors
     /// A fault (an unknown agent, a context value that is missing) ends the turn with `runtime_error`.
-    fn prepare(&self, ask: &PrepareAsk) -> impl Future<Output = Result<AgentBrief, Fault>> + Send;
+    fn prepare(&self, ask: &PrepareAsk) -> impl Future<Output = Result<AgentConfig, Fault>> + Send;
 }
 
 /// The object-safe twin of [`AgentSource`].
 pub trait DynAgentSource: Send + Sync {
     /// [`AgentSource::prepare`], boxed.
-    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentBrief, Fault>>;
+    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentConfig, Fault>>;
 }
 
 impl<A: AgentSource> DynAgentSource for A {
-    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentBrief, Fault>> {
+    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentConfig, Fault>> {
         Box::pin(self.prepare(ask))
     }
 }
 
 /// One agent whose instructions never change and who has every tool.
 #[derive(Clone, Debug)]
-pub struct SingleAgent(AgentBrief);
+pub struct SingleAgent(AgentConfig);
 
 impl SingleAgent {
     /// An agent named `main`.
     pub fn new(instructions: impl Into<Arc<str>>) -> Self {
-        Self(AgentBrief::new("main", instructions))
+        Self(AgentConfig::new("main", instructions))
     }
 
     /// The agent of a brief.
-    pub fn of(brief: AgentBrief) -> Self {
+    pub fn of(brief: AgentConfig) -> Self {
         Self(brief)
     }
 }
 
 impl AgentSource for SingleAgent {
-    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentConfig, Fault> {
         Ok(self.0.clone())
     }
 }

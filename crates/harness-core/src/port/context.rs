@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Judgement, Ledger, Offer, Progress};
+use super::{BoxFuture, Judgement, Ledger, PreparedAgent, Progress};
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::machine::Origin;
@@ -22,7 +22,7 @@ pub struct ViewCx {
     /// Whose work it is: thread, run, turn, session, user.
     pub origin: Arc<Origin>,
     /// The agent at work: model, instructions, tools. `None` before the first one was prepared.
-    pub offer: Option<Arc<Offer>>,
+    pub prepared: Option<Arc<PreparedAgent>>,
     /// Where the turn stands, and what is left of the budgets.
     pub progress: Progress,
     /// When it is asked.
@@ -41,7 +41,7 @@ impl ViewCx {
         Self {
             log,
             origin,
-            offer: None,
+            prepared: None,
             progress: Progress::start(),
             now,
             deadline: None,
@@ -50,10 +50,10 @@ impl ViewCx {
         }
     }
 
-    /// The same, for the agent of `offer`.
+    /// The same, for the agent of `prepared`.
     #[must_use]
-    pub fn with_offer(self, offer: Arc<Offer>) -> Self {
-        Self { offer: Some(offer), ..self }
+    pub fn with_prepared(self, prepared: Arc<PreparedAgent>) -> Self {
+        Self { prepared: Some(prepared), ..self }
     }
 
     /// The same, at another point of the turn.

@@ -8,7 +8,7 @@ use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::Message;
 use crate::outcome::{End, Stop, Waiver};
-use crate::port::Offer;
+use crate::port::PreparedAgent;
 use crate::run::StopMode;
 use crate::time::Time;
 
@@ -126,7 +126,7 @@ pub struct RunProgress<'a> {
     /// How often the view or the transcript was made shorter.
     pub compactions: u64,
     /// The agent that is asked, with its tools; `None` outside of a run.
-    pub offer: Option<&'a Offer>,
+    pub prepared: Option<&'a PreparedAgent>,
     /// What is used of the run's limits: turns, model calls, tool calls, tokens, seconds.
     pub used: [Used; 5],
 }

@@ -1,6 +1,6 @@
 //! Estimated tokens, for calls whose provider reports none.
 
-use super::Offer;
+use super::PreparedAgent;
 use crate::message::{AssistantMessage, Block, Message};
 use crate::transcript::View;
 
@@ -12,20 +12,20 @@ const FORM: u64 = 4;
 const IMAGE: u64 = 1_000;
 
 /// Tokens of a request.
-pub(crate) fn request_tokens(view: &View, offer: &Offer, with_tools: bool) -> u64 {
-    let mut tokens = offer_tokens(offer, with_tools);
+pub(crate) fn request_tokens(view: &View, prepared: &PreparedAgent, with_tools: bool) -> u64 {
+    let mut tokens = prepared_tokens(prepared, with_tools);
     view.for_each(|message| tokens = tokens.saturating_add(message_tokens(message)));
     tokens
 }
 
 /// Tokens of a request beside its messages.
-pub(crate) fn offer_tokens(offer: &Offer, with_tools: bool) -> u64 {
-    let tools = if with_tools { &*offer.tools } else { &[] };
+pub(crate) fn prepared_tokens(prepared: &PreparedAgent, with_tools: bool) -> u64 {
+    let tools = if with_tools { &*prepared.tools } else { &[] };
     let tools = tools.iter().map(|def| {
         let schema = def.input_schema.as_ref().map_or(0, |schema| schema.text().len());
         FORM.saturating_add(text(def.name.as_str().len() + def.description.len() + schema))
     });
-    tools.fold(text(offer.instructions.len()), u64::saturating_add)
+    tools.fold(text(prepared.instructions.len()), u64::saturating_add)
 }
 
 /// Tokens of an answer.

@@ -22,7 +22,7 @@ use crate::outcome::{Purpose, PurposeUsage, TotalUsage};
 ///
 /// use harness_core::message::Message;
 /// use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Subject};
-/// use harness_core::port::{DynModel, ModelRequest, Offer};
+/// use harness_core::port::{DynModel, ModelRequest, PreparedAgent};
 /// use harness_core::transcript::{Transcript, View};
 /// use harness_core::{Fault, FaultSource};
 ///
@@ -31,8 +31,8 @@ use crate::outcome::{Purpose, PurposeUsage, TotalUsage};
 /// impl Check for Polite {
 ///     async fn judge(&self, subject: &Subject, cx: &DecideCx) -> Result<CheckDecision, Fault> {
 ///         let log: Transcript = [Arc::new(Message::user(subject.text()))].into_iter().collect();
-///         let offer = Offer::new("judge", "Is this polite? Answer yes or no.", []);
-///         let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
+///         let prepared = PreparedAgent::new("judge", "Is this polite? Answer yes or no.", []);
+///         let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
 ///         let said = cx.ledger.call(&*self.0, request).await;
 ///         let said = said.map_err(|fault| Fault::new(FaultSource::Guardrail, fault.code.as_str(), fault.message))?;
 ///         let polite = said.joined_text().starts_with("yes");
@@ -129,7 +129,7 @@ impl Ledger {
         request: ModelRequest,
         deltas: &dyn Deltas,
     ) -> Result<AssistantMessage, ModelFault> {
-        let input = request_tokens(&request.view, &request.offer, request.with_tools);
+        let input = request_tokens(&request.view, &request.prepared, request.with_tools);
         let mut open = self.reserve(input)?;
         let answered = model.step_boxed(request, deltas).await;
         let estimated = |answer: &AssistantMessage| {

@@ -29,7 +29,7 @@ mod tokens;
 mod tool;
 mod workspace;
 
-pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, SingleAgent};
+pub use agent::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, PreparedAgent, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use call_hook::{
     AgentStop, AgentStopAsk, AgentStopHook, CallHookPoint, DynAgentStopHook, DynPostToolHook, FinishedCall,
@@ -42,7 +42,7 @@ pub use context::{
     ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, Pressure, ViewCx,
 };
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
-pub(crate) use estimate::{answer_tokens, message_tokens, offer_tokens, request_tokens};
+pub(crate) use estimate::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
 pub use execution::{
     DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
     ExecutionRequest, ExecutionResult, ExecutionSink,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Offer, Secret, ThinkingLevel};
+use super::{BoxFuture, PreparedAgent, Secret, ThinkingLevel};
 use crate::cancel::Cancel;
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
@@ -47,7 +47,7 @@ pub struct ModelRequest {
     /// The messages, without the instructions.
     pub view: View,
     /// The agent: instructions, tools, model name and settings.
-    pub offer: Arc<Offer>,
+    pub prepared: Arc<PreparedAgent>,
     /// Whether tools may be called in this step; not in the closing step. An adapter may still send the
     /// definitions, where its protocol demands them for earlier calls, but must forbid their use.
     pub with_tools: bool,
@@ -65,10 +65,10 @@ pub struct ModelRequest {
 
 impl ModelRequest {
     /// A request for tests and for direct use of a model, without limits.
-    pub fn new(view: View, offer: Arc<Offer>) -> Self {
+    pub fn new(view: View, prepared: Arc<PreparedAgent>) -> Self {
         Self {
             view,
-            offer,
+            prepared,
             with_tools: true,
             progress: Progress::start(),
             deadline: None,
@@ -80,7 +80,7 @@ impl ModelRequest {
 
     /// The tools that the model may call in this step.
     pub fn tools(&self) -> &[ToolDef] {
-        if self.with_tools { &self.offer.tools } else { &[] }
+        if self.with_tools { &self.prepared.tools } else { &[] }
     }
 }
 

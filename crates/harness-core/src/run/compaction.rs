@@ -34,7 +34,7 @@ impl Waiting {
     }
 
     /// It goes on in another process.
-    pub(super) fn take_up(&mut self, now: Time, start: Start) {
+    pub(super) fn resume(&mut self, now: Time, start: Start) {
         (self.since, self.aborted, self.cancelled) = (now, false, None);
         self.start.prompt.extend(start.prompt);
         self.start.open_calls = start.open_calls;
@@ -72,14 +72,14 @@ impl RunState {
     }
 
     pub(super) fn shorten_op(&self, cx: &Cx<'_>) -> Op {
-        let Standing { offer, .. } = self.turn.standing(cx);
+        let Standing { prepared, .. } = self.turn.standing(cx);
         let elapsed = cx.now.since(self.started_at);
         let progress = Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left());
         Op::Compact {
             reason: CompactReason::Request,
             plan: cx.sh.view.plan.clone(),
             measured: cx.sh.view.measured.clone(),
-            standing: Box::new(Standing { offer, progress }),
+            standing: Box::new(Standing { prepared, progress }),
         }
     }
 

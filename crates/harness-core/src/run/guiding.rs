@@ -53,11 +53,11 @@ impl RunState {
             let mut progress = RunProgress::of_turn(cx.sh.turn, spec.limits.turns);
             progress.compactions = cx.sh.compactions;
             progress.used = used(spec, cx, self.started_at);
-            let offer = match cx.fx.as_slice().get(at) {
-                Some(Effect::Perform(_, Op::Model { offer, .. })) => Some(Arc::clone(offer)),
+            let prepared = match cx.fx.as_slice().get(at) {
+                Some(Effect::Perform(_, Op::Model { prepared, .. })) => Some(Arc::clone(prepared)),
                 Some(_) | None => None,
             };
-            progress.offer = offer.as_deref();
+            progress.prepared = prepared.as_deref();
             let message = self.control.get_mut().guide(&progress);
             self.guidance = Some(Guidance { turn: cx.sh.turn, iteration: cx.sh.iteration, message });
             self.tell_control(cx);

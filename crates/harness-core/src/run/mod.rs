@@ -8,9 +8,9 @@ mod compaction;
 mod deciding;
 mod guiding;
 mod plain;
+mod resume;
 mod slot;
 mod spec;
-mod take_up;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ use compaction::Waiting;
 use deciding::Judging;
 use guiding::Guidance;
 pub use plain::PlainControl;
+use resume::SavePoint;
+pub use resume::{RunResume, RunResumeError};
 use slot::ControlSlot;
 pub use spec::{RunLimits, RunSpec, StopMode};
-use take_up::Saved;
-pub use take_up::{TakeUp, TakeUpError};
 
 use crate::continuation::Continuation;
 use crate::event::EventKind;
@@ -36,7 +36,7 @@ use crate::message::Message;
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::{Control, OpenCall, RunStop};
 use crate::time::Time;
-use crate::turn::{Leaving, TurnState};
+use crate::turn::{Closing, TurnState};
 
 /// A run as a machine.
 pub type Run = crate::machine::Machine<RunState>;
@@ -57,7 +57,7 @@ impl Run {
     /// Messages that were stored after the state was saved which the run is taken up with: its control sees them when
     /// the run goes on. None for other runs.
     pub fn since_saved(&self) -> impl Iterator<Item = &Arc<Message>> {
-        let from = self.phase().taken_up.as_ref().map_or(self.log().len(), |saved| saved.messages);
+        let from = self.phase().resumed_from.as_ref().map_or(self.log().len(), |saved| saved.messages);
         self.log().range(from..self.log().len())
     }
 }
@@ -98,7 +98,7 @@ pub struct RunState {
     /// The end that is being judged.
     judging: Option<Box<Judging>>,
     /// The end, while the layers take note of it.
-    leaving: Option<Box<Leaving>>,
+    leaving: Option<Box<Closing>>,
     /// The turn that waits for the compactor.
     waiting: Option<Box<Waiting>>,
     /// What decides whether the run goes on.
@@ -106,7 +106,8 @@ pub struct RunState {
     /// What the control told the model with the latest request.
     guidance: Option<Guidance>,
     /// Where the state was saved, until the run that is taken up goes on.
-    taken_up: Option<Box<Saved>>,
+    #[serde(rename = "takenUp")]
+    resumed_from: Option<Box<SavePoint>>,
 }
 
 impl Phase for RunState {
@@ -119,9 +120,9 @@ impl Phase for RunState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
-        if let Some(saved) = self.taken_up.take() {
+        if let Some(saved) = self.resumed_from.take() {
             let Input::Start(start) = input else { return None };
-            return self.go_on_taken_up(spec, cx, *saved, *start);
+            return self.continue_resumed(spec, cx, *saved, *start);
         }
         if let Some(leaving) = &mut self.leaving {
             if !leaving.step(cx, pending, input) {
@@ -289,7 +290,7 @@ impl RunState {
         }
         if cx.ports.layers.is_some() {
             let standing = self.turn.standing(cx);
-            self.leaving = Some(Leaving::begin(cx, end, standing));
+            self.leaving = Some(Closing::begin(cx, end, standing));
             return None;
         }
         Some(finish(cx, end))

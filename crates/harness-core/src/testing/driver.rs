@@ -33,7 +33,7 @@ impl Answer {
 }
 
 /// What a machine reaches through a [`ScriptedDriver`]: models, tools, gates, the store.
-pub trait Outside {
+pub trait ScriptedWorld {
     /// Decides how an operation is answered.
     fn perform(&mut self, id: OpId, op: &Op, log: &Transcript) -> Answer;
 
@@ -65,7 +65,7 @@ pub enum Ran {
     Endless,
 }
 
-/// Drives a machine on virtual time: performs effects in order, answers operations as an [`Outside`]
+/// Drives a machine on virtual time: performs effects in order, answers operations as an [`ScriptedWorld`]
 /// decides, in the order of (time, number).
 pub struct ScriptedDriver<P: Phase, O> {
     machine: Machine<P>,
@@ -105,7 +105,7 @@ impl<P: Phase, O> fmt::Debug for ScriptedDriver<P, O> {
 /// How many inputs a run may take before it is taken for an endless one.
 const INPUTS: usize = 1_000_000;
 
-impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
+impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
     /// A driver whose time stands at `now`. The journal begins with the machine's transcript.
     pub fn new(machine: Machine<P>, outside: O, now: Time) -> Self {
         let journal = Journal::of(machine.log().iter().cloned());

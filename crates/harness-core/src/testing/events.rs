@@ -63,7 +63,9 @@ pub fn event_line(kind: &EventKind) -> String {
     let detail = match kind {
         EventKind::RunStarted { .. } | EventKind::ModelStepStarted { .. } => String::new(),
         EventKind::RunTakenUp { turn, messages } => format!("turn {turn} and {messages} messages"),
-        EventKind::AgentPrepared { offer } => format!("{} with {} tools", offer.agent, offer.tools.len()),
+        EventKind::AgentPrepared { prepared } => {
+            format!("{} with {} tools", prepared.agent, prepared.tools.len())
+        }
         EventKind::TurnStarted { agent, resumed } => with_flag(agent.to_string(), *resumed, "resumed"),
         EventKind::CallRepaired { call, how } => format!("#{} {how:?}", call.id),
         EventKind::MessageAppended { message, .. } => message_line(message),

@@ -5,7 +5,7 @@
 //! - for programs that use the real driver: [`ScriptedModel`], [`ScriptedTools`], [`VirtualClock`],
 //!   [`EventLog`] and [`RecordingObserver`] stand in for the ports;
 //! - for the machines themselves, without any runtime: [`ScriptedDriver`] performs effects on virtual
-//!   time against an [`Outside`] of your own, can crash after any effect, keeps what was durable in a
+//!   time against an [`ScriptedWorld`] of your own, can crash after any effect, keeps what was durable in a
 //!   [`Journal`], and records the inputs for a replay. [`check_turn`] runs a turn that is written as a
 //!   short text, and [`drive_stepwise`] runs a machine over real ports, in place of the real driver.
 //!
@@ -59,7 +59,7 @@ mod script;
 mod tools;
 
 pub use clock::VirtualClock;
-pub use driver::{Answer, Outside, Ran, ScriptedDriver, replay};
+pub use driver::{Answer, Ran, ScriptedDriver, ScriptedWorld, replay};
 pub use events::{EventLog, RecordingObserver, event_line};
 pub use journal::{Journal, Journaled};
 pub use model::{ModelStep, ScriptedModel};

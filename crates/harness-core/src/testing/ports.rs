@@ -4,10 +4,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Answer, Outside, ScriptedDriver};
+use super::{Answer, ScriptedDriver, ScriptedWorld};
 use crate::cancel::Cancel;
 use crate::driver::Ports;
-use crate::driver::flight::Flight;
+use crate::driver::in_flight::InFlight;
 use crate::driver::sink::Sink;
 use crate::ids::{EntryId, OpId};
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
@@ -71,7 +71,7 @@ struct Later {
     aborted: bool,
 }
 
-impl Outside for Later {
+impl ScriptedWorld for Later {
     fn perform(&mut self, _: OpId, _: &Op, _: &Transcript) -> Answer {
         Answer::Open
     }
@@ -88,7 +88,7 @@ struct Stepper<'p, P: Phase> {
     sink: &'p Sink<'p>,
     cancel: &'p Cancel,
     cancel_sent: bool,
-    flight: Flight<'p>,
+    flight: InFlight<'p>,
     /// Whether what runs was aborted.
     aborting: bool,
     /// The first operation that is not started.
@@ -108,7 +108,7 @@ impl<'p, P: Phase> Stepper<'p, P> {
             sink,
             cancel,
             cancel_sent: false,
-            flight: Flight::new(ports, sink),
+            flight: InFlight::new(ports, sink),
             aborting: false,
             next: OpId(0),
             published: 0,

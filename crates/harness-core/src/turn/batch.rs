@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::slot::{Batch, Finished, Next, Progress, Slot};
+use super::call_state::{Batch, CallState, Finished, Next, Progress};
 use super::spec::{OnToolFailure, TurnSpec};
 use super::state::{TurnState, agent_of};
 use crate::event::{EventKind, ResultNote};
@@ -25,7 +25,7 @@ use crate::transcript::Transcript;
 /// The result of a handoff: the data of its envelope.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Moved<'a> {
+struct HandoffResult<'a> {
     handoff_to: &'a AgentId,
     accepted: bool,
     payload: &'a Json,
@@ -57,7 +57,7 @@ impl TurnState {
         let answer_at = cx.log.len().saturating_sub(1);
         let answer = cx.log.get(answer_at)?.as_assistant()?;
         let batch = self.batch.insert(Box::default());
-        batch.open(answer.tool_calls().map(Arc::clone), answer_at, spec, self.offer.as_deref());
+        batch.open(answer.tool_calls().map(Arc::clone), answer_at, spec, self.prepared.as_deref());
         if let Some(stop) = &self.closing {
             let stop = stop.clone();
             return self.stop_now(spec, cx, stop);
@@ -106,7 +106,7 @@ impl TurnState {
 
     /// Sets the budget aside, journals the start, and runs an attempt. Whether one runs.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
-        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let tools = self.prepared.as_ref().map_or(&[][..], |prepared| &prepared.tools);
         let Some(batch) = &mut self.batch else { return false };
         let Some(slot) = batch.slots.get_mut(at as usize) else { return false };
         let def = slot.def_in(tools);
@@ -138,7 +138,7 @@ impl TurnState {
             return false;
         }
         slot.progress = Progress::Running;
-        let agent = agent_of(self.offer.as_deref(), self.agent.as_ref());
+        let agent = agent_of(self.prepared.as_deref(), self.agent.as_ref());
         let op = slot.op(at, batch.answer_at, agent, cx.sh.iteration);
         cx.perform(Pending::Tool(at), op);
         true
@@ -157,10 +157,10 @@ impl TurnState {
         let grant = std::mem::take(&mut slot.grant);
         cx.sh.budgets.settle(grant, grant.0);
         let call = slot.call.id.clone();
-        let moved = Moved { handoff_to: &to, accepted: true, payload: &slot.call.arguments };
-        let outcome = ToolOutcome::structured(Json::of(&moved).unwrap_or_default());
+        let result = HandoffResult { handoff_to: &to, accepted: true, payload: &slot.call.arguments };
+        let outcome = ToolOutcome::structured(Json::of(&result).unwrap_or_default());
         self.agent = Some(to.clone());
-        self.stale_offer = true;
+        self.stale_prepared = true;
         cx.event(|| EventKind::HandedOff { call, from, to });
         self.finish_call(spec, cx, at, Box::new(outcome), Done::ran(None));
     }
@@ -326,7 +326,7 @@ impl TurnState {
             return self.park(spec, cx);
         }
         let (refused, repairs) = (batch.refused, batch.repairs);
-        let offered = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let offered = self.prepared.as_ref().map_or(&[][..], |prepared| &prepared.tools);
         let text = if refused.is_none() { ending_text(batch, offered, cx.log) } else { None };
         if !batch.added.is_empty() {
             self.keep_what_layers_added(cx);
@@ -351,7 +351,8 @@ impl TurnState {
     /// Calls wait for decisions that come after this turn.
     fn park(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let slots = self.batch.iter().flat_map(|batch| &batch.slots);
-        let held = slots.filter(|slot| matches!(slot.progress, Progress::Parked)).map(Slot::held_request);
+        let held =
+            slots.filter(|slot| matches!(slot.progress, Progress::Parked)).map(CallState::held_request);
         let evidence = Evidence::Held(held.collect());
         self.stop_now(spec, cx, Stop::new(StopReason::ApprovalRequired, evidence))
     }
@@ -377,8 +378,8 @@ impl TurnState {
     }
 
     /// What a call calls.
-    pub(super) fn def_of(&self, slot: &Slot) -> Option<&ToolDef> {
-        slot.def_in(&self.offer.as_ref()?.tools)
+    pub(super) fn def_of(&self, slot: &CallState) -> Option<&ToolDef> {
+        slot.def_in(&self.prepared.as_ref()?.tools)
     }
 
     pub(super) fn set(&mut self, at: u32, progress: Progress) {
@@ -439,7 +440,7 @@ fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, durat
 }
 
 /// Whether every call of a batch succeeded and asked to end the turn.
-fn terminate(slots: &[Slot]) -> bool {
+fn terminate(slots: &[CallState]) -> bool {
     slots.iter().all(|slot| match &slot.progress {
         Progress::Finished(finished) => !finished.outcome.is_error() && finished.outcome.terminate,
         Progress::New
@@ -461,7 +462,7 @@ fn ending_text(batch: &Batch, offered: &[ToolDef], log: &Transcript) -> Option<S
     }
     let slots = &batch.slots;
     let all = !slots.is_empty() && terminate(slots);
-    let ends = |slot: &Slot| match &slot.progress {
+    let ends = |slot: &CallState| match &slot.progress {
         Progress::Finished(finished) => {
             all || (!finished.outcome.is_error() && slot.def_in(offered).is_some_and(|def| def.terminal))
         }

@@ -181,7 +181,7 @@ impl TurnState {
                 self.prompt_passed = true;
                 self.append_prompt(spec, cx)
             }
-            Subject::Answer { message: Some(message), .. } => self.believe(spec, cx, message),
+            Subject::Answer { message: Some(message), .. } => self.accept_answer(spec, cx, message),
             Subject::Answer { text, message: None, .. } => {
                 self.answer = Some(text);
                 self.complete(spec, cx)

@@ -37,7 +37,7 @@ pub(super) struct Cycles {
 impl Cycles {
     /// Counts a result. The tools of a cycle that goes on although the model was told; the first one only
     /// makes a hint due.
-    pub(super) fn goes_on(&mut self, longest: u32, new: &Fresh<'_>) -> Option<Vec<Arc<str>>> {
+    pub(super) fn continues(&mut self, longest: u32, new: &Fresh<'_>) -> Option<Vec<Arc<str>>> {
         let longest = longest.min(LONGEST) as usize;
         if longest < SHORTEST {
             return None;
@@ -46,9 +46,9 @@ impl Cycles {
         self.rows.resize(longest + 1 - SHORTEST, 0);
         let mut before = self.recent.iter().rev().skip(SHORTEST - 1);
         for row in &mut self.rows {
-            let goes_on = before.next().is_some_and(|old| new.repeats(old));
-            *row = if goes_on { *row + 1 } else { 0 };
-            repeats |= goes_on;
+            let continues = before.next().is_some_and(|old| new.repeats(old));
+            *row = if continues { *row + 1 } else { 0 };
+            repeats |= continues;
         }
         // More than are needed, so that they seldom have to move.
         if self.recent.len() >= 2 * longest {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::batch::not_run_outcome;
+use super::call_state::Progress;
 use super::flow::answer_unrun;
-use super::slot::Progress;
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
@@ -14,7 +14,7 @@ use crate::limits::Reached;
 use crate::machine::{Boundary, Cx, Effect, Pending, Record};
 use crate::message::{AssistantMessage, FinishReason, Message};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
-use crate::port::{Offer, RetryClass};
+use crate::port::{PreparedAgent, RetryClass};
 
 impl TurnState {
     /// Ends the turn as soon as nothing is outstanding. The first stop stays.
@@ -78,7 +78,7 @@ impl TurnState {
             return None;
         }
         // A driver whose clock stands still says with the wake-up itself that the time has come.
-        let asked = self.batch.as_deref().and_then(super::slot::Batch::wake_at).unwrap_or(cx.now);
+        let asked = self.batch.as_deref().and_then(super::call_state::Batch::wake_at).unwrap_or(cx.now);
         self.wake_retries(asked.max(cx.now));
         if self.batch.is_some() { self.run_batch(spec, cx) } else { None }
     }
@@ -155,7 +155,7 @@ impl TurnState {
         };
         self.drop_unchecked_prompt(cx);
         let end = self.end(cx, stop);
-        self.take_leave(cx, end)
+        self.close_layers(cx, end)
     }
 
     /// Gives every call of the batch that has no result one that says why. Parked calls keep waiting.
@@ -185,7 +185,7 @@ impl TurnState {
     }
 
     fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
-        mark_unanswered(self.offer.as_deref(), cx, &stop);
+        mark_unanswered(self.prepared.as_deref(), cx, &stop);
         let mut waiting = std::mem::take(&mut self.prompt);
         waiting.append(&mut self.steering);
         if !self.is_parked() {
@@ -258,7 +258,7 @@ impl TurnState {
     }
 
     /// A parked call: what it was parked as first, or else what it is now.
-    fn pending_call(&self, cx: &Cx<'_>, slot: &super::slot::Slot, message: u64) -> PendingCall {
+    fn pending_call(&self, cx: &Cx<'_>, slot: &super::call_state::CallState, message: u64) -> PendingCall {
         if let Some(parked) = slot.particulars().parked_as.as_deref() {
             return PendingCall { message, ..parked.clone() };
         }
@@ -280,7 +280,7 @@ impl TurnState {
 
 /// Says in the transcript that a model gave no answer, when nothing there says so yet. No request contains such a
 /// message.
-fn mark_unanswered(offer: Option<&Offer>, cx: &mut Cx<'_>, stop: &Stop) {
+fn mark_unanswered(prepared: Option<&PreparedAgent>, cx: &mut Cx<'_>, stop: &Stop) {
     let (reason, why) = match (&stop.reason, &stop.evidence) {
         (StopReason::Cancelled, Evidence::Cancelled { by }) => {
             (FinishReason::Aborted, format!("the turn was cancelled ({by})"))
@@ -300,11 +300,11 @@ fn mark_unanswered(offer: Option<&Offer>, cx: &mut Cx<'_>, stop: &Stop) {
     if !marked {
         let mut answer = AssistantMessage { stop_reason: reason, ..AssistantMessage::default() };
         answer.error_message = Some(why);
-        if let Some(offer) = offer {
-            answer.agent = Some(offer.agent.clone());
-            answer.model.clone_from(&offer.model);
-            answer.provider = offer.provider.as_deref().map(str::to_owned);
-            answer.protocol = offer.protocol.as_deref().map(str::to_owned);
+        if let Some(prepared) = prepared {
+            answer.agent = Some(prepared.agent.clone());
+            answer.model.clone_from(&prepared.model);
+            answer.provider = prepared.provider.as_deref().map(str::to_owned);
+            answer.protocol = prepared.protocol.as_deref().map(str::to_owned);
         }
         cx.append_one(Arc::new(Message::Assistant(answer)));
     }

@@ -12,7 +12,7 @@ use crate::limits::{Amount, Budget, Limit, Reached};
 use crate::machine::{Cx, HookPoint, Pending, Start};
 use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
-use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
+use crate::port::{Judgement, ModelFault, ModelFaultCode, Prepared, PreparedAgent};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -77,7 +77,7 @@ impl TurnState {
     }
 
     fn after_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if self.offer.is_some() && !self.stale_offer {
+        if self.prepared.is_some() && !self.stale_prepared {
             return self.begin(spec, cx);
         }
         self.issue(cx, Pending::Prepare);
@@ -88,24 +88,24 @@ impl TurnState {
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
-        result: Result<Arc<Offer>, Fault>,
+        result: Result<Arc<PreparedAgent>, Fault>,
     ) -> Option<End> {
         if self.is_stopping() {
-            if let (Ok(offer), false, true) = (result, self.announced, self.stop.is_some()) {
+            if let (Ok(prepared), false, true) = (result, self.announced, self.stop.is_some()) {
                 // The agent is known, so the turn did begin.
-                self.offer = Some(offer);
+                self.prepared = Some(prepared);
                 self.announce(cx);
             }
             return self.settle(spec, cx);
         }
         match result {
-            Ok(offer) => {
-                self.agent = Some(offer.agent.clone());
-                if self.offer.as_ref() != Some(&offer) {
-                    cx.event(|| EventKind::AgentPrepared { offer: Arc::clone(&offer) });
+            Ok(prepared) => {
+                self.agent = Some(prepared.agent.clone());
+                if self.prepared.as_ref() != Some(&prepared) {
+                    cx.event(|| EventKind::AgentPrepared { prepared: Arc::clone(&prepared) });
                 }
-                self.offer = Some(offer);
-                self.stale_offer = false;
+                self.prepared = Some(prepared);
+                self.stale_prepared = false;
             }
             Err(fault) => {
                 let stop = Stop::new(StopReason::RuntimeError, Evidence::Fault(fault));
@@ -189,7 +189,7 @@ impl TurnState {
             return self.stop_at_limit(spec, cx, reached.limit.into(), reached);
         }
         self.prepare_recovery();
-        let has_tools = self.offer.as_ref().is_some_and(|offer| !offer.tools.is_empty());
+        let has_tools = self.prepared.as_ref().is_some_and(|prepared| !prepared.tools.is_empty());
         if spec.closing_step
             && cx.sh.iteration > 1
             && has_tools
@@ -198,8 +198,8 @@ impl TurnState {
         {
             self.close_with(cx, reached.limit.into(), reached);
         }
-        let changes = self.offer.as_ref().is_some_and(|offer| offer.changes);
-        if self.stale_offer || (changes && cx.sh.iteration > 1) {
+        let changes = self.prepared.as_ref().is_some_and(|prepared| prepared.changes);
+        if self.stale_prepared || (changes && cx.sh.iteration > 1) {
             self.issue(cx, Pending::Prepare);
             return None;
         }
@@ -271,7 +271,7 @@ impl TurnState {
         self.tell_view(cx);
         cx.event(|| EventKind::ModelStepStarted {
             agent: self.agent_id(),
-            model: self.offer.as_ref().and_then(|offer| offer.model.clone()),
+            model: self.prepared.as_ref().and_then(|prepared| prepared.model.clone()),
         });
         if let Some(op) = self.model_op(cx) {
             cx.perform(Pending::Model, op);
@@ -337,11 +337,16 @@ impl TurnState {
         if self.checks_answer(cx, &answer) {
             return None;
         }
-        self.believe(spec, cx, answer)
+        self.accept_answer(spec, cx, answer)
     }
 
     /// Takes an answer that nothing speaks against into the transcript, and does what it asks for.
-    pub(super) fn believe(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
+    pub(super) fn accept_answer(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        answer: Arc<Message>,
+    ) -> Option<End> {
         self.append_answer(cx, answer);
         if self.is_stopping() {
             answer_last_unrun(cx, "the turn had ended");

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::slot::{Particulars, Progress, Slot};
+use super::call_state::{CallState, Particulars, Progress};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::decide::{Answered, GateDecision, GateVerdict, Guard, Point, Points};
@@ -28,7 +28,7 @@ impl TurnState {
     /// Takes a call to its gates. Whether nothing holds it and it may run;
     /// then it is for the caller to say so.
     pub(super) fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
-        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let tools = self.prepared.as_ref().map_or(&[][..], |prepared| &prepared.tools);
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return false };
         if slot.def_in(tools).is_none() {
             self.refuse_unknown(spec, cx, at);
@@ -55,7 +55,7 @@ impl TurnState {
 
     /// Takes a call with prepared arguments to their check. Whether nothing has to look at it and it may run.
     fn validate_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
-        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let tools = self.prepared.as_ref().map_or(&[][..], |prepared| &prepared.tools);
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return false };
         let Some(def) = slot.def_in(tools) else { return false };
         // A gate or a person may have put others in place.
@@ -78,7 +78,7 @@ impl TurnState {
 
     /// Answers a call of something that is not offered.
     fn refuse_unknown(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
-        let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
+        let tools = self.prepared.iter().flat_map(|prepared| prepared.tools.iter());
         let names = tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ");
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
         let name = &slot.call.name;
@@ -324,7 +324,7 @@ fn out_of_bounds(arguments: &Json) -> Option<ToolOutcome> {
     Some(ToolOutcome::error("arguments_out_of_bounds", text))
 }
 
-pub(super) fn rewrite(slot: &mut Slot, arguments: Json) {
+pub(super) fn rewrite(slot: &mut CallState, arguments: Json) {
     let mut call = ToolCall::clone(&slot.call);
     call.arguments = arguments;
     if call.raw_arguments.is_some() {

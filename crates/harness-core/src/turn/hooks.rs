@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::slot::Progress as Stage;
+use super::call_state::Progress as Stage;
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;

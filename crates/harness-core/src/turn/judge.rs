@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::call_state::{Finished, Progress};
 use super::redundancy::Fresh;
-use super::slot::{Finished, Progress};
 use super::spec::{OnToolFailure, TurnSpec};
 use super::state::TurnState;
 use crate::event::EventKind;
@@ -63,7 +63,7 @@ impl TurnState {
             }
         }
         let position = usize::try_from(batch.answer_at).unwrap_or(usize::MAX).saturating_add(1 + at as usize);
-        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let tools = self.prepared.as_ref().map_or(&[][..], |prepared| &prepared.tools);
         let polls = slot.def_in(tools).is_some_and(|def| def.polling);
         if polls || spec.longest_cycle == 0 {
             return None;
@@ -76,7 +76,7 @@ impl TurnState {
         if !finished.ran {
             return None;
         }
-        let tools = self.cycles.goes_on(spec.longest_cycle, &new)?;
+        let tools = self.cycles.continues(spec.longest_cycle, &new)?;
         Some(Stop::new(StopReason::RedundantToolLoop, Evidence::Loop { tools }))
     }
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::call_state::{Batch, Finished, Progress as Stage};
+use super::closing::Closing;
 use super::flow::answer_unrun;
-use super::leaving::Leaving;
-use super::slot::{Batch, Finished, Progress as Stage};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
@@ -34,7 +34,7 @@ impl TurnState {
     pub(crate) fn standing(&self, cx: &Cx<'_>) -> Standing {
         let elapsed = cx.now.since(self.started_at);
         let progress = Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left());
-        Standing { offer: self.offer.clone(), progress }
+        Standing { prepared: self.prepared.clone(), progress }
     }
 
     /// The operation of a question to the layers.
@@ -203,12 +203,12 @@ impl TurnState {
     }
 
     /// Tells the layers that the execution is over, when this turn is all of it.
-    pub(super) fn take_leave(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
+    pub(super) fn close_layers(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
         if cx.ports.layers.is_none() || self.inner {
             return self.announce_end(cx, end);
         }
         let standing = self.standing(cx);
-        self.leaving = Some(Leaving::begin(cx, end, standing));
+        self.leaving = Some(Closing::begin(cx, end, standing));
         None
     }
 }

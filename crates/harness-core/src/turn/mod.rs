@@ -9,8 +9,10 @@
 
 mod batch;
 mod call_ids;
+mod call_state;
 mod checks;
 pub mod clarify;
+mod closing;
 mod compaction;
 mod cycle;
 pub mod evidence;
@@ -20,25 +22,23 @@ mod gates;
 mod hooks;
 mod judge;
 mod layers;
-mod leaving;
 mod recovery;
 mod redundancy;
 mod repair;
-mod slot;
+mod resume;
 mod spec;
 mod state;
-mod take_up;
 mod usage;
 
 use std::sync::Arc;
 
+pub(crate) use closing::Closing;
 pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
 pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
-pub(crate) use leaving::Leaving;
+pub(crate) use resume::PriorUsage;
 pub use spec::{Execution, OnToolFailure, RetryPolicy, SpecFault, TurnSpec};
 pub use state::TurnState;
-pub(crate) use take_up::Carried;
 
 use crate::ids::OpId;
 use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
@@ -115,7 +115,8 @@ impl Phase for TurnState {
         if self.ended.is_some() {
             return Some(self.finish_by);
         }
-        let retry = self.batch.as_deref().filter(|_| !self.is_stopping()).and_then(slot::Batch::wake_at);
+        let retry =
+            self.batch.as_deref().filter(|_| !self.is_stopping()).and_then(call_state::Batch::wake_at);
         [retry, self.cut_off(shared)].into_iter().flatten().min()
     }
 

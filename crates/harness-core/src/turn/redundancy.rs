@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::slot::Slot;
+use super::call_state::CallState;
 use crate::message::{ToolCall, ToolResultMessage};
 use crate::transcript::Transcript;
 
@@ -52,7 +52,7 @@ struct Sketch {
 pub(super) struct Fresh<'a> {
     log: &'a Transcript,
     at: usize,
-    slot: &'a Slot,
+    slot: &'a CallState,
     index: u32,
     payload: Cow<'a, str>,
     sketch: Sketch,
@@ -61,7 +61,7 @@ pub(super) struct Fresh<'a> {
 impl<'a> Fresh<'a> {
     /// The result at position `at` of the transcript, which answers the call of `slot`, the `index`-th of its
     /// batch; `None` when it says nothing.
-    pub(super) fn of(log: &'a Transcript, at: usize, index: u32, slot: &'a Slot) -> Option<Self> {
+    pub(super) fn of(log: &'a Transcript, at: usize, index: u32, slot: &'a CallState) -> Option<Self> {
         let (payload, call) = (payload_at(log, at)?, &slot.call);
         let sketch = Sketch {
             result: sketch(&payload) ^ sketch(call.name.as_str()).rotate_left(17),
@@ -111,8 +111,8 @@ impl History {
 
     /// Counts a success. Whether it completes a row.
     pub(super) fn completes_row(&mut self, new: &Fresh<'_>) -> bool {
-        let goes_on = self.row > 0 && self.last.as_ref().is_some_and(|old| new.repeats(old));
-        self.row = if goes_on { self.row + 1 } else { 1 };
+        let continues = self.row > 0 && self.last.as_ref().is_some_and(|old| new.repeats(old));
+        self.row = if continues { self.row + 1 } else { 1 };
         self.last = Some(new.counted());
         self.row >= ROW
     }

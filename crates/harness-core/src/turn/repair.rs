@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::batch::not_run_outcome;
-use super::slot::{Batch, Finished, Progress, Slot};
+use super::call_state::{Batch, CallState, Finished, Progress};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::{EventKind, RepairHow};
@@ -60,8 +60,8 @@ impl TurnState {
         if self.goes_on_from_last(cx.log) && !cx.log.has_open_calls() {
             return self.go_on_from_last(spec, cx);
         }
-        let goes_on = start.prompt.is_empty() || !start.decisions.is_empty();
-        if !self.settle_open_calls(spec, cx, &start, goes_on) {
+        let continues = start.prompt.is_empty() || !start.decisions.is_empty();
+        if !self.settle_open_calls(spec, cx, &start, continues) {
             return self.append_prompt(spec, cx);
         }
         self.run_batch(spec, cx)
@@ -75,10 +75,16 @@ impl TurnState {
     }
 
     /// Builds the open batch, with what is known about each call. Whether there is one.
-    fn settle_open_calls(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: &Start, goes_on: bool) -> bool {
+    fn settle_open_calls(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        start: &Start,
+        continues: bool,
+    ) -> bool {
         let Some(open) = find_open(cx.log) else { return false };
         let mut batch = Box::<Batch>::default();
-        batch.open(open.calls.iter().map(Arc::clone), open.answer_at, spec, self.offer.as_deref());
+        batch.open(open.calls.iter().map(Arc::clone), open.answer_at, spec, self.prepared.as_deref());
         for (at, slot) in batch.slots.iter_mut().enumerate() {
             if at < open.answered {
                 if let Some(message) = cx.log.get(open.answer_at + 1 + at) {
@@ -90,7 +96,7 @@ impl TurnState {
             if before.is_none() && take_decision(cx, slot, start) {
                 continue;
             }
-            let how = settle_open(cx, slot, before, goes_on && !open.broken);
+            let how = settle_open(cx, slot, before, continues && !open.broken);
             self.count_repaired(cx, how);
             let call = &slot.call;
             cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
@@ -126,7 +132,7 @@ pub(super) fn finished(message: Arc<Message>, ran: bool) -> Progress {
 
 /// Applies what was decided about a parked call that never started. Whether that settles it; a call that
 /// may run now is repaired like any other.
-fn take_decision(cx: &mut Cx<'_>, slot: &mut Slot, start: &Start) -> bool {
+fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
     let pending = start.continuation.iter().flat_map(|made| &made.pending);
     let Some(parked) = pending.into_iter().find(|parked| parked.call_id == slot.call.id) else {
         return false;
@@ -167,8 +173,13 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut Slot, start: &Start) -> bool {
 }
 
 /// Decides about one open call.
-fn settle_open(cx: &Cx<'_>, slot: &mut Slot, before: Option<&InterruptedCall>, goes_on: bool) -> RepairHow {
-    let answer = |slot: &Slot, outcome: ToolOutcome| {
+fn settle_open(
+    cx: &Cx<'_>,
+    slot: &mut CallState,
+    before: Option<&InterruptedCall>,
+    continues: bool,
+) -> RepairHow {
+    let answer = |slot: &CallState, outcome: ToolOutcome| {
         finished(Arc::new(Message::ToolResult(outcome.to_message(&slot.call, None, cx.now))), false)
     };
     match before {
@@ -186,7 +197,7 @@ fn settle_open(cx: &Cx<'_>, slot: &mut Slot, before: Option<&InterruptedCall>, g
             slot.progress = answer(slot, ToolOutcome::with_error(ToolStatus::Cancelled, "interrupted", text));
             RepairHow::Interrupted
         }
-        None if goes_on => RepairHow::Run,
+        None if continues => RepairHow::Run,
         None => {
             slot.progress = answer(slot, not_run_outcome("the turn that asked for it ended before it began"));
             RepairHow::NotRun
@@ -195,6 +206,6 @@ fn settle_open(cx: &Cx<'_>, slot: &mut Slot, before: Option<&InterruptedCall>, g
 }
 
 /// Both the class at the time and the class now must allow it.
-fn may_repeat(slot: &Slot, class: RetryClass) -> bool {
+fn may_repeat(slot: &CallState, class: RetryClass) -> bool {
     class != RetryClass::Unsafe && slot.class != RetryClass::Unsafe
 }

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::call_state::Batch;
+use super::closing::Closing;
 use super::compaction::Shortening;
 use super::cycle::Cycles;
 use super::layers::Injecting;
-use super::leaving::Leaving;
 use super::recovery::Recovering;
 use super::redundancy::History;
-use super::slot::Batch;
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
 use crate::message::{ApprovalRequest, Invalid, Message};
 use crate::outcome::{End, Stop, TotalUsage};
-use crate::port::{DrainPoint, Offer, Progress, ProposedCall};
+use crate::port::{DrainPoint, PreparedAgent, Progress, ProposedCall};
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
@@ -48,9 +48,11 @@ pub struct TurnState {
     pub(super) start: Option<Box<Start>>,
     /// The agent of the next step; `None` until the entry agent is known.
     pub(super) agent: Option<AgentId>,
-    pub(super) offer: Option<Arc<Offer>>,
-    /// Whether the agent changed since `offer`.
-    pub(super) stale_offer: bool,
+    #[serde(rename = "offer")]
+    pub(super) prepared: Option<Arc<PreparedAgent>>,
+    /// Whether the agent changed since `prepared`.
+    #[serde(rename = "staleOffer")]
+    pub(super) stale_prepared: bool,
     /// The view of the next request.
     pub(super) plan: Option<Plan>,
     pub(super) shortening: Shortening,
@@ -70,11 +72,11 @@ pub struct TurnState {
     /// What the layers look at before it is injected.
     pub(super) injecting: Option<Box<Injecting>>,
     /// What it had used when its process ended, while it is taken up.
-    pub(super) carried: Option<Box<super::take_up::Carried>>,
+    pub(super) carried: Option<Box<super::resume::PriorUsage>>,
     /// Whether it is part of a run, which tells the layers of its end.
     pub(super) inner: bool,
     /// The end, while the layers take note of it.
-    pub(super) leaving: Option<Box<Leaving>>,
+    pub(super) leaving: Option<Box<Closing>>,
     pub(super) noted: Option<ApprovalRequest>,
     pub(super) batch: Option<Box<Batch>>,
     pub(super) history: History,
@@ -135,7 +137,7 @@ impl TurnState {
     }
 
     pub(super) fn agent_id(&self) -> AgentId {
-        agent_of(self.offer.as_deref(), self.agent.as_ref())
+        agent_of(self.prepared.as_deref(), self.agent.as_ref())
     }
 
     /// What is left, with what is set aside for the step itself.
@@ -160,7 +162,7 @@ impl TurnState {
         Some(Op::Model {
             progress: Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, self.left_for_step(cx)),
             plan: self.recovering.view(self.plan.as_ref()),
-            offer: Arc::clone(self.offer.as_ref()?),
+            prepared: Arc::clone(self.prepared.as_ref()?),
             with_tools: self.closing.is_none(),
             grant: self.grant,
         })
@@ -174,7 +176,7 @@ impl TurnState {
     }
 
     /// A call as gates and approvers see it; `None` when nothing of its name is offered.
-    pub(super) fn proposed(&self, cx: &Cx<'_>, slot: &super::slot::Slot) -> Option<ProposedCall> {
+    pub(super) fn proposed(&self, cx: &Cx<'_>, slot: &super::call_state::CallState) -> Option<ProposedCall> {
         let def = self.def_of(slot)?.clone();
         let proposed = ProposedCall::new(Arc::clone(&slot.call), def, self.agent_id(), cx.sh.iteration);
         Some(proposed.in_work_of(Arc::clone(&cx.sh.origin)))
@@ -218,9 +220,9 @@ impl TurnState {
 }
 
 /// The agent at work.
-pub(super) fn agent_of(offer: Option<&Offer>, agent: Option<&AgentId>) -> AgentId {
-    match (offer, agent) {
-        (Some(Offer { agent, .. }), _) | (None, Some(agent)) => agent.clone(),
+pub(super) fn agent_of(prepared: Option<&PreparedAgent>, agent: Option<&AgentId>) -> AgentId {
+    match (prepared, agent) {
+        (Some(PreparedAgent { agent, .. }), _) | (None, Some(agent)) => agent.clone(),
         // Before the first agent is known nothing is asked in its name.
         (None, None) => AgentId::from("main"),
     }

@@ -7,7 +7,7 @@ use crate::limits::Amount;
 use crate::machine::Cx;
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::Purpose;
-use crate::port::{answer_tokens, message_tokens, offer_tokens, request_tokens};
+use crate::port::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
 use crate::transcript::View;
 
 impl TurnState {
@@ -28,14 +28,14 @@ impl TurnState {
     /// The same for what there is of an answer.
     pub(super) fn estimate(&mut self, cx: &Cx<'_>, answer: &mut AssistantMessage) {
         let reported = answer.usage.as_deref().cloned().unwrap_or_default();
-        let Some(offer) = self.offer.clone() else { return };
+        let Some(prepared) = self.prepared.clone() else { return };
         if reported.has_tokens() || !cx.sh.budgets.limits_tokens() {
             return;
         }
         let with_tools = self.closing.is_none();
         let input = match self.recovering.view(self.plan.as_ref()) {
-            Some(plan) => request_tokens(&View::planned(cx.log.prefix(), plan), &offer, with_tools),
-            None => self.log_tokens(cx).saturating_add(offer_tokens(&offer, with_tools)),
+            Some(plan) => request_tokens(&View::planned(cx.log.prefix(), plan), &prepared, with_tools),
+            None => self.log_tokens(cx).saturating_add(prepared_tokens(&prepared, with_tools)),
         };
         answer.usage = Some(Arc::new(reported.or_estimated(input, answer_tokens(answer))));
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use harness_core::machine::{Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{Offer, ToolDef, ToolOutcome};
-use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
+use harness_core::port::{PreparedAgent, ToolDef, ToolOutcome};
+use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Json, OpId, StopReason, Time};
@@ -20,11 +20,11 @@ struct Wants {
     executed: u32,
 }
 
-impl Outside for Wants {
+impl ScriptedWorld for Wants {
     fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
         Answer::now(match op {
             Op::Prepare { .. } => {
-                Reply::Prepared(Ok(Arc::new(Offer::new("main", "", [ToolDef::new("add", "")]))))
+                Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", [ToolDef::new("add", "")]))))
             }
             Op::Model { .. } => {
                 self.asked += 1;

@@ -9,9 +9,9 @@ use harness_core::machine::PortSet;
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
-    Decision, Judgement, ModelFault, ModelFaultCode, Offer, RetryClass, ToolDef, ToolOutcome,
+    Decision, Judgement, ModelFault, ModelFaultCode, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
 };
-use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
+use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, TurnSpec, TurnState};
 use harness_core::{End, Fault, FaultSource, Json, Millis, OpId, StopReason, Time};
@@ -69,7 +69,7 @@ impl Stage {
 
     fn well(&mut self, op: &Op) -> Reply {
         match op {
-            Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(Offer::new("main", "", tools())))),
+            Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", tools())))),
             Op::Begin { .. } | Op::Store { .. } | Op::Complete { .. } => Reply::Noted(Ok(())),
             Op::Append { messages, .. } => Reply::Appended(Ok(messages.clone())),
             Op::Recall { .. } => Reply::Recalled(Ok(None)),
@@ -110,7 +110,7 @@ impl Stage {
     }
 }
 
-impl Outside for Stage {
+impl ScriptedWorld for Stage {
     fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
         match self.troubled(op) {
             None => Answer::now(self.well(op)),

@@ -36,7 +36,7 @@ impl Default for Notebook {
 
 impl Notebook {
     async fn note(&self, hook: &str, what: String, cx: &ViewCx) -> Result<(), Fault> {
-        let agent = cx.offer.as_ref().map_or("-", |offer| offer.agent.as_str());
+        let agent = cx.prepared.as_ref().map_or("-", |prepared| prepared.agent.as_str());
         let line = format!("{hook}{what} [{} messages, {agent}, {}]", cx.log.len(), cx.progress.iteration);
         self.log.lock().expect("no panic").push(line);
         if hook == self.hangs_at {

@@ -14,7 +14,8 @@ use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{
     CompactAsk, Compaction, Compactor, ContextPipeline, HookCx, HookPoints, Judgement, Ledger, ModelFault,
-    ModelFaultCode, ModelRequest, Offer, ProposedCall, StopGate, ToolDef, ToolOutcome, TurnHooks, ViewCx,
+    ModelFaultCode, ModelRequest, PreparedAgent, ProposedCall, StopGate, ToolDef, ToolOutcome, TurnHooks,
+    ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -40,7 +41,8 @@ impl Part {
 
     async fn ask(&self, ledger: &Ledger) -> Result<AssistantMessage, ModelFault> {
         let log: Transcript = [Arc::new(Message::user("Is it so?"))].into_iter().collect();
-        let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(Offer::new("part", "", [])));
+        let request =
+            ModelRequest::new(View::whole(log.prefix()), Arc::new(PreparedAgent::new("part", "", [])));
         ledger.call(&*self.0, request).await
     }
 }

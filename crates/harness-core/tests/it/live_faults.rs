@@ -12,7 +12,7 @@ use harness_core::event::{Event, EventKind, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
-    AgentBrief, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
+    AgentConfig, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
     ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, HookCx, Judgement, Loaded, Model,
     ModelFault, ModelFaultCode, ModelRequest, PrepareAsk, ProposedCall, Question, RetryClass, Session,
     SessionError, Steering, StopGate, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, TurnHooks,
@@ -100,9 +100,9 @@ fn burst(port: &'static str) -> ! {
 }
 
 impl AgentSource for Cast {
-    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentConfig, Fault> {
         self.part("agents", FaultSource::Agent).await?;
-        Ok(AgentBrief::new("main", ""))
+        Ok(AgentConfig::new("main", ""))
     }
 }
 

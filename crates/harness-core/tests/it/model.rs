@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
-use harness_core::port::{Offer, ToolDef, ToolOutcome};
-use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
+use harness_core::port::{PreparedAgent, ToolDef, ToolOutcome};
+use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{OnToolFailure, TurnSpec, TurnState};
 use harness_core::{Json, OpId, StopReason, Time};
@@ -171,12 +171,12 @@ impl Script {
     }
 }
 
-impl Outside for Script {
+impl ScriptedWorld for Script {
     fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
         Answer::now(match op {
             Op::Prepare { .. } => {
                 let tools = vec![ToolDef::new("works", ""), ToolDef::new("fails", "")];
-                Reply::Prepared(Ok(Arc::new(Offer::new("main", "", tools))))
+                Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", tools))))
             }
             Op::Model { .. } => Reply::Model(Ok(Arc::new(self.answer().into()))),
             Op::Tool { call, .. } if call.name == "works" => {

@@ -13,7 +13,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
+use harness_core::port::{AgentConfig, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
@@ -27,10 +27,10 @@ const NOW: Time = Time(1_767_225_600_000);
 struct Desk;
 
 impl AgentSource for Desk {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
         let handoff = ToolDef::handoff("to_expert", "", "expert".into());
-        let mut brief = AgentBrief::new(agent, "");
+        let mut brief = AgentConfig::new(agent, "");
         brief.handoffs = vec![handoff];
         Ok(brief)
     }

@@ -7,7 +7,7 @@ use harness_core::event::EventKind;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::Fault;
-use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
+use harness_core::port::{AgentConfig, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
@@ -21,10 +21,10 @@ struct Desk {
 }
 
 impl AgentSource for Desk {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
         let half = if ask.iteration < 3 { "first" } else { "second" };
-        let mut brief = AgentBrief::new(agent, format!("It is the {half} half."));
+        let mut brief = AgentConfig::new(agent, format!("It is the {half} half."));
         brief.changes = self.changes;
         brief.handoffs = vec![ToolDef::handoff("to_expert", "", "expert".into())];
         Ok(brief)
@@ -48,8 +48,8 @@ async fn check(changes: bool, calls: &[&str], expected: &[&str]) {
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let told = log.events().into_iter().filter_map(|event| match event.kind {
-        EventKind::AgentPrepared { offer } => {
-            Some(format!("{}: {} {} tools", offer.agent, offer.instructions, offer.tools.len()))
+        EventKind::AgentPrepared { prepared } => {
+            Some(format!("{}: {} {} tools", prepared.agent, prepared.instructions, prepared.tools.len()))
         }
         EventKind::ModelStepStarted { agent, .. } => Some(format!("{agent} asks")),
         _ => None,

@@ -8,8 +8,8 @@ use harness_core::decide::{GateDecision, GateVerdict, Guard, Points};
 use harness_core::machine::PortSet;
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
-use harness_core::port::{Decision, Offer, RetryClass, ToolDef, ToolOutcome};
-use harness_core::testing::{Answer, Journal, Outside, Ran, ScriptedDriver};
+use harness_core::port::{Decision, PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use harness_core::testing::{Answer, Journal, Ran, ScriptedDriver, ScriptedWorld};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnState;
 use harness_core::{CallId, End, Json, Millis, OpId, StopReason, Time};
@@ -49,12 +49,12 @@ impl Shop {
     }
 }
 
-impl Outside for Shop {
+impl ScriptedWorld for Shop {
     fn perform(&mut self, _: OpId, op: &Op, log: &Transcript) -> Answer {
         let look = ToolDef::new("look", "looks").with_class(RetryClass::Unsafe);
         Answer::now(match op {
             Op::Prepare { .. } => {
-                Reply::Prepared(Ok(Arc::new(Offer::new("desk", "", vec![self.pay.clone(), look]))))
+                Reply::Prepared(Ok(Arc::new(PreparedAgent::new("desk", "", vec![self.pay.clone(), look]))))
             }
             Op::Model { .. } => {
                 self.asked += 1;

@@ -15,10 +15,10 @@ use harness_core::message::{
 };
 use harness_core::port::{
     ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
-    Judged, Judgement, ModelFault, ModelFaultCode, Offer, Overflow, Prepared, Question, RetryClass, ToolDef,
-    ToolOutcome,
+    Judged, Judgement, ModelFault, ModelFaultCode, Overflow, Prepared, PreparedAgent, Question, RetryClass,
+    ToolDef, ToolOutcome,
 };
-use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
+use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{Execution, OnToolFailure, RetryPolicy, TurnSpec, TurnState};
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
@@ -406,10 +406,10 @@ impl World {
             Op::Prepare { agent, .. } => {
                 let name = agent.as_ref().map_or("main", |agent| agent.as_str());
                 let fault = Fault::new(FaultSource::Agent, "unknown", "no such agent");
-                let mut offer = Offer::new(name, "", tools());
+                let mut prepared = PreparedAgent::new(name, "", tools());
                 let thrown = self.die(25);
-                offer.changes = thrown % 2 == 1;
-                Reply::Prepared(if thrown == 24 { Err(fault) } else { Ok(Arc::new(offer)) })
+                prepared.changes = thrown % 2 == 1;
+                Reply::Prepared(if thrown == 24 { Err(fault) } else { Ok(Arc::new(prepared)) })
             }
             Op::Begin { .. } => Reply::Noted(match self.die(25) {
                 24 => Err(Fault::new(FaultSource::Layer, "broken", "it could not begin")),
@@ -487,7 +487,7 @@ fn class_of(name: &ToolName) -> RetryClass {
     tools().iter().find(|def| def.name == *name).map_or(RetryClass::Unsafe, |def| def.class)
 }
 
-impl Outside for World {
+impl ScriptedWorld for World {
     fn perform(&mut self, _: OpId, op: &Op, log: &Transcript) -> Answer {
         let reply = self.reply(op, log);
         match self.delay() {

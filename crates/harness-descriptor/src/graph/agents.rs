@@ -15,7 +15,7 @@ use crate::value::Value;
 
 /// The agents of a descriptor, bound to tools and ready to be asked.
 ///
-/// See [`Graph::build`], [`Graph::create_context`] and [`Graph::offer`]. Cloning shares nothing
+/// See [`Graph::build`], [`Graph::create_context`] and [`Graph::resolve`]. Cloning shares nothing
 /// that can change.
 #[derive(Clone, Debug)]
 pub struct Graph {

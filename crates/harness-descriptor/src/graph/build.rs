@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
 use super::max_turns;
-use super::offer::stable_tool_names;
 use super::path::ContextPath;
 use super::references::References;
 use super::registry::Registry;
+use super::resolve::stable_tool_names;
 use super::shape::Shape;
 use super::template::{Scanned, Template};
 use crate::descriptor::Descriptor;

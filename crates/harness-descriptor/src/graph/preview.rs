@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::agents::{Agent, Graph, Handoff, Instructions, Part};
-use super::offer::Offer;
 use super::path::{ContextPath, gate_is_open};
+use super::resolve::ResolvedAgent;
 use crate::error::{DescriptorError, Fault};
 use crate::field::PathUse;
 use crate::value::Value;
@@ -19,7 +19,7 @@ pub struct Preview<'g> {
     /// The agent.
     pub agent: &'g Agent,
     /// Exactly what a turn would give it, or the fault that would end the turn.
-    pub offer: Result<Offer, DescriptorError>,
+    pub resolved: Result<ResolvedAgent, DescriptorError>,
     /// The parts of its instructions in order; empty when they are one text or none.
     pub parts: Vec<PartPreview<'g>>,
     /// Its handoffs in order, closed ones included.
@@ -108,7 +108,7 @@ impl Graph {
         let agent = self.known_agent(id)?;
         Ok(Preview {
             agent,
-            offer: self.offer(id, context),
+            resolved: self.resolve(id, context),
             parts: parts(agent, context),
             handoffs: handoffs(agent, context),
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use harness_core::machine::Origin;
-use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolKind};
+use harness_core::port::{AgentConfig, AgentSource, PrepareAsk, ToolKind};
 use harness_core::{AgentId, Fault};
 use harness_descriptor::{Graph, GraphAgents, Registry, Value, load_text};
 
@@ -29,7 +29,7 @@ fn agents(context: &str) -> GraphAgents {
 }
 
 /// The graph answers at once, so one poll is enough.
-fn prepare(agents: &GraphAgents, agent: Option<&str>) -> Result<AgentBrief, Fault> {
+fn prepare(agents: &GraphAgents, agent: Option<&str>) -> Result<AgentConfig, Fault> {
     let ask = PrepareAsk::new(agent.map(AgentId::from), Arc::new(Origin::default()), 1);
     let mut answer = pin!(agents.prepare(&ask));
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -95,8 +95,10 @@ fn describe_context(out: &mut String, graph: &Graph, name: &str, overrides: &Val
         for handoff in &preview.handoffs {
             writeln!(out, "{}: {}", handoff.handoff.tool_name(), handoff.standing.name()).unwrap();
         }
-        match &preview.offer {
-            Ok(offer) => writeln!(out, "{}", offer.instructions.as_deref().unwrap_or("(none)")).unwrap(),
+        match &preview.resolved {
+            Ok(resolved) => {
+                writeln!(out, "{}", resolved.instructions.as_deref().unwrap_or("(none)")).unwrap();
+            }
             Err(error) => writeln!(out, "{}: {}", error.kind(), error.fault()).unwrap(),
         }
     }

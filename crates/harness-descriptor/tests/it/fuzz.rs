@@ -100,7 +100,7 @@ fn run(yaml: String) {
     }
     if let Ok(graph) = Graph::build(&descriptor, &Registry::new()) {
         for agent in graph.agents() {
-            drop(graph.offer(agent.id(), &Value::Null));
+            drop(graph.resolve(agent.id(), &Value::Null));
         }
     }
     for warning in descriptor.warnings() {

@@ -54,8 +54,8 @@ fn tools_are_looked_up_by_text() {
         "runtime: { entry_agent: a }\ntools: { 7: { target: '7' } }\nagents: { a: { model: m, tools: [7, '7'] } }",
     )
     .unwrap();
-    let offer = graph.offer("a", &Value::Null).unwrap();
-    assert_eq!(offer.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["seven", "seven"]);
+    let resolved = graph.resolve("a", &Value::Null).unwrap();
+    assert_eq!(resolved.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["seven", "seven"]);
 }
 
 const HANDOFFS: &str = r"
@@ -74,8 +74,8 @@ agents:
 #[track_caller]
 fn check_handoffs(open: bool, expected: &[&str]) {
     let graph = build(HANDOFFS).unwrap();
-    let offer = graph.offer("hub", &value(&format!(r#"{{"open":{open}}}"#))).unwrap();
-    let found: Vec<String> = offer
+    let resolved = graph.resolve("hub", &value(&format!(r#"{{"open":{open}}}"#))).unwrap();
+    let found: Vec<String> = resolved
         .handoffs
         .iter()
         .map(|handoff| format!("{} {}", handoff.tool_name, handoff.description))
@@ -98,11 +98,11 @@ fn gates_come_before_the_model_and_the_model_before_instructions() {
     let yaml = "runtime: { entry_agent: a }\ncontext: { references: { g: { type: boolean }, x: true } }\n\
                 agents: { a: { handoffs: [{ agent: a, where: { context: g } }], instructions: '{{context.x}}' } }";
     let graph = build(yaml).unwrap();
-    let kind = |context: &str| graph.offer("a", &value(context)).unwrap_err().kind();
+    let kind = |context: &str| graph.resolve("a", &value(context)).unwrap_err().kind();
     assert_eq!(kind("{}"), "context.gate_missing");
     assert_eq!(kind(r#"{"g":1}"#), "context.gate_not_boolean");
     assert_eq!(kind(r#"{"g":true}"#), "descriptor.no_model");
-    let error = graph.offer_with("a", &value(r#"{"g":true}"#), Some("m")).unwrap_err();
+    let error = graph.resolve_with("a", &value(r#"{"g":true}"#), Some("m")).unwrap_err();
     assert_eq!(error.kind(), "context.missing");
     assert_eq!(error.place().map(|place| place.line), Some(3));
 }
@@ -112,7 +112,7 @@ fn built_in_names_of_another_language_are_no_values() {
     let yaml = "runtime: { entry_agent: a }\ncontext: { references: { x.constructor: true } }\n\
                 agents: { a: { model: m, instructions: '{{context.x.constructor}}' } }";
     let graph = build(yaml).unwrap();
-    assert!(graph.offer("a", &value(r#"{"x":{}}"#)).is_err());
+    assert!(graph.resolve("a", &value(r#"{"x":{}}"#)).is_err());
     check_fault(
         "runtime: { entry_agent: a }\nagents: { a: { tools: [toString] } }",
         "2:24: agent `a` lists tool `toString`, which tools does not declare",

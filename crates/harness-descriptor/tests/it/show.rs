@@ -109,11 +109,11 @@ fn a_preview_says_why_something_is_left_out() {
         let preview = graph.preview(id, context).unwrap();
         let parts = preview.parts.iter().map(|part| format!("{:?}", part.standing));
         let handoffs = preview.handoffs.iter().map(|it| format!("{} {:?}", it.handoff.to(), it.standing));
-        let offer = match &preview.offer {
-            Ok(offer) => format!("{:?}, {} handoffs", offer.instructions, offer.handoffs.len()),
+        let resolved = match &preview.resolved {
+            Ok(resolved) => format!("{:?}, {} handoffs", resolved.instructions, resolved.handoffs.len()),
             Err(error) => error.kind().to_owned(),
         };
-        std::iter::once(offer).chain(parts).chain(handoffs).collect::<Vec<_>>().join("\n")
+        std::iter::once(resolved).chain(parts).chain(handoffs).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(shown("front", &context), @r#"
     Some("Be brief."), 1 handoffs

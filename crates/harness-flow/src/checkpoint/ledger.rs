@@ -14,7 +14,7 @@ use super::Retention;
 use super::record::{Beginning, Record, Start, VERSION, prefix};
 use crate::context::{Context, lock};
 use crate::log::is_at_or_beneath;
-use crate::purse::sum;
+use crate::shared_budget::sum;
 use crate::{StepInfo, StepKind};
 
 /// The records of one execution: those of an earlier process, and the way to write new ones.

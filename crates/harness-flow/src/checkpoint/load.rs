@@ -11,7 +11,7 @@ use super::record::{Beginning, Record, Start, VERSION, Version, prefix};
 use super::{CheckpointError, Retention};
 use crate::context::Data;
 use crate::log::Logged;
-use crate::purse::sum;
+use crate::shared_budget::sum;
 
 /// Records that are read at once.
 const BATCH: usize = 256;

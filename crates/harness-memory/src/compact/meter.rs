@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{Message, Usage};
-use harness_core::port::{Measured, Offer, TokenCounter};
+use harness_core::port::{Measured, PreparedAgent, TokenCounter};
 use harness_core::transcript::{Plan, Prefix, Span};
 
-use super::tokens::{CharacterCounter, Tally, offer_tokens};
+use super::tokens::{CharacterCounter, Tally, prepared_tokens};
 
 /// Tokens that begin the answer.
 const REPLY: u64 = 3;
@@ -44,7 +44,7 @@ const OFFERS: usize = 16;
 pub struct BudgetMeter {
     counter: Arc<dyn TokenCounter>,
     tally: Tally,
-    offers: VecDeque<(Arc<Offer>, u64)>,
+    agents: VecDeque<(Arc<PreparedAgent>, u64)>,
     factors: VecDeque<u64>,
     learned: Option<Measured>,
 }
@@ -71,7 +71,7 @@ impl BudgetMeter {
         Self {
             counter,
             tally: Tally::default(),
-            offers: VecDeque::new(),
+            agents: VecDeque::new(),
             factors: VecDeque::new(),
             learned: None,
         }
@@ -82,16 +82,26 @@ impl BudgetMeter {
         &self.counter
     }
 
-    /// Tokens of a request that shows `plan` of `log` to the agent of `offer`, as well as it is known.
-    pub fn estimate(&mut self, log: &Prefix, plan: Option<&Plan>, offer: Option<&Arc<Offer>>) -> u64 {
-        let counted = self.counted(log, plan, offer);
+    /// Tokens of a request that shows `plan` of `log` to the agent of `prepared`, as well as it is known.
+    pub fn estimate(
+        &mut self,
+        log: &Prefix,
+        plan: Option<&Plan>,
+        prepared: Option<&Arc<PreparedAgent>>,
+    ) -> u64 {
+        let counted = self.counted(log, plan, prepared);
         self.corrected(counted)
     }
 
     /// The same before the correction.
-    pub fn counted(&mut self, log: &Prefix, plan: Option<&Plan>, offer: Option<&Arc<Offer>>) -> u64 {
+    pub fn counted(
+        &mut self,
+        log: &Prefix,
+        plan: Option<&Plan>,
+        prepared: Option<&Arc<PreparedAgent>>,
+    ) -> u64 {
         let shown = self.tally.shown(log, plan, &*self.counter);
-        let overhead = offer.map_or(0, |offer| self.overhead(offer));
+        let overhead = prepared.map_or(0, |prepared| self.overhead(prepared));
         shown.saturating_add(overhead).saturating_add(REPLY)
     }
 
@@ -107,13 +117,13 @@ impl BudgetMeter {
 
     /// Learns from one request that a provider counted. The same request is learned from once; a request
     /// without counts, or of a longer transcript than `log`, teaches nothing.
-    pub fn learn(&mut self, measured: &Measured, log: &Prefix, offer: Option<&Arc<Offer>>) {
+    pub fn learn(&mut self, measured: &Measured, log: &Prefix, prepared: Option<&Arc<PreparedAgent>>) {
         let Some(tokens) = input_tokens(&measured.usage).filter(|tokens| *tokens > 0) else { return };
         let then = usize::try_from(measured.messages).unwrap_or(usize::MAX);
         if then > log.len() || self.learned.as_ref() == Some(measured) {
             return;
         }
-        let counted = self.counted_then(then, measured.plan.as_ref(), log, offer);
+        let counted = self.counted_then(then, measured.plan.as_ref(), log, prepared);
         self.note(tokens, counted);
         self.learned = Some(measured.clone());
     }
@@ -141,7 +151,7 @@ impl BudgetMeter {
         then: usize,
         plan: Option<&Plan>,
         log: &Prefix,
-        offer: Option<&Arc<Offer>>,
+        prepared: Option<&Arc<PreparedAgent>>,
     ) -> u64 {
         let whole = [Span::Kept(0..then)];
         let cut = |span: &Span| match span {
@@ -149,7 +159,7 @@ impl BudgetMeter {
             Span::Made(messages) => Span::Made(Arc::clone(messages)),
         };
         let spans = plan.map_or(&whole[..], |plan| &plan.spans).iter().map(cut).collect();
-        self.counted(log, Some(&Plan { spans }), offer)
+        self.counted(log, Some(&Plan { spans }), prepared)
     }
 
     /// Tokens of one message, which is at this position of the transcript that was asked about last, or in no
@@ -161,18 +171,19 @@ impl BudgetMeter {
         }
     }
 
-    fn overhead(&mut self, offer: &Arc<Offer>) -> u64 {
-        let known = |held: &Offer| held.instructions == offer.instructions && held.tools == offer.tools;
+    fn overhead(&mut self, prepared: &Arc<PreparedAgent>) -> u64 {
+        let known =
+            |held: &PreparedAgent| held.instructions == prepared.instructions && held.tools == prepared.tools;
         if let Some((_, tokens)) =
-            self.offers.iter().find(|(held, _)| Arc::ptr_eq(held, offer) || known(held))
+            self.agents.iter().find(|(held, _)| Arc::ptr_eq(held, prepared) || known(held))
         {
             return *tokens;
         }
-        let tokens = offer_tokens(&*self.counter, offer);
-        if self.offers.len() == OFFERS {
-            self.offers.pop_front();
+        let tokens = prepared_tokens(&*self.counter, prepared);
+        if self.agents.len() == OFFERS {
+            self.agents.pop_front();
         }
-        self.offers.push_back((Arc::clone(offer), tokens));
+        self.agents.push_back((Arc::clone(prepared), tokens));
         tokens
     }
 }
@@ -257,8 +268,9 @@ mod tests {
     #[test]
     fn instructions_and_tools_are_part_of_a_request() {
         let (log, mut meter) = (log(1), BudgetMeter::default());
-        let offer = Arc::new(Offer::new("main", "x".repeat(400), vec![ToolDef::new("read", "reads it")]));
-        assert_eq!(meter.estimate(&log, None, Some(&offer)), 103 + 4 + 100 + 10 + 1 + 2);
+        let prepared =
+            Arc::new(PreparedAgent::new("main", "x".repeat(400), vec![ToolDef::new("read", "reads it")]));
+        assert_eq!(meter.estimate(&log, None, Some(&prepared)), 103 + 4 + 100 + 10 + 1 + 2);
     }
 
     #[test]

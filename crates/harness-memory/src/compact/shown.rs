@@ -25,10 +25,10 @@ pub(crate) fn plan_of(items: &[Shown], log: &Prefix, open: bool) -> Plan {
     let mut spans: Vec<Span> = Vec::new();
     let mut made: Vec<Arc<Message>> = Vec::new();
     for item in items {
-        let goes_on = made.is_empty()
+        let continues = made.is_empty()
             && matches!((spans.last(), item.at), (Some(Span::Kept(range)), Some(at)) if range.end == at);
         // A kept span must not begin with a result, even where a transcript does.
-        let begins_with_result = !goes_on && matches!(*item.message, Message::ToolResult(_));
+        let begins_with_result = !continues && matches!(*item.message, Message::ToolResult(_));
         let Some(at) = item.at.filter(|_| !begins_with_result) else {
             made.push(Arc::clone(&item.message));
             continue;

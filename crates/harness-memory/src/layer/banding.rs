@@ -45,7 +45,7 @@ impl LayerRun {
             return Banded { anchor: outputs, ..Banded::default() };
         }
         let instructions =
-            cx.offer.as_ref().map_or_else(|| Arc::from(""), |offer| Arc::clone(&offer.instructions));
+            cx.prepared.as_ref().map_or_else(|| Arc::from(""), |prepared| Arc::clone(&prepared.instructions));
         let lineage = self.lineage();
         let placed: Vec<_> = outputs
             .into_iter()

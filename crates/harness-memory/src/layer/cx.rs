@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::outcome::{Purpose, TotalUsage};
-use harness_core::port::{DynModel, Ledger, ModelRequest, Offer, TokenCounter};
+use harness_core::port::{DynModel, Ledger, ModelRequest, PreparedAgent, TokenCounter};
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{Cancel, Json, ModelName, ThreadId, Time};
 
@@ -78,7 +78,7 @@ pub struct LayerCx {
     /// Fires when the answer is not wanted any more.
     pub cancel: Cancel,
     /// The agent at work: model, instructions, tools. `None` before the first one was prepared.
-    pub offer: Option<Arc<Offer>>,
+    pub prepared: Option<Arc<PreparedAgent>>,
     /// Iterations begun so far in this execution.
     pub step: u32,
     /// What the execution has used so far; its cost, too.
@@ -100,7 +100,7 @@ impl LayerCx {
             log,
             now,
             cancel: Cancel::never(),
-            offer: None,
+            prepared: None,
             step: 0,
             usage: TotalUsage::default(),
             state: None,
@@ -184,9 +184,9 @@ impl LayerCx {
             ));
         };
         let log: Transcript = ask.messages.into_iter().collect();
-        let offer = Offer::new("layer", ask.instructions.unwrap_or_else(|| Arc::from("")), [])
+        let prepared = PreparedAgent::new("layer", ask.instructions.unwrap_or_else(|| Arc::from("")), [])
             .with_model(ask.model, None);
-        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
+        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
         request.with_tools = false;
         request.cancel = self.cancel.clone();
         let answer = self.ledger.call(&**model, request).await;

@@ -473,7 +473,7 @@ impl LayerRun {
             self.count(usage);
         }
         if self.stack.cache.enabled {
-            let system = self.stack.offer.of(self, cx.offer.as_ref()).instructions;
+            let system = self.stack.prepared.of(self, cx.prepared.as_ref()).instructions;
             let lineage = self.lineage();
             lineage.lock().unwrap_or_else(PoisonError::into_inner).judge(&self.stack.cache, usage, system);
         }

@@ -152,7 +152,7 @@ impl LayerRun {
             own = own.with_model(Arc::clone(model));
         }
         own.cancel = cx.cancel.clone();
-        own.offer.clone_from(&cx.offer);
+        own.prepared.clone_from(&cx.prepared);
         own.step = self.step.load(Ordering::Relaxed);
         own.usage = self.lock_progress().usage.clone();
         own

@@ -17,7 +17,7 @@ use super::overlay::Overlay;
 use super::recent::Recent;
 use super::schema::{ItemJudge, ItemSchemas};
 use super::tokens::Utf16Quarters;
-use super::view::OfferCount;
+use super::view::PreparedCount;
 use crate::{LayerProblem, MemoryError};
 
 /// Conversations whose anchor and counts are kept.
@@ -256,7 +256,7 @@ pub(crate) struct Stack {
     pub(crate) lineages: Mutex<Recent<Arc<str>, Arc<Mutex<Lineage>>>>,
     /// The counted transcripts of conversations.
     pub(crate) counts: Mutex<Recent<Arc<str>, Arc<Mutex<Counts>>>>,
-    pub(crate) offer: OfferCount,
+    pub(crate) prepared: PreparedCount,
     observer: Observer,
 }
 
@@ -284,7 +284,7 @@ impl Stack {
             eventual: Mutex::new(EventualCache::new(setup.kept_recalls)),
             lineages: Mutex::new(Recent::new(LINEAGES)),
             counts: Mutex::new(Recent::new(LINEAGES)),
-            offer: OfferCount::default(),
+            prepared: PreparedCount::default(),
             observer: setup.observer,
             layers: setup.layers,
         })
@@ -312,7 +312,7 @@ impl Stack {
             eventual: Mutex::new(self.eventual.lock().unwrap_or_else(PoisonError::into_inner).clone()),
             lineages: Mutex::new(lock(&self.lineages).copied(apart)),
             counts: Mutex::new(Recent::new(LINEAGES)),
-            offer: OfferCount::default(),
+            prepared: PreparedCount::default(),
             observer: Arc::new(|_| {}),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::Message;
-use harness_core::port::{Offer, TokenCounter, ViewCx};
+use harness_core::port::{PreparedAgent, TokenCounter, ViewCx};
 use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::ask::is_developer;
@@ -22,36 +22,36 @@ use crate::MemoryError;
 
 /// What is sent with every request besides the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OfferTokens {
+pub(crate) struct PreparedTokens {
     pub(crate) instructions: u64,
     pub(crate) tools: u64,
 }
 
 /// The last offer that was counted.
 #[derive(Debug, Default)]
-pub(crate) struct OfferCount(Mutex<Option<(Arc<Offer>, OfferTokens)>>);
+pub(crate) struct PreparedCount(Mutex<Option<(Arc<PreparedAgent>, PreparedTokens)>>);
 
-impl OfferCount {
+impl PreparedCount {
     /// Tokens of the instructions and of the tool definitions, counted once per offer.
-    pub(crate) fn of(&self, run: &LayerRun, offer: Option<&Arc<Offer>>) -> OfferTokens {
-        let Some(offer) = offer else { return OfferTokens::default() };
+    pub(crate) fn of(&self, run: &LayerRun, prepared: Option<&Arc<PreparedAgent>>) -> PreparedTokens {
+        let Some(prepared) = prepared else { return PreparedTokens::default() };
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, tokens)) = last.as_ref() {
-            let is_same = Arc::ptr_eq(known, offer)
-                || (Arc::ptr_eq(&known.instructions, &offer.instructions)
-                    && Arc::ptr_eq(&known.tools, &offer.tools));
+            let is_same = Arc::ptr_eq(known, prepared)
+                || (Arc::ptr_eq(&known.instructions, &prepared.instructions)
+                    && Arc::ptr_eq(&known.tools, &prepared.tools));
             if is_same {
                 return *tokens;
             }
         }
         let counter = &*run.stack.counter;
-        let tools = if offer.tools.is_empty() {
+        let tools = if prepared.tools.is_empty() {
             0
         } else {
-            serde_json::to_string(&*offer.tools).map_or(0, |text| counter.count(&text))
+            serde_json::to_string(&*prepared.tools).map_or(0, |text| counter.count(&text))
         };
-        let tokens = OfferTokens { instructions: counter.count(&offer.instructions), tools };
-        *last = Some((Arc::clone(offer), tokens));
+        let tokens = PreparedTokens { instructions: counter.count(&prepared.instructions), tools };
+        *last = Some((Arc::clone(prepared), tokens));
         tokens
     }
 }
@@ -71,8 +71,8 @@ impl LayerRun {
     /// When the totals of the budget are no numbers, or layers chose a history that splits a call from its
     /// result in a way that cannot be mended.
     pub async fn view(&self, cx: &ViewCx) -> Result<(Option<Plan>, LayerUsage), MemoryError> {
-        let offer = self.stack.offer.of(self, cx.offer.as_ref());
-        let flow = self.recall(&self.budgets(offer)?, cx).await;
+        let prepared = self.stack.prepared.of(self, cx.prepared.as_ref());
+        let flow = self.recall(&self.budgets(prepared)?, cx).await;
         let banded = self.band(flow.merged, cx).await;
         let history = self.project(History::whole(cx.log.clone()), cx).await;
 
@@ -83,9 +83,9 @@ impl LayerRun {
         let projected = history.spans().iter().map(|span| span_tokens(&counts, counter, span)).sum::<u64>();
         let (systems, history) = split_systems(&history, &counts);
 
-        let mut usage = self.usage(cx, offer, &banded);
+        let mut usage = self.usage(cx, prepared, &banded);
         usage.system_tokens = systems.iter().map(|message| message_tokens(counter, message)).sum();
-        let mut room = self.room(offer);
+        let mut room = self.room(prepared);
         room.take_all([usage.system_tokens].into_iter());
         let anchor = take_band(&mut room, &banded.anchor, counter, &mut usage);
         let live = take_band(&mut room, &banded.live, counter, &mut usage);
@@ -106,8 +106,8 @@ impl LayerRun {
         let shown = newest(&history, &counts, counter, room.0, window);
         usage.history_tokens = shown.tokens;
         usage.dropped.extend(shown.dropped);
-        usage.total_used_tokens = offer.instructions
-            + offer.tools
+        usage.total_used_tokens = prepared.instructions
+            + prepared.tools
             + usage.system_tokens
             + usage.anchor_tokens
             + usage.history_tokens
@@ -120,11 +120,11 @@ impl LayerRun {
     }
 
     /// Tokens of each layer, by position.
-    fn budgets(&self, offer: OfferTokens) -> Result<Vec<u64>, MemoryError> {
+    fn budgets(&self, prepared: PreparedTokens) -> Result<Vec<u64>, MemoryError> {
         let mut tokens = vec![0; self.stack.layers.len()];
         let Some(budget) = self.stack.budget else { return Ok(tokens) };
         let (positions, budgets) = self.recall_budgets();
-        let system = offer.instructions.saturating_add(offer.tools);
+        let system = prepared.instructions.saturating_add(prepared.tools);
         let totals =
             Totals::new(as_float(budget.tokens), as_float(budget.response_reserve), as_float(system));
         for (at, share) in positions.into_iter().zip(share(totals, &budgets)?.layers) {
@@ -135,13 +135,13 @@ impl LayerRun {
         Ok(tokens)
     }
 
-    fn room(&self, offer: OfferTokens) -> Room {
+    fn room(&self, prepared: PreparedTokens) -> Room {
         let Some(budget) = &self.stack.budget else { return Room(u64::MAX) };
-        Room(budget.room().saturating_sub(offer.instructions).saturating_sub(offer.tools))
+        Room(budget.room().saturating_sub(prepared.instructions).saturating_sub(prepared.tools))
     }
 
     /// The report of the view so far: the layers, and what goes with every request.
-    fn usage(&self, cx: &ViewCx, offer: OfferTokens, banded: &Banded) -> LayerUsage {
+    fn usage(&self, cx: &ViewCx, prepared: PreparedTokens, banded: &Banded) -> LayerUsage {
         let share = |(output, placement): (&Output, Placement)| {
             let churn = banded.churn.get(&output.layer).copied().unwrap_or_default();
             let is_pinned = placement == Placement::Anchor && banded.is_pinned;
@@ -162,10 +162,10 @@ impl LayerRun {
         layers.sort_by(|a, b| a.layer_id.cmp(&b.layer_id));
         LayerUsage {
             execution_id: Arc::clone(&self.execution.id),
-            model_id: cx.offer.as_ref().and_then(|offer| offer.model.clone()),
+            model_id: cx.prepared.as_ref().and_then(|prepared| prepared.model.clone()),
             layers,
-            system_prompt_tokens: offer.instructions,
-            tools_tokens: offer.tools,
+            system_prompt_tokens: prepared.instructions,
+            tools_tokens: prepared.tools,
             system_tokens: 0,
             anchor_tokens: 0,
             history_tokens: 0,

@@ -55,10 +55,10 @@ pub(super) fn canonical(request: &ModelRequest) -> Result<Json, serde_json::Erro
         input_schema: tool.input_schema.as_ref(),
     });
     Json::of(&Canonical {
-        model: request.offer.model.as_ref(),
-        settings: request.offer.settings.as_ref(),
+        model: request.prepared.model.as_ref(),
+        settings: request.prepared.settings.as_ref(),
         thinking: request.thinking.map(ThinkingLevel::as_str),
-        instructions: &request.offer.instructions,
+        instructions: &request.prepared.instructions,
         messages,
         tools: tools.collect(),
     })

@@ -20,7 +20,7 @@
 //!
 //! use harness_record::traffic::{Recorder, Replay};
 //! use harness_core::message::{AssistantMessage, Message};
-//! use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, Offer};
+//! use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 //! use harness_core::transcript::{Transcript, View};
 //!
 //! struct Live;
@@ -39,7 +39,7 @@
 //!
 //! fn question(text: &str) -> ModelRequest {
 //!     let log: Transcript = [Arc::new(Message::user(text))].into_iter().collect();
-//!     ModelRequest::new(View::whole(log.prefix()), Arc::new(Offer::new("main", "Be brief.", [])))
+//!     ModelRequest::new(View::whole(log.prefix()), Arc::new(PreparedAgent::new("main", "Be brief.", [])))
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -1,7 +1,7 @@
 //! From events to a record.
 
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{ModelFault, ModelFaultCode, Offer, ToolDef};
+use harness_core::port::{ModelFault, ModelFaultCode, PreparedAgent, ToolDef};
 use harness_core::testing::ModelStep;
 use harness_core::{Json, canonical};
 use harness_record::{RecordError, RecordOptions, RunRecord, RunStart};
@@ -172,7 +172,7 @@ fn fingerprints_are_the_hashes_of_the_documented_texts() {
 
 /// Events of one request over a transcript of three messages, of which a plan shows parts.
 fn planned(spans: &str) -> RunRecord {
-    let offer = Json::of(&Offer::new("desk", "", Vec::<ToolDef>::new())).unwrap();
+    let prepared = Json::of(&PreparedAgent::new("desk", "", Vec::<ToolDef>::new())).unwrap();
     let message = |text: &str| Json::of(&Message::user(text)).unwrap();
     let end = r#"{"stop":{"reason":"answer_finalized"},"iterations":1,"turns":1,"usage":{},"elapsed":5}"#;
     let mut kinds = vec![r#""type":"run_started""#.to_owned()];
@@ -181,7 +181,7 @@ fn planned(spans: &str) -> RunRecord {
             format!(r#""type":"message_appended","index":{at},"message":{}"#, message(text))
         }),
     );
-    kinds.push(format!(r#""type":"agent_prepared","offer":{offer}"#));
+    kinds.push(format!(r#""type":"agent_prepared","offer":{prepared}"#));
     kinds.push(format!(
         r#""type":"view_planned","by":"layers","messages":3,"spans":1,"plan":{{"spans":[{spans}]}}"#
     ));

@@ -20,7 +20,7 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Fault;
 use harness_core::port::{
-    AgentBrief, AgentSource, DynModel, DynToolRegistry, PrepareAsk, ProposedCall, RetryClass, ToolDef,
+    AgentConfig, AgentSource, DynModel, DynToolRegistry, PrepareAsk, ProposedCall, RetryClass, ToolDef,
     ToolOutcome,
 };
 use harness_core::run::{Run, RunSpec};
@@ -55,11 +55,11 @@ pub(crate) fn says(text: &str) -> ModelStep {
 struct Desk;
 
 impl AgentSource for Desk {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
         let is_desk = agent == "desk";
         let mut brief =
-            AgentBrief::new(agent, if is_desk { "You are the desk." } else { "You are the expert." });
+            AgentConfig::new(agent, if is_desk { "You are the desk." } else { "You are the expert." });
         brief.model = Some(if is_desk { "small".into() } else { "large".into() });
         brief.settings = Some(json(r#"{"temperature":0.5}"#));
         if is_desk {

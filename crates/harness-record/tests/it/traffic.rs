@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
-    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode as Code, ModelRequest, Offer, ToolDef,
+    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode as Code, ModelRequest, PreparedAgent, ToolDef,
 };
 use harness_core::transcript::{Transcript, View};
 use harness_record::RecordError;
@@ -58,7 +58,7 @@ fn request_with<const N: usize>(
     tools: [ToolDef; N],
 ) -> ModelRequest {
     let log: Transcript = messages.into_iter().map(Arc::new).collect();
-    ModelRequest::new(View::whole(log.prefix()), Arc::new(Offer::new("main", "Be brief.", tools)))
+    ModelRequest::new(View::whole(log.prefix()), Arc::new(PreparedAgent::new("main", "Be brief.", tools)))
 }
 
 fn question(text: &str) -> ModelRequest {
@@ -152,10 +152,10 @@ async fn mismatch(at: usize, request: ModelRequest) -> String {
 #[tokio::test]
 async fn a_request_that_does_not_fit_is_told_apart_by_its_first_difference() {
     let tail = "; record it again if the change is intended";
-    let tools = || requests(false)[0].offer.tools.clone();
+    let tools = || requests(false)[0].prepared.tools.clone();
     let other = |text: &str| {
         let mut out = question(text);
-        out.offer = Arc::new(Offer::new("main", "Be brief.", tools()));
+        out.prepared = Arc::new(PreparedAgent::new("main", "Be brief.", tools()));
         out
     };
     assert_eq!(
@@ -175,8 +175,8 @@ async fn a_request_that_does_not_fit_is_told_apart_by_its_first_difference() {
     );
     let mut renamed = requests(false)[0].clone();
     let settings = Json::parse(r#"{"temperature":0}"#).unwrap();
-    let offer = Offer::new("other name", "Be brief.", tools());
-    renamed.offer = Arc::new(offer.with_model(None, Some(settings)));
+    let prepared = PreparedAgent::new("other name", "Be brief.", tools());
+    renamed.prepared = Arc::new(prepared.with_model(None, Some(settings)));
     assert_eq!(
         mismatch(0, renamed).await,
         format!(

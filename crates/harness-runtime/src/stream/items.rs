@@ -8,8 +8,8 @@ use harness_core::message::{Block, Message};
 use harness_core::port::DeltaPart;
 
 use super::assembly::{Assembly, PartialBlock};
+use super::event_log::ThreadEvent;
 use super::reader::{Stream, Told};
-use super::tape::ThreadEvent;
 
 /// What an item shows. A snapshot never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]

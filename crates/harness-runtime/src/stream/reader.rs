@@ -1,10 +1,10 @@
-//! Readers of a tape.
+//! Readers of an event log.
 
 use std::sync::Arc;
 
 use harness_core::port::DeltaPart;
 
-use super::tape::{Reel, ThreadEvent};
+use super::event_log::{LogSegment, ThreadEvent};
 use crate::thread::Shared;
 
 /// Where a reader begins.
@@ -61,10 +61,10 @@ enum Read {
 impl Stream {
     pub(crate) fn new(thread: Arc<Shared>, from: StartAt) -> Self {
         let at = {
-            let reel = thread.tape.lock();
+            let segment = thread.event_log.lock();
             match from {
-                StartAt::Live => reel.end(),
-                StartAt::Turn => reel.run_from,
+                StartAt::Live => segment.end(),
+                StartAt::Turn => segment.run_from,
                 StartAt::Replay => 0,
                 StartAt::At(seq) => seq,
             }
@@ -91,7 +91,7 @@ impl Stream {
     pub async fn next(&mut self) -> Option<Told> {
         loop {
             let thread = Arc::clone(&self.thread);
-            let mut grown = std::pin::pin!(thread.tape.grown.notified());
+            let mut grown = std::pin::pin!(thread.event_log.grown.notified());
             grown.as_mut().enable();
             match self.read() {
                 Read::Told(told) => return Some(told),
@@ -113,9 +113,9 @@ impl Stream {
         if self.over {
             return Read::Over;
         }
-        let reel = self.thread.tape.lock();
-        let (next, read) = self.read_from(&reel);
-        drop(reel);
+        let segment = self.thread.event_log.lock();
+        let (next, read) = self.read_from(&segment);
+        drop(segment);
         self.at = next;
         if let Read::Told(Told::Event { event, .. }) = &read
             && self.one_run
@@ -126,13 +126,13 @@ impl Stream {
         read
     }
 
-    fn read_from(&self, reel: &Reel) -> (u64, Read) {
-        if self.at < reel.first {
-            return (reel.first, Read::Told(Told::Lagged { missed: reel.first - self.at }));
+    fn read_from(&self, segment: &LogSegment) -> (u64, Read) {
+        if self.at < segment.first {
+            return (segment.first, Read::Told(Told::Lagged { missed: segment.first - self.at }));
         }
-        match reel.get(self.at) {
+        match segment.get(self.at) {
             Some(event) => (self.at + 1, Read::Told(Told::Event { seq: self.at, event: event.clone() })),
-            None if reel.closed => (self.at, Read::Over),
+            None if segment.closed => (self.at, Read::Over),
             None => (self.at, Read::Wait),
         }
     }

@@ -11,7 +11,7 @@ use harness_core::{CallId, Cancel, FaultSource, ModelName, ThreadId};
 use tokio::sync::oneshot;
 
 use super::memory::Memory;
-use super::owner::Owner;
+use super::owner::RunOwner;
 use super::state::{Answers, Begin, Outcome, Shared, State, Status};
 use crate::error::RuntimeError;
 use crate::report::Report;
@@ -228,7 +228,7 @@ impl Thread {
     /// When the session cannot be read; [`RuntimeError::Closed`] once the thread is closed.
     pub async fn snapshot(&self) -> Result<Snapshot, RuntimeError> {
         let messages = self.0.transcript().await?;
-        let (answer, pending_calls) = self.0.tape.live(|live| {
+        let (answer, pending_calls) = self.0.event_log.live(|live| {
             let answer = live.answering.then(|| live.answer.blocks().to_vec());
             (answer, live.calls.clone())
         });
@@ -287,7 +287,7 @@ impl Thread {
         let (memory, session) = match self.0.open().await {
             Ok(opened) => opened,
             Err(error) => {
-                owner.let_go();
+                owner.release();
                 return Err(error);
             }
         };
@@ -316,7 +316,7 @@ impl Thread {
                 Err(error.into())
             }
         };
-        owner.let_go();
+        owner.release();
         done
     }
 
@@ -345,7 +345,7 @@ impl Thread {
     ) -> Result<Option<Arc<CompactionNote>>, RuntimeError> {
         let owner = self.hold()?;
         let done = Box::pin(self.shorten(instructions)).await;
-        owner.let_go();
+        owner.release();
         done
     }
 
@@ -381,21 +381,21 @@ impl Thread {
             RuntimeError::Compaction(fault)
         })?;
         if note.is_some() && settled.config.forget_compacted {
-            let shown: Vec<Arc<Message>> = self.0.tape.live(|live| live.base.iter().cloned().collect());
+            let shown: Vec<Arc<Message>> = self.0.event_log.live(|live| live.base.iter().cloned().collect());
             self.replace(session.as_deref(), &shown).await?;
         }
         Ok(note)
     }
 
     /// Makes a free thread busy without a run.
-    fn hold(&self) -> Result<Owner, RuntimeError> {
+    fn hold(&self) -> Result<RunOwner, RuntimeError> {
         let mut state = self.0.lock();
         self.0.free(&state)?;
         state.status = Status::Compacting;
         state.cancel = Some(Cancel::new());
         state.claims += 1;
         drop(state);
-        Ok(Owner::of(&self.0))
+        Ok(RunOwner::of(&self.0))
     }
 
     /// Lets go of the transcript, the session and the kept events of an idle thread; they are loaded again when
@@ -414,11 +414,11 @@ impl Thread {
             for entry in waiting {
                 if state.queue.remove_waiting(&entry).is_some() {
                     let change = crate::stream::QueueChange::Removed;
-                    self.0.tape.tell(ThreadEvent::Queue { entry, change });
+                    self.0.event_log.tell(ThreadEvent::Queue { entry, change });
                 }
             }
             if !self.0.stop(&mut state, Arc::from("closed")) && state.status == Status::Idle {
-                self.0.tape.close();
+                self.0.event_log.close();
                 answers = self.0.stranded(&mut state);
             }
         }

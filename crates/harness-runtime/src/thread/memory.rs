@@ -81,7 +81,7 @@ impl Shared {
             self.keep(memory);
             return Err(misfit.into());
         }
-        self.tape.live(|live| live.reset(memory.log.prefix()));
+        self.event_log.live(|live| live.reset(memory.log.prefix()));
         self.lock().opened = true;
         Ok((memory, session.clone()))
     }
@@ -105,7 +105,7 @@ impl Shared {
             let state = self.lock();
             if state.opened {
                 drop(state);
-                return Ok(self.tape.live(|live| live.transcript()));
+                return Ok(self.event_log.live(|live| live.transcript()));
             }
             if state.closed && state.memory.is_none() {
                 // Its session may be open elsewhere.
@@ -120,7 +120,7 @@ impl Shared {
 
     /// Puts the transcript back.
     pub(crate) fn keep(&self, memory: Memory) {
-        self.tape.live(|live| live.reset(memory.log.prefix()));
+        self.event_log.live(|live| live.reset(memory.log.prefix()));
         let mut state = self.lock();
         (state.memory, state.opened) = (Some(memory), false);
     }
@@ -170,11 +170,11 @@ impl Shared {
     pub(crate) fn forget(&self) {
         let state = self.lock();
         if state.cancel.is_none() {
-            self.tape.forget();
+            self.event_log.forget();
         }
     }
 
-    /// Lets go of the transcript, the session and the tape of an idle thread, when the session holds all of it.
+    /// Lets go of the transcript, the session and the event log of an idle thread, when the session holds all of it.
     /// Whether that was so.
     pub(crate) fn unload(&self) -> bool {
         if self.parts.sessions.is_none() {
@@ -187,8 +187,8 @@ impl Shared {
             return false;
         }
         (state.memory, state.last, *session) = (None, None, None);
-        self.tape.forget();
-        self.tape.live(|live| live.reset(Prefix::default()));
+        self.event_log.forget();
+        self.event_log.live(|live| live.reset(Prefix::default()));
         true
     }
 }

@@ -18,7 +18,7 @@ use crate::stream::ThreadEvent;
 impl Shared {
     /// Drives a claimed run, and those that follow it, in a task of their own.
     pub(crate) fn spawn(self: &Arc<Self>, job: Job) {
-        let owner = Owner::of(self);
+        let owner = RunOwner::of(self);
         self.parts.tokio.spawn(async move {
             let mut job = Some(job);
             while let Some(claimed) = job.take() {
@@ -67,11 +67,11 @@ impl Shared {
         let host = (self.parts.cwd.clone(), self.parts.params.clone());
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, log.prefix()));
         ports.steering = setup.steering;
-        self.tape.tell(ThreadEvent::Status(self.lock().status.clone()));
-        self.tape.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
+        self.event_log.tell(ThreadEvent::Status(self.lock().status.clone()));
+        self.event_log.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
         let mut machine = settled.run(setup.mode, origin, log).with_view(view).with_stored(stored);
         let end = drive(&mut machine, &ports, &cancel, start).await;
-        let from = self.tape.live(|live| live.base.len()).min(machine.log().len());
+        let from = self.event_log.live(|live| live.base.len()).min(machine.log().len());
         let transcript = machine.log().prefix();
         self.keep(Memory::after(machine, &end));
         self.lock().queue.delivered(&entries);
@@ -129,7 +129,7 @@ impl Shared {
     }
 
     fn refused(&self, run: harness_core::RunId, error: RuntimeError) -> Outcome {
-        self.tape.tell(ThreadEvent::RunFailed { run, error: Arc::new(error.clone()) });
+        self.event_log.tell(ThreadEvent::RunFailed { run, error: Arc::new(error.clone()) });
         Err(error)
     }
 
@@ -151,7 +151,7 @@ impl Shared {
             Some(_) | None => std::mem::take(&mut state.waiters),
         };
         if let Ok(report) = &ended {
-            self.tape.tell(ThreadEvent::RunEnded(Arc::new(report.clone())));
+            self.event_log.tell(ThreadEvent::RunEnded(Arc::new(report.clone())));
         }
         if next.is_none() {
             self.release(&mut state);
@@ -177,13 +177,13 @@ pub(super) fn said(prompt: &[Arc<Message>], memory: &Memory) -> String {
 
 /// The claim on a thread that is busy. Whoever drops it gives it back: of a run that is dropped everybody is told
 /// that it is lost, a compaction is only over.
-pub(crate) struct Owner {
+pub(crate) struct RunOwner {
     thread: Arc<Shared>,
     /// Whether the claim is still to be given back.
     claims: bool,
 }
 
-impl Owner {
+impl RunOwner {
     /// Owns the claim on a thread that is busy.
     pub(crate) fn of(thread: &Arc<Shared>) -> Self {
         Self { thread: Arc::clone(thread), claims: true }
@@ -195,12 +195,12 @@ impl Owner {
     }
 
     /// Gives back the claim of a compaction.
-    pub(crate) fn let_go(self) {
+    pub(crate) fn release(self) {
         drop(self);
     }
 }
 
-impl Drop for Owner {
+impl Drop for RunOwner {
     fn drop(&mut self) {
         if !self.claims {
             return;
@@ -209,7 +209,7 @@ impl Drop for Owner {
         let mut state = shared.lock();
         if state.opened && shared.parts.sessions.is_none() {
             // Nothing else knows what was said.
-            let log = shared.tape.live(|live| live.transcript()).iter().cloned().collect();
+            let log = shared.event_log.live(|live| live.transcript()).iter().cloned().collect();
             state.memory = Some(Memory::seeded(log));
         }
         state.opened = false;
@@ -228,7 +228,7 @@ impl Shared {
         state.interrupting = false;
         state.cancel.take().as_ref().map(Cancel::cancel);
         state.last = Some(Err(lost.clone()));
-        self.tape.tell(ThreadEvent::RunFailed { run, error: Arc::new(lost.clone()) });
+        self.event_log.tell(ThreadEvent::RunFailed { run, error: Arc::new(lost.clone()) });
         self.release(&mut state);
         let answers = Answers::new(std::mem::take(&mut state.waiters), Err(lost));
         drop(state);

@@ -9,19 +9,19 @@ use harness_core::message::{Block, Message, ToolCall};
 use harness_core::port::{DrainPoint, DynSession, Steering, ToolUpdates};
 
 use super::state::{Shared, Status};
-use crate::config::Settled;
+use crate::config::ResolvedConfig;
 use crate::model::ThreadModel;
 
 impl Shared {
     /// What waits between the iterations of a run.
-    pub(crate) fn mailbox(self: &Arc<Self>, settled: &Arc<Settled>) -> Arc<dyn Steering> {
+    pub(crate) fn mailbox(self: &Arc<Self>, settled: &Arc<ResolvedConfig>) -> Arc<dyn Steering> {
         Arc::new(Mailbox { thread: Arc::clone(self), settled: Arc::clone(settled) })
     }
 
     /// The ports of work that begins with `entries` of the queue; a run's agents and steering are its own.
     pub(crate) fn ports(
         self: &Arc<Self>,
-        settled: &Arc<Settled>,
+        settled: &Arc<ResolvedConfig>,
         session: Option<Arc<dyn DynSession>>,
         entries: Vec<EntryId>,
     ) -> Ports {
@@ -33,32 +33,32 @@ impl Shared {
             ports.hub.fold(listen(&self.id));
         }
         ports.updates = Some(Arc::new(Updates(Arc::clone(self))));
-        ports.hub.fold(Ear { thread: Arc::clone(self), entries });
+        ports.hub.fold(EventForwarder { thread: Arc::clone(self), entries });
         ports
     }
 }
 
 /// Takes down what a run tells.
-struct Ear {
+struct EventForwarder {
     thread: Arc<Shared>,
     /// What the run began with, until it stands in the transcript.
     entries: Vec<EntryId>,
 }
 
-impl Fold for Ear {
+impl Fold for EventForwarder {
     fn apply(&mut self, event: &Event) {
         if !self.entries.is_empty() && matches!(event.kind, EventKind::MessageAppended { .. }) {
             let entries = std::mem::take(&mut self.entries);
             self.thread.lock().queue.delivered(&entries);
         }
-        self.thread.tape.event(event);
+        self.thread.event_log.event(event);
     }
 }
 
 /// Hands out steering.
 struct Mailbox {
     thread: Arc<Shared>,
-    settled: Arc<Settled>,
+    settled: Arc<ResolvedConfig>,
 }
 
 impl Steering for Mailbox {
@@ -89,6 +89,6 @@ struct Updates(Arc<Shared>);
 
 impl ToolUpdates for Updates {
     fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
-        self.0.tape.update(call, content);
+        self.0.event_log.update(call, content);
     }
 }

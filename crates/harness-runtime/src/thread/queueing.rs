@@ -110,7 +110,7 @@ impl Thread {
         } else {
             state.queue.push(entry);
         }
-        shared.tape.tell(ThreadEvent::Queue { entry: id.clone(), change: QueueChange::Queued(mode) });
+        shared.event_log.tell(ThreadEvent::Queue { entry: id.clone(), change: QueueChange::Queued(mode) });
         if mode == DeliveryMode::Interrupt && matches!(state.status, Status::Generating { .. }) {
             state.interrupting = true;
             shared.stop(&mut state, Arc::from("interrupt"));
@@ -212,6 +212,6 @@ impl Thread {
     }
 
     fn tell_queue(&self, entry: &EntryId, change: QueueChange) {
-        self.0.tape.tell(ThreadEvent::Queue { entry: entry.clone(), change });
+        self.0.event_log.tell(ThreadEvent::Queue { entry: entry.clone(), change });
     }
 }

@@ -6,7 +6,7 @@ use harness_core::port::{DynToolRegistry, ThinkingLevel, ToolDef, ToolScope};
 use harness_core::{Json, ToolName};
 
 use super::handle::Thread;
-use crate::config::{Instructions, ModelChoice, PromptInfo, Settled, ThreadConfig};
+use crate::config::{Instructions, ModelChoice, PromptInfo, ResolvedConfig, ThreadConfig};
 use crate::error::RuntimeError;
 use crate::skill::SkillSet;
 use crate::template::TemplateSet;
@@ -22,7 +22,7 @@ impl Thread {
         let mut state = self.0.lock();
         let mut config = state.settled.config.clone();
         change(&mut config);
-        state.settled = Settled::new(config);
+        state.settled = ResolvedConfig::new(config);
     }
 
     /// Another model.

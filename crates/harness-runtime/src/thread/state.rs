@@ -9,12 +9,12 @@ use harness_core::{Cancel, EntryId, RunId, ThreadId, Time};
 use tokio::sync::{Notify, oneshot};
 
 use super::memory::Memory;
-use crate::config::Settled;
+use crate::config::ResolvedConfig;
 use crate::error::RuntimeError;
 use crate::queue::Queue;
 use crate::report::Report;
 use crate::runtime::Parts;
-use crate::stream::{Tape, ThreadEvent};
+use crate::stream::{EventLog, ThreadEvent};
 
 /// What a thread does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub(crate) enum Begin {
 pub(crate) struct Job {
     pub(crate) run: RunId,
     pub(crate) cancel: Cancel,
-    pub(crate) settled: Arc<Settled>,
+    pub(crate) settled: Arc<ResolvedConfig>,
     pub(crate) begin: Begin,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct State {
     pub(crate) memory: Option<Memory>,
     /// Whether a run, or a compaction, has the transcript.
     pub(crate) opened: bool,
-    pub(crate) settled: Arc<Settled>,
+    pub(crate) settled: Arc<ResolvedConfig>,
     pub(crate) waiters: Vec<oneshot::Sender<Outcome>>,
     pub(crate) last: Option<Outcome>,
     /// Stops what is going on.
@@ -124,7 +124,7 @@ pub(crate) struct Shared {
     pub(crate) id: ThreadId,
     pub(crate) parts: Arc<Parts>,
     state: Mutex<State>,
-    pub(crate) tape: Tape,
+    pub(crate) event_log: EventLog,
     /// The session, while it is open; held while a transcript is loaded or let go of.
     pub(crate) session: tokio::sync::Mutex<Option<Arc<dyn DynSession>>>,
     /// A run has ended, or the status has changed.
@@ -141,7 +141,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(id: ThreadId, parts: Arc<Parts>, settled: Arc<Settled>) -> Self {
+    pub(crate) fn new(id: ThreadId, parts: Arc<Parts>, settled: Arc<ResolvedConfig>) -> Self {
         let state = State {
             status: Status::Idle,
             closed: false,
@@ -158,15 +158,15 @@ impl Shared {
             skip_begin: false,
             named: 0,
         };
-        let tape = Tape::new(parts.limits.tape);
+        let event_log = EventLog::new(parts.limits.event_log);
         let (state, session) = (Mutex::new(state), tokio::sync::Mutex::default());
-        Self { id, parts, state, tape, session, changed: Notify::new() }
+        Self { id, parts, state, event_log, session, changed: Notify::new() }
     }
 
     /// The status as others see it: the state knows nothing of calls.
     pub(crate) fn shown(&self, status: Status) -> Status {
         if let Status::Generating { run, since } = &status
-            && self.tape.live(|live| !live.held.is_empty())
+            && self.event_log.live(|live| !live.held.is_empty())
         {
             return Status::AwaitingApproval { run: run.clone(), since: *since };
         }
@@ -221,7 +221,7 @@ impl Shared {
             Status::Idle | Status::AwaitingApproval { .. } | Status::Aborting { .. } => return false,
         }
         state.aborted = Some(why);
-        self.tape.tell(ThreadEvent::Status(state.status.clone()));
+        self.event_log.tell(ThreadEvent::Status(state.status.clone()));
         cancel.cancel();
         true
     }
@@ -231,9 +231,9 @@ impl Shared {
         state.status = Status::Idle;
         state.cancel = None;
         (state.aborted, state.opened) = (None, false);
-        self.tape.tell(ThreadEvent::Status(Status::Idle));
+        self.event_log.tell(ThreadEvent::Status(Status::Idle));
         if state.closed {
-            self.tape.close();
+            self.event_log.close();
         }
     }
 

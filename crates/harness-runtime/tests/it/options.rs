@@ -64,8 +64,8 @@ async fn threads_know_nothing_of_each_other() {
     b.prompt("hello").await.unwrap();
     assert_eq!((history(&a).await, history(&b).await), (String::new(), "u:hello a:one".to_owned()));
     assert_eq!((a.queue_len(), b.queue_len()), (1, 0));
-    assert_eq!(model.requests()[0].offer.instructions.as_ref(), "");
+    assert_eq!(model.requests()[0].prepared.instructions.as_ref(), "");
     b.close().await;
     a.prompt("hello").await.unwrap();
-    assert_eq!(model.requests()[1].offer.instructions.as_ref(), "for a");
+    assert_eq!(model.requests()[1].prepared.instructions.as_ref(), "for a");
 }

@@ -96,7 +96,7 @@ async fn check(change: impl FnOnce(&mut ThreadConfig)) {
         let next = model.requests().pop().unwrap();
         for preview in previews {
             assert_eq!(messages(&preview), messages(&next), "{prompt}");
-            assert_eq!((&preview.offer, preview.thinking), (&next.offer, next.thinking));
+            assert_eq!((&preview.prepared, preview.thinking), (&next.prepared, next.thinking));
         }
     }
     assert_eq!(model.requests().len(), 4);

@@ -29,9 +29,9 @@ async fn changes_hold_from_the_next_run_on() {
     thread.prompt("two").await.unwrap();
     let of = |at: usize| {
         let request = &model.requests()[at];
-        let model = request.offer.model.as_ref().map(ToString::to_string).unwrap_or_default();
-        let settings = request.offer.settings.as_ref().map(|json| json.text().to_owned());
-        (request.offer.instructions.to_string(), model, request.thinking, settings)
+        let model = request.prepared.model.as_ref().map(ToString::to_string).unwrap_or_default();
+        let settings = request.prepared.settings.as_ref().map(|json| json.text().to_owned());
+        (request.prepared.instructions.to_string(), model, request.thinking, settings)
     };
     assert_eq!(of(0), ("old".into(), "m1".into(), None, None));
     assert_eq!(of(1), of(0));
@@ -50,7 +50,7 @@ async fn a_built_prompt_sees_what_serves_the_iteration() {
     thread.prompt("one").await.unwrap();
     thread.prompt("two").await.unwrap();
     let prompts: Vec<_> =
-        model.requests().iter().map(|request| request.offer.instructions.to_string()).collect();
+        model.requests().iter().map(|request| request.prepared.instructions.to_string()).collect();
     assert_eq!(prompts, [r#"m1 ["t"] 0"#, r#"m1 ["t"] 3"#, r#"m1 ["t"] 4"#]);
 }
 
@@ -65,7 +65,7 @@ async fn a_built_prompt_sees_the_working_folder_and_the_params_of_its_runtime() 
     assert!(runtime.set_root_cwd("/b") && !runtime.set_root_cwd("/b"));
     thread.prompt("two").await.unwrap();
     let prompts: Vec<_> =
-        model.requests().iter().map(|request| request.offer.instructions.to_string()).collect();
+        model.requests().iter().map(|request| request.prepared.instructions.to_string()).collect();
     assert_eq!(prompts, [r#"/a {"region":"eu"}"#, r#"/b {"region":"eu"}"#]);
     assert_eq!(runtime.params().json().text(), r#"{"region":"eu"}"#);
 }
@@ -85,7 +85,7 @@ async fn only_active_tools_are_offered_and_unknown_names_change_nothing() {
     assert_eq!(thread.active_tools().await.unwrap(), ["b".into()] as [harness_core::ToolName; 1]);
     thread.set_active_tools([] as [&str; 0]).await.unwrap();
     thread.prompt("go").await.unwrap();
-    let offered: Vec<usize> = model.requests().iter().map(|request| request.offer.tools.len()).collect();
+    let offered: Vec<usize> = model.requests().iter().map(|request| request.prepared.tools.len()).collect();
     assert_eq!(offered, [1, 2]);
 }
 
@@ -142,7 +142,7 @@ async fn a_preview_is_the_next_request() {
         all
     };
     assert_eq!(messages(&preview), messages(&next));
-    assert_eq!((preview.offer, preview.thinking, preview.key), (next.offer, next.thinking, next.key));
+    assert_eq!((preview.prepared, preview.thinking, preview.key), (next.prepared, next.thinking, next.key));
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ async fn one_reader_follows_two_runs_and_a_late_one_sees_them_again() {
 #[tokio::test]
 async fn law_11_who_falls_behind_is_told_how_much_and_slows_nobody() {
     let model = crate::support::Scripted::new((0..9).map(|_| Step::Say("x")));
-    let runtime = builder(config(&model)).limits(|limits| limits.tape = 8).build().unwrap();
+    let runtime = builder(config(&model)).limits(|limits| limits.event_log = 8).build().unwrap();
     let thread = runtime.thread("t");
     let mut slow = thread.events(StartAt::Live);
     for _ in 0..9 {

@@ -34,7 +34,7 @@ async fn two_hundred_threads_work_side_by_side() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_slows_nobody_and_is_told_what_it_missed() {
-    let server = Desk::with(|builder| builder.thread_limits(|limits| limits.tape = 16)).serve().await;
+    let server = Desk::with(|builder| builder.thread_limits(|limits| limits.event_log = 16)).serve().await;
     let client = &server.client;
     client.create("a").await;
     // A client of its own kind: it asks, and reads nothing.

@@ -122,7 +122,7 @@ async fn a_run_that_fails_ends_its_stream_with_the_reason() {
 
 #[tokio::test]
 async fn who_comes_too_late_is_told_how_much_and_who_comes_from_the_future_begins_anew() {
-    let desk = Desk::with(|builder| builder.thread_limits(|limits| limits.tape = 8));
+    let desk = Desk::with(|builder| builder.thread_limits(|limits| limits.event_log = 8));
     let server = desk.serve().await;
     let client = &server.client;
     client.create("a").await;

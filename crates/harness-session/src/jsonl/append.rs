@@ -155,7 +155,7 @@ impl Shared {
             batch.sync |= sync;
             if let Err(error) = self.encode(&state, &mut batch, head, entries) {
                 batch.back_to(before);
-                state.put_back(batch);
+                state.restore(batch);
                 return Err(error.into());
             }
             if !write && !alone && batch.lines.len() < MOST_BUFFERED {
@@ -453,7 +453,7 @@ impl State {
     }
 
     /// Goes on collecting a batch, unless there is nothing in it.
-    fn put_back(&mut self, batch: Batch) {
+    fn restore(&mut self, batch: Batch) {
         if batch.lines.is_empty() && batch.outcome.is_none() {
             self.keep_room(batch.lines, batch.steps);
         } else {

@@ -86,7 +86,7 @@ impl Shared {
         let open_error = |source| io_error(Action::Open, &self.path, source);
         let found = match fs::metadata(&self.real) {
             Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.put_back(state, &file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.restore(state, &file),
             Err(source) => return Err(open_error(source)),
         };
         let held = file.metadata().map_err(open_error)?;
@@ -105,14 +105,14 @@ impl Shared {
     }
 
     /// Writes a file that was removed again: what is open still holds all of it.
-    fn put_back(&self, state: &mut State, removed: &fs::File) -> Result<(), Error> {
-        let put_back_error = |source| io_error(Action::PutBack, &self.path, source);
+    fn restore(&self, state: &mut State, removed: &fs::File) -> Result<(), Error> {
+        let restore_error = |source| io_error(Action::PutBack, &self.path, source);
         let bytes = match state.left_bytes() {
             Some(bytes) => bytes,
-            None => removed.metadata().map_err(put_back_error)?.len(),
+            None => removed.metadata().map_err(restore_error)?.len(),
         };
         let mut placed = None;
-        let outcome = self.options.disk.put_back(&self.real, removed, bytes, |file| {
+        let outcome = self.options.disk.restore(&self.real, removed, bytes, |file| {
             hold_new(&file)?;
             placed = Some(file);
             Ok(())
@@ -121,7 +121,7 @@ impl Shared {
             state.file = Some(Arc::new(file));
             (state.dirty, state.synced, state.listed) = (false, None, false);
         }
-        outcome.map_err(put_back_error)?;
+        outcome.map_err(restore_error)?;
         let path = self.path.display();
         tracing::warn!(%path, "the session file was removed; it was written again");
         let text =

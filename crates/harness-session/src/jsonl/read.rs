@@ -97,12 +97,12 @@ pub(crate) fn scan_whole<R: Read>(reader: R, named: &Path, limits: Limits) -> Re
             Some(pi) if !text.is_empty() && !line.too_long => pi.line(text).map(Cow::Owned),
             Some(_) | None => Ok(String::from_utf8_lossy(text)),
         };
-        let goes_on = match &own {
+        let continues = match &own {
             Ok(own) if pi.is_some() => scanner.take(&line, own.as_bytes())?,
             Ok(_) => scanner.take(&line, text)?,
             Err(unreadable) => scanner.judge(&line, Err(unreadable.clone()))?,
         };
-        if !goes_on {
+        if !continues {
             break;
         }
         let place = (scanner.chain.len() > before).then_some(before);

@@ -162,7 +162,7 @@ impl Tasks {
         for told in own.filter_map(|result| result.structured.as_ref()?.to::<Told>().ok()) {
             for record in told.tasks {
                 restored.begun = restored.begun.max(record.task_id);
-                restored.take_up(record, agents);
+                restored.resume(record, agents);
             }
             restored.all.retain(|task| !told.cleared.contains(&task.id));
         }
@@ -170,7 +170,7 @@ impl Tasks {
     }
 
     /// Takes what is told of a task in place of what was told before, unless that says more.
-    fn take_up(&mut self, record: TaskRecord, agents: &[Arc<Subagent>]) {
+    fn resume(&mut self, record: TaskRecord, agents: &[Arc<Subagent>]) {
         let Some(agent) = agents.iter().find(|agent| agent.name == record.agent) else { return };
         let known = self.all.iter().position(|task| task.id == record.task_id);
         let result_told = matches!(record.status, TaskStatus::Completed | TaskStatus::Failed)

@@ -137,7 +137,7 @@ fn a_subagent_runs_as_a_turn_with_its_own_tools_and_reports_what_it_used() {
     assert_eq!(usage.map(|usage| usage.all_tokens()), Some(110));
     let requests = model.requests();
     let first = requests.first().unwrap();
-    assert_eq!(&*first.offer.instructions, "You look around.");
+    assert_eq!(&*first.prepared.instructions, "You look around.");
     let names: Vec<&str> = first.tools().iter().map(|def| def.name.as_str()).collect();
     assert_eq!(names, ["look"], "only what it may use");
     assert_eq!(first.view.len(), 1, "it knows nothing but what it is asked");

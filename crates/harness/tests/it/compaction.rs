@@ -23,7 +23,7 @@ impl Compactor for OneLine {
     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
         let instructions = match &ask.reason {
             CompactReason::Requested { instructions } => instructions.clone().unwrap_or_default(),
-            _ if self.unasked && ask.cx.offer.is_none() => "by itself".to_owned(),
+            _ if self.unasked && ask.cx.prepared.is_none() => "by itself".to_owned(),
             CompactReason::Request | CompactReason::Overflow | _ => return Ok(Compaction::unchanged()),
         };
         if ask.cx.log.len() < 3 {

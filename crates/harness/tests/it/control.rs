@@ -35,7 +35,7 @@ async fn offered(build: impl FnOnce(Builder) -> Builder) -> Vec<String> {
     builder.build().unwrap().prompt("hello").await.unwrap();
     let requests = model.requests();
     let first = requests.first().into_iter();
-    first.flat_map(|request| request.offer.tools.iter()).map(|def| def.name.to_string()).collect()
+    first.flat_map(|request| request.prepared.tools.iter()).map(|def| def.name.to_string()).collect()
 }
 
 const WORK: [&str; 6] = [

@@ -43,7 +43,7 @@ impl Model for Caller {
             Some(said) if said.ends_with("was here") => return Ok(AssistantMessage::text(said)),
             _ => {}
         }
-        let names: Vec<_> = request.offer.tools.iter().map(|tool| tool.name.to_string()).collect();
+        let names: Vec<_> = request.prepared.tools.iter().map(|tool| tool.name.to_string()).collect();
         self.offered.lock().unwrap().push(names.join(" "));
         Ok(call("c1", self.name, "{}"))
     }

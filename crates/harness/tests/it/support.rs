@@ -27,7 +27,7 @@ impl Script {
 
 impl Model for Script {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let mut shown = vec![format!("{}: {}", request.offer.agent, request.offer.instructions)];
+        let mut shown = vec![format!("{}: {}", request.prepared.agent, request.prepared.instructions)];
         request.view.for_each(|message| shown.push(format!("{} {}", message.role(), message.joined_text())));
         self.seen.lock().unwrap().push(shown.join(" | "));
         let next = self.answers.lock().unwrap().pop_front();

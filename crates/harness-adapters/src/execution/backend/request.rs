@@ -37,7 +37,7 @@ pub(super) fn execution_request(
 ) -> Asked {
     let mut messages = Vec::with_capacity(asked.view.len());
     asked.view.for_each(|message| messages.push(message));
-    let agent = asked.offer.agent.as_str();
+    let agent = asked.prepared.agent.as_str();
     let mut continuation: Option<ExecutionContinuation> = None;
     let mut known = 0;
     for (at, message) in messages.iter().enumerate().rev() {
@@ -61,7 +61,7 @@ pub(super) fn execution_request(
         GO_ON.clone_into(&mut message.text);
     }
     message.attachments = (!attachments.is_empty()).then_some(attachments);
-    let mut request = ExecutionRequest::new(agent, turn_id, &*asked.offer.instructions, message);
+    let mut request = ExecutionRequest::new(agent, turn_id, &*asked.prepared.instructions, message);
     request.thread_id = thread_id.map(str::to_owned);
     let mut left_out = 0;
     if continuation.is_none() {

@@ -14,7 +14,7 @@ use harness_adapters::chat::ChatModel;
 use harness_core::Time;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
-    BoxFuture, Clock, DeltaPart, Deltas, Model, ModelFault, ModelRequest, Offer, ToolDef,
+    BoxFuture, Clock, DeltaPart, Deltas, Model, ModelFault, ModelRequest, PreparedAgent, ToolDef,
 };
 use harness_core::transcript::{Transcript, View};
 
@@ -56,7 +56,7 @@ pub(crate) fn request_with<const N: usize>(
     tools: [ToolDef; N],
 ) -> ModelRequest {
     let log: Transcript = messages.into_iter().map(Arc::new).collect();
-    ModelRequest::new(View::whole(log.prefix()), Arc::new(Offer::new("main", "Be brief.", tools)))
+    ModelRequest::new(View::whole(log.prefix()), Arc::new(PreparedAgent::new("main", "Be brief.", tools)))
 }
 
 pub(crate) fn hello() -> ModelRequest {

@@ -63,7 +63,7 @@ impl Model for Scripted {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let Step(parts, end) = {
             let mut state = self.0.lock().unwrap();
-            state.models.push(request.offer.model.clone());
+            state.models.push(request.prepared.model.clone());
             state.steps.pop_front().expect("the script has a step for each call")
         };
         for part in parts {

@@ -29,7 +29,7 @@ use talk::Talk;
 
 /// What is to be done for a person, by whoever holds the thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Action {
     /// Say this to the agents.
     Say(String),
     /// Do this.
@@ -253,7 +253,7 @@ impl App {
     }
 
     /// A key.
-    pub(crate) fn key(&mut self, key: Key) -> Option<Wish> {
+    pub(crate) fn key(&mut self, key: Key) -> Option<Action> {
         if key.ctrl && key.code == Code::Char('c') {
             return self.control_c();
         }
@@ -262,7 +262,7 @@ impl App {
             return wish;
         }
         if key.alt && key.code == Code::Up {
-            return (!self.waiting.is_empty()).then_some(Wish::Recall);
+            return (!self.waiting.is_empty()).then_some(Action::Recall);
         }
         match self.composer.key(key.clone()) {
             Edit::Submit(text) => self.submit(&text),
@@ -277,12 +277,12 @@ impl App {
 
     /// A key for an open question; `None` when it is none.
     #[expect(clippy::option_option, reason = "a key that is taken may wish for nothing")]
-    fn decide(&mut self, key: &Key) -> Option<Option<Wish>> {
+    fn decide(&mut self, key: &Key) -> Option<Option<Action>> {
         if self.explaining || key.ctrl || key.alt || !self.composer.text().is_empty() {
             return None;
         }
         match self.asks.key(&key.code, self.now)? {
-            Pressed::Decided(proposed, verdict) => Some(Some(Wish::Answer { proposed, verdict })),
+            Pressed::Decided(proposed, verdict) => Some(Some(Action::Answer { proposed, verdict })),
             Pressed::Why => {
                 self.explaining = true;
                 Some(None)
@@ -292,12 +292,12 @@ impl App {
     }
 
     /// Interrupts at first, leaves when it is pressed again.
-    fn control_c(&mut self) -> Option<Wish> {
+    fn control_c(&mut self) -> Option<Action> {
         if std::mem::replace(&mut self.leaving, true) {
-            return Some(Wish::Quit);
+            return Some(Action::Quit);
         }
         if self.is_at_work() {
-            return Some(Wish::Interrupt);
+            return Some(Action::Interrupt);
         }
         if !self.composer.text().is_empty() {
             self.leaving = false;
@@ -307,17 +307,17 @@ impl App {
     }
 
     /// A key that means nothing to the editor.
-    fn own_key(&mut self, key: &Key) -> Option<Wish> {
+    fn own_key(&mut self, key: &Key) -> Option<Action> {
         match key.code {
             Code::Esc if self.explaining => {
                 self.explaining = false;
                 self.composer.set_text("");
                 None
             }
-            Code::Esc => self.is_at_work().then_some(Wish::Interrupt),
+            Code::Esc => self.is_at_work().then_some(Action::Interrupt),
             Code::Enter if self.explaining => self.explained(""),
-            Code::Char('d') if key.ctrl && self.composer.text().is_empty() => Some(Wish::Quit),
-            Code::Char('l') if key.ctrl => Some(Wish::Wipe),
+            Code::Char('d') if key.ctrl && self.composer.text().is_empty() => Some(Action::Quit),
+            Code::Char('l') if key.ctrl => Some(Action::Wipe),
             Code::Char('o') if key.ctrl => {
                 self.talk.show_calls(1);
                 None
@@ -340,20 +340,20 @@ impl App {
         }
     }
 
-    fn explained(&mut self, reason: &str) -> Option<Wish> {
+    fn explained(&mut self, reason: &str) -> Option<Action> {
         self.explaining = false;
         let (proposed, verdict) = self.asks.deny(reason)?;
-        Some(Wish::Answer { proposed, verdict })
+        Some(Action::Answer { proposed, verdict })
     }
 
-    fn submit(&mut self, text: &str) -> Option<Wish> {
+    fn submit(&mut self, text: &str) -> Option<Action> {
         if self.explaining {
             return self.explained(text);
         }
         match command::read(text) {
             Said::Text(text) if text.is_empty() => None,
-            Said::Text(text) => Some(Wish::Say(text)),
-            Said::Unknown(line) => Some(Wish::Guess(line)),
+            Said::Text(text) => Some(Action::Say(text)),
+            Said::Unknown(line) => Some(Action::Guess(line)),
             Said::Misused(written) => {
                 self.complain(&format!("it is written {written}"));
                 None
@@ -362,8 +362,8 @@ impl App {
                 self.talk.show_calls(count);
                 None
             }
-            Said::Command(Command::Quit) => Some(Wish::Quit),
-            Said::Command(command) => Some(Wish::Do(command)),
+            Said::Command(Command::Quit) => Some(Action::Quit),
+            Said::Command(command) => Some(Action::Do(command)),
         }
     }
 }

@@ -17,7 +17,7 @@ struct Stage {
     screen: Screen<Vec<u8>>,
     terminal: vt100::Parser,
     columns: usize,
-    wishes: Vec<Wish>,
+    wishes: Vec<Action>,
 }
 
 impl Stage {
@@ -108,7 +108,7 @@ fn a_question_and_its_answer() {
     /help
     ");
     stage.keys("hello⏎");
-    assert_eq!(stage.wishes, [Wish::Say("hello".to_owned())]);
+    assert_eq!(stage.wishes, [Action::Say("hello".to_owned())]);
     stage.works();
     stage.user("hello");
     stage.event("model_step_started", r#""agent":"main""#);
@@ -240,8 +240,9 @@ fn check_answer(keys: &str, expected: &[Verdict]) {
     let mut stage = held();
     stage.tick(500);
     stage.keys(keys);
-    let answer = |verdict: &Verdict| Wish::Answer { proposed: Box::new(payment()), verdict: verdict.clone() };
-    let expected: Vec<Wish> = expected.iter().map(answer).collect();
+    let answer =
+        |verdict: &Verdict| Action::Answer { proposed: Box::new(payment()), verdict: verdict.clone() };
+    let expected: Vec<Action> = expected.iter().map(answer).collect();
     assert_eq!(stage.wishes, expected, "{keys}");
 }
 
@@ -299,7 +300,7 @@ fn fault_05_a_grant_says_what_it_is_for_and_is_confirmed_when_the_tool_is_unsafe
             stage.keys(key);
         }
         let verdict = Verdict::Grant(scope);
-        assert_eq!(stage.wishes, [Wish::Answer { proposed: Box::new(payment()), verdict }]);
+        assert_eq!(stage.wishes, [Action::Answer { proposed: Box::new(payment()), verdict }]);
     }
 }
 
@@ -332,7 +333,7 @@ fn fault_01_a_call_in_the_chat_runs_only_after_all_of_it_was_shown() {
     }
     assert!(pages.contains("ATTACKER") && pages.contains(r"\u{202e}"), "{pages}");
     stage.keys("y");
-    assert_eq!(stage.wishes, [Wish::Answer { proposed: Box::new(proposed), verdict: Verdict::Once }]);
+    assert_eq!(stage.wishes, [Action::Answer { proposed: Box::new(proposed), verdict: Verdict::Once }]);
 }
 
 #[test]
@@ -352,7 +353,7 @@ fn a_question_takes_no_key_from_somebody_who_is_writing() {
     waits for you · Esc interrupts
     "#);
     stage.keys("⏎");
-    assert_eq!(stage.wishes, [Wish::Say("yes".to_owned())]);
+    assert_eq!(stage.wishes, [Action::Say("yes".to_owned())]);
 }
 
 #[test]
@@ -387,14 +388,14 @@ fn escape_interrupts_and_control_c_leaves_when_it_is_pressed_twice() {
     assert_eq!(stage.wishes, [], "there is nothing to interrupt");
     stage.works();
     stage.keys("⎋^c");
-    assert_eq!(stage.wishes, [Wish::Interrupt, Wish::Interrupt]);
+    assert_eq!(stage.wishes, [Action::Interrupt, Action::Interrupt]);
     insta::assert_snapshot!(stage.shown(), @r"
     ───────────────────────────────────────────────────────────
     ›
     press Ctrl-C again to leave
     ");
     stage.keys("^c");
-    assert_eq!(stage.wishes.last(), Some(&Wish::Quit));
+    assert_eq!(stage.wishes.last(), Some(&Action::Quit));
 }
 
 #[test]
@@ -403,7 +404,7 @@ fn control_c_empties_the_editor_and_control_d_leaves_an_empty_one() {
     stage.keys("abc^d^c");
     assert_eq!((stage.wishes.as_slice(), stage.app.composer.text()), ([].as_slice(), ""));
     stage.keys("^d");
-    assert_eq!(stage.wishes, [Wish::Quit]);
+    assert_eq!(stage.wishes, [Action::Quit]);
 }
 
 #[test]
@@ -487,8 +488,8 @@ fn the_lines_of_a_fault_stay_lines() {
 fn commands_are_wishes_or_are_done_at_once() {
     let mut stage = Stage::new(100, 40);
     stage.keys("/undo 2⏎/modle x⏎/save⏎/help⏎/quit⏎");
-    let help = Wish::Do(Command::Help);
-    let wishes = [Wish::Do(Command::Undo(2)), Wish::Guess("/modle x".to_owned()), help, Wish::Quit];
+    let help = Action::Do(Command::Help);
+    let wishes = [Action::Do(Command::Undo(2)), Action::Guess("/modle x".to_owned()), help, Action::Quit];
     assert_eq!(stage.wishes, wishes);
     assert!(stage.shown().contains("it is written /save FILE"));
 }

@@ -73,14 +73,14 @@ impl Buffer {
 
     /// Inserts one typed character; a word that is typed is taken back as one.
     pub(super) fn type_char(&mut self, c: char) -> usize {
-        let goes_on = self.changes.back().is_some_and(|last| {
+        let continues = self.changes.back().is_some_and(|last| {
             last.is_typing && last.at + last.inserted.len() == self.cursor && !c.is_whitespace()
         });
         let left_out = self.insert(c.encode_utf8(&mut [0; 4]));
         if left_out > 0 {
             return left_out;
         }
-        if goes_on && self.changes.len() > 1 {
+        if continues && self.changes.len() > 1 {
             self.changes.pop_back();
             if let Some(last) = self.changes.back_mut() {
                 last.inserted.push(c);

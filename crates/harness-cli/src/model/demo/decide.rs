@@ -182,7 +182,7 @@ mod tests {
     use harness::core::AgentId;
     use harness::core::Json;
     use harness::core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
-    use harness::core::port::{ModelRequest, Offer};
+    use harness::core::port::{ModelRequest, PreparedAgent};
     use harness::core::transcript::{Transcript, View};
     use serde_json::json;
 
@@ -219,7 +219,7 @@ mod tests {
             messages.push(Arc::new(result.into()));
         }
         let view = View::whole(messages.into_iter().collect::<Transcript>().prefix());
-        let request = ModelRequest::new(view, Arc::new(Offer::new("orders", "", tools)));
+        let request = ModelRequest::new(view, Arc::new(PreparedAgent::new("orders", "", tools)));
         assert_eq!(decide(&Situation::of(&request)), expected);
     }
 

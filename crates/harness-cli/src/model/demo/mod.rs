@@ -88,7 +88,7 @@ fn made(calls: Vec<(String, serde_json::Value)>, before: usize) -> Vec<ToolCall>
 
 /// Four bytes are a token, as an estimate.
 fn used(request: &ModelRequest, message: &AssistantMessage) -> Usage {
-    let mut input = request.offer.instructions.len();
+    let mut input = request.prepared.instructions.len();
     request.view.for_each(|message| input += message.joined_text().len());
     let calls = message.tool_calls().map(|call| call.arguments.text().len());
     let output = message.joined_text().len() + calls.sum::<usize>();

@@ -52,7 +52,7 @@ impl<'r> Situation<'r> {
         let earlier = messages.iter().rev().map(|message| message.joined_text());
         let shown = since.iter().filter(|message| matches!(&***message, Message::System(_)));
         let shown = shown.map(|message| message.joined_text());
-        let known = shown.chain(earlier).chain([request.offer.instructions.to_string()]).collect();
+        let known = shown.chain(earlier).chain([request.prepared.instructions.to_string()]).collect();
         Self { question, done, known, tools: request.tools() }
     }
 

@@ -31,13 +31,13 @@ pub(super) fn closing(looks: Looks) -> Option<Line> {
 }
 
 /// The lines of one line of code. `goes_on` says that its beginning was shown before.
-pub(super) fn lines(code: &str, goes_on: bool, looks: Looks, columns: usize) -> Vec<Line> {
+pub(super) fn lines(code: &str, continues: bool, looks: Looks, columns: usize) -> Vec<Line> {
     let mut text = Text::default();
     text.push(&without_tabs(code), &looks.code(&Look::default()));
     let mut lines = text.chop(columns.saturating_sub(INDENT));
     for (number, line) in lines.iter_mut().enumerate() {
         let mut whole = Line::new();
-        if goes_on || number > 0 {
+        if continues || number > 0 {
             whole.push(GOES_ON, &looks.dim());
         } else if looks.has_colour() && !line.is_empty() {
             whole.pad(INDENT);

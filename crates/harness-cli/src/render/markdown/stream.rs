@@ -239,7 +239,7 @@ impl MarkdownStream {
         }
         let single = scan::is_heading(line) || scan::is_rule(line);
         let marker = if single { None } else { Marker::of(line) };
-        let goes_on = self.list_goes_on(marker.as_ref());
+        let continues = self.list_goes_on(marker.as_ref());
         if let Some((fence, info)) = Fence::of(line) {
             self.gap(out);
             self.has_lines = true;
@@ -249,7 +249,7 @@ impl MarkdownStream {
         }
         self.open = match (marker, HtmlEnd::of(line)) {
             (Some(marker), _) => {
-                self.joined |= goes_on && !self.blank;
+                self.joined |= continues && !self.blank;
                 Open::Item(marker)
             }
             (None, Some(end)) => Open::Html(end),

@@ -139,7 +139,7 @@ pub enum Usefulness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Wish {
+pub enum Requested {
     /// It must not be used.
     Forbidden,
     /// It is of no use.
@@ -160,13 +160,13 @@ pub struct ExecutionRequirements {
     pub tool_use: Option<Usefulness>,
     /// Calls as data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub structured_tool_calls: Option<Wish>,
+    pub structured_tool_calls: Option<Requested>,
     /// To go on later.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub continuation_support: Option<Wish>,
+    pub continuation_support: Option<Requested>,
     /// To stop for approvals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval_interrupts: Option<Wish>,
+    pub approval_interrupts: Option<Requested>,
     /// How much it should tell of what it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_depth: Option<TraceDepth>,

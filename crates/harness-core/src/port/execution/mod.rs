@@ -9,8 +9,8 @@ mod request;
 mod result;
 
 pub use capabilities::{
-    ContextStrategy, ExecutionCapabilities, ExecutionRequirements, Support, ToolUse, TraceDepth, Usefulness,
-    Wish,
+    ContextStrategy, ExecutionCapabilities, ExecutionRequirements, Requested, Support, ToolUse, TraceDepth,
+    Usefulness,
 };
 pub use negotiation::{ExecutionNegotiation, NegotiationCode, NegotiationReason, Severity};
 pub use request::{

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExecutionCapabilities, ExecutionRequest, Support, ToolUse, Usefulness, Wish};
+use super::{ExecutionCapabilities, ExecutionRequest, Requested, Support, ToolUse, Usefulness};
 
 /// What a request and a backend disagree about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -133,8 +133,8 @@ impl ExecutionNegotiation {
         ];
         for (code, wish, able, required, preferred) in wishes {
             match wish {
-                Some(Wish::Required) if !able => reason(code, Severity::Blocking, required),
-                Some(Wish::Preferred) if !able => reason(code, Severity::Warning, preferred),
+                Some(Requested::Required) if !able => reason(code, Severity::Blocking, required),
+                Some(Requested::Preferred) if !able => reason(code, Severity::Warning, preferred),
                 _ => {}
             }
         }

@@ -11,8 +11,8 @@ use crate::json::Json;
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{Judgement, Offer};
-use crate::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
+use crate::port::{Judgement, PreparedAgent};
+use crate::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
 use crate::time::Time;
 use crate::transcript::Transcript;
 
@@ -22,8 +22,12 @@ const BEGIN: Time = Time(1_767_225_600_000);
 /// Plays a script with the machines that `new` makes over a transcript, one for each process.
 pub(super) fn play<P: Phase>(script: Script, new: impl Fn(Transcript) -> Machine<P>) -> String {
     let Script { ports, tools, prompt, lines, .. } = script;
-    let stage =
-        Stage { offer: Arc::new(Offer::new("main", "", tools)), lines, free: 0, steering: Vec::new() };
+    let stage = Stage {
+        prepared: Arc::new(PreparedAgent::new("main", "", tools)),
+        lines,
+        free: 0,
+        steering: Vec::new(),
+    };
     let new = move |log| new(log).with_ports(ports.clone());
     let mut play = Play { new, at: BEGIN, told: String::new() };
     let mut driver = play.process(Transcript::default(), stage);
@@ -141,7 +145,7 @@ fn waits_for(op: &Op) -> String {
 /// What the lines of the script answer.
 #[derive(Debug)]
 struct Stage {
-    offer: Arc<Offer>,
+    prepared: Arc<PreparedAgent>,
     lines: Vec<Line>,
     /// Lines before this one may be used.
     free: usize,
@@ -153,7 +157,7 @@ impl Stage {
     /// The stage of the next process.
     fn take_over(&mut self) -> Self {
         let (lines, steering) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.steering));
-        Self { offer: Arc::clone(&self.offer), lines, free: self.free, steering }
+        Self { prepared: Arc::clone(&self.prepared), lines, free: self.free, steering }
     }
 
     /// The next line that is no answer.
@@ -207,11 +211,11 @@ impl Stage {
         if let Op::Hook { .. } = op {
             return Some(Reply::Hooked(Ok(None)));
         }
-        matches!(op, Op::Prepare { .. }).then(|| Reply::Prepared(Ok(Arc::clone(&self.offer))))
+        matches!(op, Op::Prepare { .. }).then(|| Reply::Prepared(Ok(Arc::clone(&self.prepared))))
     }
 }
 
-impl Outside for Stage {
+impl ScriptedWorld for Stage {
     fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
         self.answer(op).map_or(Answer::Open, Answer::now)
     }

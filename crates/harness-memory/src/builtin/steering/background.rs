@@ -73,7 +73,7 @@ impl Background {
     }
 
     /// Stops all judgements of an execution and forgets it.
-    pub(super) fn let_go(&self, execution: &Arc<str>) {
+    pub(super) fn release(&self, execution: &Arc<str>) {
         let work = self.all().remove(execution);
         for task in work.into_iter().flat_map(|work| work.tasks) {
             task.abort();

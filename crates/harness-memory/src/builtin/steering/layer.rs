@@ -200,7 +200,7 @@ impl Layer for Steering {
     }
 
     async fn dispose(&self, cx: &LayerCx) -> Result<(), MemoryError> {
-        self.background.let_go(&cx.execution.id);
+        self.background.release(&cx.execution.id);
         Ok(())
     }
 }

@@ -203,17 +203,17 @@ impl ContextCompactor {
 
     /// What is to be reached; `None` when the view may stay as it is.
     fn goal(&self, ask: &CompactAsk, state: &mut State, plan: Option<&Plan>) -> Option<Goal> {
-        let (log, offer, window) = (&ask.cx.log, ask.cx.offer.as_ref(), self.policy.window);
+        let (log, prepared, window) = (&ask.cx.log, ask.cx.prepared.as_ref(), self.policy.window);
         if let Some(measured) = &ask.measured {
-            state.meter.learn(measured, log, offer);
+            state.meter.learn(measured, log, prepared);
         }
-        let counted = state.meter.counted(log, plan, offer);
+        let counted = state.meter.counted(log, plan, prepared);
         if matches!(ask.reason, CompactReason::Overflow) && window > 0 {
             state.meter.learn_overflow(counted, window);
         }
         let estimate = state.meter.corrected(counted);
         let empty = Plan { spans: Arc::from([]) };
-        let overhead = state.meter.counted(log, Some(&empty), offer);
+        let overhead = state.meter.counted(log, Some(&empty), prepared);
         let tokens = counted.saturating_sub(overhead);
         let size = Size { request: estimate, tokens, messages: messages_of(log, plan) };
         if matches!(ask.reason, CompactReason::Request) && !self.policy.is_due_at(size) {
@@ -293,7 +293,7 @@ impl ContextCompactor {
             if wanted.is_empty() {
                 return unchanged;
             }
-            let estimate = state.meter.estimate(log, plan.as_ref(), ask.cx.offer.as_ref());
+            let estimate = state.meter.estimate(log, plan.as_ref(), ask.cx.prepared.as_ref());
             let is_known = self.policy.window > 0;
             (wanted, if is_known { self.policy.trigger().saturating_sub(estimate) } else { limits.total })
         };

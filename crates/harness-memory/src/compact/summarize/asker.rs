@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{FinishReason, Message};
-use harness_core::port::{DynModel, Model, ModelRequest, Offer, TokenCounter, ViewCx};
+use harness_core::port::{DynModel, Model, ModelRequest, PreparedAgent, TokenCounter, ViewCx};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, ModelName};
 
@@ -88,11 +88,11 @@ impl SummaryModel {
         cx: &ViewCx,
     ) -> Result<String, SummaryFault> {
         let settings = Json::parse(&format!(r#"{{"temperature":0,"max_tokens":{max_tokens}}}"#)).ok();
-        let of_agent = || cx.offer.as_ref().and_then(|offer| offer.model.clone());
+        let of_agent = || cx.prepared.as_ref().and_then(|prepared| prepared.model.clone());
         let model = self.name.clone().or_else(of_agent);
-        let offer = Offer::new("summarizer", system, []).with_model(model, settings);
+        let prepared = PreparedAgent::new("summarizer", system, []).with_model(model, settings);
         let log: Transcript = [Arc::new(Message::user(user))].into_iter().collect();
-        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
+        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
         request.with_tools = false;
         request.deadline = cx.deadline;
         request.cancel = cx.cancel.clone();

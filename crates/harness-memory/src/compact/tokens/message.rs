@@ -1,7 +1,7 @@
 //! What a message costs in a request.
 
 use harness_core::message::{Block, Message};
-use harness_core::port::{Offer, TokenCounter};
+use harness_core::port::{PreparedAgent, TokenCounter};
 
 /// Tokens of an image whose size is unknown: a quarter of the 4,800 bytes that an image counts as.
 pub const IMAGE_TOKENS: u64 = 1_200;
@@ -53,12 +53,12 @@ fn block_tokens(counter: &dyn TokenCounter, block: &Block) -> u64 {
 }
 
 /// Tokens of the instructions and the tools that every request of an agent begins with.
-pub fn offer_tokens(counter: &dyn TokenCounter, offer: &Offer) -> u64 {
-    let tools = offer.tools.iter().map(|tool| {
+pub fn prepared_tokens(counter: &dyn TokenCounter, prepared: &PreparedAgent) -> u64 {
+    let tools = prepared.tools.iter().map(|tool| {
         let schema = tool.input_schema.as_ref().map_or(0, |schema| counter.count(schema.text()));
         PER_TOOL + counter.count(tool.name.as_str()) + counter.count(&tool.description) + schema
     });
-    tools.fold(PER_MESSAGE + counter.count(&offer.instructions), u64::saturating_add)
+    tools.fold(PER_MESSAGE + counter.count(&prepared.instructions), u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn tools_and_instructions_count() {
         let tool = ToolDef::new("read", "reads it").with_schema(Json::parse(r#"{"a":{}}"#).unwrap());
-        let offer = Offer::new("main", "12345678", vec![tool]);
-        assert_eq!(offer_tokens(&CharacterCounter, &offer), 4 + 2 + 10 + 1 + 2 + 2);
+        let prepared = PreparedAgent::new("main", "12345678", vec![tool]);
+        assert_eq!(prepared_tokens(&CharacterCounter, &prepared), 4 + 2 + 10 + 1 + 2 + 2);
     }
 }

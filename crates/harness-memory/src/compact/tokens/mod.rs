@@ -18,5 +18,5 @@ pub use estimates::RoundedCharacters;
 #[cfg(feature = "tokenizer")]
 pub use exact::{ExactCounter, Vocabulary};
 pub(crate) use message::content_tokens;
-pub use message::{IMAGE_TOKENS, message_tokens, offer_tokens};
+pub use message::{IMAGE_TOKENS, message_tokens, prepared_tokens};
 pub(crate) use tally::Tally;

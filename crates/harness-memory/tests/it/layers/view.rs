@@ -6,7 +6,7 @@ use harness_core::Json;
 use harness_core::message::{
     AssistantMessage, Block, CustomMessage, Message, SystemMessage, ToolCall, ToolResultMessage,
 };
-use harness_core::port::{AppendSource, ContextPipeline as _, Offer, ToolDef};
+use harness_core::port::{AppendSource, ContextPipeline as _, PreparedAgent, ToolDef};
 use harness_core::transcript::{Transcript, View};
 use harness_memory::layer::{
     Appended, FnLayer, History, LayerDef, LayerSetup, Placement, Recalled, ViewBudget,
@@ -120,8 +120,8 @@ fn the_report_says_what_was_sent() {
             "the sea is wet",
         )));
     let log = log([user("go")]);
-    let offer = Offer::new("main", "You are a pilot.", [ToolDef::new("tide", "The tide")]);
-    let cx = cx(&log).with_offer(Arc::new(offer));
+    let prepared = PreparedAgent::new("main", "You are a pilot.", [ToolDef::new("tide", "The tide")]);
+    let cx = cx(&log).with_prepared(Arc::new(prepared));
     run(&stage.clock, stage.layers.recall(&cx)).unwrap();
     let usage = stage.layers.usage("run").unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&usage).unwrap(), @r#"

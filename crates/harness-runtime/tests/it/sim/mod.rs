@@ -136,7 +136,7 @@ fn begin(world: &Arc<World>) {
     let plan = world.plan;
     let runtime = Runtime::builder(config, clock, ids).sessions(Cupboard(Arc::clone(world)));
     let runtime = runtime.limits(|limits| {
-        (limits.tape, limits.loaded, limits.queue) = (plan.tape, plan.loaded, plan.queue);
+        (limits.event_log, limits.loaded, limits.queue) = (plan.event_log, plan.loaded, plan.queue);
     });
     world.begin(runtime.build().unwrap());
 }

@@ -37,10 +37,10 @@ pub(super) fn spawn(
     let instance = world.instance(name);
     let waits = world.waits(what.clone());
     let world = Arc::clone(world);
-    let tape = (name.to_owned(), instance);
+    let event_log = (name.to_owned(), instance);
     tokio::spawn(async move {
         let expected = matches!(from, StartAt::Replay).then_some(0);
-        read(&world, stream, &tape, &what, expected, pace, one_run).await;
+        read(&world, stream, &event_log, &what, expected, pace, one_run).await;
         world.is_answered(waits);
     });
 }
@@ -48,7 +48,7 @@ pub(super) fn spawn(
 async fn read(
     world: &World,
     mut stream: Stream,
-    tape: &(String, u32),
+    event_log: &(String, u32),
     what: &str,
     mut expected: Option<u64>,
     pace: u64,
@@ -73,8 +73,8 @@ async fn read(
                 let mark = if world.strikes(Trick::TellsAnother) { String::new() } else { mark(&event) };
                 let known = {
                     let mut inner = world.lock();
-                    let tape = inner.tapes.entry(tape.clone()).or_default();
-                    tape.entry(seq).or_insert_with(|| mark.clone()).clone()
+                    let event_log = inner.tapes.entry(event_log.clone()).or_default();
+                    event_log.entry(seq).or_insert_with(|| mark.clone()).clone()
                 };
                 world.expect(known == mark, || format!("{what}: {seq} is {mark}, another was told {known}"));
             }

@@ -30,7 +30,7 @@ pub(super) struct Plan {
     pub(super) tool_calls: u32,
     pub(super) elapsed: Millis,
     pub(super) grace: Millis,
-    pub(super) tape: usize,
+    pub(super) event_log: usize,
     pub(super) loaded: usize,
     pub(super) queue: usize,
 }
@@ -48,7 +48,7 @@ impl Plan {
             tool_calls: dice.pick(&[1, 3, 9]),
             elapsed: Millis(dice.pick(&[200, 2_000, 20_000])),
             grace: Millis(dice.pick(&[0, 10, 500])),
-            tape: dice.pick(&[4, 16, 64, 1_024]),
+            event_log: dice.pick(&[4, 16, 64, 1_024]),
             loaded: dice.pick(&[0, 1, 8]),
             queue: dice.pick(&[3, 64]),
             waits: dice.one_in(3),
@@ -122,7 +122,7 @@ pub(super) struct Inner {
     pub(super) shortened: HashSet<String>,
     /// Who waits for an answer.
     pub(super) waiting: BTreeMap<u64, String>,
-    /// What stands on the tape of each thread.
+    /// The event log of each thread.
     pub(super) tapes: HashMap<(String, u32), HashMap<u64, String>>,
     /// Calls of tools that must not run twice.
     pub(super) effects: HashMap<String, u32>,

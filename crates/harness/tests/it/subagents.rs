@@ -100,7 +100,7 @@ impl Parallel {
 
 impl Model for Parallel {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        match request.offer.agent.as_str() {
+        match request.prepared.agent.as_str() {
             "scout" => Ok(AssistantMessage::text("a ship")),
             _ => Ok(self.0.lock().unwrap().pop().unwrap()),
         }

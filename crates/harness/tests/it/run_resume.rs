@@ -47,14 +47,14 @@ async fn a_run_that_had_run_out_of_turns_goes_on_with_more_and_keeps_its_items()
 
     let harness = next(&model, &session, &saved, 9);
     let run = harness.unfinished_run().await.unwrap().expect("a run");
-    let report = harness.take_up(run.clone()).await.unwrap();
+    let report = harness.resume_run(run.clone()).await.unwrap();
     assert_eq!((report.reason(), report.end.turns), (StopReason::AnswerFinalized, 3));
     let deliverables: Vec<_> = report.deliverables().iter().map(|made| made.content.as_str()).collect();
     assert_eq!(deliverables, ["All is well."]);
     assert_eq!(report.end.usage.model_calls, 6, "the whole run's");
 
     assert_eq!(harness.unfinished_run().await.unwrap(), None, "it is completed");
-    let again = harness.take_up(run).await.unwrap_err();
+    let again = harness.resume_run(run).await.unwrap_err();
     assert_eq!(again.kind(), "harness.no_checkpoint");
 }
 
@@ -74,7 +74,7 @@ async fn law_4_what_came_after_the_checkpoint_is_not_stored_twice() {
 
     let harness = next(&model, &session, &saved, 9);
     let run = harness.unfinished_run().await.unwrap().expect("a run");
-    let report = harness.take_up(run).await.unwrap();
+    let report = harness.resume_run(run).await.unwrap();
     let stored = session.load().await.unwrap().messages;
     assert_eq!(stored.len(), report.transcript.len());
     assert!(stored.iter().zip(report.transcript.iter()).all(|(stored, message)| stored == message));
@@ -87,9 +87,9 @@ async fn what_does_not_belong_here_is_refused_and_the_conversation_goes_on_all_t
 
     let elsewhere = next(&model, &MemorySession::new(), &saved, 9);
     let run = next(&model, &session, &saved, 9).unfinished_run().await.unwrap().expect("a run");
-    let refused = elsewhere.take_up(run).await.unwrap_err();
-    assert!(["take_up.elsewhere", "take_up.stale"].contains(&refused.kind()), "{refused}");
-    let refused = elsewhere.take_up(RunId::from("nobody")).await.unwrap_err();
+    let refused = elsewhere.resume_run(run).await.unwrap_err();
+    assert!(["run_resume.elsewhere", "run_resume.stale"].contains(&refused.kind()), "{refused}");
+    let refused = elsewhere.resume_run(RunId::from("nobody")).await.unwrap_err();
     assert_eq!(refused.kind(), "harness.no_checkpoint");
 
     let harness = next(&model, &session, &saved, 1);

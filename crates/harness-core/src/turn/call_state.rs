@@ -12,7 +12,7 @@ use crate::limits::{Amount, Grant, Reached};
 use crate::machine::Op;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::Fault;
-use crate::port::{Offer, OpenCall, RetryClass, ToolDef, ToolOutcome};
+use crate::port::{OpenCall, PreparedAgent, RetryClass, ToolDef, ToolOutcome};
 use crate::time::Time;
 
 /// How far a call has come.
@@ -51,7 +51,7 @@ pub(super) struct Finished {
 /// One call of a batch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Slot {
+pub(super) struct CallState {
     pub(super) call: Arc<ToolCall>,
     /// What it calls, by its place in the offer; `None` when that is not offered.
     pub(super) tool: Option<u32>,
@@ -108,7 +108,7 @@ impl Default for Particulars {
     }
 }
 
-impl Slot {
+impl CallState {
     /// A call that nothing was asked about yet.
     fn new(call: Arc<ToolCall>, tool: Option<u32>, class: RetryClass) -> Self {
         Self {
@@ -189,7 +189,7 @@ pub(super) enum Next {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Batch {
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<CallState>,
     /// How many results are in the transcript.
     pub(super) flushed: usize,
     /// The position of the answer in the transcript.
@@ -216,9 +216,9 @@ impl Batch {
         calls: impl Iterator<Item = Arc<ToolCall>>,
         answer_at: usize,
         spec: &TurnSpec,
-        offer: Option<&Offer>,
+        prepared: Option<&PreparedAgent>,
     ) {
-        let tools = offer.map_or(&[][..], |offer| &offer.tools);
+        let tools = prepared.map_or(&[][..], |prepared| &prepared.tools);
         self.answer_at = answer_at as u64;
         self.sequential = spec.execution == Execution::Sequential;
         for call in calls {
@@ -226,7 +226,7 @@ impl Batch {
             let def = at.and_then(|at| tools.get(at));
             self.sequential |= def.is_some_and(|def| def.sequential);
             let class = def.map_or(RetryClass::Unsafe, |def| def.class);
-            self.slots.push(Slot::new(call, at.and_then(|at| u32::try_from(at).ok()), class));
+            self.slots.push(CallState::new(call, at.and_then(|at| u32::try_from(at).ok()), class));
         }
     }
 
@@ -234,11 +234,11 @@ impl Batch {
         self.sequential
     }
 
-    pub(super) fn slot(&self, at: u32) -> Option<&Slot> {
+    pub(super) fn slot(&self, at: u32) -> Option<&CallState> {
         self.slots.get(at as usize)
     }
 
-    pub(super) fn slot_mut(&mut self, at: u32) -> Option<&mut Slot> {
+    pub(super) fn slot_mut(&mut self, at: u32) -> Option<&mut CallState> {
         self.slots.get_mut(at as usize)
     }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use super::op::Running;
 use super::ports::Ports;
 use super::sink::Sink;
-use super::start::Starter;
+use super::start::Performer;
 use crate::cancel::Cancel;
 use crate::ids::OpId;
 use crate::machine::{Machine, Op, Phase, Reply};
@@ -14,7 +14,7 @@ use crate::outcome::{Purpose, TotalUsage};
 use crate::port::{AppendSource, Ledger};
 
 /// Operations on their way to their replies.
-pub(crate) struct Flight<'p> {
+pub(crate) struct InFlight<'p> {
     ports: &'p Ports,
     sink: &'p Sink<'p>,
     /// Given to what is being performed; a new one after each abort. Not a child of the caller's signal: what
@@ -29,7 +29,7 @@ pub(crate) struct Flight<'p> {
     injecting: Option<OpId>,
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlight<'_> {
     /// Work that a port has detached hears that nobody waits for it any more, and calls no model.
     fn drop(&mut self) {
         self.ledger.close();
@@ -37,7 +37,7 @@ impl Drop for Flight<'_> {
     }
 }
 
-impl<'p> Flight<'p> {
+impl<'p> InFlight<'p> {
     pub(crate) fn new(ports: &'p Ports, sink: &'p Sink<'p>) -> Self {
         let (running, ready) = (Vec::new(), VecDeque::new());
         let ledger = Ledger::unlimited(Purpose::Answer);
@@ -50,8 +50,13 @@ impl<'p> Flight<'p> {
             self.injecting = Some(id);
         }
         self.ledger.sync(machine.left());
-        let starter =
-            Starter { ports: self.ports, sink: self.sink, machine, token: &self.token, ledger: &self.ledger };
+        let starter = Performer {
+            ports: self.ports,
+            sink: self.sink,
+            machine,
+            token: &self.token,
+            ledger: &self.ledger,
+        };
         self.running.push((id, starter.start(id, op)));
         if let Some((_, Running::Ready(_))) = self.running.last()
             && let Some((id, Running::Ready(reply))) = self.running.pop()

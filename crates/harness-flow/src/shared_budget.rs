@@ -7,12 +7,12 @@ use harness_core::message::Cost;
 
 /// One level of what may be spent, which draws from the level above.
 #[derive(Debug)]
-pub(super) struct Purse {
+pub(super) struct SharedBudget {
     own: Mutex<Budgets>,
-    parent: Option<Arc<Purse>>,
+    parent: Option<Arc<SharedBudget>>,
 }
 
-impl Purse {
+impl SharedBudget {
     pub(super) fn new(limit: Amount, parent: Option<Arc<Self>>) -> Arc<Self> {
         let mut own = Budgets::default();
         own.push(Budget::new(limit, None));
@@ -35,7 +35,7 @@ impl Purse {
                 return Err(reached);
             }
         }
-        Ok(Held { purse: Arc::clone(self), grant: Grant(want), open: true })
+        Ok(Held { shared_budget: Arc::clone(self), grant: Grant(want), open: true })
     }
 
     /// The first ceiling on tokens or money that is used up.
@@ -67,7 +67,7 @@ impl Purse {
 /// What is set aside, until it is settled; given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
-    purse: Arc<Purse>,
+    shared_budget: Arc<SharedBudget>,
     grant: Grant,
     open: bool,
 }
@@ -83,7 +83,7 @@ impl Held {
 
     fn close(&mut self, used: Amount) {
         if std::mem::take(&mut self.open) {
-            self.purse.levels().for_each(|level| level.lock().settle(self.grant, used));
+            self.shared_budget.levels().for_each(|level| level.lock().settle(self.grant, used));
         }
     }
 }
@@ -133,9 +133,11 @@ mod tests {
 
     #[test]
     fn law_3_what_is_set_aside_binds_every_level() {
-        let root = Purse::new(calls(3), None);
-        let (a, b) =
-            (Purse::new(calls(9), Some(Arc::clone(&root))), Purse::new(calls(9), Some(Arc::clone(&root))));
+        let root = SharedBudget::new(calls(3), None);
+        let (a, b) = (
+            SharedBudget::new(calls(9), Some(Arc::clone(&root))),
+            SharedBudget::new(calls(9), Some(Arc::clone(&root))),
+        );
         let held = a.reserve(calls(2)).expect("room");
         let reached = b.reserve(calls(2)).expect_err("the root has one left");
         assert_eq!((reached.value, reached.ceiling), (2, 3));
@@ -148,8 +150,8 @@ mod tests {
 
     #[test]
     fn what_is_charged_counts_up_to_the_root() {
-        let root = Purse::new(amount(0, 0, 10, Cost(u64::MAX)), None);
-        let child = Purse::new(Amount::UNLIMITED, Some(Arc::clone(&root)));
+        let root = SharedBudget::new(amount(0, 0, 10, Cost(u64::MAX)), None);
+        let child = SharedBudget::new(Amount::UNLIMITED, Some(Arc::clone(&root)));
         child.charge(amount(0, 0, 10, Cost(0)));
         assert!(child.exhausted().is_some_and(|reached| reached.ceiling == 10));
         child.remember(amount(0, 0, 5, Cost(0)));

@@ -19,7 +19,7 @@ use crate::outcome::{End, TotalUsage};
 use crate::port::Checkpoint;
 use crate::time::Time;
 use crate::transcript::Transcript;
-use crate::turn::{Carried, TurnState};
+use crate::turn::{PriorUsage, TurnState};
 
 /// A run that can be taken up, read from its last checkpoint.
 ///
@@ -28,21 +28,21 @@ use crate::turn::{Carried, TurnState};
 ///
 /// use harness_core::machine::Origin;
 /// use harness_core::port::{Checkpoint, Loaded};
-/// use harness_core::run::{Run, RunSpec, TakeUp, TakeUpError};
+/// use harness_core::run::{Run, RunSpec, RunResume, RunResumeError};
 ///
-/// fn take_up(saved: &Checkpoint, session: Loaded, here: &Origin, spec: RunSpec) -> Result<Run, TakeUpError> {
+/// fn take_up(saved: &Checkpoint, session: Loaded, here: &Origin, spec: RunSpec) -> Result<Run, RunResumeError> {
 ///     // More turns than before, if it had run out of them. Drive it with `Start::resume()` and the
 ///     // session's open calls.
 ///     let log = session.messages.into_iter().collect();
-///     TakeUp::read(saved)?.onto(Run::new(Arc::new(spec), here.clone(), log))
+///     RunResume::read(saved)?.onto(Run::new(Arc::new(spec), here.clone(), log))
 /// }
 /// ```
-pub struct TakeUp {
+pub struct RunResume {
     snapshot: Snapshot<RunState>,
     any_descriptor: bool,
 }
 
-impl fmt::Debug for TakeUp {
+impl fmt::Debug for RunResume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TakeUp")
             .field("origin", self.origin())
@@ -55,7 +55,7 @@ impl fmt::Debug for TakeUp {
 /// conversation can always go on from its transcript alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TakeUpError {
+pub enum RunResumeError {
     /// The checkpoint is of another version, or the transcript is not the one that it belongs to.
     #[error("the run `{run}` cannot be taken up: {source}")]
     Restore {
@@ -98,35 +98,35 @@ pub enum TakeUpError {
     },
 }
 
-impl TakeUpError {
+impl RunResumeError {
     /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Restore { source: RestoreError::Version(_), .. } => "take_up.version",
-            Self::Restore { source: RestoreError::Stale { .. }, .. } => "take_up.stale",
-            Self::Restore { source: RestoreError::Foreign { .. }, .. } => "take_up.foreign",
-            Self::Restore { source: RestoreError::Control(_), .. } => "take_up.control",
-            Self::Unreadable { .. } => "take_up.unreadable",
-            Self::Elsewhere { .. } => "take_up.elsewhere",
-            Self::OtherDescriptor { .. } => "take_up.other_descriptor",
+            Self::Restore { source: RestoreError::Version(_), .. } => "run_resume.version",
+            Self::Restore { source: RestoreError::Stale { .. }, .. } => "run_resume.stale",
+            Self::Restore { source: RestoreError::Foreign { .. }, .. } => "run_resume.foreign",
+            Self::Restore { source: RestoreError::Control(_), .. } => "run_resume.control",
+            Self::Unreadable { .. } => "run_resume.unreadable",
+            Self::Elsewhere { .. } => "run_resume.elsewhere",
+            Self::OtherDescriptor { .. } => "run_resume.other_descriptor",
         }
     }
 }
 
-impl TakeUp {
+impl RunResume {
     /// Reads a checkpoint.
     ///
     /// # Errors
     /// When it is of another version or cannot be read.
-    pub fn read(checkpoint: &Checkpoint) -> Result<Self, TakeUpError> {
+    pub fn read(checkpoint: &Checkpoint) -> Result<Self, RunResumeError> {
         let run = checkpoint.run.clone();
         if checkpoint.schema_version != SNAPSHOT_VERSION {
             let source = RestoreError::Version(checkpoint.schema_version);
-            return Err(TakeUpError::Restore { run, source });
+            return Err(RunResumeError::Restore { run, source });
         }
         let snapshot = checkpoint.state.to().map_err(|error| {
             let reason = format!("{:?} at column {}", error.classify(), error.column());
-            TakeUpError::Unreadable { run, number: checkpoint.number, reason }
+            RunResumeError::Unreadable { run, number: checkpoint.number, reason }
         })?;
         Ok(Self { snapshot, any_descriptor: false })
     }
@@ -158,16 +158,16 @@ impl TakeUp {
     /// the session shows as open; a prompt is guidance for the turn that goes on.
     ///
     /// # Errors
-    /// When it belongs elsewhere: see [`TakeUpError`].
-    pub fn onto(self, fresh: Run) -> Result<Run, TakeUpError> {
+    /// When it belongs elsewhere: see [`RunResumeError`].
+    pub fn onto(self, fresh: Run) -> Result<Run, RunResumeError> {
         let (run, here) = (self.run(), Arc::clone(fresh.origin()));
         self.check(&here)?;
         let mut machine =
-            fresh.with_state(self.snapshot).map_err(|source| TakeUpError::Restore { run, source })?;
+            fresh.with_state(self.snapshot).map_err(|source| RunResumeError::Restore { run, source })?;
         // The log is what the session holds: a driver must not store again what came after the checkpoint.
         machine.set_stored(machine.log().len());
         let (state, shared) = machine.parts_mut();
-        state.taken_up = Some(Box::new(Saved { at: shared.at, messages: shared.len }));
+        state.resumed_from = Some(Box::new(SavePoint { at: shared.at, messages: shared.len }));
         shared.started = false;
         if self.any_descriptor {
             let origin = Origin::clone(&shared.origin);
@@ -181,16 +181,16 @@ impl TakeUp {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn fits(&self, here: &Origin, log: &Transcript) -> Result<(), TakeUpError> {
+    pub fn fits(&self, here: &Origin, log: &Transcript) -> Result<(), RunResumeError> {
         self.check(here)?;
-        self.snapshot.fits(log).map_err(|source| TakeUpError::Restore { run: self.run(), source })
+        self.snapshot.fits(log).map_err(|source| RunResumeError::Restore { run: self.run(), source })
     }
 
     fn run(&self) -> RunId {
         self.origin().run.clone().unwrap_or_else(|| RunId::from("run"))
     }
 
-    fn check(&self, here: &Origin) -> Result<(), TakeUpError> {
+    fn check(&self, here: &Origin) -> Result<(), RunResumeError> {
         let own = self.origin();
         let session = |origin: &Origin| origin.session.as_ref().map(|id| id.as_str().to_owned());
         let thread = |origin: &Origin| origin.thread.as_ref().map(|id| id.as_str().to_owned());
@@ -198,13 +198,13 @@ impl TakeUp {
         for (what, expected, found) in places {
             if expected != found {
                 let (expected, found) = (named(what, expected.as_deref()), named(what, found.as_deref()));
-                return Err(TakeUpError::Elsewhere { run: self.run(), expected, found });
+                return Err(RunResumeError::Elsewhere { run: self.run(), expected, found });
             }
         }
         let (expected, found) = (own.descriptor_hash.as_deref(), here.descriptor_hash.as_deref());
         if expected != found && !self.any_descriptor {
             let (expected, found) = (named("descriptor", expected), named("descriptor", found));
-            return Err(TakeUpError::OtherDescriptor { run: self.run(), expected, found });
+            return Err(RunResumeError::OtherDescriptor { run: self.run(), expected, found });
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ fn named(what: &str, name: Option<&str>) -> String {
 /// Where the state of a run that is taken up was saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Saved {
+pub(super) struct SavePoint {
     at: Time,
     /// Messages of the transcript then.
     pub(super) messages: usize,
@@ -225,11 +225,11 @@ pub(super) struct Saved {
 
 impl RunState {
     /// Goes on where the session ends.
-    pub(super) fn go_on_taken_up(
+    pub(super) fn continue_resumed(
         &mut self,
         spec: &RunSpec,
         cx: &mut Cx<'_>,
-        saved: Saved,
+        saved: SavePoint,
         mut start: Start,
     ) -> Option<End> {
         let charged = self.reopen_budget(spec, cx, saved);
@@ -253,7 +253,7 @@ impl RunState {
             start.agent = self.turn.agent();
         }
         self.phase = RunPhase::Turn;
-        self.turn = TurnState::taken_up(Carried::new((began, from), used, cx.log));
+        self.turn = TurnState::resumed(PriorUsage::new((began, from), used, cx.log));
         name_turn(cx);
         let start = Input::Start(Box::new(start));
         let end = self.in_turn(spec, cx, |turn, cx| turn.step(&spec.turn, cx, None, start))?;
@@ -292,7 +292,7 @@ impl RunState {
         start: Start,
     ) -> Option<End> {
         if let Some(waiting) = &mut self.waiting {
-            waiting.take_up(cx.now, start);
+            waiting.resume(cx.now, start);
         }
         for (_, pending) in outstanding {
             if let Some(op) = self.reissue(spec, cx, pending) {
@@ -307,7 +307,7 @@ impl RunState {
 
     /// The limits of the run as they are now, charged with what was used; time in which no process had the run
     /// does not count. Gives what the turn's own level was charged with.
-    fn reopen_budget(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, saved: Saved) -> Amount {
+    fn reopen_budget(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, saved: SavePoint) -> Amount {
         let elapsed = saved.at.since(self.started_at);
         self.started_at = Time(cx.now.0.saturating_sub_unsigned(elapsed.0));
         let deadline = spec.limits.elapsed.map(|span| self.started_at.after(span));

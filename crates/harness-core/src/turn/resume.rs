@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::slot::Batch;
+use super::call_state::Batch;
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::RepairHow;
@@ -17,7 +17,7 @@ use crate::transcript::Transcript;
 /// What a turn had used when its process ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Carried {
+pub(crate) struct PriorUsage {
     /// The length of the transcript when it began.
     began: u64,
     /// Its answers so far.
@@ -29,7 +29,7 @@ pub(crate) struct Carried {
     since: Amount,
 }
 
-impl Carried {
+impl PriorUsage {
     /// A turn that began with the message at `began` and had used this much when its state was saved at `saved`
     /// messages, of a transcript that goes on behind them.
     pub(crate) fn new(
@@ -63,7 +63,7 @@ impl Carried {
 
 impl TurnState {
     /// A turn of a run that was begun before.
-    pub(crate) fn taken_up(carried: Carried) -> Self {
+    pub(crate) fn resumed(carried: PriorUsage) -> Self {
         Self { carried: Some(Box::new(carried)), ..Self::of_run() }
     }
 
@@ -122,7 +122,7 @@ impl TurnState {
         let answer_at = (0..cx.log.len()).rev().find(|at| as_answer(cx.log, *at).is_some())?;
         let calls = as_answer(cx.log, answer_at)?.tool_calls().cloned();
         let mut batch = Box::<Batch>::default();
-        batch.open(calls, answer_at, spec, self.offer.as_deref());
+        batch.open(calls, answer_at, spec, self.prepared.as_deref());
         for (at, slot) in batch.slots.iter_mut().enumerate() {
             if let Some(result) = cx.log.get(answer_at + 1 + at) {
                 slot.progress = super::repair::finished(Arc::clone(result), false);

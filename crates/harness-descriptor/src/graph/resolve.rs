@@ -16,13 +16,13 @@ use crate::value::Value;
 /// The instructions, tools, handoffs and model of an agent in one turn.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Offer {
+pub struct ResolvedAgent {
     /// The rendered instructions; `None` when the agent has none.
     pub instructions: Option<Arc<str>>,
     /// The agent's own tools in order.
     pub tools: Vec<BoundTool>,
     /// The handoffs that are open, in order.
-    pub handoffs: Vec<OfferedHandoff>,
+    pub handoffs: Vec<OpenHandoff>,
     /// The model, trimmed and not empty.
     pub model: Arc<str>,
     /// The model settings as a whole.
@@ -32,7 +32,7 @@ pub struct Offer {
 /// A handoff that is open in this turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct OfferedHandoff {
+pub struct OpenHandoff {
     /// The id of the agent that takes over.
     pub to: Arc<str>,
     /// The name the model calls.
@@ -46,17 +46,17 @@ impl Graph {
     ///
     /// Gates of handoffs are evaluated first, then the model is looked at, then the instructions
     /// are rendered; the first fault ends it.
-    pub fn offer(&self, id: &str, context: &Value) -> Result<Offer, DescriptorError> {
-        self.offer_with(id, context, None)
+    pub fn resolve(&self, id: &str, context: &Value) -> Result<ResolvedAgent, DescriptorError> {
+        self.resolve_with(id, context, None)
     }
 
-    /// [`Self::offer`] with a model in place of the agent's own.
-    pub fn offer_with(
+    /// [`Self::resolve`] with a model in place of the agent's own.
+    pub fn resolve_with(
         &self,
         id: &str,
         context: &Value,
         model: Option<&str>,
-    ) -> Result<Offer, DescriptorError> {
+    ) -> Result<ResolvedAgent, DescriptorError> {
         let agent = self.known_agent(id)?;
         let handoffs = self.open_handoffs(agent, context)?;
         let model = match model {
@@ -64,7 +64,7 @@ impl Graph {
             None => self.model(agent)?,
         };
         let instructions = self.instructions(id, context)?;
-        Ok(Offer {
+        Ok(ResolvedAgent {
             instructions,
             tools: agent.tools.clone(),
             handoffs,
@@ -84,7 +84,7 @@ impl Graph {
         })
     }
 
-    fn open_handoffs(&self, agent: &Agent, context: &Value) -> Result<Vec<OfferedHandoff>, DescriptorError> {
+    fn open_handoffs(&self, agent: &Agent, context: &Value) -> Result<Vec<OpenHandoff>, DescriptorError> {
         let mut open = Vec::with_capacity(agent.handoffs.len());
         for handoff in &agent.handoffs {
             let used_by = || PathUse::HandoffGate { agent: agent.id.to_string(), to: handoff.to.to_string() };
@@ -101,7 +101,7 @@ impl Graph {
         let mut offered = Vec::with_capacity(open.len());
         for handoff in open.into_iter().filter(|handoff| targets.insert(&*handoff.to)) {
             let target = self.known_agent(&handoff.to)?;
-            offered.push(OfferedHandoff {
+            offered.push(OpenHandoff {
                 to: Arc::clone(&handoff.to),
                 tool_name: Arc::clone(&handoff.tool_name),
                 description: handoff_description(target),

@@ -1,4 +1,4 @@
-//! The tape of a thread: what happened, bounded, and what is going on.
+//! The event log of a thread: what happened, bounded, and what is going on.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -130,7 +130,7 @@ impl Live {
 const ROOM: usize = 48;
 
 #[derive(Debug, Default)]
-pub(super) struct Reel {
+pub(super) struct LogSegment {
     kept: VecDeque<ThreadEvent>,
     /// The number of the first that is kept.
     pub(super) first: u64,
@@ -140,7 +140,7 @@ pub(super) struct Reel {
     live: Live,
 }
 
-impl Reel {
+impl LogSegment {
     pub(super) fn end(&self) -> u64 {
         self.first + self.kept.len() as u64
     }
@@ -163,21 +163,21 @@ impl Reel {
     }
 }
 
-/// The tape of a thread.
+/// The event log of a thread.
 #[derive(Debug)]
-pub(crate) struct Tape {
-    reel: Mutex<Reel>,
+pub(crate) struct EventLog {
+    segment: Mutex<LogSegment>,
     pub(super) grown: Notify,
     most: usize,
 }
 
-impl Tape {
+impl EventLog {
     pub(crate) fn new(most: usize) -> Self {
-        Self { reel: Mutex::default(), grown: Notify::new(), most }
+        Self { segment: Mutex::default(), grown: Notify::new(), most }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Reel> {
-        self.reel.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, LogSegment> {
+        self.segment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads or changes what is going on.
@@ -192,28 +192,28 @@ impl Tape {
 
     /// Tells an event of a run.
     pub(crate) fn event(&self, event: &Event) {
-        let mut reel = self.lock();
-        reel.live.see(&event.kind);
-        reel.push(ThreadEvent::Event(event.clone()), self.most);
-        drop(reel);
+        let mut segment = self.lock();
+        segment.live.see(&event.kind);
+        segment.push(ThreadEvent::Event(event.clone()), self.most);
+        drop(segment);
         self.grown.notify_waiters();
     }
 
     /// Tells a piece of an answer.
     pub(crate) fn delta(&self, part: DeltaPart) {
-        let mut reel = self.lock();
-        reel.live.answer.take(&part);
-        reel.push(ThreadEvent::Delta(part), self.most);
-        drop(reel);
+        let mut segment = self.lock();
+        segment.live.answer.take(&part);
+        segment.push(ThreadEvent::Delta(part), self.most);
+        drop(segment);
         self.grown.notify_waiters();
     }
 
     /// Tells an update of a tool, unless its call is over.
     pub(crate) fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
-        let mut reel = self.lock();
-        if reel.live.calls.contains(&call.id) {
-            reel.push(ThreadEvent::ToolUpdate { call: Arc::clone(call), content }, self.most);
-            drop(reel);
+        let mut segment = self.lock();
+        if segment.live.calls.contains(&call.id) {
+            segment.push(ThreadEvent::ToolUpdate { call: Arc::clone(call), content }, self.most);
+            drop(segment);
             self.grown.notify_waiters();
         }
     }
@@ -226,9 +226,9 @@ impl Tape {
 
     /// Lets go of what is kept. Numbers go on, so that readers who come later know what they miss.
     pub(crate) fn forget(&self) {
-        let mut reel = self.lock();
-        reel.first = reel.end();
-        reel.kept = VecDeque::new();
+        let mut segment = self.lock();
+        segment.first = segment.end();
+        segment.kept = VecDeque::new();
     }
 }
 

@@ -13,7 +13,7 @@ const AFTER_CANCEL: Millis = Millis(2_000);
 /// An end that is decided, while the layers take note of it. Nothing changes it any more.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Leaving {
+pub(crate) struct Closing {
     end: End,
     standing: Standing,
     /// When it is over at the latest.
@@ -21,7 +21,7 @@ pub(crate) struct Leaving {
     aborted: bool,
 }
 
-impl Leaving {
+impl Closing {
     /// Tells the layers.
     pub(crate) fn begin(cx: &mut Cx<'_>, end: End, standing: Standing) -> Box<Self> {
         let cancelled = end.reason() == StopReason::Cancelled;

@@ -15,7 +15,7 @@ use crate::builder::Builder;
 
 /// What is made of a builder's parts when all of them are there.
 #[derive(Default)]
-pub(crate) struct Team {
+pub(crate) struct SubagentSetup {
     slots: Vec<RunnerSlot>,
     listeners: Vec<Listen>,
     modes: Option<Modes>,
@@ -88,7 +88,7 @@ impl Builder {
     }
 }
 
-impl Team {
+impl SubagentSetup {
     /// The tools that sub-agents have: all but those that would start further ones.
     pub(crate) fn tools_of_subagents(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
         let starts_others =

@@ -7,9 +7,9 @@ use harness_core::event::EventKind;
 use harness_core::machine::PortSet;
 use harness_core::machine::{Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{Judged, Judgement, Offer, RetryClass, ToolDef, ToolOutcome};
-use harness_core::run::{Run, RunSpec, StopMode, TakeUp};
-use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
+use harness_core::port::{Judged, Judgement, PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use harness_core::run::{Run, RunResume, RunSpec, StopMode};
+use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
 use harness_core::transcript::Transcript;
 use harness_core::{CallId, End, Json, OpId, Time};
 
@@ -39,10 +39,10 @@ fn answer(log: &Transcript) -> AssistantMessage {
     message.with_usage(Usage::tokens(10, 1))
 }
 
-impl Outside for Desk {
+impl ScriptedWorld for Desk {
     fn perform(&mut self, _: OpId, op: &Op, log: &Transcript) -> Answer {
         Answer::now(match op {
-            Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(Offer::new("main", "", tools())))),
+            Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", tools())))),
             Op::Model { .. } => {
                 self.requests += 1;
                 Reply::Model(Ok(Arc::new(Message::Assistant(answer(log)))))
@@ -105,7 +105,7 @@ fn next(
     let run = match dead.checkpoint() {
         Some(saved) => {
             let fresh = Run::new(spec(), origin(), log);
-            TakeUp::read(saved).expect("its own form").onto(fresh).expect("it fits")
+            RunResume::read(saved).expect("its own form").onto(fresh).expect("it fits")
         }
         None => Run::new(spec(), origin(), log),
     };

@@ -21,12 +21,12 @@ use crate::time::Millis;
 const WAITING: usize = 1_024;
 
 /// The post-tool hooks of one drive.
-pub(super) struct Aside {
-    lanes: Vec<Lane>,
+pub(super) struct Observers {
+    queues: Vec<ObserverQueue>,
 }
 
 /// One hook, which sees calls one after another.
-struct Lane {
+struct ObserverQueue {
     hook: Arc<dyn DynPostToolHook>,
     clock: Arc<dyn Clock>,
     waiting: VecDeque<Arc<FinishedCall>>,
@@ -35,21 +35,21 @@ struct Lane {
     missed: VecDeque<HookNote>,
 }
 
-impl Aside {
+impl Observers {
     pub(super) fn new(ports: &Ports) -> Self {
-        let lane = |hook: &Arc<dyn DynPostToolHook>| Lane {
+        let queue = |hook: &Arc<dyn DynPostToolHook>| ObserverQueue {
             hook: Arc::clone(hook),
             clock: Arc::clone(&ports.clock),
             waiting: VecDeque::new(),
             showing: None,
             missed: VecDeque::new(),
         };
-        Self { lanes: ports.post_tool.iter().map(lane).collect() }
+        Self { queues: ports.post_tool.iter().map(queue).collect() }
     }
 
     /// Whether there is anybody to show anything to.
     pub(super) fn is_watching(&self) -> bool {
-        !self.lanes.is_empty()
+        !self.queues.is_empty()
     }
 
     /// Takes note of an event.
@@ -59,34 +59,34 @@ impl Aside {
         }
         let Some(done) = finished(event) else { return };
         let done = Arc::new(done);
-        for lane in &mut self.lanes {
-            lane.take(&done);
+        for queue in &mut self.queues {
+            queue.take(&done);
         }
     }
 
     /// What a hook did, if one is ready.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<HookNote> {
-        self.lanes.iter_mut().find_map(|lane| match lane.poll(cx) {
+        self.queues.iter_mut().find_map(|queue| match queue.poll(cx) {
             Poll::Ready(note) => note,
             Poll::Pending => None,
         })
     }
 
     /// The run is over: what has begun may end in peace, and nobody is told of it.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn release(&mut self) {
         let mut cx = Context::from_waker(Waker::noop());
         while self.poll(&mut cx).is_some() {}
-        for lane in self.lanes.drain(..).filter(|lane| lane.showing.is_some()) {
+        for queue in self.queues.drain(..).filter(|queue| queue.showing.is_some()) {
             if let Ok(runtime) = Handle::try_current() {
-                drop(runtime.spawn(lane.end()));
+                drop(runtime.spawn(queue.end()));
             } else {
-                tracing::warn!(hook = %lane.hook.hook_name(), "a hook was cut off with its run");
+                tracing::warn!(hook = %queue.hook.hook_name(), "a hook was cut off with its run");
             }
         }
     }
 }
 
-impl Lane {
+impl ObserverQueue {
     fn take(&mut self, done: &Arc<FinishedCall>) {
         if self.waiting.len() < WAITING {
             return self.waiting.push_back(Arc::clone(done));
