@@ -49,12 +49,11 @@ pub async fn connect(
     let servers: Vec<McpServer> = reached.into_iter().map(|(server, _)| server).collect();
     thread.configure(|config| {
         // Every name that no server owns is one of the thread's own.
-        let own = Source::new("", Arc::clone(&config.tools));
+        let own = Source::new("", Arc::clone(&config.ports.tools));
         let sources = servers.iter().map(McpServer::source).chain([own]);
-        config.tools = Arc::new(Combined::new(Toolbox::default(), sources));
-        if let Some(agents) = config.agents.take() {
-            config.agents = Some(Arc::new(WithServers { agents, names }));
-        }
+        config.ports.tools = Arc::new(Combined::new(Toolbox::default(), sources));
+        let agents = Arc::clone(&config.ports.agents);
+        config.ports.agents = Arc::new(WithServers { agents, names });
     });
     servers
 }

@@ -211,7 +211,7 @@ fn aborts() -> Vec<f64> {
         let working = Arc::new(Notify::new());
         let tool = Arc::new(Works(ToolDef::new("works", ""), Arc::clone(&working)));
         let tools = Arc::new(Toolbox::new([tool as _]));
-        let runtime = runtime(Calls, Instant::now(), true, |config| config.tools = tools, |_| {});
+        let runtime = runtime(Calls, Instant::now(), true, |config| config.ports.tools = tools, |_| {});
         let mut samples = Vec::new();
         for n in 0..200 {
             let thread = runtime.thread(format!("t{n}"));

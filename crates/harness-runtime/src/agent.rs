@@ -15,7 +15,7 @@ pub(crate) struct ThreadAgents {
     settled: Arc<ResolvedConfig>,
     cwd: RootCwd,
     params: Params,
-    agents: Option<Arc<dyn DynAgentSource>>,
+    agents: Arc<dyn DynAgentSource>,
     /// The transcript before the run.
     base: Prefix,
     /// Whether an agent was prepared already.
@@ -26,7 +26,7 @@ impl ThreadAgents {
     pub(crate) fn new(
         settled: Arc<ResolvedConfig>,
         (cwd, params): (RootCwd, Params),
-        agents: Option<Arc<dyn DynAgentSource>>,
+        agents: Arc<dyn DynAgentSource>,
         base: Prefix,
     ) -> Self {
         Self { settled, cwd, params, agents, base, begun: AtomicBool::new(false) }
@@ -34,7 +34,7 @@ impl ThreadAgents {
 
     async fn tools(&self, ask: &PrepareAsk, brief: &AgentConfig) -> Result<Arc<[ToolDef]>, Fault> {
         let scope = ToolScope::new(Arc::clone(&ask.origin), None);
-        let listed = self.settled.config.tools.list_boxed(&scope).await?;
+        let listed = self.settled.config.ports.tools.list_boxed(&scope).await?;
         let own = brief.tools.as_ref();
         let most = ask.origin.allowed_tools.as_ref();
         let used = listed.iter().filter(|def| {
@@ -48,14 +48,13 @@ impl ThreadAgents {
 impl AgentSource for ThreadAgents {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let config = &self.settled.config;
-        let mut brief = match &self.agents {
-            Some(agents) => agents.prepare_boxed(ask).await?,
-            None => AgentConfig::new("main", ""),
-        };
-        brief.model = brief.model.or_else(|| config.model.name.clone());
+        let mut brief = self.agents.prepare_boxed(ask).await?;
+        brief.model = brief.model.or_else(|| config.model_name.clone());
         brief.settings = brief.settings.or_else(|| config.settings.clone());
-        brief.provider = (!config.model.provider.is_empty()).then(|| Arc::clone(&config.model.provider));
-        brief.protocol.clone_from(&config.model.protocol);
+        if !config.provider.is_empty() {
+            brief.provider = Some(Arc::clone(&config.provider));
+        }
+        brief.protocol = config.protocol.clone().or(brief.protocol);
         match &config.instructions {
             Instructions::OfAgents => {}
             Instructions::Text(text) => brief.instructions = Arc::clone(text),

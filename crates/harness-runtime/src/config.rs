@@ -3,19 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::decide::{DynCheck, DynGate, Guarded};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::machine::Origin;
 use harness_core::message::Message;
-use harness_core::port::{
-    Clock, Control, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynModel,
-    DynPostToolHook, DynStopGate, DynToolRegistry, DynTurnHooks, Model, Steering, ThinkingLevel, ToolDef,
-    Toolbox,
-};
+use harness_core::port::{Clock, Control, DynAgentSource, DynModel, Model, Steering, ThinkingLevel, ToolDef};
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::transcript::{Prefix, Transcript, View};
-use harness_core::{AgentId, Fault, Json, Millis, ModelName, Redactor, RunId, ThreadId, ToolName};
+use harness_core::{AgentId, Fault, Json, ModelName, RunId, ThreadId, ToolName};
 use harness_host::DynSecrets;
 
 use crate::queue::{LateSteering, QueueMode};
@@ -23,7 +18,8 @@ use crate::skill::SkillSet;
 use crate::template::TemplateSet;
 use harness_host::Params;
 
-/// A model, and who it is.
+/// A model, and who it is: what a thread begins with ([`ThreadConfig::new`]), or asks from its next run on
+/// ([`Thread::set_model`](crate::Thread::set_model)).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ModelChoice {
@@ -114,8 +110,8 @@ pub struct RunSetup {
     pub run: RunId,
     /// The text that it begins with; of a run that goes on, the last that a user said.
     pub said: String,
-    /// Its agents; `None` is one without instructions.
-    pub agents: Option<Arc<dyn DynAgentSource>>,
+    /// Its agents.
+    pub agents: Arc<dyn DynAgentSource>,
     /// Which of them it begins with: the one that the conversation is with; `None` is the entry agent.
     pub agent: Option<AgentId>,
     /// How it treats an end that a gate does not accept.
@@ -125,9 +121,16 @@ pub struct RunSetup {
 }
 
 impl RunSetup {
-    pub(crate) fn new(thread: &ThreadId, run: &RunId, agent: Option<AgentId>) -> Self {
-        let (thread, run, said) = (thread.clone(), run.clone(), String::new());
-        Self { thread, run, said, agents: None, agent, mode: StopMode::default(), steering: None }
+    pub(crate) fn new(thread: &ThreadId, run: &RunId, agent: Option<AgentId>, config: &ThreadConfig) -> Self {
+        Self {
+            thread: thread.clone(),
+            run: run.clone(),
+            said: String::new(),
+            agents: Arc::clone(&config.ports.agents),
+            agent,
+            mode: config.run.mode,
+            steering: None,
+        }
     }
 }
 
@@ -167,18 +170,21 @@ impl fmt::Debug for Instructions {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ThreadConfig {
-    /// The model.
-    pub model: ModelChoice,
+    /// What runs reach the outside through. The session, the updates of tools and, beside what is given here, steering
+    /// are the thread's own.
+    pub ports: Ports,
+    /// The name that the model is asked under, for agents that name none. Default none.
+    pub model_name: Option<ModelName>,
+    /// The provider of the model: whose key is asked for. Default empty.
+    pub provider: Arc<str>,
+    /// The protocol to the model, for the record. Default none.
+    pub protocol: Option<Arc<str>>,
     /// How hard it thinks. Default: as the adapter and its settings say.
     pub thinking: Option<ThinkingLevel>,
     /// The system prompt. Default: that of the agents.
     pub instructions: Instructions,
     /// Options of every request, for agents that have none of their own.
     pub settings: Option<Json>,
-    /// The agents. Default: one, named `main`.
-    pub agents: Option<Arc<dyn DynAgentSource>>,
-    /// The tools.
-    pub tools: Arc<dyn DynToolRegistry>,
     /// The names of the tools in use; those that are not registered match nothing. Default: all.
     pub active_tools: Option<Arc<[ToolName]>>,
     /// Whether [`Thread::compact`](crate::Thread::compact) removes from the session what it leaves out, and other
@@ -202,34 +208,10 @@ pub struct ThreadConfig {
     pub convert: Option<Arc<ConvertView>>,
     /// Gives the key before every request.
     pub secrets: Option<Arc<dyn DynSecrets>>,
-    /// The tool gates, in their order.
-    pub gates: Vec<Guarded<dyn DynGate>>,
-    /// The checks of prompts and answers, in their order.
-    pub checks: Vec<Guarded<dyn DynCheck>>,
-    /// The stop gates, in their order.
-    pub stop_gates: Vec<Arc<dyn DynStopGate>>,
-    /// How long a stop gate, or the source of facts, may take. Default 60 s; `None` is bounded by the run alone.
-    pub stop_gate_timeout: Option<Millis>,
-    /// Who decides about held calls.
-    pub approver: Option<Arc<dyn DynApprover>>,
-    /// Memory layers.
-    pub layers: Option<Arc<dyn DynContextPipeline>>,
-    /// How long memory layers may take at the end of a run. Default 30 s.
-    pub complete_within: Millis,
-    /// The compactor.
-    pub compactor: Option<Arc<dyn DynCompactor>>,
-    /// What lies outside of a run and its stop decisions rest on.
-    pub facts: Option<Arc<dyn DynFactSource>>,
-    /// Hooks that are shown every call that ran.
-    pub post_tool: Vec<Arc<dyn DynPostToolHook>>,
-    /// Known secrets, which nothing that is emitted or stored holds. Default none.
-    pub redactor: Option<Redactor>,
-    /// Make listeners for each run, beside the streams of its thread.
+    /// Make listeners for each run, beside those of the ports and the streams of its thread.
     pub listeners: Vec<Arc<Listen>>,
     /// Looks at each run before it begins; with a fault the run does not begin.
     pub prepare: Option<Arc<PrepareRun>>,
-    /// The host's own code at points of a turn.
-    pub hooks: Option<Arc<dyn DynTurnHooks>>,
     /// Whose work it is: the assistant, the user, the descriptor. The ids of thread, run and session and the tools
     /// in use are filled in.
     pub origin: Origin,
@@ -238,14 +220,13 @@ pub struct ThreadConfig {
     /// What decides whether a run goes on when a turn is over. Default: it ends with its first answer that the stop
     /// gates accept.
     pub control: Option<Arc<NewControl>>,
-    /// How long aborted work may still answer, before the run ends without it. Default 5 s.
-    pub grace: Millis,
 }
 
 impl fmt::Debug for ThreadConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThreadConfig")
-            .field("model", &self.model)
+            .field("ports", &self.ports)
+            .field("model_name", &self.model_name)
             .field("thinking", &self.thinking)
             .field("active_tools", &self.active_tools)
             .field("steering_mode", &self.steering_mode)
@@ -255,15 +236,23 @@ impl fmt::Debug for ThreadConfig {
 }
 
 impl ThreadConfig {
-    /// A model, and everything else by default.
-    pub fn new(model: ModelChoice) -> Self {
+    /// A model and a clock, and everything else by default.
+    pub fn new(model: ModelChoice, clock: Arc<dyn Clock>) -> Self {
+        let mut config = Self::of(Ports::new(Arc::clone(&model.model), clock));
+        config.choose(model);
+        config
+    }
+
+    /// These ports, and everything else by default.
+    pub fn of(ports: Ports) -> Self {
         Self {
-            model,
+            ports,
+            model_name: None,
+            provider: Arc::from(""),
+            protocol: None,
             thinking: None,
             instructions: Instructions::OfAgents,
             settings: None,
-            agents: None,
-            tools: Arc::new(Toolbox::default()),
             active_tools: None,
             any_descriptor: false,
             forget_compacted: false,
@@ -274,25 +263,19 @@ impl ThreadConfig {
             late_steering: LateSteering::default(),
             convert: None,
             secrets: None,
-            gates: Vec::new(),
-            checks: Vec::new(),
-            stop_gates: Vec::new(),
-            stop_gate_timeout: Some(Millis(60_000)),
-            approver: None,
-            layers: None,
-            complete_within: Millis(30_000),
-            compactor: None,
-            facts: None,
-            post_tool: Vec::new(),
-            redactor: None,
             listeners: Vec::new(),
             prepare: None,
-            hooks: None,
             origin: Origin::default(),
             run: RunSpec::default(),
             control: None,
-            grace: Millis(5_000),
         }
+    }
+
+    /// Another model.
+    pub fn choose(&mut self, model: ModelChoice) {
+        let ModelChoice { model, name, provider, protocol } = model;
+        self.ports.model = model;
+        (self.model_name, self.provider, self.protocol) = (name, provider, protocol);
     }
 }
 
@@ -307,41 +290,15 @@ impl ResolvedConfig {
         Arc::new(Self { config })
     }
 
-    /// What the runs of this configuration reach the outside through, but for what belongs to one thread.
-    pub(crate) fn ports(&self, clock: &Arc<dyn Clock>) -> Ports {
-        let config = &self.config;
-        let mut ports = Ports::new(Arc::clone(&config.model.model), Arc::clone(clock));
-        ports.tools = Arc::clone(&config.tools);
-        ports.gates.clone_from(&config.gates);
-        ports.checks.clone_from(&config.checks);
-        ports.stop_gates.clone_from(&config.stop_gates);
-        ports.stop_gate_timeout = config.stop_gate_timeout;
-        ports.approver.clone_from(&config.approver);
-        ports.layers.clone_from(&config.layers);
-        ports.complete_within = config.complete_within;
-        ports.compactor.clone_from(&config.compactor);
-        ports.facts.clone_from(&config.facts);
-        ports.post_tool.clone_from(&config.post_tool);
-        ports.redactor.clone_from(&config.redactor);
-        ports.hooks.clone_from(&config.hooks);
-        ports.grace = config.grace;
-        ports
-    }
-
     /// What a run is about to begin with, as the host wants it.
     pub(crate) fn set_up(
         &self,
         mut setup: RunSetup,
         said: impl FnOnce() -> String,
     ) -> Result<RunSetup, Fault> {
-        setup.agents.clone_from(&self.config.agents);
-        setup.mode = self.config.run.mode;
         if let Some(prepare) = &self.config.prepare {
             setup.said = said();
             prepare(&mut setup)?;
-        }
-        if setup.agents.is_none() {
-            setup.agent = None;
         }
         Ok(setup)
     }

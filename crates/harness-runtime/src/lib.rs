@@ -54,9 +54,9 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-//! let config = ThreadConfig::new(ModelChoice::new(Echo));
 //! let clock = Arc::new(VirtualClock::still(Time(0)));
-//! let runtime = Runtime::builder(config, clock, Arc::new(OneRun)).build()?;
+//! let config = ThreadConfig::new(ModelChoice::new(Echo), clock);
+//! let runtime = Runtime::builder(config, Arc::new(OneRun)).build()?;
 //!
 //! let thread = runtime.thread("support-17");
 //! let report = thread.prompt("Hello").await?;

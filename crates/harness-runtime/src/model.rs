@@ -32,7 +32,7 @@ impl ThreadModel {
             request.view = View::whole(messages.prefix());
         }
         if let Some(secrets) = &config.secrets {
-            let key = secrets.key_boxed(&config.model.provider).await.map_err(no_key)?;
+            let key = secrets.key_boxed(&config.provider).await.map_err(no_key)?;
             request.key = key.filter(|key| !key.is_empty()).or(request.key);
         }
         Ok(request)
@@ -46,7 +46,7 @@ fn no_key(fault: Fault) -> ModelFault {
 impl Model for ThreadModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let request = self.dress(request).await?;
-        let model = &self.settled.config.model.model;
+        let model = &self.settled.config.ports.model;
         match &self.thread {
             Some(thread) => {
                 let tee = Tee { deltas, event_log: &thread.event_log, told: AtomicBool::new(false) };

@@ -115,7 +115,7 @@ impl MessageOptions {
         let mut config = settled.config.clone();
         config.origin.user = self.resource.or(config.origin.user);
         config.origin.metadata = self.state.or(config.origin.metadata);
-        config.layers = self.layers.or(config.layers);
+        config.ports.layers = self.layers.or(config.ports.layers);
         ResolvedConfig::new(config)
     }
 }

@@ -5,9 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{
-    Clock, Deltas, DynCheckpointStore, Ids, ModelFault, ModelRequest, PreparedAgent, ToolDef,
-};
+use harness_core::port::{Clock, Deltas, Ids, ModelFault, ModelRequest, PreparedAgent, ToolDef};
 use harness_core::port::{DeltaPart, Model as _};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, ThreadId};
@@ -79,7 +77,6 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) sessions: Option<Arc<dyn DynSessions>>,
-    pub(crate) checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     pub(crate) limits: Limits,
     /// Bytes of the messages that wait in all threads.
     pub(crate) queued: QueuedBytes,
@@ -132,10 +129,8 @@ impl Parts {
 #[must_use = "a builder does nothing until `build`"]
 pub struct RuntimeBuilder {
     config: ThreadConfig,
-    clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     sessions: Option<Arc<dyn DynSessions>>,
-    checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     limits: Limits,
     cwd: RootCwd,
     params: Params,
@@ -163,12 +158,6 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Keeps checkpoints of runs.
-    pub fn checkpoints(mut self, checkpoints: Arc<dyn DynCheckpointStore>) -> Self {
-        self.checkpoints = Some(checkpoints);
-        self
-    }
-
     /// Other bounds.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
@@ -193,25 +182,14 @@ impl RuntimeBuilder {
     /// [`RuntimeError::NoTokio`] outside of a tokio runtime.
     pub fn build(self) -> Result<Runtime, RuntimeError> {
         let tokio = tokio::runtime::Handle::try_current().map_err(|_| RuntimeError::NoTokio)?;
-        let Self { config, clock, ids, sessions, checkpoints, limits, cwd, params } = self;
+        let Self { config, ids, sessions, limits, cwd, params } = self;
+        let clock = Arc::clone(&config.ports.clock);
         let all = Arc::<Threads>::default();
         let (loaded, taped) = (Idle::default(), Idle::default());
         let threads = Arc::downgrade(&all);
         let queued = QueuedBytes::default();
-        let parts = Parts {
-            clock,
-            ids,
-            sessions,
-            checkpoints,
-            limits,
-            queued,
-            cwd,
-            params,
-            tokio,
-            threads,
-            loaded,
-            taped,
-        };
+        let parts =
+            Parts { clock, ids, sessions, limits, queued, cwd, params, tokio, threads, loaded, taped };
         Ok(Runtime { threads: all, parts: Arc::new(parts), settled: ResolvedConfig::new(config) })
     }
 }
@@ -236,14 +214,12 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// Begins to make a runtime whose threads begin with this configuration.
-    pub fn builder(config: ThreadConfig, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> RuntimeBuilder {
+    /// Begins to make a runtime whose threads begin with this configuration, and whose clock is that of its ports.
+    pub fn builder(config: ThreadConfig, ids: Arc<dyn Ids>) -> RuntimeBuilder {
         RuntimeBuilder {
             config,
-            clock,
             ids,
             sessions: None,
-            checkpoints: None,
             limits: Limits::default(),
             cwd: RootCwd::default(),
             params: Params::default(),
@@ -301,7 +277,7 @@ impl Runtime {
             Instructions::OfAgents | Instructions::Built(_) => Arc::from(""),
         };
         let prepared = PreparedAgent::new("main", instructions, Vec::<ToolDef>::new())
-            .with_model(config.model.name.clone(), config.settings.clone());
+            .with_model(config.model_name.clone(), config.settings.clone());
         let log: Transcript = messages.into_iter().map(|message| Arc::new(message.into())).collect();
         let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
         request.cancel = cancel.clone();

@@ -119,7 +119,7 @@ pub(crate) async fn park_all(runtime: &Runtime, approvals: &Approvals) {
     }
     for thread in parked {
         // Other calls of the same answer may still be at work: they have as long as aborted work has.
-        let grace = thread.config().grace.duration();
+        let grace = thread.config().ports.grace.duration();
         let _ = tokio::time::timeout(grace, thread.wait_idle()).await;
     }
 }

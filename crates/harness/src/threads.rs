@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use harness_control::UntilDone;
-use harness_core::event::{Event, Fold, Hub};
-use harness_core::machine::Origin;
+use harness_core::event::Fold;
 use harness_core::port::Clock;
 use harness_core::{Fault, FaultSource};
 use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
 use harness_runtime::skill::SkillSet;
 use harness_runtime::template::TemplateSet;
 use harness_runtime::{
-    DynSessions, Limits, ModelChoice, NewControl, PrepareRun, RunSetup, Runtime, RuntimeBuilder, Sessions,
-    ThreadConfig,
+    DynSessions, Limits, NewControl, PrepareRun, RunSetup, Runtime, RuntimeBuilder, Sessions, ThreadConfig,
 };
 use harness_telemetry::Spans;
 use harness_tools::Modes;
@@ -128,19 +126,12 @@ impl Builder {
             }
             (Err(error), _) => return Err(error),
         };
-        let (clock, ids, checkpoints) = (
-            Arc::clone(&assembled.ports.clock),
-            Arc::clone(&assembled.ids),
-            assembled.ports.checkpoints.clone(),
-        );
+        let ids = Arc::clone(&assembled.ids);
         let mut config = config(assembled, from_entry);
         config.listeners.extend(listeners);
         config.any_descriptor = any_descriptor;
         (config.skills, config.templates) = (skills, templates);
-        let mut runtime = Runtime::builder(config, clock, ids);
-        if let Some(checkpoints) = checkpoints {
-            runtime = runtime.checkpoints(checkpoints);
-        }
+        let mut runtime = Runtime::builder(config, ids);
         if let Some(sessions) = sessions {
             runtime = runtime.shared_sessions(sessions);
         }
@@ -156,35 +147,18 @@ impl Builder {
 
 fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
     let Assembled { ports, spec, control, around, modes, origin, context, .. } = assembled;
-    let mut config = ThreadConfig::new(ModelChoice::new(ports.model));
-    config.tools = ports.tools;
-    config.gates = ports.gates;
-    config.checks = ports.checks;
-    config.stop_gates = ports.stop_gates;
-    config.stop_gate_timeout = ports.stop_gate_timeout;
-    config.approver = ports.approver;
-    config.layers = ports.layers;
-    config.complete_within = ports.complete_within;
-    config.compactor = ports.compactor;
-    config.facts = ports.facts;
-    config.post_tool = ports.post_tool;
-    config.hooks = ports.hooks;
-    config.redactor = ports.redactor;
-    config.grace = ports.grace;
+    let mut config = ThreadConfig::of(ports);
     config.origin = origin;
     config.run = spec;
     config.control = control.map(|control| {
         let new: Arc<NewControl> = Arc::new(move || Box::new(UntilDone::new(Arc::clone(&control))));
         new
     });
-    if !ports.hub.is_silent() {
-        let hub = Arc::new(ports.hub);
-        config.listeners.push(Arc::new(move |_| Box::new(OfAll(Arc::clone(&hub)))));
-    }
     if around.bound.is_none() {
-        config.agents = Some(around.over(ports.agents));
+        config.ports.agents = around.over(config.ports.agents);
     }
-    config.prepare = prepare(around, context, modes, ports.clock, from_entry);
+    let clock = Arc::clone(&config.ports.clock);
+    config.prepare = prepare(around, context, modes, clock, from_entry);
     config
 }
 
@@ -211,27 +185,10 @@ fn prepare(
                 context.map_err(|error| Fault::new(FaultSource::Agent, error.kind(), error.to_string()))?;
             let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
             agents.set_context(context);
-            setup.agents = Some(around.graph(agents));
+            setup.agents = around.graph(agents);
             let last = setup.agent.take().filter(|_| !from_entry);
             setup.agent = last.filter(|agent| bound.graph().agent(agent.as_str()).is_some());
         }
         Ok(())
     }))
-}
-
-/// Passes on what the listeners of all threads hear.
-struct OfAll(Arc<Hub>);
-
-impl Fold for OfAll {
-    fn apply(&mut self, event: &Event) {
-        self.0.publish([event]);
-    }
-
-    fn flush(&mut self) {
-        self.0.flush();
-    }
-
-    fn abandoned(&mut self, origin: &Origin) {
-        self.0.abandon(origin);
-    }
 }

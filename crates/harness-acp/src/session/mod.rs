@@ -62,7 +62,7 @@ impl Session {
         let asker = EditorAsker::new(jobs.clone());
         let asks = StandingApprovals::new(asker);
         if !approver.is_some_and(|approver| approver.connect(asks.clone())) {
-            thread.configure(|config| config.approver = Some(Arc::new(asks)));
+            thread.configure(|config| config.ports.approver = Some(Arc::new(asks)));
         }
         let session = Arc::new(Self { id, thread, modes, jobs, prompting: Mutex::default() });
         Pump::new(&session, cwd, line).start(waiting);

@@ -81,7 +81,7 @@ async fn tools_of_a_wished_server_are_there_for_agents_and_need_approval() {
         Step::Say(""),
     ]);
     let mut config = config(&model);
-    config.agents = Some(Arc::new(Reader));
+    config.ports.agents = Arc::new(Reader);
     let host = Connecting { threads: threads(config), servers: Mutex::default() };
     with_editor(host, [Reply::Choose("allow_once")], async |editor| {
         let ask = NewSessionRequest::new(folder.path()).mcp_servers(servers);

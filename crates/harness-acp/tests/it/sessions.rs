@@ -202,7 +202,7 @@ async fn a_host_decides_what_is_opened_and_which_modes_there_are() {
     let model = Scripted::new([call("c1", "mode_set", r#"{"mode":"execute"}"#), Step::Say("")]);
     let ways = Modes::plan_and_execute().model_may_set();
     let mut config = config(&model);
-    config.tools = Arc::new(ways.tools());
+    config.ports.tools = Arc::new(ways.tools());
     let host = OneFolder { threads: threads(config), modes: ways };
     with_editor(host, [], async |editor| {
         let elsewhere = NewSessionRequest::new("/elsewhere");

@@ -134,13 +134,16 @@ pub(crate) fn tools() -> Vec<Arc<dyn DynTool>> {
 }
 
 pub(crate) fn config(model: &Scripted) -> ThreadConfig {
-    let mut config = ThreadConfig::new(ModelChoice::new(model.clone()).named("m1"));
-    config.tools = Arc::new(Toolbox::new(tools()));
+    let mut config = ThreadConfig::new(
+        ModelChoice::new(model.clone()).named("m1"),
+        Arc::new(VirtualClock::still(Time(0))),
+    );
+    config.ports.tools = Arc::new(Toolbox::new(tools()));
     config
 }
 
 pub(crate) fn runtime(config: ThreadConfig) -> RuntimeBuilder {
-    Runtime::builder(config, Arc::new(VirtualClock::still(Time(0))), Arc::new(Counted::default()))
+    Runtime::builder(config, Arc::new(Counted::default()))
 }
 
 pub(crate) fn threads(config: ThreadConfig) -> Threads {

@@ -122,7 +122,7 @@ async fn a_list_of_tasks_is_a_plan() {
         Step::Say(""),
     ]);
     let mut config = config(&model);
-    config.tools = Arc::new(PlanningTools::new(32, Keep::Thread).into_set());
+    config.ports.tools = Arc::new(PlanningTools::new(32, Keep::Thread).into_set());
     with_editor(threads(config), [], async |editor| {
         let session = editor.session().await;
         editor.prompt(&session, "go").await.unwrap();
@@ -137,7 +137,7 @@ async fn a_list_of_tasks_is_a_plan() {
 async fn progress_of_a_tool_is_shown_while_it_runs() {
     let model = Scripted::new([call("c1", "slow", "{}"), Step::Say("")]);
     let mut config = config(&model);
-    config.tools = Arc::new(Toolbox::new(tools()));
+    config.ports.tools = Arc::new(Toolbox::new(tools()));
     with_editor(threads(config), [], async |editor| {
         let session = editor.session().await;
         let act = async {

@@ -120,7 +120,7 @@ impl Conversation {
         let thread = threads.runtime.thread(thread);
         let window = args.threads.view.window;
         thread.configure(|config| {
-            config.compactor.get_or_insert_with(|| compactor(&threads.model, window));
+            config.ports.compactor.get_or_insert_with(|| compactor(&threads.model, window));
         });
         let before = thread.messages().await?.iter().cloned().collect();
         let begun = Begun {
@@ -213,8 +213,8 @@ impl Conversation {
             ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
         let source = model::choose(&args, None, &self.clock)?;
         self.thread.configure(|config| {
-            config.model.model = source.model;
-            config.model.name = Some(name.into());
+            config.ports.model = source.model;
+            config.model_name = Some(name.into());
         });
         Ok(())
     }

@@ -311,7 +311,7 @@ impl Desk {
 
     fn tell_model(&mut self) {
         let config = self.chat.thread.config();
-        let name = config.model.name.map(|name| name.to_string());
+        let name = config.model_name.map(|name| name.to_string());
         let text =
             name.or_else(|| self.app.model()).unwrap_or_else(|| "what the descriptor names".to_owned());
         self.app.tell(&format!("the model is {text}; /model NAME takes another one"));

@@ -57,8 +57,7 @@ impl Player {
     pub(super) async fn construct(&mut self) -> Result<(), Value> {
         let broken = |error: String| json!([{"code": "broken_vector", "message": error}]);
         let config = self.config().map_err(broken)?;
-        let clock = Arc::new(VirtualClock::frozen(Time(0)));
-        let mut builder = Runtime::builder(config, clock, Arc::new(Ids));
+        let mut builder = Runtime::builder(config, Arc::new(Ids));
         if self.world.sessions.any() {
             builder = builder.sessions(Opener(Arc::clone(&self.world.sessions)));
         }
@@ -73,10 +72,10 @@ impl Player {
     fn config(&self) -> Done<ThreadConfig> {
         let options = &self.world.options;
         let model = ModelChoice::new(Script(Arc::clone(&self.world))).named("m1").of(PROVIDER, PROTOCOL);
-        let mut config = ThreadConfig::new(model);
+        let mut config = ThreadConfig::new(model, Arc::new(VirtualClock::frozen(Time(0))));
         config.forget_compacted = true;
-        config.tools = Arc::new(toolbox(&self.world, None)?);
-        config.gates.extend(fill(&options.tools));
+        config.ports.tools = Arc::new(toolbox(&self.world, None)?);
+        config.ports.gates.extend(fill(&options.tools));
         config.thinking = ThinkingLevel::parse(&options.thinking_level);
         config.instructions = if options.build_system_prompt {
             Instructions::Built(Arc::new(built))
@@ -110,7 +109,7 @@ impl Player {
         if let (Some(words), Some(summarizer)) = (&options.compactor, &self.summarizer) {
             let policy = policy(options.context_window, words.reserve_tokens, words.keep_recent_tokens);
             let compactor = ContextCompactor::new(policy).with_summarizer(summarizer.clone());
-            config.compactor = Some(Arc::new(compactor));
+            config.ports.compactor = Some(Arc::new(compactor));
         }
         Ok(config)
     }
@@ -193,7 +192,9 @@ fn perform<'a>(world: &'a Arc<World>, action: &'a Action) -> BoxFuture<'a, Done<
                 error = unlisted(thread.set_active_tools(tool_names(names)).await);
             }
             Action::SetTools { names } => thread.set_tools(Arc::new(toolbox(world, Some(names))?)),
-            Action::SetModel { model } => thread.set_model(thread.config().model.named(&**model)),
+            Action::SetModel { model } => {
+                thread.configure(|config| config.model_name = Some((&**model).into()));
+            }
             Action::SetThinkingLevel { level } => thread.set_thinking(ThinkingLevel::parse(level)),
             Action::SetSystemPrompt { text } => {
                 // A builder wins over a static prompt.

@@ -105,19 +105,19 @@ async fn played(input: Input) -> Done<(Value, Vec<String>)> {
     let world = World::default();
     locked(&world.0).rounds = input.model;
     let clock = Arc::new(PausedClock::new());
-    let mut config = ThreadConfig::new(ModelChoice::new(world.clone()));
+    let mut config = ThreadConfig::new(ModelChoice::new(world.clone()), clock.clone());
     config.run.turn.continue_broken = 3;
     let pool = input.pool.unwrap_or_else(|| vec![ToolId::Work, ToolId::Fail]);
     let tools = pool.into_iter().map(|id| tool(id, &world)).collect::<Done<Vec<_>>>()?;
-    config.tools = Arc::new(Toolbox::new(tools));
+    config.ports.tools = Arc::new(Toolbox::new(tools));
     config.active_tools = input.allowed.map(|names| names.into_iter().map(Into::into).collect());
     if !input.steering.is_empty() {
         let layers = LayerSetup::new().with(steering(input.steering));
         let layers = Pipeline::build(layers, clock.clone()).map_err(|e| e.to_string())?;
-        config.gates = vec![layers.gate()];
-        config.layers = Some(Arc::new(layers));
+        config.ports.gates = vec![layers.gate()];
+        config.ports.layers = Some(Arc::new(layers));
     }
-    let runtime = Runtime::builder(config, clock, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
+    let runtime = Runtime::builder(config, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
     let thread = runtime.thread("vector");
     let mut events = thread.events(StartAt::Live);
     let report = thread.prompt("go").await.map_err(|e| e.to_string())?;

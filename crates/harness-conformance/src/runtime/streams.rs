@@ -46,13 +46,13 @@ struct Round {
 }
 
 async fn streamed(input: Input) -> Done<Value> {
-    let mut config = ThreadConfig::new(ModelChoice::new(Rounds(Arc::new(Mutex::new(input.model)))));
+    let model = ModelChoice::new(Rounds(Arc::new(Mutex::new(input.model))));
+    let mut config = ThreadConfig::new(model, Arc::new(PausedClock::new()));
     let work = RawTool::new("work", "", Json::empty_object(), |_: Json, cx: ToolCx| async move {
         format!("done {}", cx.call.id)
     });
-    config.tools = Arc::new(Toolbox::new([Arc::new(work) as _]));
-    let clock = Arc::new(PausedClock::new());
-    let runtime = Runtime::builder(config, clock, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
+    config.ports.tools = Arc::new(Toolbox::new([Arc::new(work) as _]));
+    let runtime = Runtime::builder(config, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
     let thread = runtime.thread("vector");
     let live = (thread.text(StartAt::Live), thread.items(StartAt::Live));
     for message in input.messages {

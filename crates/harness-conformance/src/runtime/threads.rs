@@ -155,12 +155,12 @@ impl World {
     fn new(rounds: VecDeque<Round>, ops: Vec<Op>) -> Done<Self> {
         let state = State { rounds, ops, ..State::default() };
         let world = Self(Arc::new(Mutex::new(state)));
-        let mut config = ThreadConfig::new(ModelChoice::new(world.clone()));
-        config.tools = Arc::new(Worker(world.clone()));
+        let clock = Arc::new(PausedClock::new());
+        let mut config = ThreadConfig::new(ModelChoice::new(world.clone()), clock);
+        config.ports.tools = Arc::new(Worker(world.clone()));
         (config.steering_mode, config.follow_up_mode) = (QueueMode::All, QueueMode::All);
         config.late_steering = LateSteering::NextTurn;
-        let clock = Arc::new(PausedClock::new());
-        let runtime = Runtime::builder(config, clock, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
+        let runtime = Runtime::builder(config, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
         world.lock().thread = Some(runtime.thread("vector"));
         Ok(world)
     }

@@ -15,6 +15,9 @@ use crate::redact::Redactor;
 use crate::time::Millis;
 
 /// The ports of one machine. Whatever is optional costs nothing when it is absent.
+///
+/// They are passed whole: a clone is another handle to the same parts, with the listeners that there are.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Ports {
     /// The model.

@@ -142,12 +142,24 @@ impl Subscription {
     }
 }
 
+/// Closes its ring when the last hub that tells it something is gone.
+#[derive(Debug)]
+struct Sender(Arc<Shared>);
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.notify.notify_one();
+    }
+}
+
 /// Tells events to everybody who listens.
-#[derive(Default)]
+///
+/// A clone has the listeners that there are; those that are added to it later are its own.
+#[derive(Clone, Default)]
 pub struct Hub {
-    folds: Mutex<Vec<Box<dyn Fold>>>,
-    has_folds: bool,
-    rings: Vec<Arc<Shared>>,
+    folds: Vec<Arc<Mutex<dyn Fold>>>,
+    rings: Vec<Arc<Sender>>,
 }
 
 impl fmt::Debug for Hub {
@@ -159,21 +171,20 @@ impl fmt::Debug for Hub {
 impl Hub {
     /// Adds an inline listener.
     pub fn fold(&mut self, fold: impl Fold + 'static) {
-        self.folds.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(fold));
-        self.has_folds = true;
+        self.folds.push(Arc::new(Mutex::new(fold)));
     }
 
     /// Adds a listener with a ring of at least one entry.
     pub fn subscribe(&mut self, capacity: usize) -> Subscription {
         let shared =
             Arc::new(Shared { ring: Mutex::default(), capacity: capacity.max(1), notify: Notify::new() });
-        self.rings.push(Arc::clone(&shared));
+        self.rings.push(Arc::new(Sender(Arc::clone(&shared))));
         Subscription(shared)
     }
 
     /// Whether nobody listens.
     pub fn is_silent(&self) -> bool {
-        !self.has_folds && self.rings.is_empty()
+        self.folds.is_empty() && self.rings.is_empty()
     }
 
     /// Whether somebody would see deltas.
@@ -188,13 +199,12 @@ impl Hub {
         I::IntoIter: Clone,
     {
         let batch = batch.into_iter();
-        if self.has_folds {
-            let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+        self.each_fold(|fold| {
             for event in batch.clone() {
-                folds.iter_mut().for_each(|fold| isolated(|| fold.apply(event)));
+                isolated(|| fold.apply(event));
             }
-        }
-        for shared in &self.rings {
+        });
+        for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
             let mut ring = shared.lock();
             for event in batch.clone() {
                 shared.push(&mut ring, Seen::Event(event.clone()));
@@ -206,25 +216,25 @@ impl Hub {
 
     /// Everything was told: folds write out what they hold back.
     pub fn flush(&self) {
-        if self.has_folds {
-            let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            folds.iter_mut().for_each(|fold| isolated(|| fold.flush()));
-        }
+        self.each_fold(|fold| isolated(|| fold.flush()));
     }
 
     /// The work of `origin` ended without an end: its future was dropped.
     pub fn abandon(&self, origin: &Origin) {
-        if self.has_folds {
-            let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            folds.iter_mut().for_each(|fold| isolated(|| fold.abandoned(origin)));
-        }
+        self.each_fold(|fold| isolated(|| fold.abandoned(origin)));
     }
 
     /// Tells a piece of an answer.
     pub fn delta(&self, delta: &Delta) {
-        for shared in &self.rings {
+        for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
             shared.push(&mut shared.lock(), Seen::Delta(delta.clone()));
             shared.notify.notify_one();
+        }
+    }
+
+    fn each_fold(&self, mut tell: impl FnMut(&mut dyn Fold)) {
+        for fold in &self.folds {
+            tell(&mut *fold.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
@@ -233,15 +243,6 @@ impl Hub {
 fn isolated(run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         tracing::warn!("a listener panicked; the work goes on without it");
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        for shared in &self.rings {
-            shared.lock().closed = true;
-            shared.notify.notify_one();
-        }
     }
 }
 
@@ -295,6 +296,17 @@ mod tests {
         assert_eq!(drain(&mut slow), ["e0", "e1", "e2"]);
         hub.publish(&[event(3), event(4), event(5), event(6), event(7)]);
         assert_eq!(drain(&mut slow), ["lagged 2", "e5", "e6", "e7"]);
+    }
+
+    #[test]
+    fn a_clone_has_the_listeners_there_are_and_its_own() {
+        let mut hub = Hub::default();
+        let mut both = hub.subscribe(3);
+        let mut clone = hub.clone();
+        let mut own = clone.subscribe(3);
+        clone.publish(&[event(0)]);
+        hub.publish(&[event(1)]);
+        assert_eq!((drain(&mut both), drain(&mut own)), (vec!["e0".into(), "e1".into()], vec!["e0".into()]));
     }
 
     #[test]

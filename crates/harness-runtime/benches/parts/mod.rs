@@ -98,9 +98,9 @@ pub(crate) fn runtime(
     change: impl FnOnce(&mut ThreadConfig),
     limits: impl FnOnce(&mut Limits),
 ) -> Runtime {
-    let mut config = ThreadConfig::new(ModelChoice::new(model));
+    let mut config = ThreadConfig::new(ModelChoice::new(model), Arc::new(SystemClock(from)));
     change(&mut config);
-    let builder = Runtime::builder(config, Arc::new(SystemClock(from)), Arc::new(Counted::default()));
+    let builder = Runtime::builder(config, Arc::new(Counted::default()));
     let builder = if stored { builder.sessions(Drawer::default()) } else { builder };
     builder.limits(limits).build().expect("a runtime")
 }

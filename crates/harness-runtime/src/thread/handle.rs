@@ -240,7 +240,7 @@ impl Thread {
         };
         Ok(Snapshot {
             status: self.0.shown(state.status.clone()),
-            model: state.settled.config.model.name.clone(),
+            model: state.settled.config.model_name.clone(),
             messages,
             answer,
             pending_calls,

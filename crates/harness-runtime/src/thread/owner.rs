@@ -48,7 +48,7 @@ impl Shared {
             }
         };
         let said = || said(&start.prompt, &memory);
-        let mut setup = RunSetup::new(&self.id, &run, memory.agent());
+        let mut setup = RunSetup::new(&self.id, &run, memory.agent(), &settled.config);
         setup.steering = Some(self.mailbox(&settled));
         let setup = match settled.set_up(setup, said) {
             Ok(setup) => setup,

@@ -25,10 +25,9 @@ impl Shared {
         session: Option<Arc<dyn DynSession>>,
         entries: Vec<EntryId>,
     ) -> Ports {
-        let mut ports = settled.ports(&self.parts.clock);
+        let mut ports = settled.config.ports.clone();
         ports.model = Arc::new(ThreadModel::new(Arc::clone(settled), Some(Arc::clone(self))));
         ports.session = session;
-        ports.checkpoints.clone_from(&self.parts.checkpoints);
         for listen in &settled.config.listeners {
             ports.hub.fold(listen(&self.id));
         }
@@ -61,6 +60,13 @@ struct Mailbox {
     settled: Arc<ResolvedConfig>,
 }
 
+impl Mailbox {
+    /// A queue of the host's own, beside that of the thread.
+    fn more(&self) -> Option<&dyn Steering> {
+        self.settled.config.ports.steering.as_deref()
+    }
+}
+
 impl Steering for Mailbox {
     fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
         self.waiting_at(DrainPoint::Round)
@@ -73,14 +79,19 @@ impl Steering for Mailbox {
         // A run that is being stopped takes nothing more: what interrupts it comes first.
         let stops = matches!(state.status, Status::Aborting { .. });
         if skips || stops {
-            Vec::new()
-        } else {
-            state.queue.take_at(point, config.steering_mode, config.late_steering)
+            return Vec::new();
         }
+        let mut waiting = state.queue.take_at(point, config.steering_mode, config.late_steering);
+        drop(state);
+        waiting.extend(self.more().map(|more| more.waiting_at(point)).unwrap_or_default());
+        waiting
     }
 
     fn injected(&self, entries: &[EntryId]) {
         self.thread.lock().queue.delivered(entries);
+        if let Some(more) = self.more() {
+            more.injected(entries);
+        }
     }
 }
 

@@ -54,7 +54,7 @@ fn apart(mut ports: Ports) -> Ports {
     ports.layers = ports.layers.map(|layers| layers.ahead_dyn().unwrap_or(layers));
     ports.compactor = ports.compactor.map(|compactor| compactor.ahead_dyn().unwrap_or(compactor));
     ports.checks.clear();
-    ports.hub = Hub::default();
+    (ports.session, ports.checkpoints, ports.hub) = (None, None, Hub::default());
     ports
 }
 
@@ -82,9 +82,9 @@ impl Thread {
         let memory = self.0.look().await?;
         let mut start = Start::resume();
         start.prompt = messages.into_iter().map(|message| Arc::new(message.into())).chain(steering).collect();
-        let setup = RunSetup::new(&self.0.id, &RunId::from("preview"), memory.agent());
+        let setup = RunSetup::new(&self.0.id, &RunId::from("preview"), memory.agent(), &settled.config);
         let setup = settled.set_up(setup, || said(&start.prompt, &memory)).map_err(RuntimeError::Part)?;
-        let mut ports = apart(settled.ports(&self.0.parts.clock));
+        let mut ports = apart(settled.config.ports.clone());
         let looker =
             Arc::new(Looker { model: ThreadModel::new(Arc::clone(&settled), None), seen: Mutex::default() });
         ports.model = looker.clone();

@@ -27,7 +27,7 @@ impl Thread {
 
     /// Another model.
     pub fn set_model(&self, model: ModelChoice) {
-        self.configure(|config| config.model = model);
+        self.configure(|config| config.choose(model));
     }
 
     /// How hard the model thinks; `None` leaves it to the adapter and its settings.
@@ -53,7 +53,7 @@ impl Thread {
     /// Other tools. The names of those in use stay: one that is not registered any more matches nothing, and
     /// matches again once it is.
     pub fn set_tools(&self, tools: Arc<dyn DynToolRegistry>) {
-        self.configure(|config| config.tools = tools);
+        self.configure(|config| config.ports.tools = tools);
     }
 
     /// All tools that are registered.
@@ -63,7 +63,7 @@ impl Thread {
     pub async fn tools(&self) -> Result<Arc<[ToolDef]>, RuntimeError> {
         let settled = Arc::clone(&self.0.lock().settled);
         let scope = ToolScope::new(Arc::default(), None);
-        settled.config.tools.list_boxed(&scope).await.map_err(RuntimeError::Part)
+        settled.config.ports.tools.list_boxed(&scope).await.map_err(RuntimeError::Part)
     }
 
     /// The tools in use, in the order of the registry.

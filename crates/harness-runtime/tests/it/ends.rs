@@ -64,7 +64,7 @@ impl Compactor for Slow {
 }
 
 fn with_slow_compactor(steps: impl IntoIterator<Item = Step>) -> Thread {
-    thread_with(steps, |config| config.compactor = Some(Arc::new(Slow))).0
+    thread_with(steps, |config| config.ports.compactor = Some(Arc::new(Slow))).0
 }
 
 #[tokio::test]

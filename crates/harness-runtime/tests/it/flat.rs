@@ -4,7 +4,7 @@ use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
 use harness_runtime::{DeliveryMode, ModelChoice, Thread, ThreadConfig};
 
-use crate::support::builder;
+use crate::support::{builder, still};
 
 /// Answers at once.
 struct Instant;
@@ -36,7 +36,7 @@ async fn turns(thread: &Thread, count: usize) {
 fn ten_thousand_turns_leave_nothing_behind_but_the_transcript() {
     let tokio = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let runtime = tokio.block_on(async {
-        builder(ThreadConfig::new(ModelChoice::new(Instant))).build().expect("a runtime")
+        builder(ThreadConfig::new(ModelChoice::new(Instant), still())).build().expect("a runtime")
     });
     let thread = runtime.thread("t");
     tokio.block_on(turns(&thread, FORGOTTEN));

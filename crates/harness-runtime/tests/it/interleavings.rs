@@ -14,7 +14,7 @@ use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
 use harness_core::{Json, ThreadId};
 use harness_runtime::{DeliveryMode, ModelChoice, Status, Thread, ThreadConfig};
 
-use crate::support::{builder, history};
+use crate::support::{builder, history, still};
 
 /// More points than a run has.
 const MOST: u32 = 60;
@@ -113,7 +113,7 @@ impl Fold for Listener {
 /// Plays the acts; how many points there were.
 fn play(tokio: &tokio::runtime::Runtime, acts: [Option<(u32, Act)>; 2]) -> u32 {
     let script = Arc::new(Script { acts, ..Script::default() });
-    let mut config = ThreadConfig::new(ModelChoice::new(Twice(Arc::clone(&script))));
+    let mut config = ThreadConfig::new(ModelChoice::new(Twice(Arc::clone(&script))), still());
     let listening = Arc::clone(&script);
     config.listeners.push(Arc::new(move |_: &ThreadId| Box::new(Listener(Arc::clone(&listening)))));
     tokio.block_on(async {

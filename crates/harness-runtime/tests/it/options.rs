@@ -44,7 +44,7 @@ async fn messages_that_differ_in_it_begin_their_own_runs_in_order() {
     let says = (0..6).map(|_| Step::Say("ok"));
     let (thread, model) = thread_with([during(act)].into_iter().chain(says), |config| {
         config.follow_up_mode = QueueMode::All;
-        config.layers = Some(Arc::new(Whose("own")));
+        config.ports.layers = Some(Arc::new(Whose("own")));
     });
     thread.prompt("a").await.unwrap();
     let begun: Vec<_> = model.asked().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();

@@ -105,14 +105,14 @@ async fn check(change: impl FnOnce(&mut ThreadConfig)) {
 #[tokio::test]
 async fn layers_are_looked_at_and_remember_nothing_of_it() {
     let layers = Counting::default();
-    check(|config| config.layers = Some(Arc::new(layers.clone()))).await;
+    check(|config| config.ports.layers = Some(Arc::new(layers.clone()))).await;
     assert_eq!(layers.0.lock().unwrap().len(), 4 * 3, "four runs, each begun, asked and completed once");
 }
 
 #[tokio::test]
 async fn a_compaction_in_force_and_one_that_is_due_are_shown_and_stay_as_they_are() {
     let compactor = Shortening::default();
-    check(|config| config.compactor = Some(Arc::new(compactor.clone()))).await;
+    check(|config| config.ports.compactor = Some(Arc::new(compactor.clone()))).await;
     assert!(!compactor.0.0.lock().unwrap().is_empty(), "something was made shorter");
 }
 
@@ -121,9 +121,9 @@ async fn all_of_it_together() {
     let guard = Counting::default();
     let seen = guard.clone();
     check(|config| {
-        config.layers = Some(Arc::new(Counting::default()));
-        config.compactor = Some(Arc::new(Shortening::default()));
-        config.checks = vec![check::func("passing", Points::PROMPT, move |_, _| {
+        config.ports.layers = Some(Arc::new(Counting::default()));
+        config.ports.compactor = Some(Arc::new(Shortening::default()));
+        config.ports.checks = vec![check::func("passing", Points::PROMPT, move |_, _| {
             guard.note("guard");
             CheckVerdict::Accept
         })];

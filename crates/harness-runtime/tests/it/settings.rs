@@ -17,7 +17,7 @@ async fn changes_hold_from_the_next_run_on() {
         during(|thread| {
             thread.set_instructions("new");
             thread.set_thinking(Some(ThinkingLevel::Low));
-            thread.set_model(thread.config().model.named("m2"));
+            thread.configure(|config| config.model_name = Some("m2".into()));
             thread.set_settings(Json::parse(r#"{"temperature":0}"#).ok());
         }),
         Step::Call("c1"),
@@ -101,7 +101,7 @@ impl Secrets for Rotating {
 #[tokio::test]
 async fn law_10_each_request_gets_its_key_and_nothing_shows_it() {
     let (thread, model) = thread_with([Step::Say("x"), Step::Say("y"), Step::Say("z")], |config| {
-        config.model = config.model.clone().of("prov", "chat");
+        (config.provider, config.protocol) = ("prov".into(), Some("chat".into()));
         config.secrets = Some(Arc::new(Rotating(std::sync::Mutex::new(vec!["", "k1"]))));
     });
     for _ in 0..3 {

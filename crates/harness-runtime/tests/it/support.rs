@@ -107,11 +107,16 @@ impl Model for Scripted {
 }
 
 pub(crate) fn builder(config: ThreadConfig) -> RuntimeBuilder {
-    Runtime::builder(config, Arc::new(VirtualClock::still(Time(0))), Arc::new(Counted::default()))
+    Runtime::builder(config, Arc::new(Counted::default()))
+}
+
+/// Time stands still.
+pub(crate) fn still() -> Arc<VirtualClock> {
+    Arc::new(VirtualClock::still(Time(0)))
 }
 
 pub(crate) fn config(model: &Scripted) -> ThreadConfig {
-    ThreadConfig::new(ModelChoice::new(model.clone()).named("m1"))
+    ThreadConfig::new(ModelChoice::new(model.clone()).named("m1"), still())
 }
 
 /// A thread with a scripted model.

@@ -15,7 +15,7 @@ use harness_runtime::{ModelChoice, ThreadConfig};
 use super::acts;
 use super::tricks::Trick;
 use super::turns;
-use super::world::{Asked, World};
+use super::world::{Asked, SimClock, World};
 
 /// A panic without noise.
 fn blow_up() -> ! {
@@ -247,24 +247,25 @@ impl Compactor for SimCompactor {
 /// The configuration of a thread, whose model knows its name.
 pub(super) fn config(world: &Arc<World>, thread: &str) -> ThreadConfig {
     let model = SimModel { world: Arc::clone(world), thread: thread.to_owned() };
-    let mut config = ThreadConfig::new(ModelChoice::new(model).named("sim"));
+    let mut config =
+        ThreadConfig::new(ModelChoice::new(model).named("sim"), Arc::new(SimClock(Arc::clone(world))));
     let tool = |name: &str, class| -> Arc<dyn DynTool> {
         let once = class == RetryClass::Unsafe;
         let said = if world.plays(Trick::ClaimsRepeatable) { RetryClass::Idempotent } else { class };
         let def = ToolDef::new(name, "").with_class(said);
         Arc::new(SimTool { world: Arc::clone(world), def, once })
     };
-    config.tools = Arc::new(Toolbox::new([
+    config.ports.tools = Arc::new(Toolbox::new([
         tool("quick", RetryClass::Pure),
         tool("listens", RetryClass::Idempotent),
         tool("deaf", RetryClass::Unsafe),
         tool("fails", RetryClass::Unsafe),
         tool("panics", RetryClass::Unsafe),
     ]));
-    config.compactor = Some(Arc::new(SimCompactor(Arc::clone(world))));
+    config.ports.compactor = Some(Arc::new(SimCompactor(Arc::clone(world))));
     let plan = world.plan;
     config.listeners = vec![turns::watch(world)];
-    config.grace = plan.grace;
+    config.ports.grace = plan.grace;
     let limits = &mut config.run.turn.limits;
     (limits.iterations, limits.tool_calls) = (plan.iterations, plan.tool_calls);
     limits.elapsed = Some(plan.elapsed);

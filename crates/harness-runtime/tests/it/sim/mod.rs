@@ -25,7 +25,7 @@ use harness_runtime::{Runtime, Status};
 
 use self::store::Cupboard;
 use self::tricks::Trick;
-use self::world::{SimClock, SimIds, World};
+use self::world::{SimIds, World};
 
 /// Rounds of prompts after which a queue that is not empty never will be.
 const ROUNDS: u32 = 200;
@@ -132,9 +132,9 @@ fn waiters(world: &Arc<World>) -> Vec<BoxFuture<'static, ()>> {
 
 fn begin(world: &Arc<World>) {
     let config = cast::config(world, "nobody");
-    let (clock, ids) = (Arc::new(SimClock(Arc::clone(world))), Arc::new(SimIds(Arc::clone(world))));
+    let ids = Arc::new(SimIds(Arc::clone(world)));
     let plan = world.plan;
-    let runtime = Runtime::builder(config, clock, ids).sessions(Cupboard(Arc::clone(world)));
+    let runtime = Runtime::builder(config, ids).sessions(Cupboard(Arc::clone(world)));
     let runtime = runtime.limits(|limits| {
         (limits.event_log, limits.loaded, limits.queue) = (plan.event_log, plan.loaded, plan.queue);
     });
