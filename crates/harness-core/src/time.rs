@@ -97,25 +97,25 @@ fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
 }
 
 /// Times as ISO 8601 texts, for `#[serde(with = "iso")]`.
-pub(crate) mod iso {
+#[doc(hidden)]
+pub mod iso {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     use super::Time;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
-    pub(crate) fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(time)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
         let text = String::deserialize(deserializer)?;
         Time::parse_iso(&text)
             .ok_or_else(|| D::Error::custom(format_args!("`{text}` is no ISO 8601 timestamp")))
     }
 
     /// The same for times that may be missing.
-    pub(crate) mod option {
+    pub mod option {
         use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
         use super::Time;
@@ -123,17 +123,11 @@ pub(crate) mod iso {
         #[derive(Serialize, Deserialize)]
         struct Text(#[serde(with = "super")] Time);
 
-        #[expect(clippy::ref_option, reason = "the form that serde asks for")]
-        pub(crate) fn serialize<S: Serializer>(
-            time: &Option<Time>,
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
+        pub fn serialize<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
             time.map(Text).serialize(serializer)
         }
 
-        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<Option<Time>, D::Error> {
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
             Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(time)| time))
         }
     }

@@ -5,19 +5,16 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_adapters::execution::{Attempt, Negotiated, user_text};
+use harness_adapters::execution::{
+    Attempt, ExecutionAdapter, ExecutionApproval, ExecutionCapabilities, ExecutionContinuation, ExecutionCx,
+    ExecutionError, ExecutionErrorCode, ExecutionEventKind, ExecutionOutput, ExecutionPart, ExecutionRequest,
+    ExecutionResult, ExecutionSink, ExecutionStatus, Negotiated, Support, ToolUse, TraceDepth, user_text,
+};
 use harness_core::continuation::{CallDecision, Continuation, Resume};
 use harness_core::event::{EventKind, Seen, Subscription};
 use harness_core::message::{ApprovalRequest, ToolCall, Usage};
 use harness_core::outcome::TotalUsage;
-use harness_core::port::execution::{
-    ExecutionApproval, ExecutionContinuation, ExecutionError, ExecutionErrorCode, ExecutionEventKind,
-    ExecutionOutput, ExecutionStatus, Support, ToolUse, TraceDepth,
-};
-use harness_core::port::{
-    Clock, DeltaPart, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart, ExecutionRequest,
-    ExecutionResult, ExecutionSink,
-};
+use harness_core::port::{Clock, DeltaPart};
 use harness_core::{Evidence, Json, Outcome, StopReason};
 use serde::{Deserialize, Serialize};
 
@@ -56,10 +53,9 @@ type Make = dyn Fn(&ExecutionRequest) -> Result<Builder, HarnessError> + Send + 
 /// denies them; without it the message is a new prompt.
 ///
 /// ```
-/// use harness::prelude::*;
 /// use harness::HarnessExecution;
-/// use harness::core::port::execution::ExecutionMessage;
-/// use harness::core::port::{ExecutionAdapter, ExecutionCx, ExecutionRequest};
+/// use harness::adapters::execution::{ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest};
+/// use harness::prelude::*;
 /// # struct Hosted;
 /// # impl Model for Hosted {
 /// #     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, FinishReason, Message, ModelOutput};
-use harness_core::port::execution::{ContextStrategy, ExecutionError, ExecutionErrorCode, ExecutionOutput};
 use harness_core::port::{
-    Clock, DeltaPart, Deltas, DynModel, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
-    ExecutionRequest, ExecutionResult, ExecutionSink, Model, ModelFault, ModelFaultCode, ModelRequest,
-    PreparedAgent,
+    Clock, DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent,
 };
 use harness_core::transcript::{Transcript, View};
 
 use super::json::{entry, object};
 use super::outcome::{Attempt, Negotiated};
 use super::prompt::{trimmed, user_text};
+use crate::execution::{
+    ContextStrategy, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError,
+    ExecutionErrorCode, ExecutionOutput, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionSink,
+};
 
 /// Any model as a backend: each request is one step of it, without tools.
 ///
@@ -36,10 +37,11 @@ use super::prompt::{trimmed, user_text};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_adapters::execution::ModelBackend;
+/// use harness_adapters::execution::{
+///     ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest, ModelBackend,
+/// };
 /// use harness_core::cancel::Cancel;
-/// use harness_core::port::execution::ExecutionMessage;
-/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionRequest, Model};
+/// use harness_core::port::{Clock, Model};
 ///
 /// # async fn example(model: impl Model + 'static, clock: Arc<dyn Clock>) {
 /// let backend = ModelBackend::new("hosted", model, clock);
@@ -147,8 +149,7 @@ fn completed(
     attempt: Attempt<'_>,
     sink: &dyn ExecutionSink,
 ) -> ExecutionResult {
-    let mut output = ExecutionOutput::default();
-    output.text = Some(text.to_owned());
+    let output = ExecutionOutput { text: Some(text.to_owned()), ..ExecutionOutput::default() };
     let reason = object([("finishReason", Json::string(message.stop_reason.as_str()))]);
     let mut result = attempt.completed(output, Some(reason));
     let id = message.response_id.as_deref().map(|id| ("responseId", Json::string(id)));

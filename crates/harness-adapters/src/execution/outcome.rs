@@ -1,21 +1,22 @@
 //! Results with their trace and degradation: what is the same for every adapter.
 
-use harness_core::port::execution::{
-    ExecutionError, ExecutionEvent, ExecutionEventKind, ExecutionOutput, ExecutionSummary, ExecutionTrace,
-    NegotiationReason,
-};
-use harness_core::port::{Clock, ExecutionAdapter, ExecutionRequest, ExecutionResult};
+use harness_core::port::Clock;
 use harness_core::{Json, Time};
+
+use crate::execution::{
+    ExecutionAdapter, ExecutionError, ExecutionEvent, ExecutionEventKind, ExecutionOutput, ExecutionRequest,
+    ExecutionResult, ExecutionSummary, ExecutionTrace, NegotiationReason,
+};
 
 /// A request that an adapter supports, perhaps degraded.
 ///
 /// ```
-/// use harness_adapters::execution::Negotiated;
-/// use harness_core::Json;
-/// use harness_core::port::execution::ExecutionOutput;
-/// use harness_core::port::{
-///     Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest, ExecutionResult,
+/// use harness_adapters::execution::{
+///     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionOutput, ExecutionRequest,
+///     ExecutionResult, Negotiated,
 /// };
+/// use harness_core::Json;
+/// use harness_core::port::Clock;
 ///
 /// struct Parrot<C>(C);
 ///
@@ -153,15 +154,13 @@ impl Attempt<'_> {
     }
 
     fn trace(&self, now: Time, events: Vec<ExecutionEvent>) -> ExecutionTrace {
-        let mut summary = ExecutionSummary::default();
-        summary.started_at = Some(self.started);
-        summary.completed_at = Some(now);
-        summary.step_count = Some(1);
-        summary.tool_call_count = self.tool_calls;
-        summary.degraded = Some(self.negotiated.degraded());
-        let mut trace = ExecutionTrace::default();
-        trace.summary = summary;
-        trace.events = Some(events);
-        trace
+        let summary = ExecutionSummary {
+            started_at: Some(self.started),
+            completed_at: Some(now),
+            step_count: Some(1),
+            tool_call_count: self.tool_calls,
+            degraded: Some(self.negotiated.degraded()),
+        };
+        ExecutionTrace { summary, events: Some(events), ..ExecutionTrace::default() }
     }
 }

@@ -1,6 +1,6 @@
 //! The one text that a backend without messages is given.
 
-use harness_core::port::ExecutionRequest;
+use crate::execution::ExecutionRequest;
 
 use super::json::indented;
 
@@ -11,9 +11,7 @@ use super::json::indented;
 /// the message, which is always there.
 ///
 /// ```
-/// use harness_adapters::execution::user_text;
-/// use harness_core::port::ExecutionRequest;
-/// use harness_core::port::execution::ExecutionMessage;
+/// use harness_adapters::execution::{user_text, ExecutionMessage, ExecutionRequest};
 ///
 /// let message = ExecutionMessage::new("m1", "Name three primes.");
 /// let mut request = ExecutionRequest::new("assistant", "t1", "Answer in one line.", message);

@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use harness_core::Json;
-use harness_core::port::{ExecutionAdapter, ExecutionCx, ExecutionRequest, ExecutionResult};
+
+use crate::execution::{ExecutionAdapter, ExecutionCx, ExecutionRequest, ExecutionResult};
 
 /// How a request is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +64,7 @@ pub type RouterFault = Box<dyn Error + Send + Sync>;
 /// Decides how a request is answered.
 ///
 /// ```
-/// use harness_adapters::execution::{RouterFault, Routing, Tier, TierRouter};
-/// use harness_core::port::ExecutionRequest;
+/// use harness_adapters::execution::{ExecutionRequest, RouterFault, Routing, Tier, TierRouter};
 ///
 /// struct ByLength;
 ///

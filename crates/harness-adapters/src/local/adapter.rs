@@ -4,13 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness_core::port::execution::{
-    ExecutionError, ExecutionErrorCode, ExecutionNegotiation, NegotiationReason,
-};
-use harness_core::port::{
-    Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart, ExecutionRequest,
-    ExecutionResult, ExecutionSink,
-};
+use harness_core::port::Clock;
 use harness_host::process::{Capture, Ended, Ending, Line, Lines};
 use tokio::sync::Notify;
 
@@ -18,7 +12,11 @@ use super::ended::{Exit, Report, not_started};
 use super::output::{Kind, OutputFormat, OutputReader, ParsedOutput, Reading};
 use super::program::{Invocation, LocalProgram};
 use super::secret::Secrets;
-use crate::execution::{Attempt, Negotiated};
+use crate::execution::{
+    Attempt, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError, ExecutionErrorCode,
+    ExecutionNegotiation, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionSink, Negotiated,
+    NegotiationReason,
+};
 
 /// The longest line of a program's output that is read, in bytes: 8 MiB. Of a longer one only a note is told.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
@@ -51,12 +49,12 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 /// ```
 /// use std::sync::Arc;
 ///
+/// use harness_adapters::execution::{
+///     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionMessage, ExecutionRequest,
+/// };
 /// use harness_adapters::local::{Environment, Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 /// use harness_core::cancel::Cancel;
-/// use harness_core::port::execution::ExecutionMessage;
-/// use harness_core::port::{
-///     Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest,
-/// };
+/// use harness_core::port::Clock;
 ///
 /// # async fn example(clock: Arc<dyn Clock>) {
 /// let surroundings = Environment::of_process();

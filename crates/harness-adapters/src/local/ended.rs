@@ -5,13 +5,13 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use harness_core::Json;
-use harness_core::port::ExecutionResult;
-use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, ExecutionOutput};
 use harness_host::process::{Capture, Ending, MAX_PRINTED, signal_name};
 
 use super::adapter::{Printed, in_ms};
 use super::output::ParsedOutput;
-use crate::execution::{Attempt, object};
+use crate::execution::{
+    Attempt, ExecutionError, ExecutionErrorCode, ExecutionOutput, ExecutionResult, object,
+};
 
 /// How many UTF-16 units of malformed output a trace shows.
 const PREVIEW: usize = 200;
@@ -226,9 +226,8 @@ fn calls(parsed: &ParsedOutput) -> u64 {
 }
 
 fn output(parsed: ParsedOutput) -> ExecutionOutput {
-    let mut output = ExecutionOutput::default();
-    output.text = parsed.text;
-    output.attachments = parsed.attachments;
+    let ParsedOutput { text, attachments, .. } = parsed;
+    let mut output = ExecutionOutput { text, attachments, ..ExecutionOutput::default() };
     let Some(calls) = parsed.tool_calls else {
         output.structured = parsed.structured;
         return output;

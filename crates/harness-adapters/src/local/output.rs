@@ -4,13 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::port::execution::{
-    ExecutionAttachment, ExecutionContinuation, ExecutionError, ExecutionEventKind,
-};
-use harness_core::port::{ExecutionRequest, ExecutionSink};
 
 use super::fields::Fields;
-use crate::execution::trimmed;
+use crate::execution::{
+    ExecutionAttachment, ExecutionContinuation, ExecutionError, ExecutionEventKind, ExecutionRequest,
+    ExecutionSink, trimmed,
+};
 
 /// What was understood of a program's output.
 #[derive(Clone, Debug, Default)]

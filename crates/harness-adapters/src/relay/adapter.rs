@@ -6,10 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::Clock;
-use harness_core::port::execution::{
-    ContextStrategy, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError,
-    ExecutionErrorCode, ExecutionPart, ExecutionRequest, ExecutionResult, Support, ToolUse, TraceDepth,
-};
 use harness_core::{Json, Time};
 
 use super::event::{RelayEvent, RelayEventKind, RelayEvents, RelayInbound};
@@ -21,7 +17,11 @@ use super::message::{Body, Key, REQUEST_TYPE, ReplyTo, RequestBody};
 use super::normalize::normalized;
 use super::spawn::{SpawnWorker, ensure_worker};
 use super::transport::{Delivery, DynRelayTransport, RelayMessage, RelayReceipt, Since};
-use crate::execution::Negotiated;
+use crate::execution::{
+    ContextStrategy, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError,
+    ExecutionErrorCode, ExecutionPart, ExecutionRequest, ExecutionResult, Negotiated, Support, ToolUse,
+    TraceDepth,
+};
 
 /// Whom to ask, in whose name, and how long to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use harness_core::Json;
-use harness_core::port::execution::{ExecutionRequest, ExecutionResult};
 use serde::Serialize;
 
 use super::json::Object;
+use crate::execution::{ExecutionRequest, ExecutionResult};
 
 /// The type of a request.
 pub const REQUEST_TYPE: &str = "agent-assistant.execution-request.v1";

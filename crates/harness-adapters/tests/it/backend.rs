@@ -2,16 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_adapters::execution::{BackendModel, BackendNote, BackendTool};
+use harness_adapters::execution::{
+    BackendModel, BackendNote, BackendTool, ExecutionAdapter, ExecutionCapabilities, ExecutionContinuation,
+    ExecutionCx, ExecutionErrorCode, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionStatus,
+};
 use harness_core::cancel::Cancel;
 use harness_core::message::{
     AssistantMessage, Block, FinishReason, Message, ModelOutput, Usage, UserMessage,
 };
-use harness_core::port::execution::{ExecutionContinuation, ExecutionErrorCode, ExecutionStatus};
-use harness_core::port::{
-    DeltaPart, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart, ExecutionRequest,
-    ExecutionResult, Ids, Model, ModelFault, ModelFaultCode, ModelRequest,
-};
+use harness_core::port::{DeltaPart, Ids, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::{CallId, Json, RunId, ToolName};
 
 use crate::support::{Pieces, request};

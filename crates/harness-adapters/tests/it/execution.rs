@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use harness_adapters::execution::{
-    ModelBackend, RouterFault, Routing, Tier, TierRouter, TieredOutcome, TieredRunner,
+    ExecutionAdapter, ExecutionBlock, ExecutionContext, ExecutionCx, ExecutionMessage, ExecutionPart,
+    ExecutionRequest, ExecutionResult, ExecutionSink, ExecutionTool, ModelBackend, RouterFault, Routing,
+    Tier, TierRouter, TieredOutcome, TieredRunner,
 };
 use harness_core::cancel::Cancel;
 use harness_core::message::{AssistantMessage, Block, ToolCall};
-use harness_core::port::execution::{ExecutionBlock, ExecutionContext, ExecutionMessage, ExecutionTool};
-use harness_core::port::{
-    ExecutionAdapter, ExecutionCx, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionSink,
-};
 use harness_core::{Json, Time};
 
 use crate::support::{KEY, Reply, Scripted, Server, Step, Stopped, model};

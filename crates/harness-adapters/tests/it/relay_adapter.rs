@@ -3,16 +3,16 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use harness_adapters::execution::{
+    ExecutionAdapter as _, ExecutionCx, ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult,
+    ExecutionSink,
+};
 use harness_adapters::relay::{
     Registration, RelayAdapterConfig, RelayCounts, RelayEventKind, RelayExecutionAdapter, RelayMessage,
     RelayTransport as _, SpawnAgent,
 };
 use harness_core::Time;
 use harness_core::cancel::Cancel;
-use harness_core::port::execution::{ExecutionMessage, ExecutionSink};
-use harness_core::port::{
-    ExecutionAdapter as _, ExecutionCx, ExecutionPart, ExecutionRequest, ExecutionResult,
-};
 
 use crate::support::Stopped;
 use crate::support::relay::MemoryRelay;

@@ -3,16 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use harness_adapters::execution::{
+    ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionMessage, ExecutionRequest, ExecutionResult,
+};
 use harness_adapters::relay::{
     BridgeConfig, BridgeReport, BridgeRunner, Registration, RelayAdapterConfig, RelayExecutionAdapter,
     RelayFault, RelayMessage, RelayTransport as _, SpawnAgent, WorkerBridge,
 };
 use harness_core::Time;
 use harness_core::cancel::Cancel;
-use harness_core::port::execution::ExecutionMessage;
-use harness_core::port::{
-    ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest, ExecutionResult,
-};
 use serde_json::{Value, json};
 
 use crate::support::Stopped;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::adapters::execution::BackendModel;
+use harness::adapters::execution::{BackendModel, DynExecutionAdapter};
 use harness::adapters::local::{AgentBackend, LocalAgent};
-use harness::core::port::{Clock, DynExecutionAdapter};
+use harness::core::port::Clock;
 use harness::core::{Millis, ThreadId};
 use harness::system::SystemIds;
 

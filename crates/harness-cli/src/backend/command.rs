@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::adapters::execution::{ExecutionCapabilities, ExecutionRequest, ToolUse};
 use harness::adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness::core::Millis;
 use harness::core::nesting::bracket_depth;
-use harness::core::port::execution::ToolUse;
-use harness::core::port::{Clock, ExecutionCapabilities, ExecutionRequest};
+use harness::core::port::Clock;
 use harness::descriptor::Value;
 use serde::Deserialize;
 

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::adapters::execution::DynExecutionAdapter;
 use harness::adapters::relay::{Registration, RelayAdapterConfig, RelayExecutionAdapter};
-use harness::core::port::{Clock, DynExecutionAdapter};
+use harness::core::port::Clock;
 
 use crate::args::BackendArgs;
 use crate::error::CliError;

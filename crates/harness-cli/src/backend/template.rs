@@ -1,8 +1,6 @@
 //! Texts with places that a request fills.
 
-use harness::adapters::execution::user_text;
-use harness::core::port::ExecutionRequest;
-
+use harness::adapters::execution::{ExecutionRequest, user_text};
 /// What may stand between braces.
 const PLACES: [&str; 5] = ["prompt", "message", "system", "model", "tools"];
 
@@ -101,7 +99,7 @@ impl Template {
 
 #[cfg(test)]
 mod tests {
-    use harness::core::port::execution::ExecutionMessage;
+    use harness::adapters::execution::ExecutionMessage;
 
     use super::*;
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::chat::{ChatModel, ChatTimeouts};
-use harness::adapters::execution::ModelBackend;
+use harness::adapters::execution::{ExecutionAdapter, ExecutionCx, ExecutionRequest, ModelBackend};
 use harness_core::Json;
 use harness_core::cancel::Cancel;
-use harness_core::port::{ExecutionAdapter, ExecutionCx, ExecutionRequest};
 use serde_json::{Map, Value};
 
 use super::clock::Steps;

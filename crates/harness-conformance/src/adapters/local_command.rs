@@ -5,11 +5,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use harness::adapters::execution::{ExecutionAdapter as _, ExecutionCx, ExecutionRequest};
 use harness::adapters::local::{
     AgentBackend, Environment, Exit, Invocation, LocalAgent, LocalCommandAdapter, LocalProgram, OutputFormat,
 };
 use harness_core::Cancel;
-use harness_core::port::{ExecutionAdapter as _, ExecutionCx, ExecutionRequest};
 use serde_json::{Value, json};
 
 use super::clock::Steps;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use harness::adapters::chat::ChatModel;
-use harness::adapters::execution::ModelBackend;
+use harness::adapters::execution::{
+    DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest,
+    ExecutionResult, ModelBackend,
+};
 use harness::adapters::local::{AgentBackend, Environment, LocalAgent};
 use harness::adapters::relay::RelayAdapterConfig;
 use harness::system::SystemClock;
-use harness_core::port::{
-    DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest,
-    ExecutionResult,
-};
 use serde_json::{Value, json};
 
 use super::vectors;

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use harness::adapters::execution::{ExecutionAdapter as _, ExecutionCx};
 use harness::adapters::relay::{
     BridgeConfig, BridgeRunner, Registration, RelayAdapterConfig, RelayEvent, RelayEventSender, RelayEvents,
     RelayExecutionAdapter, RelayFault, RelayMessage, RelayReceipt, RelayTransport, Since, SpawnAgent,
     SpawnWorker, WorkerBridge,
 };
 use harness::adapters::{CliInput, CliOutcome, CliRunner};
-use harness::core::port::execution::{ExecutionAdapter as _, ExecutionCx};
 use harness::core::port::{BoxFuture, Clock};
 use harness::core::{Cancel, Json, Time};
 use serde_json::{Map, Value, json};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::stored::{Stored, read_tag, rebuild, stored, write_raw, write_tagged};
+use super::stored::{Stored, read_tag, rebuild, write_raw, write_tagged};
 use crate::ids::{CallId, ToolName};
 use crate::json::{Extra, Json};
 
-stored! {
+crate::stored! {
     /// Text. Allowed in every message.
     #[derive(Default)]
     pub struct TextBlock {
@@ -31,7 +31,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// An image, by value or by reference. Allowed in system, user, tool result and custom messages.
     pub struct ImageBlock {
         /// Base64 data; then `mime_type` is needed.
@@ -47,7 +47,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// A file. Allowed in user and tool result messages.
     pub struct FileBlock {
         /// Base64 data.
@@ -63,7 +63,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// Sound. Allowed in user, assistant and tool result messages.
     pub struct AudioBlock {
         /// Base64 data.
@@ -77,7 +77,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// What a model thought before it answered. Allowed in assistant messages.
     pub struct ThinkingBlock {
         /// The text; a placeholder when `redacted`.
@@ -95,7 +95,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// A call that the model asks for. Allowed in assistant messages.
     pub struct ToolCall {
         /// The provider's id, repeated in the result. A turn makes it unique in its transcript.
@@ -140,7 +140,7 @@ impl ToolCall {
     }
 }
 
-stored! {
+crate::stored! {
     /// The model declines. Allowed in assistant messages.
     pub struct RefusalBlock {
         /// What the model says.
@@ -148,7 +148,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// Something went wrong. Allowed in assistant and tool result messages.
     pub struct ErrorBlock {
         /// What happened, for people.
@@ -173,7 +173,7 @@ pub enum ApprovalState {
     Denied,
 }
 
-stored! {
+crate::stored! {
     /// An approval and its state. Allowed in assistant and tool result messages.
     pub struct ApprovalBlock {
         /// The call it is about.
@@ -185,7 +185,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// A block of somebody else's vocabulary. Allowed in every message.
     pub struct ExtensionBlock {
         /// Whose vocabulary; `harness` is this crate's.

@@ -7,7 +7,8 @@
 mod block;
 mod output;
 mod role;
-pub(crate) mod stored;
+#[doc(hidden)]
+pub mod stored;
 mod usage;
 
 pub use block::{

@@ -7,7 +7,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::block::{Block, ToolCall};
-use super::stored::{Stored, Word, read_tag, stored, write_tagged};
+use super::stored::{Stored, Word, read_tag, write_tagged};
 use super::usage::Usage;
 use crate::ids::{AgentId, CallId, ModelName, ToolName};
 use crate::json::{Extra, Json};
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for FinishReason {
     }
 }
 
-stored! {
+crate::stored! {
     /// Instructions in the transcript's own place. Compaction never touches them.
     #[derive(Default)]
     pub struct SystemMessage {
@@ -99,7 +99,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// What a user, or somebody in their place, says.
     #[derive(Default)]
     pub struct UserMessage {
@@ -120,7 +120,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// One response of a model, whole.
     #[derive(Default)]
     pub struct AssistantMessage {
@@ -155,7 +155,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// The answer to one tool call.
     pub struct ToolResultMessage {
         /// The call's id.
@@ -185,7 +185,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// Something that the application keeps in the transcript.
     pub struct CustomMessage {
         /// The application's word for it.

@@ -1,4 +1,6 @@
 //! The one macro behind every stored struct: wire names, unknown keys, exact JSON.
+//!
+//! Public for the crates of this workspace that declare stored structs, and no part of the promised API.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +15,8 @@ use crate::json::Json;
 
 /// A text that is looked at and not kept: a key, a tag. Borrowed from the input where it stands there as it
 /// is, so that reading a message allocates nothing for it. (`Cow` alone is always read as an owned text.)
-pub(crate) struct Word<'de>(pub(crate) Cow<'de, str>);
+#[derive(Debug)]
+pub struct Word<'de>(pub Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Word<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -42,7 +45,7 @@ impl<'de> Deserialize<'de> for Word<'de> {
 }
 
 /// Reads and writes one field of a stored struct.
-pub(crate) trait Slot: Sized {
+pub trait Slot: Sized {
     /// The value of a field that is not there; `None` when the field is required.
     fn absent() -> Option<Self>;
 
@@ -69,6 +72,8 @@ impl<T: for<'de> Deserialize<'de>> Slot for Option<T> {
 }
 
 /// Required fields, and fields with a default that are always written.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! slots {
     ($($ty:ty => $absent:expr),* $(,)?) => {$(
         impl $crate::message::stored::Slot for $ty {
@@ -82,8 +87,6 @@ macro_rules! slots {
         }
     )*};
 }
-
-pub(crate) use slots;
 
 slots! {
     String => None,
@@ -106,13 +109,27 @@ impl Slot for Json {
     }
 }
 
-impl Slot for Vec<Block> {
+/// What lists of stored structs hold; a list that is not there is empty.
+pub trait Item: for<'de> Deserialize<'de> {
+    /// Reads a list.
+    fn read_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Self>, D::Error> {
+        Vec::deserialize(deserializer)
+    }
+}
+
+impl<T: Item> Slot for Vec<T> {
     fn absent() -> Option<Self> {
         Some(Self::new())
     }
 
-    /// A list of blocks; a plain string is read as one text block.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::read_list(deserializer)
+    }
+}
+
+impl Item for Block {
+    /// Reads a list of blocks; a plain string is read as one text block.
+    fn read_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Self>, D::Error> {
         struct Content;
         impl<'de> Visitor<'de> for Content {
             type Value = Vec<Block>;
@@ -138,7 +155,8 @@ impl Slot for Vec<Block> {
 }
 
 /// Seed that reads a [`Slot`].
-pub(crate) struct SlotSeed<T>(pub(crate) PhantomData<T>);
+#[derive(Debug)]
+pub struct SlotSeed<T>(pub PhantomData<T>);
 
 impl<'de, T: Slot> DeserializeSeed<'de> for SlotSeed<T> {
     type Value = T;
@@ -149,12 +167,12 @@ impl<'de, T: Slot> DeserializeSeed<'de> for SlotSeed<T> {
 }
 
 /// Reads a [`Slot`] from text that was kept while the tag of its struct was looked for.
-pub(crate) fn read_kept<T: Slot>(value: &Json) -> Result<T, serde_json::Error> {
+pub fn read_kept<T: Slot>(value: &Json) -> Result<T, serde_json::Error> {
     T::read(&mut serde_json::Deserializer::from_str(value.text()))
 }
 
 /// A struct that a tagged union can read field by field.
-pub(crate) trait Stored: Sized {
+pub trait Stored: Sized {
     /// Reads the fields that were kept before the tag, then the rest of the map.
     fn read_map<'de, A: MapAccess<'de>>(kept: Kept, map: &mut A) -> Result<Self, A::Error>;
 
@@ -163,7 +181,7 @@ pub(crate) trait Stored: Sized {
 }
 
 /// Fields that were kept while the tag of their struct was looked for.
-pub(crate) type Kept = Vec<(String, Json)>;
+pub type Kept = Vec<(String, Json)>;
 
 /// Reads the fields of a map up to the tag: the ones kept on the way and the tag's value.
 pub(crate) fn read_tag<'de, A: MapAccess<'de>>(
@@ -182,6 +200,8 @@ pub(crate) fn read_tag<'de, A: MapAccess<'de>>(
 }
 
 /// Reads and writes a [`Stored`] struct alone, outside of a tagged union.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! stored_serde {
     ($name:ident) => {
         impl serde::Serialize for $name {
@@ -212,9 +232,10 @@ macro_rules! stored_serde {
         }
     };
 }
-pub(crate) use stored_serde;
 
 /// Declares a struct that is written with explicit wire names and keeps unknown keys in `extra`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! stored {
     (
         $(#[$meta:meta])*
@@ -228,18 +249,18 @@ macro_rules! stored {
         pub struct $name {
             $( $(#[$field_meta])* pub $field: $ty, )*
             /// Keys that this version does not know; written back unchanged.
-            pub extra: $crate::json::Extra,
+            pub extra: $crate::Extra,
         }
 
         impl $crate::message::stored::Stored for $name {
             fn read_map<'de, A: serde::de::MapAccess<'de>>(
-                kept: Vec<(String, $crate::json::Json)>,
+                kept: Vec<(String, $crate::Json)>,
                 map: &mut A,
             ) -> Result<Self, A::Error> {
                 use serde::de::Error as _;
                 use $crate::message::stored::{Slot, SlotSeed, Word, read_kept};
                 $( let mut $field: Option<$ty> = None; )*
-                let mut extra = $crate::json::Extra::default();
+                let mut extra = $crate::Extra::default();
                 for (key, value) in kept {
                     match key.as_str() {
                         $( $wire => $field = Some(read_kept(&value)
@@ -272,10 +293,9 @@ macro_rules! stored {
             }
         }
 
-        $crate::message::stored::stored_serde! { $name }
+        $crate::stored_serde! { $name }
     };
 }
-pub(crate) use stored;
 
 /// Writes a tagged variant: the tag first, then the fields of `body`.
 pub(crate) fn write_tagged<S: serde::Serializer, B: Stored>(

@@ -7,8 +7,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::stored::stored;
-
 /// An amount of money in billionths of a currency unit (one US dollar for OpenRouter's credits).
 ///
 /// Never a float: sums are exact. Written as a decimal number (`0.001`).
@@ -124,7 +122,7 @@ impl fmt::Display for CostSource {
     }
 }
 
-stored! {
+crate::stored! {
     /// What a model call cost, part by part. A cost that is not known is absent, never zero.
     #[derive(Default)]
     pub struct CostParts {
@@ -143,7 +141,7 @@ stored! {
     }
 }
 
-stored! {
+crate::stored! {
     /// What one model call used. A number that the provider did not report is absent, not zero.
     #[derive(Default)]
     pub struct Usage {

@@ -13,7 +13,6 @@ mod clock;
 mod context;
 mod control;
 mod estimate;
-pub mod execution;
 mod facts;
 mod gate;
 mod hooks;
@@ -43,10 +42,6 @@ pub use context::{
 };
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
 pub(crate) use estimate::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
-pub use execution::{
-    DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
-    ExecutionRequest, ExecutionResult, ExecutionSink,
-};
 pub use facts::{DynFactSource, FactSource};
 pub use gate::{DynStopGate, Judged, Judgement, StopGate};
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};

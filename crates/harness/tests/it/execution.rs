@@ -4,13 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use harness::HarnessExecution;
-use harness::adapters::execution::BackendModel;
-use harness::core::decide::policy::{PolicyDecision, ToolProposal};
-use harness::core::port::execution::{ExecutionContinuation, ExecutionMessage, ExecutionStatus};
-use harness::core::port::{
-    ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart, ExecutionRequest, ExecutionResult,
-    ExecutionSink,
+use harness::adapters::execution::{
+    BackendModel, ExecutionAdapter, ExecutionCapabilities, ExecutionContinuation, ExecutionCx,
+    ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionSink, ExecutionStatus,
 };
+use harness::core::decide::policy::{PolicyDecision, ToolProposal};
 use harness::core::{Cancel, Json, Outcome, StopReason};
 use harness::prelude::*;
 use harness::session::MemorySession;
@@ -117,7 +115,7 @@ async fn a_held_call_waits_for_the_hosts_word() {
 async fn what_it_cannot_do_is_told_before_anything_runs() {
     let backend = desk(Script::new([]), &Arc::default(), false);
     let mut asked = request("a");
-    let attachment = harness::core::port::execution::ExecutionAttachment::new("1", "image/png");
+    let attachment = harness::adapters::execution::ExecutionAttachment::new("1", "image/png");
     asked.message.attachments = Some(vec![attachment]);
     assert_eq!(run(&backend, asked).await.status, ExecutionStatus::Unsupported);
 }

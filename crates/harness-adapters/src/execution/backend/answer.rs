@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use harness_core::message::{ApprovalRequest, AssistantMessage, Block, FinishReason, Usage};
-use harness_core::port::execution::{ExecutionErrorCode, ExecutionStatus};
-use harness_core::port::{ExecutionResult, ModelFault, ModelFaultCode};
+use harness_core::port::{ModelFault, ModelFaultCode};
 
 use super::gathered::Gathered;
 use super::note::BackendNote;
 use crate::execution::json::entry;
+use crate::execution::{ExecutionErrorCode, ExecutionResult, ExecutionStatus};
 
 /// What stands in a message as its protocol.
 const PROTOCOL: &str = "execution";
@@ -39,7 +39,7 @@ pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<Ass
             let told = format!("the backend `{}` does not support the request: {why}", result.backend_id);
             Err(ModelFault::new(ModelFaultCode::Configuration, told))
         }
-        ExecutionStatus::Failed | _ => Err(failed(result, &gathered)),
+        ExecutionStatus::Failed => Err(failed(result, &gathered)),
     }
 }
 
@@ -102,8 +102,7 @@ fn failed(result: &ExecutionResult, gathered: &Gathered) -> ModelFault {
         Some(
             ExecutionErrorCode::BackendExecutionError
             | ExecutionErrorCode::ToolBridgeError
-            | ExecutionErrorCode::Other
-            | _,
+            | ExecutionErrorCode::Other,
         ) => ModelFaultCode::Provider,
         None => ModelFaultCode::Unknown,
     };

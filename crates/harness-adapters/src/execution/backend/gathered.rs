@@ -3,10 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use harness_core::message::{Block, Usage};
-use harness_core::port::{DeltaPart, Deltas, ExecutionPart, ExecutionSink};
+use harness_core::port::{DeltaPart, Deltas};
 use harness_core::{CallId, Json, ToolName};
 
 use super::note::BackendTool;
+use crate::execution::{ExecutionPart, ExecutionSink};
 use crate::label::{bounded_id, bounded_label};
 
 /// Calls of a backend's own tools that a message keeps.
@@ -58,7 +59,7 @@ impl ExecutionSink for Gathering<'_> {
                 DeltaPart::BackendToolFinished { id, output, failed }
             }
             ExecutionPart::Note(text) => DeltaPart::Note(text),
-            ExecutionPart::Usage(_) | _ => return,
+            ExecutionPart::Usage(_) => return,
         };
         self.deltas.part(delta);
     }
@@ -79,8 +80,7 @@ fn bounded(part: ExecutionPart) -> ExecutionPart {
         other @ (ExecutionPart::Text(_)
         | ExecutionPart::Thinking(_)
         | ExecutionPart::Usage(_)
-        | ExecutionPart::Note(_)
-        | _) => other,
+        | ExecutionPart::Note(_)) => other,
     }
 }
 
@@ -105,7 +105,7 @@ impl Gathered {
             }
             ExecutionPart::ToolFinished { id, output, failed } => self.finish(id, output, *failed),
             ExecutionPart::Usage(usage) => self.usage = Some(usage.clone()),
-            ExecutionPart::Note(_) | _ => {}
+            ExecutionPart::Note(_) => {}
         }
     }
 

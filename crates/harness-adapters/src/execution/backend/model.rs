@@ -5,15 +5,12 @@ use std::sync::Arc;
 
 use harness_core::ThreadId;
 use harness_core::message::AssistantMessage;
-use harness_core::port::execution::ExecutionTool;
-use harness_core::port::{
-    DeltaPart, Deltas, DynExecutionAdapter, ExecutionAdapter, ExecutionCx, Ids, Model, ModelFault,
-    ModelFaultCode, ModelRequest,
-};
+use harness_core::port::{DeltaPart, Deltas, Ids, Model, ModelFault, ModelFaultCode, ModelRequest};
 
 use super::answer::answer;
 use super::gathered::Gathering;
 use super::request::execution_request;
+use crate::execution::{DynExecutionAdapter, ExecutionAdapter, ExecutionCx, ExecutionTool};
 
 /// A backend that runs whole turns, as a model of one step: a run with it goes through the same loop, events,
 /// sessions, limits and reports as any other.
@@ -34,10 +31,11 @@ use super::request::execution_request;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_adapters::execution::BackendModel;
-/// use harness_core::port::{
-///     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest, ExecutionResult, Ids,
+/// use harness_adapters::execution::{
+///     BackendModel, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest,
+///     ExecutionResult,
 /// };
+/// use harness_core::port::Ids;
 ///
 /// # struct Numbered;
 /// # impl Ids for Numbered {

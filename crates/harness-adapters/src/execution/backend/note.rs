@@ -2,8 +2,9 @@
 
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block};
-use harness_core::port::execution::{ExecutionContinuation, ExecutionResult, NegotiationReason};
 use serde::{Deserialize, Serialize};
+
+use crate::execution::{ExecutionContinuation, ExecutionResult, NegotiationReason};
 
 const NAMESPACE: &str = "harness";
 const BACKEND: &str = "backend";

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use harness_core::message::{Block, CustomMessage, Message};
 use harness_core::port::ModelRequest;
-use harness_core::port::execution::{
+
+use super::note::BackendNote;
+use crate::execution::{
     ExecutionAttachment, ExecutionBlock, ExecutionContext, ExecutionContinuation, ExecutionMessage,
     ExecutionRequest,
 };
-
-use super::note::BackendNote;
 
 /// What a backend is told when it is to go on and nobody said anything new.
 const GO_ON: &str = "Go on.";
@@ -68,9 +68,7 @@ pub(super) fn execution_request(
         let (blocks, unsaid) = history(before.iter().map(|message| &***message));
         left_out = unsaid;
         if !blocks.is_empty() {
-            let mut context = ExecutionContext::default();
-            context.blocks = blocks;
-            request.context = Some(context);
+            request.context = Some(ExecutionContext { blocks, ..ExecutionContext::default() });
         }
     }
     request.continuation = continuation;

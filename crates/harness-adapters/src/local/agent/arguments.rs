@@ -5,13 +5,10 @@
 
 use std::ffi::OsString;
 
-use harness_core::port::ExecutionRequest;
-use harness_core::port::execution::ExecutionError;
-
 use super::LocalAgent;
 use super::backend::{Permission, Settings};
 use super::session::Session;
-use crate::execution::{trimmed, user_text};
+use crate::execution::{ExecutionError, ExecutionRequest, trimmed, user_text};
 use crate::local::program::Invocation;
 
 /// The longest system prompt that is passed as an argument, in bytes; a longer one goes before the prompt. One

@@ -5,12 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness_core::port::execution::{
-    ContextStrategy, ExecutionError, ExecutionErrorCode, ExecutionNegotiation, Support, ToolUse, TraceDepth,
-};
-use harness_core::port::{
-    Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest, ExecutionResult,
-};
+use harness_core::port::Clock;
 use harness_host::process::Environment;
 
 use super::LocalAgent;
@@ -21,6 +16,11 @@ use super::gemini::Gemini;
 use super::opencode::OpenCode;
 use super::session::{Session, reasons};
 use super::told::Told;
+use crate::execution::{
+    ContextStrategy, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError,
+    ExecutionErrorCode, ExecutionNegotiation, ExecutionRequest, ExecutionResult, Support, ToolUse,
+    TraceDepth,
+};
 use crate::local::adapter::LocalCommandAdapter;
 use crate::local::output::OutputFormat;
 use crate::local::probe::{Found, probe};
@@ -63,10 +63,10 @@ pub(super) struct Settings {
 /// ```
 /// use std::sync::Arc;
 ///
+/// use harness_adapters::execution::{ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest};
 /// use harness_adapters::local::{AgentBackend, Environment, LocalAgent, Permission};
 /// use harness_core::cancel::Cancel;
-/// use harness_core::port::execution::ExecutionMessage;
-/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionRequest};
+/// use harness_core::port::Clock;
 ///
 /// # async fn example(clock: Arc<dyn Clock>) {
 /// let backend = AgentBackend::new(LocalAgent::Codex, &Environment::of_process(), clock)

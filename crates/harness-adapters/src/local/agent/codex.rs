@@ -2,10 +2,9 @@
 
 use harness_core::Json;
 use harness_core::message::Usage;
-use harness_core::port::ExecutionSink;
 
 use super::told::{Told, event_of, may_work_later, note, since};
-use crate::execution::object;
+use crate::execution::{ExecutionSink, object};
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 

@@ -2,9 +2,9 @@
 
 use harness_core::Json;
 use harness_core::message::Usage;
-use harness_core::port::ExecutionSink;
 
 use super::told::{Told, event_of, note};
+use crate::execution::ExecutionSink;
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 

@@ -2,10 +2,9 @@
 
 use harness_core::Json;
 use harness_core::message::{Cost, Usage};
-use harness_core::port::ExecutionSink;
-use harness_core::port::execution::ExecutionError;
 
 use super::told::{Told, cost, event_of, may_work_later, note, plus};
+use crate::execution::{ExecutionError, ExecutionSink};
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 

@@ -2,13 +2,12 @@
 
 use harness_core::Json;
 use harness_core::message::Usage;
-use harness_core::port::ExecutionRequest;
-use harness_core::port::execution::{
-    ExecutionContinuation, ExecutionError, ExecutionErrorCode, NegotiationCode, NegotiationReason, Severity,
-};
 
 use super::LocalAgent;
-use crate::execution::object;
+use crate::execution::{
+    ExecutionContinuation, ExecutionError, ExecutionErrorCode, ExecutionRequest, NegotiationCode,
+    NegotiationReason, Severity, object,
+};
 use crate::local::fields::Fields;
 
 /// What the continuation is called.

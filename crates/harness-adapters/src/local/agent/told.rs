@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use harness_core::message::{Cost, Usage};
-use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, ExecutionEventKind};
-use harness_core::port::{ExecutionPart, ExecutionSink};
 use harness_core::{CallId, Json, ToolName};
 
 use super::LocalAgent;
 use super::session::Session;
-use crate::execution::object;
+use crate::execution::{
+    ExecutionError, ExecutionErrorCode, ExecutionEventKind, ExecutionPart, ExecutionSink, object,
+};
 use crate::label::{MAX_LABEL_BYTES, bounded_id, bounded_label};
 use crate::local::ended::shortened;
 use crate::local::fields::Fields;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use harness_core::Json;
 use harness_core::cancel::Cancel;
-use harness_core::port::execution::{
-    DynExecutionAdapter, ExecutionCx, ExecutionError, ExecutionErrorCode, ExecutionResult,
-};
 
 use super::super::json::Object;
 use super::config::BridgeConfig;
+use crate::execution::{
+    DynExecutionAdapter, ExecutionCx, ExecutionError, ExecutionErrorCode, ExecutionResult,
+};
 use crate::runner::{CliInput, CliOutcome, DynCliRunner};
 
 /// What does the work of a worker.

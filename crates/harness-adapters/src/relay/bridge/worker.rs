@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::cancel::Cancel;
-use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, ExecutionResult, ExecutionStatus};
 
 use super::super::fault::RelayFault;
 use super::super::lifeline::Lifeline;
@@ -17,6 +16,7 @@ use super::note::{BridgeNote, NoteLevel};
 use super::prompt::prompt;
 use super::runner::BridgeRunner;
 use super::session::Session;
+use crate::execution::{ExecutionError, ExecutionErrorCode, ExecutionResult, ExecutionStatus};
 
 /// Waits before further attempts to send a reply that the relay could not take.
 const AGAIN: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use harness_adapters::execution::{
+    ExecutionAdapter as _, ExecutionCx, ExecutionPart, ExecutionSink, ExecutionStatus,
+};
 use harness_adapters::local::LocalAgent;
 use harness_core::cancel::Cancel;
-use harness_core::port::execution::ExecutionStatus;
-use harness_core::port::{ExecutionAdapter as _, ExecutionCx, ExecutionPart, ExecutionSink};
 
 use super::{Played, block_on, execute, gone, request};
 

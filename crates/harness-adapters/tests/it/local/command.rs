@@ -1,8 +1,9 @@
 //! What programs are given, and what is made of their answers.
 
+use harness_adapters::execution::{
+    ExecutionCapabilities, ExecutionRequirements, ExecutionStatus, TraceDepth,
+};
 use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
-use harness_core::port::ExecutionCapabilities;
-use harness_core::port::execution::{ExecutionRequirements, ExecutionStatus, TraceDepth};
 
 use super::{clock, environment, execute, request, shell};
 

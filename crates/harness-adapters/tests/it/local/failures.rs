@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use harness_adapters::execution::{
+    ExecutionAdapter as _, ExecutionCapabilities, ExecutionCx, ExecutionErrorCode, ExecutionResult,
+    ExecutionStatus,
+};
 use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness_core::cancel::Cancel;
-use harness_core::port::execution::{ExecutionErrorCode, ExecutionStatus};
-use harness_core::port::{ExecutionAdapter as _, ExecutionCapabilities, ExecutionCx, ExecutionResult};
 use tokio::time::Instant;
 
 use super::{SECRET, block_on, clock, execute, gone, request, shell, summary};

@@ -10,12 +10,12 @@ mod sessions;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use harness_adapters::execution::{
+    ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult,
+    ExecutionSink,
+};
 use harness_adapters::local::{AgentBackend, Environment, LocalAgent, LocalProgram};
 use harness_core::cancel::Cancel;
-use harness_core::port::execution::ExecutionMessage;
-use harness_core::port::{
-    ExecutionAdapter, ExecutionCx, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionSink,
-};
 use harness_core::{Json, Time};
 
 use crate::support::Stopped;

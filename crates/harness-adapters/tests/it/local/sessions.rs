@@ -1,13 +1,12 @@
 //! Sessions of agents from one request to the next, and what agents are given.
 
+use harness_adapters::execution::{ExecutionAdapter as _, ExecutionTool};
 use harness_adapters::local::{AgentBackend, LocalAgent, Permission};
 use harness_core::Json;
-use harness_core::port::ExecutionAdapter as _;
-use harness_core::port::execution::ExecutionTool;
 
 use super::{Played, clock, environment, execute, request, summary};
 
-fn continuation(state: &str) -> Option<harness_core::port::execution::ExecutionContinuation> {
+fn continuation(state: &str) -> Option<harness_adapters::execution::ExecutionContinuation> {
     Json::parse(&format!(r#"{{"kind":"session","state":{state}}}"#)).unwrap().to().ok()
 }
 

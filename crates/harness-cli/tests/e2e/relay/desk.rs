@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use harness::adapters::execution::{
+    ExecutionAdapter as _, ExecutionCx, ExecutionMessage, ExecutionRequest, ExecutionResult,
+};
 use harness::adapters::relay::{
     BrokerConfig, BrokerTransport, Connection, Registration, RelayAdapterConfig, RelayExecutionAdapter,
     RelayTransport as _, SpawnAgent,
 };
 use harness::core::Cancel;
-use harness::core::port::execution::{ExecutionAdapter as _, ExecutionCx, ExecutionMessage};
-use harness::core::port::{ExecutionRequest, ExecutionResult};
 use harness::system::SystemClock;
 use tokio::runtime::Runtime;
 

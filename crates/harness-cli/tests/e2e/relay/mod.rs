@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use harness::adapters::execution::ExecutionResult;
 use harness::adapters::relay::{
     RelayEventKind, RelayFault, RelayMessage, RelayTransport as _, Since, SpawnAgent,
 };
-use harness::core::port::ExecutionResult;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -3,30 +3,11 @@
 //! The wire names are those of the execution adapters of `@agent-assistant/harness`, so that a worker of
 //! either side understands the other. Keys that this version does not know are kept and written back.
 
-mod capabilities;
-mod negotiation;
-mod request;
-mod result;
+use harness_core::message::Usage;
+use harness_core::port::BoxFuture;
+use harness_core::{CallId, Cancel, Json, ToolName};
 
-pub use capabilities::{
-    ContextStrategy, ExecutionCapabilities, ExecutionRequirements, Requested, Support, ToolUse, TraceDepth,
-    Usefulness,
-};
-pub use negotiation::{ExecutionNegotiation, NegotiationCode, NegotiationReason, Severity};
-pub use request::{
-    ExecutionAttachment, ExecutionBlock, ExecutionContext, ExecutionContinuation, ExecutionInstructions,
-    ExecutionMessage, ExecutionRequest, ExecutionTool, ResponseStyle,
-};
-pub use result::{
-    ExecutionApproval, ExecutionError, ExecutionErrorCode, ExecutionEvent, ExecutionEventKind,
-    ExecutionOutput, ExecutionResult, ExecutionStatus, ExecutionSummary, ExecutionTrace,
-};
-
-use super::BoxFuture;
-use crate::cancel::Cancel;
-use crate::ids::{CallId, ToolName};
-use crate::json::Json;
-use crate::message::Usage;
+use super::{ExecutionCapabilities, ExecutionNegotiation, ExecutionRequest, ExecutionResult};
 
 /// Something that a backend tells while it works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +83,7 @@ impl std::fmt::Debug for ExecutionCx<'_> {
 /// do; it does not own identity, context assembly, policies or the storage of continuations.
 ///
 /// ```
-/// use harness_core::port::{
+/// use harness_adapters::execution::{
 ///     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart, ExecutionRequest, ExecutionResult,
 /// };
 ///

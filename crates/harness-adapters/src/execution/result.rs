@@ -1,11 +1,9 @@
 //! What came of a backend's turn.
 
+use harness_core::{Extra, Json, Time, slots, stored};
 use serde::{Deserialize, Serialize};
 
 use super::{ExecutionAttachment, ExecutionContinuation, ExecutionNegotiation, NegotiationReason};
-use crate::json::{Extra, Json};
-use crate::message::stored::{slots, stored};
-use crate::time::Time;
 
 slots! {
     ExecutionStatus => None,
@@ -165,10 +163,10 @@ stored! {
 #[non_exhaustive]
 pub struct ExecutionSummary {
     /// When it started.
-    #[serde(with = "crate::time::iso::option", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "harness_core::iso::option", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// When it ended.
-    #[serde(with = "crate::time::iso::option", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "harness_core::iso::option", skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Time>,
     /// Steps of a model.
     #[serde(skip_serializing_if = "Option::is_none")]

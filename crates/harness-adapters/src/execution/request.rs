@@ -1,16 +1,17 @@
 //! What a backend is asked to do.
 
+use harness_core::message::stored::Item;
+use harness_core::{Extra, Json, slots, stored};
 use serde::{Deserialize, Serialize};
 
 use super::ExecutionRequirements;
-use crate::json::{Extra, Json};
-use crate::message::stored::{slots, stored};
 
 slots! {
     ExecutionMessage => None,
     ExecutionInstructions => None,
-    Vec<ExecutionBlock> => Some(Vec::new()),
 }
+
+impl Item for ExecutionBlock {}
 
 stored! {
     /// A whole turn for a backend.
