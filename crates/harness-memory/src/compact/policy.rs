@@ -115,6 +115,15 @@ impl Rung {
             Self::Select => "select",
         }
     }
+
+    /// Whether it waits in a turn in which a stored content was shown again: it would take away what is being worked
+    /// with, and the two would undo each other.
+    pub(crate) fn waits_for_stored(self) -> bool {
+        match self {
+            Self::Externalize | Self::Summarize | Self::Drop => true,
+            Self::Clear | Self::Collapse | Self::Truncate | Self::Select => false,
+        }
+    }
 }
 
 /// When [`crate::compact::ContextCompactor`] compacts, what it keeps and how far it goes.
@@ -155,6 +164,10 @@ pub struct CompactionPolicy {
     pub summary_tokens: u64,
     /// Whether the first message of the user stays: it states the task.
     pub keep_first_prompt: bool,
+    /// Groups that one compaction before a request changes, at most, a summary being one change: bounds how long the
+    /// request waits for a store. The next request goes on. `None` is no bound; there is none above the hard stop
+    /// either.
+    pub max_changes: Option<u32>,
 }
 
 impl CompactionPolicy {
@@ -222,6 +235,7 @@ impl CompactionPolicy {
             excerpt: 800,
             summary_tokens: (window / 16).clamp(512, 13_107),
             keep_first_prompt: true,
+            max_changes: None,
         }
     }
 

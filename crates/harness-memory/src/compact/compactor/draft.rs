@@ -59,6 +59,8 @@ pub(super) struct Draft {
     pub(super) messages: usize,
     /// Slots from here on are recent.
     recent: usize,
+    /// Changes that may still be made.
+    allowed: u32,
 }
 
 impl Draft {
@@ -91,7 +93,17 @@ impl Draft {
             at = end;
         }
         let tokens = slots.iter().map(|slot| slot.tokens).sum();
-        Self { slots, tokens, messages: shown.len(), recent: 0 }
+        Self { slots, tokens, messages: shown.len(), recent: 0, allowed: u32::MAX }
+    }
+
+    /// Allows so many changes.
+    pub(super) fn allow(&mut self, changes: u32) {
+        self.allowed = changes;
+    }
+
+    /// Whether no further change may be made.
+    pub(super) fn is_closed(&self) -> bool {
+        self.allowed == 0
     }
 
     /// Keeps the newest slots that reach every number.
@@ -141,6 +153,7 @@ impl Draft {
         if tokens >= slot.tokens {
             return false;
         }
+        self.allowed = self.allowed.saturating_sub(1);
         self.tokens = self.tokens - slot.tokens + tokens;
         self.messages = self.messages - slot.messages.len() + messages.len();
         slot.replace(form, messages.into_iter().map(Arc::new).collect(), tokens);
@@ -151,6 +164,7 @@ impl Draft {
     pub(super) fn replace_all(&mut self, places: &[usize], message: Message, tokens: u64) {
         let mut messages = vec![Arc::new(message)];
         let mut tokens = tokens;
+        self.allowed = self.allowed.saturating_sub(1);
         for at in places {
             if let Some(slot) = self.slots.get_mut(*at) {
                 self.tokens = self.tokens - slot.tokens + tokens;
@@ -163,6 +177,7 @@ impl Draft {
     /// Shows nothing for a slot.
     pub(super) fn drop_slot(&mut self, at: usize) {
         if let Some(slot) = self.slots.get_mut(at) {
+            self.allowed = self.allowed.saturating_sub(1);
             self.tokens -= slot.tokens;
             self.messages -= slot.messages.len();
             slot.replace(slot.form, Vec::new(), 0);

@@ -272,12 +272,16 @@ impl ContextCompactor {
     }
 
     /// The rungs to take.
-    fn ladder(&self, ask: &CompactAsk) -> &[Rung] {
-        let summarizes = self.policy.ladder.contains(&Rung::Summarize) && self.summarizer.is_some();
+    fn ladder(&self, ask: &CompactAsk, is_stored_in_use: bool) -> Vec<Rung> {
+        let all = &self.policy.ladder;
+        let summarizes = all.contains(&Rung::Summarize) && self.summarizer.is_some();
         match ask.reason {
-            CompactReason::Requested { .. } if summarizes => &[Rung::Summarize],
+            CompactReason::Requested { .. } if summarizes => vec![Rung::Summarize],
+            CompactReason::Request if is_stored_in_use => {
+                all.iter().copied().filter(|rung| !rung.waits_for_stored()).collect()
+            }
             CompactReason::Requested { .. } | CompactReason::Overflow | CompactReason::Request | _ => {
-                &self.policy.ladder
+                all.clone()
             }
         }
     }
@@ -301,11 +305,13 @@ impl ContextCompactor {
         if messages.is_empty() {
             return unchanged;
         }
+        lock(state).shelf.note_shown();
         Compaction::planned(rehydrate::at_end(plan.as_ref(), log, messages))
     }
 
     async fn climb(
         &self,
+        ladder: &[Rung],
         draft: &mut Draft,
         ask: &CompactAsk,
         goal: &Goal,
@@ -318,8 +324,8 @@ impl ContextCompactor {
             counter: &*self.counter,
             aim: goal.aim,
         };
-        for rung in self.ladder(ask) {
-            if means.aim.is_met(draft) || ask.cx.cancel.is_cancelled() {
+        for rung in ladder {
+            if means.are_done(draft) || ask.cx.cancel.is_cancelled() {
                 break;
             }
             let groups = match rung {
@@ -484,14 +490,21 @@ impl Compactor for ContextCompactor {
         };
         draft.keep(self.recency(&ask, &goal));
         let mut done = Done { pressure: self.pressure(&goal, &mut lock(&state)), ..Done::default() };
+        // Above the hard stop nothing waits, and every change counts.
+        let may_wait = matches!(ask.reason, CompactReason::Request) && !goal.is_too_long(draft.tokens);
+        if let Some(changes) = self.policy.max_changes.filter(|_| may_wait) {
+            draft.allow(changes);
+        }
+        let is_in_use = may_wait && lock(&state).shelf.is_in_use(ask.cx.origin.turn.as_ref());
+        let ladder = self.ladder(&ask, is_in_use);
         let is_worth_it = draft.possible_gain(self.may_remove()) >= goal.counted_gain(self.policy.min_gain());
-        if is_worth_it || !matches!(ask.reason, CompactReason::Request) || goal.is_too_long(draft.tokens) {
-            self.climb(&mut draft, &ask, &goal, &state, &mut done).await;
+        if is_worth_it || !may_wait {
+            self.climb(&ladder, &mut draft, &ask, &goal, &state, &mut done).await;
         }
         if goal.is_too_long(draft.tokens) {
             // Better little is kept than nothing is sent.
             draft.keep(Recency::new(0, goal.counted(goal.target) / 4));
-            self.climb(&mut draft, &ask, &goal, &state, &mut done).await;
+            self.climb(&ladder, &mut draft, &ask, &goal, &state, &mut done).await;
         }
         Ok(settle(&ask, &goal, &draft, &state, done))
     }

@@ -16,8 +16,9 @@ use crate::compact::tokens::message_tokens;
 /// an argument of a call.
 ///
 /// They are shown in the one request that follows, at its end, and stand in no transcript. A request in which
-/// something is compacted shows none, so that the two never undo each other. Contents that are more than
-/// `internal` are only read by the tool.
+/// something is compacted shows none, and in a turn in which some were shown nothing is stored, summarized or
+/// dropped as long as requests are below the hard stop, so that the two never undo each other. Contents that are
+/// more than `internal` are only read by the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rehydration {
@@ -44,6 +45,7 @@ pub(super) struct Shelf {
     turn: Option<TurnId>,
     turns: u32,
     in_turn: usize,
+    is_in_use: bool,
     shown: HashMap<ArtifactId, u32>,
 }
 
@@ -53,7 +55,7 @@ impl Shelf {
         if self.turn != ask.cx.origin.turn {
             self.turn.clone_from(&ask.cx.origin.turn);
             self.turns = self.turns.saturating_add(1);
-            self.in_turn = 0;
+            (self.in_turn, self.is_in_use) = (0, false);
             let (turns, cooldown) = (self.turns, limits.cooldown);
             self.shown.retain(|_, at| turns - *at <= cooldown);
         }
@@ -64,6 +66,16 @@ impl Shelf {
         self.in_turn += wanted.len();
         self.shown.extend(wanted.iter().map(|id| (id.clone(), self.turns)));
         wanted
+    }
+
+    /// Notes that something was shown.
+    pub(super) fn note_shown(&mut self) {
+        self.is_in_use = true;
+    }
+
+    /// Whether something was shown in this turn. Without turns nobody knows how long it is in use.
+    pub(super) fn is_in_use(&self, turn: Option<&TurnId>) -> bool {
+        self.is_in_use && turn.is_some() && self.turn.as_ref() == turn
     }
 }
 

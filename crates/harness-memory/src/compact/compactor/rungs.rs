@@ -27,7 +27,7 @@ pub(super) enum Aim {
 }
 
 impl Aim {
-    pub(super) fn is_met(self, draft: &Draft) -> bool {
+    fn is_met(self, draft: &Draft) -> bool {
         match self {
             Self::Tokens(tokens) => draft.tokens <= tokens,
             Self::Messages(messages) => draft.messages <= messages,
@@ -44,6 +44,11 @@ pub(super) struct Means<'a> {
 }
 
 impl Means<'_> {
+    /// Whether no further change is to be made.
+    pub(super) fn are_done(&self, draft: &Draft) -> bool {
+        draft.is_closed() || self.aim.is_met(draft)
+    }
+
     /// Whether a result could not be got again once it is gone.
     fn is_irreplaceable(&self, envelope: &ToolResultEnvelope) -> bool {
         envelope.durability_now(self.durability) == ToolDurability::NonReplayable
@@ -142,7 +147,7 @@ pub(super) fn select(draft: &mut Draft, means: &Means<'_>) -> u32 {
 fn remove(draft: &mut Draft, means: &Means<'_>, may_go: impl Fn(&Slot) -> bool) -> u32 {
     let mut removed = 0;
     for at in draft.candidates() {
-        if means.aim.is_met(draft) {
+        if means.are_done(draft) {
             break;
         }
         let slot = draft.slots.get(at).filter(|slot| !slot.messages.is_empty());
@@ -161,7 +166,7 @@ fn each(
 ) -> u32 {
     let mut done = 0;
     for at in draft.candidates() {
-        if means.aim.is_met(draft) {
+        if means.are_done(draft) {
             break;
         }
         if let Some((form, messages)) = draft.slots.get(at).and_then(&shorter) {

@@ -31,7 +31,7 @@ pub(super) async fn externalize(
 ) -> Stored {
     let mut done = Stored::default();
     for at in draft.candidates() {
-        if means.aim.is_met(draft) || cx.cancel.is_cancelled() {
+        if means.are_done(draft) || cx.cancel.is_cancelled() {
             break;
         }
         let slot = draft.slots.get(at);

@@ -20,22 +20,22 @@ pub struct DeterminismMetadata {
     pub etag: Option<String>,
     /// When the source was last changed, in seconds since 1970.
     pub mtime: Option<f64>,
-    /// The version of the interface.
+    /// The version of the source, or of the interface that gave it.
     pub version: Option<String>,
 }
 
 impl DeterminismMetadata {
-    /// Whether the source is another one now. The hash counts if both have one, else the tag, else the
-    /// time; when nothing can be compared it counts as changed. An empty text or time is none.
+    /// Whether the source is another one now. The hash counts if both have one, else the tag, else the version, else
+    /// the time; when nothing can be compared it counts as changed. An empty text or time is none.
     pub fn has_changed(&self, current: &Self) -> bool {
         fn both<'a>(was: Option<&'a String>, is: Option<&'a String>) -> Option<(&'a str, &'a str)> {
             let filled = |text: Option<&'a String>| text.map(String::as_str).filter(|text| !text.is_empty());
             filled(was).zip(filled(is))
         }
-        if let Some((was, is)) = both(self.content_hash.as_ref(), current.content_hash.as_ref()) {
-            return was != is;
-        }
-        if let Some((was, is)) = both(self.etag.as_ref(), current.etag.as_ref()) {
+        let texts = both(self.content_hash.as_ref(), current.content_hash.as_ref())
+            .or_else(|| both(self.etag.as_ref(), current.etag.as_ref()))
+            .or_else(|| both(self.version.as_ref(), current.version.as_ref()));
+        if let Some((was, is)) = texts {
             return was != is;
         }
         match (self.mtime.map(f64::to_bits), current.mtime.map(f64::to_bits)) {

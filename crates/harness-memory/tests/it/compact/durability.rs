@@ -24,7 +24,7 @@ fn check_changed(was: &DeterminismMetadata, is: &DeterminismMetadata, expected: 
 }
 
 #[test]
-fn a_source_is_compared_by_hash_then_tag_then_time() {
+fn a_source_is_compared_by_hash_then_tag_then_version_then_time() {
     let with = |hash: &str, etag: &str, mtime| DeterminismMetadata {
         content_hash: Some(hash.to_owned()),
         etag: Some(etag.to_owned()),
@@ -37,6 +37,10 @@ fn a_source_is_compared_by_hash_then_tag_then_time() {
     check_changed(&with("", "", 1.0), &with("", "y", 1.0), false);
     check_changed(&with("", "", 0.0), &with("", "", 0.0), true);
     check_changed(&hash("a"), &DeterminismMetadata::default(), true);
+    let version =
+        |version: &str| DeterminismMetadata { version: Some(version.to_owned()), ..with("", "", 1.0) };
+    check_changed(&version("1"), &version("2"), true);
+    check_changed(&version("1"), &DeterminismMetadata { mtime: Some(2.0), ..version("1") }, false);
 }
 
 #[track_caller]

@@ -1,6 +1,7 @@
 //! What each policy makes of a transcript.
 
 use super::*;
+use crate::compact::HardStop;
 
 /// The view of a new compactor with this policy.
 async fn view(policy: CompactionPolicy, words: &str) -> String {
@@ -110,4 +111,43 @@ async fn fault_40_context_window_keeps_history_until_four_fifths() {
     let collapsed = windowed("u10 read300 read300 u100").await;
     assert!(collapsed.starts_with("0..1 ([Tool results") && collapsed.ends_with(") 3.."), "{collapsed}");
     assert_eq!(windowed("u300 a300 u300 a100").await, "2..");
+}
+
+#[tokio::test]
+async fn a_compaction_makes_so_many_changes_and_the_next_goes_on() {
+    let log = log("u10 read190 read190 read190 read190 a10");
+    let mut bounded = policy(&[Rung::Clear]);
+    (bounded.target, bounded.max_changes) = (Target::Tokens(100), Some(1));
+    let compactor = ContextCompactor::new(bounded.clone());
+    let first = compact(&compactor, ask(&log, None)).await;
+    check_told(&first, &[("clear", 1)], &[TARGET_MISSED]);
+    bounded.hard_stop = HardStop::Share(800);
+    let urgent = compact(&ContextCompactor::new(bounded), ask(&log, None)).await;
+    check_told(&urgent, &[("clear", 3)], &[TARGET_MISSED]);
+}
+
+#[tokio::test]
+async fn nothing_is_taken_away_in_a_turn_in_which_stored_contents_are_shown() {
+    let store = Arc::new(ArtifactShelf::default());
+    let mut meta = harness_host::ArtifactMeta::default();
+    "text/plain".clone_into(&mut meta.media_type);
+    let name = harness_host::ArtifactStore::put(&*store, b"stored", meta).await.unwrap();
+    let compactor = ContextCompactor::new(policy(&[Rung::Clear, Rung::Summarize]))
+        .with_summarizer(Numbered::default())
+        .with_artifacts(store)
+        .with_rehydration(Rehydration::default());
+    let in_turn = |log: &Transcript, turn: &str| {
+        let mut ask = ask(log, None);
+        let mut origin = Origin::default();
+        origin.turn = Some(turn.into());
+        ask.cx.origin = Arc::new(origin);
+        ask
+    };
+    let mut log = log(&"a10 ".repeat(12));
+    log.push(Arc::new(Message::user(format!("What does {name} say?"))));
+    assert!(compact(&compactor, in_turn(&log, "one")).await.plan.is_some(), "it is shown");
+    grow(&mut log, "a600");
+    grow(&mut log, "a100");
+    check_told(&compact(&compactor, in_turn(&log, "one")).await, &[], &[]);
+    check_told(&compact(&compactor, in_turn(&log, "two")).await, &[("summarize", 13)], &[]);
 }
