@@ -20,6 +20,7 @@ mod excuse;
 mod guard;
 mod jsonl_session;
 mod kinds;
+mod known;
 mod memory;
 mod memory_builtin;
 #[cfg(test)]

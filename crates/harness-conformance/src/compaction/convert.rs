@@ -1,66 +1,105 @@
-//! Messages and summaries between the source's form and the product's.
+//! Messages of vectors as they are written, and as the product's.
 
 use harness_core::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage};
 use harness_core::{Json, ToolName};
 use harness_memory::compact::durability::ToolResultEnvelope;
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::turn::convert::{at, list, text};
+use crate::known::Known;
 
-pub(super) type Done<T> = Result<T, String>;
-
-/// The messages of one of a vector.
-pub(super) fn messages_of(wire: &Value) -> Done<Vec<Message>> {
-    let said = written(at(wire, "text"));
-    Ok(match text(wire, "role") {
-        "system" => vec![SystemMessage::text(said).into()],
-        "user" => vec![Message::user(said)],
-        "assistant" => vec![answer(wire, said)?],
-        "tool" => list(wire, "results").iter().map(|part| result(wire, part)).collect::<Done<_>>()?,
-        other => return Err(format!("`{other}` is no role")),
-    })
+/// A message of a vector.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MessageWords {
+    pub(super) id: String,
+    role: Role,
+    text: Option<Text>,
+    #[serde(default)]
+    calls: Vec<CallWords>,
+    #[serde(default)]
+    results: Vec<ResultWords>,
+    reasoning: Option<String>,
+    envelope: Option<Known<ToolResultEnvelope>>,
+    pub(super) tokens: Option<u64>,
 }
 
-fn answer(wire: &Value, said: String) -> Done<Message> {
-    let mut content = Vec::new();
-    if let Some(reasoning) = wire.get("reasoning").and_then(Value::as_str) {
-        content.push(Block::thinking(reasoning));
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+/// A text, or what repeats so often.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Written(String),
+    Repeated(Repeated),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Repeated {
+    repeat: (String, usize),
+}
+
+impl Text {
+    fn written(self) -> String {
+        match self {
+            Self::Written(text) => text,
+            Self::Repeated(Repeated { repeat: (unit, times) }) => unit.repeat(times),
+        }
     }
-    if wire.get("text").is_some() {
-        content.push(Block::text(said));
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallWords {
+    id: String,
+    tool: String,
+    #[serde(default = "Json::empty_object")]
+    args: Json,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultWords {
+    id: String,
+    text: Text,
+}
+
+impl MessageWords {
+    /// The product's messages: it has one for each result.
+    pub(super) fn messages(self) -> Vec<Message> {
+        let said = self.text.map(Text::written);
+        match self.role {
+            Role::System => vec![SystemMessage::text(said.unwrap_or_default()).into()],
+            Role::User => vec![Message::user(said.unwrap_or_default())],
+            Role::Assistant => {
+                let thought = self.reasoning.map(Block::thinking);
+                let calls =
+                    self.calls.into_iter().map(|call| ToolCall::new(call.id, call.tool, call.args).into());
+                let mut answer = AssistantMessage::default();
+                answer.content = thought.into_iter().chain(said.map(Block::text)).chain(calls).collect();
+                vec![answer.into()]
+            }
+            Role::Tool => {
+                let envelope = self.envelope.map(|known| known.0.block());
+                self.results.into_iter().map(|part| result(part, envelope.clone())).collect()
+            }
+        }
     }
-    for call in list(wire, "calls") {
-        let arguments = call.get("args").map_or_else(|| Ok(Json::empty_object()), Json::of);
-        let arguments = arguments.map_err(|e| e.to_string())?;
-        content.push(ToolCall::new(text(call, "id"), text(call, "tool"), arguments).into());
-    }
-    let mut answer = AssistantMessage::default();
-    answer.content = content;
-    Ok(answer.into())
 }
 
 /// The source's results do not name their tool: the product finds it at the call.
-fn result(wire: &Value, part: &Value) -> Done<Message> {
-    let unnamed = ToolCall::new(text(part, "id"), ToolName::from(""), Json::empty_object());
-    let mut content = vec![Block::text(written(at(part, "text")))];
-    if let Some(wire) = wire.get("envelope").filter(|envelope| !envelope.is_null()) {
-        content.push(envelope(wire)?.block());
-    }
-    Ok(ToolResultMessage::new(&unnamed, content, false).into())
-}
-
-pub(super) fn envelope(wire: &Value) -> Done<ToolResultEnvelope> {
-    serde_json::from_value(wire.clone()).map_err(|e| format!("envelope {wire}: {e}"))
-}
-
-/// A text, or `{"repeat": [unit, times]}`.
-fn written(value: &Value) -> String {
-    let unit = value.pointer("/repeat/0").and_then(Value::as_str);
-    let times = value.pointer("/repeat/1").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    match (unit, times) {
-        (Some(unit), Some(times)) => unit.repeat(times),
-        _ => value.as_str().unwrap_or_default().to_owned(),
-    }
+fn result(part: ResultWords, envelope: Option<Block>) -> Message {
+    let unnamed = ToolCall::new(part.id, ToolName::from(""), Json::empty_object());
+    let content = [Block::text(part.text.written())].into_iter().chain(envelope).collect();
+    ToolResultMessage::new(&unnamed, content, false).into()
 }
 
 /// Long texts are told by their begin and their length.

@@ -12,8 +12,9 @@ use harness_memory::compact::ContextCompactor;
 use harness_memory::compact::tokens::message_tokens;
 use serde_json::{Map, Value, json};
 
-use super::convert::{Done, messages_of, shown};
-use crate::turn::convert::{at, list, text};
+use super::convert::{MessageWords, shown};
+use crate::Done;
+use crate::case::block_on;
 
 /// The messages of an input as a transcript. Results that share a message share its name.
 pub(super) struct Named {
@@ -24,19 +25,19 @@ pub(super) struct Named {
 }
 
 impl Named {
-    pub(super) fn of(input: &Value) -> Done<Self> {
+    pub(super) fn of(messages: Vec<MessageWords>) -> Self {
         let mut named = Self { log: Transcript::default(), ids: Vec::new(), costs: HashMap::new() };
-        for wire in list(input, "messages") {
-            let mut tokens = at(wire, "tokens").as_u64();
-            for message in messages_of(wire)? {
+        for words in messages {
+            let (id, mut tokens) = (words.id.clone(), words.tokens);
+            for message in words.messages() {
                 let message = Arc::new(message);
                 let cost = tokens.replace(0).map(|tokens| (address(&message), tokens));
                 named.costs.extend(cost);
                 named.log.push(message);
-                named.ids.push(text(wire, "id").to_owned());
+                named.ids.push(id.clone());
             }
         }
-        Ok(named)
+        named
     }
 
     /// The name of the message at a position.
@@ -99,15 +100,8 @@ impl Named {
     /// The messages of a view.
     pub(super) fn shown(&self, plan: Option<&Plan>) -> Vec<Arc<Message>> {
         let mut messages = Vec::new();
-        self.seen(plan).for_each(|message| messages.push(Arc::clone(message)));
+        seen(&self.log, plan).for_each(|message| messages.push(Arc::clone(message)));
         messages
-    }
-
-    fn seen(&self, plan: Option<&Plan>) -> View {
-        match plan {
-            Some(plan) => View::planned(self.log.prefix(), plan.clone()),
-            None => View::whole(self.log.prefix()),
-        }
     }
 
     /// Tokens of a view.
@@ -130,15 +124,32 @@ impl Named {
 
     /// Asks a compactor for a shorter view.
     pub(super) fn compact(&self, compactor: &ContextCompactor, plan: Option<&Plan>) -> Done<Compaction> {
-        let cx = ViewCx::new(self.log.prefix(), Arc::new(Origin::default()), Time(0));
-        let ask = CompactAsk::new(self.seen(plan), plan.cloned(), cx);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-        runtime.block_on(compactor.compact(ask)).map_err(|fault| fault.to_string())
+        compact(compactor, &self.log, plan)
     }
 
     /// The costs that the vector gives.
     pub(super) fn costs(&self) -> Costs {
         Costs(self.costs.clone())
+    }
+}
+
+/// Asks a compactor for a shorter view within the turn of the vector.
+pub(super) fn compact(
+    compactor: &ContextCompactor,
+    log: &Transcript,
+    plan: Option<&Plan>,
+) -> Done<Compaction> {
+    let mut origin = Origin::default();
+    origin.turn = Some("turn".into());
+    let cx = ViewCx::new(log.prefix(), Arc::new(origin), Time(0));
+    let ask = CompactAsk::new(seen(log, plan), plan.cloned(), cx);
+    block_on(compactor.compact(ask))?.map_err(|fault| fault.to_string())
+}
+
+fn seen(log: &Transcript, plan: Option<&Plan>) -> View {
+    match plan {
+        Some(plan) => View::planned(log.prefix(), plan.clone()),
+        None => View::whole(log.prefix()),
     }
 }
 

@@ -9,53 +9,52 @@ mod parts;
 mod plan;
 mod window;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::convert::{Done, free_texts};
-use super::turn::compare::same;
-use super::turn::convert::{at, list, text};
+use self::convert::free_texts;
+use crate::Done;
+use crate::case::Case;
+use crate::turn::compare::same;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the one vector of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    check(&vector.value).into()
+    match vector.kind() {
+        "compaction-plan" => check(vector, plan::run),
+        "content-hash" => check(vector, |input| Ok(parts::content_hash(&input))),
+        "determinism" => check(vector, |input| Ok(parts::determinism(&input))),
+        "direct-clear" => check(vector, parts::direct_clear),
+        "durability" => check(vector, |input| Ok(parts::durability(input))),
+        "group-window" => check(vector, window::run),
+        "grouping" => check(vector, |input| Ok(window::grouping(input))),
+        "pairing-repair" => check(vector, |input| Ok(parts::pairing_repair(input))),
+        "pressure" => check(vector, |input| Ok(parts::pressure(&input))),
+        "summary-parse" => check(vector, |input| Ok(parts::summary_parse(&input))),
+        "summary-render" => check(vector, |input| Ok(parts::summary_render(&input))),
+        "token-count" => check(vector, parts::token_count),
+        other => Err(format!("`{other}` is no kind of compaction")),
+    }
+    .into()
 }
 
-fn check(vector: &Value) -> Done<()> {
-    let input = at(vector, "input");
-    let got = match text(vector, "kind") {
-        "compaction-plan" => plan::run(input)?,
-        "content-hash" => parts::content_hash(input),
-        "determinism" => parts::determinism(input)?,
-        "direct-clear" => parts::direct_clear(input)?,
-        "durability" => parts::durability(input)?,
-        "group-window" => window::run(input)?,
-        "grouping" => window::grouping(input)?,
-        "pairing-repair" => parts::pairing_repair(input)?,
-        "pressure" => parts::pressure(input),
-        "summary-parse" => parts::summary_parse(input),
-        "summary-render" => parts::summary_render(input)?,
-        "token-count" => parts::token_count(input)?,
-        other => return Err(format!("`{other}` is no kind of compaction")),
-    };
-    compare(vector, got)
-}
-
-/// Compares what the vector wants compared.
-fn compare(vector: &Value, mut got: Value) -> Done<()> {
-    let wanted = at(vector, "wanted");
-    if wanted.get("error").is_some() {
-        let is_error = got.get("error").is_some();
-        return if is_error { Ok(()) } else { Err(format!("wanted: expected an error, got {got}")) };
+/// Compares what `play` gives with what is wanted.
+fn check<I: DeserializeOwned>(vector: &Vector, play: fn(I) -> Done<Value>) -> Done<()> {
+    let Case { input, expect: wanted, compare, .. } = Case::of(vector)?;
+    let mut got = play(input)?;
+    free_texts(&wanted, &mut got);
+    let wanted = wanted.as_object().ok_or("`wanted` is a map")?;
+    // Of a fault only that there is one is compared.
+    if wanted.contains_key("error") {
+        return match got.get("error") {
+            Some(_) if wanted.len() == 1 => Ok(()),
+            _ => Err(format!("wanted: expected an error and nothing else, got {got}")),
+        };
     }
-    free_texts(wanted, &mut got);
-    let Some(keys) = wanted.as_object().map(|wanted| wanted.keys()) else {
-        return same("wanted", wanted, &got);
-    };
-    let compared = list(vector, "compare");
-    for key in keys.filter(|key| compared.is_empty() || compared.iter().any(|name| name == *key)) {
-        same(&format!("wanted.{key}"), at(wanted, key), at(&got, key))?;
-    }
-    Ok(())
+    let is_compared = |key: &String| compare.as_ref().is_none_or(|keys| keys.contains(key));
+    wanted.iter().filter(|(key, _)| is_compared(key)).try_for_each(|(key, wanted)| {
+        let got = got.get(key).ok_or_else(|| format!("wanted.{key}: expected {wanted}, got nothing"))?;
+        same(&format!("wanted.{key}"), wanted, got)
+    })
 }

@@ -5,37 +5,75 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{Block, Message};
-use harness_core::transcript::Plan;
+use harness_core::transcript::{Plan, Transcript};
 use harness_core::{ArtifactId, SessionId, Time};
 use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use harness_memory::compact::durability::DurabilityPolicies;
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
 use harness_memory::compact::tokens::RoundedCharacters;
 use harness_memory::compact::{
-    CompactionPolicy, ContextCompactor, Recency, Rung, Summarizer, Summary, SummaryAsk, SummaryFault, Target,
-    Trigger,
+    CompactionPolicy, ContextCompactor, Recency, Rehydration, Rung, Summarizer, Summary, SummaryAsk,
+    SummaryFault, Target, Trigger,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::convert::{Done, shown};
-use super::messages::Named;
-use super::parts::{budget, overrides};
-use crate::turn::convert::{at, list, text};
+use super::convert::{MessageWords, shown};
+use super::messages::{Named, compact};
+use super::parts::{Budget, Overrides, overridden};
+use crate::Done;
+use crate::known::Known;
 
-pub(super) fn run(input: &Value) -> Done<Value> {
-    if input.get("max_proposals").is_some() || at(input, "rehydrated") == true {
-        return Err("a ladder has no cap, and knows no turn in which something was read back".to_owned());
-    }
-    let named = Named::of(input)?;
+/// A ladder, and what it climbs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    messages: Vec<MessageWords>,
+    strategies: Vec<StrategyWords>,
+    tokens_to_free: Option<u64>,
+    budget: Option<Budget>,
+    summarizer: Option<Fixed>,
+    max_proposals: Option<u32>,
+    /// Whether a stored content was read back in the turn.
+    #[serde(default)]
+    rehydrated: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StrategyWords {
+    name: RungWord,
+    preserve_recent_messages: Option<usize>,
+    #[serde(default)]
+    overrides: Overrides,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RungWord {
+    Clear,
+    Externalize,
+    Summarize,
+    Drop,
+}
+
+pub(super) fn run(mut input: Input) -> Done<Value> {
+    let named = Named::of(std::mem::take(&mut input.messages));
     let before = named.tokens(&RoundedCharacters, None);
-    let to_free = at(input, "tokens_to_free").as_u64().unwrap_or_else(|| {
-        let wire = at(input, "budget");
-        let estimate = at(wire, "current_estimate").as_u64().unwrap_or(before);
-        budget(wire).excess(estimate)
-    });
+    let to_free = match (input.tokens_to_free, &input.budget) {
+        (Some(tokens), None) => tokens,
+        (None, Some(budget)) => budget.policy().excess(budget.current_estimate.unwrap_or(before)),
+        (Some(_), Some(_)) | (None, None) => {
+            return Err("either tokens are to be freed, or a budget is".to_owned());
+        }
+    };
 
     let store = Arc::new(Shelf::default());
+    let rehydrated = input.rehydrated;
     let compactor = compactor(input, before.saturating_sub(to_free), &store)?;
+    if rehydrated {
+        read_back(&compactor)?;
+    }
     let made = named.compact(&compactor, None)?;
     let plan = made.plan.as_ref();
     let applied = made.note.iter().flat_map(|note| &note.actions).map(|(action, _)| json!(action));
@@ -50,36 +88,49 @@ pub(super) fn run(input: &Value) -> Done<Value> {
     }))
 }
 
-fn compactor(input: &Value, target: u64, store: &Arc<Shelf>) -> Done<ContextCompactor> {
+fn compactor(input: Input, target: u64, store: &Arc<Shelf>) -> Done<ContextCompactor> {
     let mut policy = CompactionPolicy::ladder(0);
-    (policy.trigger, policy.target, policy.min_gain) = (Trigger::Always, Target::Tokens(target), Some(0));
+    // The one message that names what is read back is no reason to compact.
+    policy.trigger = if input.rehydrated { Trigger::Messages(1) } else { Trigger::Always };
+    (policy.target, policy.min_gain, policy.max_changes) =
+        (Target::Tokens(target), Some(0), input.max_proposals);
     let mut durability = DurabilityPolicies::built_in();
-    let mut keep = policy.recency.messages;
+    let mut kept: Vec<usize> =
+        input.strategies.iter().filter_map(|one| one.preserve_recent_messages).collect();
+    kept.dedup();
+    policy.recency = match *kept.as_slice() {
+        [] => Recency::new(policy.recency.messages, 0),
+        [messages] => Recency::new(messages, 0),
+        _ => return Err("all rungs of a ladder keep the same messages".to_owned()),
+    };
     policy.ladder.clear();
-    for strategy in list(input, "strategies") {
-        policy.ladder.push(rung(text(strategy, "name"))?);
-        let preserve = at(strategy, "preserve_recent_messages").as_u64();
-        keep = preserve.and_then(|preserve| usize::try_from(preserve).ok()).unwrap_or(keep);
-        durability = overrides(durability, at(strategy, "overrides"))?;
+    for strategy in input.strategies {
+        policy.ladder.push(match strategy.name {
+            RungWord::Clear => Rung::Clear,
+            RungWord::Externalize => Rung::Externalize,
+            RungWord::Summarize => Rung::Summarize,
+            RungWord::Drop => Rung::Drop,
+        });
+        durability = overridden(durability, strategy.overrides);
     }
     policy.ladder.sort();
-    policy.recency = Recency::new(keep, 0);
     let compactor = ContextCompactor::new(policy)
         .with_counter(Arc::new(RoundedCharacters))
         .with_durability(durability)
-        .with_artifacts(Arc::<Shelf>::clone(store));
-    let summarizer = at(input, "summarizer");
-    Ok(if summarizer.is_null() { compactor } else { compactor.with_summarizer(Fixed(summarizer.clone())) })
+        .with_artifacts(Arc::<Shelf>::clone(store))
+        .with_rehydration(Rehydration::default());
+    Ok(match input.summarizer {
+        Some(summarizer) => compactor.with_summarizer(summarizer),
+        None => compactor,
+    })
 }
 
-fn rung(name: &str) -> Done<Rung> {
-    Ok(match name {
-        "clear" => Rung::Clear,
-        "externalize" => Rung::Externalize,
-        "summarize" => Rung::Summarize,
-        "drop" => Rung::Drop,
-        other => return Err(format!("`{other}` is no strategy")),
-    })
+/// Has a stored content shown by an earlier request of the turn.
+fn read_back(compactor: &ContextCompactor) -> Done<()> {
+    let name = format!("sha256:{}", "0".repeat(64));
+    let log: Transcript = [Arc::new(Message::user(format!("What does {name} say?")))].into_iter().collect();
+    let shown = compact(compactor, &log, None)?;
+    shown.plan.map(drop).ok_or_else(|| "what is named is not read back".to_owned())
 }
 
 /// What became of each message that is not shown as it is.
@@ -108,18 +159,34 @@ fn actions(named: &Named, plan: Option<&Plan>) -> Value {
 }
 
 /// A summarizer that always says the same, or fails.
-struct Fixed(Value);
+#[derive(Deserialize)]
+#[serde(try_from = "Value")]
+enum Fixed {
+    Says(String),
+    Fails,
+}
+
+impl TryFrom<Value> for Fixed {
+    type Error = String;
+
+    fn try_from(words: Value) -> Done<Self> {
+        if words == json!("fails") {
+            return Ok(Self::Fails);
+        }
+        let reply = words.to_string();
+        serde_json::from_value::<Known<StructuredSummary>>(words).map_err(|e| e.to_string())?;
+        Ok(Self::Says(reply))
+    }
+}
 
 impl Summarizer for Fixed {
     async fn summarize(&self, _: SummaryAsk) -> Result<Summary, SummaryFault> {
-        let fault = |error: &dyn std::fmt::Display| SummaryFault::new(error.to_string());
-        if !self.0.is_object() {
-            return Err(fault(&"the scripted summary fails"));
-        }
-        let span = SpanReference::new([Arc::from("1")], 0, 0).map_err(|error| fault(&error))?;
-        let summary =
-            StructuredSummary::parse(&self.0.to_string(), span, &[]).map_err(|error| fault(&error))?;
-        Ok(Summary::new(summary.render()))
+        let Self::Says(reply) = self else { return Err(SummaryFault::new("the scripted summary fails")) };
+        let span = SpanReference::new([Arc::from("1")], 0, 0);
+        let summary = span.and_then(|span| StructuredSummary::parse(reply, span, &[]));
+        summary
+            .map(|summary| Summary::new(summary.render()))
+            .map_err(|error| SummaryFault::new(error.to_string()))
     }
 }
 
@@ -148,7 +215,9 @@ impl ArtifactStore for Shelf {
         _: Option<&SessionId>,
         _: Time,
     ) -> Result<Option<ArtifactPart>, StorageError> {
-        Ok(None)
+        let mut meta = ArtifactMeta::default();
+        "text/plain".clone_into(&mut meta.media_type);
+        Ok(Some(ArtifactPart::new(Arc::from(*b"stored before"), 0, meta)))
     }
 
     async fn delete(&self, _: &ArtifactId) -> Result<bool, StorageError> {

@@ -8,25 +8,63 @@ use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Summarizer, Summary, SummaryAsk, SummaryFault, Target,
     Trigger,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::convert::Done;
+use super::convert::MessageWords;
 use super::messages::Named;
-use crate::turn::convert::{at, list, text};
+use super::parts::Messages;
+use crate::Done;
 
 /// The shares of the input budget from which a context window collapses calls, and truncates.
 const COLLAPSE: u64 = 500;
 const TRUNCATE: u64 = 800;
 
-pub(super) fn grouping(input: &Value) -> Done<Value> {
-    Ok(json!({"groups": groups(&Named::of(input)?)}))
+/// Messages, and what makes them fewer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    messages: Vec<MessageWords>,
+    strategy: Strategy,
 }
 
-pub(super) fn run(input: &Value) -> Done<Value> {
-    let named = Named::of(input)?;
+/// A strategy; what is left out is as the source has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, tag = "name", rename_all = "snake_case")]
+enum Strategy {
+    Truncation { by: Unit, max_n: u64, compact_to: u64, preserve_first_user_group: Option<bool> },
+    Sliding { keep_last_groups: usize },
+    Selective { keep_last_tool_call_groups: Option<usize> },
+    ToolResult { keep_last_tool_call_groups: Option<usize> },
+    Summarize { target_count: Option<usize>, threshold: Option<usize>, reply: Option<String> },
+    Window(Window),
+    Budget { token_budget: u64, strategies: Vec<Self> },
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Unit {
+    Messages,
+    Tokens,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Window {
+    max_context_window_tokens: u64,
+    max_output_tokens: u64,
+    keep_last_tool_call_groups: Option<usize>,
+}
+
+pub(super) fn grouping(Messages { messages }: Messages) -> Value {
+    json!({"groups": groups(&Named::of(messages))})
+}
+
+pub(super) fn run(Input { messages, strategy }: Input) -> Done<Value> {
+    let named = Named::of(messages);
     let mut view = Viewed { named: &named, plan: None, excluded: Map::new() };
     let before = view.tokens();
-    view.apply(at(input, "strategy"))?;
+    view.apply(strategy)?;
     Ok(json!({
         "groups": groups(&named),
         "tokens_before": before,
@@ -65,39 +103,42 @@ impl Viewed<'_> {
         self.named.tokens(&self.named.costs(), self.plan.as_ref())
     }
 
-    fn apply(&mut self, wire: &Value) -> Done<()> {
-        let number = |key: &str| at(wire, key).as_u64();
-        let calls = number("keep_last_tool_call_groups").and_then(|n| usize::try_from(n).ok());
-        match text(wire, "name") {
-            "truncation" => self.compact(truncation(wire), "truncation", None),
-            "sliding" => {
-                let groups = number("keep_last_groups").and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
-                self.compact(CompactionPolicy::sliding_window(groups), "sliding_window", None)
+    fn apply(&mut self, strategy: Strategy) -> Done<()> {
+        match strategy {
+            Strategy::Truncation { by, max_n, compact_to, preserve_first_user_group } => {
+                let mut policy = CompactionPolicy::truncate(max_n, compact_to);
+                if let Unit::Messages = by {
+                    let messages = |n: u64| usize::try_from(n).map_err(|e| e.to_string());
+                    policy.trigger = Trigger::Messages(messages(max_n)?);
+                    policy.target = Target::Messages(messages(compact_to)?);
+                }
+                policy.keep_first_prompt = preserve_first_user_group.unwrap_or(policy.keep_first_prompt);
+                self.compact(policy, "truncation", None)
             }
-            "selective" => {
-                let policy = CompactionPolicy::selective(calls.unwrap_or(1));
-                self.compact(policy, "tool_call_compaction", None)
+            Strategy::Sliding { keep_last_groups } => {
+                self.compact(CompactionPolicy::sliding_window(keep_last_groups), "sliding_window", None)
             }
-            "tool_result" => {
+            Strategy::Selective { keep_last_tool_call_groups: calls } => {
+                self.compact(CompactionPolicy::selective(calls.unwrap_or(1)), "tool_call_compaction", None)
+            }
+            Strategy::ToolResult { keep_last_tool_call_groups: calls } => {
                 let policy = CompactionPolicy::tool_results(calls.unwrap_or(1));
                 self.compact(policy, "tool_result_compaction", None)
             }
-            "summarize" => {
-                let reply = Reply(wire.get("reply").and_then(Value::as_str).map(str::to_owned));
-                self.compact(summarization(wire), "summarized", Some(reply))
+            Strategy::Summarize { target_count, threshold, reply } => {
+                let policy = summarization(target_count.unwrap_or(4), threshold.unwrap_or(2));
+                self.compact(policy, "summarized", Some(Reply(reply)))
             }
-            "window" => self.window(wire, calls.unwrap_or(4)),
-            "budget" => self.budget(wire),
-            other => Err(format!("`{other}` is no strategy")),
+            Strategy::Window(window) => self.window(&window),
+            Strategy::Budget { token_budget, strategies } => self.budget(token_budget, strategies),
         }
     }
 
     /// Calls collapse from one share of the input on, and the oldest groups go from a greater one on.
-    fn window(&mut self, wire: &Value, calls: usize) -> Done<()> {
-        let number = |key: &str| at(wire, key).as_u64().unwrap_or(0);
-        let input = number("max_context_window_tokens").saturating_sub(number("max_output_tokens"));
+    fn window(&mut self, window: &Window) -> Done<()> {
+        let input = window.max_context_window_tokens.saturating_sub(window.max_output_tokens);
         let share = |thousandths: u64| input * thousandths / 1_000;
-        let mut collapse = CompactionPolicy::tool_results(calls);
+        let mut collapse = CompactionPolicy::tool_results(window.keep_last_tool_call_groups.unwrap_or(4));
         collapse.trigger = Trigger::Tokens(share(COLLAPSE));
         self.compact(collapse, "tool_result_compaction", None)?;
         let truncate = CompactionPolicy::truncate(share(TRUNCATE), share(COLLAPSE));
@@ -105,9 +146,8 @@ impl Viewed<'_> {
     }
 
     /// Strategies in order until the budget is met, and truncation to it.
-    fn budget(&mut self, wire: &Value) -> Done<()> {
-        let budget = at(wire, "token_budget").as_u64().unwrap_or(0);
-        for strategy in list(wire, "strategies") {
+    fn budget(&mut self, budget: u64, strategies: Vec<Strategy>) -> Done<()> {
+        for strategy in strategies {
             if self.tokens() > budget {
                 self.apply(strategy)?;
             }
@@ -132,27 +172,8 @@ impl Viewed<'_> {
     }
 }
 
-fn truncation(wire: &Value) -> CompactionPolicy {
-    let number = |key: &str| at(wire, key).as_u64().unwrap_or(0);
-    let (above, to) = (number("max_n"), number("compact_to"));
-    let mut policy = CompactionPolicy::truncate(above, to);
-    if text(wire, "by") == "messages" {
-        let messages = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        (policy.trigger, policy.target) =
-            (Trigger::Messages(messages(above)), Target::Messages(messages(to)));
-    }
-    if let Some(keep) = wire.get("preserve_first_user_group").and_then(Value::as_bool) {
-        policy.keep_first_prompt = keep;
-    }
-    policy
-}
-
 /// Everything old, the first prompt included, becomes one summary.
-fn summarization(wire: &Value) -> CompactionPolicy {
-    let count = |key: &str, default: usize| {
-        at(wire, key).as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(default)
-    };
-    let (target, threshold) = (count("target_count", 4), count("threshold", 2));
+fn summarization(target: usize, threshold: usize) -> CompactionPolicy {
     let mut policy = CompactionPolicy::summarize(0);
     policy.trigger = Trigger::Messages(target + threshold);
     policy.target = Target::Everything;

@@ -12,12 +12,13 @@ mod work;
 use harness_control::contract::TaskContract;
 use harness_control::work::{AuditReport, clean_artifact};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::turn::compare::same;
 use crate::Done;
 use crate::case::Case;
+use crate::known::Known;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
@@ -80,57 +81,8 @@ struct Artifact {
     artifact: String,
 }
 
-/// A contract whose predicates hold nothing that nobody reads.
-#[derive(Deserialize)]
-#[serde(try_from = "Value")]
-struct Contract(TaskContract);
-
-#[derive(Deserialize)]
-#[serde(tag = "type", content = "args", rename_all = "snake_case")]
-#[expect(dead_code, reason = "read to refuse what the product would pass over")]
-enum Predicate {
-    AlwaysTrue(No),
-    ContainsText(ContainsText),
-    Custom(Custom),
-    FileExists(FileExists),
-    JsonSchemaValid(JsonSchemaValid),
-    ToolResultSuccess(ToolResultSuccess),
-}
-
-macro_rules! arguments {
-    ($($name:ident { $($field:ident),* })*) => {
-        $(
-            #[derive(Deserialize)]
-            #[serde(deny_unknown_fields)]
-            #[expect(dead_code, reason = "only which words there are counts")]
-            struct $name { $($field: Option<IgnoredAny>),* }
-        )*
-    };
-}
-
-arguments! {
-    ContainsText { field, pattern }
-    Custom { check }
-    FileExists { path }
-    JsonSchemaValid { schema, field }
-    ToolResultSuccess { tool_name }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct No {}
-
-impl TryFrom<Value> for Contract {
-    type Error = String;
-
-    fn try_from(value: Value) -> Done<Self> {
-        for output in super::turn::convert::list(&value, "required_outputs") {
-            let predicate = super::turn::convert::at(output, "predicate").clone();
-            serde_json::from_value::<Predicate>(predicate).map_err(|e| e.to_string())?;
-        }
-        serde_json::from_value(value).map(Self).map_err(|e| e.to_string())
-    }
-}
+/// A contract as the product writes it.
+type Contract = Known<TaskContract>;
 
 /// An event of the source's transcript.
 #[derive(Clone, Deserialize)]
