@@ -25,19 +25,19 @@ use harness_control::{
     ControlReport, ControlSpec, ControlState, Deciding, SignalSpec, StandardFacts, StopCode, StopDecision,
     TurnOutcome, UntilDone, WorkSpec,
 };
-use harness_core::decide::DecideCx;
+use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
-use harness_core::outcome::StopReason;
+use harness_core::outcome::{StopMode, StopReason};
 use harness_core::port::{
-    Control, Deltas, DynStopGate, FactSource as _, Judgement, Model, ModelFault, ModelRequest, StopGate,
-    Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
+    Control, Deltas, FactSource as _, Model, ModelFault, ModelRequest, Tool, ToolCx, ToolDef, ToolOutcome,
+    Toolbox,
 };
-use harness_core::run::{Run, RunLimits, RunSpec, StopMode};
+use harness_core::run::{Run, RunLimits, RunSpec};
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, GateName, Json, Time};
+use harness_core::{Cancel, Fault, Json, Time};
 use serde_json::json;
 
 /// Turns of a run.
@@ -121,29 +121,21 @@ impl Tool for Prepared {
 /// Asks for more until the last turn, so that a run without control has as many turns.
 struct More(AtomicU32);
 
-impl StopGate for More {
-    fn name(&self) -> GateName {
-        "more".into()
-    }
-
-    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
+impl Check for More {
+    async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
         if self.0.fetch_add(1, Ordering::Relaxed) + 1 >= TURNS {
-            return Judgement::Accept;
+            return Ok(CheckVerdict::Accept.into());
         }
-        Judgement::Continue { guidance: "Go on.".to_owned() }
+        Ok(CheckVerdict::Continue { guidance: "Go on.".to_owned() }.into())
     }
 }
 
-/// Accepts everything: what it adds is what asking a gate costs.
+/// Accepts everything: what it adds is what asking a check costs.
 struct Fine;
 
-impl StopGate for Fine {
-    fn name(&self) -> GateName {
-        "fine".into()
-    }
-
-    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
-        Judgement::Accept
+impl Check for Fine {
+    async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        Ok(CheckVerdict::Accept.into())
     }
 }
 
@@ -180,7 +172,7 @@ fn work() -> (WorkLedger, Arc<[ToolOutcome]>) {
 enum Sort {
     /// By its control.
     Controlled,
-    /// By a stop gate, with so many others before it.
+    /// By a check of the end, with so many others before it.
     Gated(usize),
 }
 
@@ -209,8 +201,9 @@ fn play(runtime: &tokio::runtime::Runtime, sort: Sort, work: &(WorkLedger, Arc<[
         }
         Sort::Gated(others) => {
             spec.mode = StopMode::StrictAutomation;
-            let others = (0..others).map(|_| Arc::new(Fine) as Arc<dyn DynStopGate>);
-            ports.stop_gates = others.chain([Arc::new(More(AtomicU32::new(0))) as _]).collect();
+            let others = (0..others).map(|_| check::new("fine", Points::END, Fine));
+            let more = check::new("more", Points::END, More(AtomicU32::new(0)));
+            ports.checks = others.chain([more]).collect();
         }
     }
     let run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
@@ -231,7 +224,7 @@ fn play(runtime: &tokio::runtime::Runtime, sort: Sort, work: &(WorkLedger, Arc<[
     elapsed
 }
 
-/// Microseconds for each turn of a controlled run, of one without control, and of asking a stop gate once:
+/// Microseconds for each turn of a controlled run, of one without control, and of asking a check of the end once:
 /// medians of samples that alternate.
 fn turns() -> (f64, f64, f64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -407,8 +400,8 @@ fn print(what: &str, value: f64, bar: f64) {
 
 fn main() {
     let (controlled, plain, gate) = turns();
-    println!("a turn under control: {controlled:.2} us; by a stop gate instead: {plain:.2} us");
-    println!("asking a stop gate, which no controlled turn but the last does: {gate:.2} us");
+    println!("a turn under control: {controlled:.2} us; by a check of the end instead: {plain:.2} us");
+    println!("asking a check of the end, which no controlled turn but the last does: {gate:.2} us");
     print("what control adds to a turn", controlled - (plain - gate), 20.0);
     let (first, next) = decisions();
     println!("the first decision on 1,000 events and 50 requirements: {first:.1} us");

@@ -1,7 +1,7 @@
 //! The stop decision: an ordered list of gates, then stall, then limits, else the run goes on.
 
 use harness_core::Time;
-use harness_core::run::StopMode;
+use harness_core::outcome::StopMode;
 
 use super::decision::{StopCode, StopDecision, TurnOutcome};
 use super::feedback::Feedback;
@@ -50,7 +50,7 @@ impl Refusal {
         Self { code, feedback, gaps: None }
     }
 
-    /// A stop gate of the application refused.
+    /// A check of the end of the application refused.
     pub fn by_gate(gate: impl Into<String>, reason: impl Into<String>) -> Self {
         let feedback = Feedback::HookBlock { gate: gate.into(), reason: reason.into() };
         Self::new(StopCode::AgentStopHookBlocked, feedback)
@@ -61,7 +61,7 @@ impl ControlState {
     /// Asks the control's own gates about the end of a turn, in order: signal, contract, acceptability, control
     /// invariant, work items. The first that is not satisfied refuses; those behind it are not asked.
     ///
-    /// Without a refusal the stop gates of the application come next; note what they say with
+    /// Without a refusal the checks of the end of the application come next; note what they say with
     /// [`ControlState::note_gate`].
     pub fn judge(&mut self, at: &Deciding<'_>, outcome: TurnOutcome) -> Option<Refusal> {
         self.gates.clear();
@@ -81,7 +81,7 @@ impl ControlState {
         refusal
     }
 
-    /// What a stop gate of the application said.
+    /// What a check of the end of the application said.
     pub fn note_gate(&mut self, report: GateReport) {
         self.gates.push(report);
     }
@@ -220,7 +220,7 @@ impl ControlState {
         (Some(Refusal::new(StopCode::WorkItemsIncomplete, feedback)), Vec::new())
     }
 
-    /// Decides how the run goes on, once for each turn. `refusal` is what [`ControlState::judge`] or a stop gate
+    /// Decides how the run goes on, once for each turn. `refusal` is what [`ControlState::judge`] or a check of the end
     /// of the application said about an end; `limit` the limit that lets no further turn begin.
     pub fn decide(
         &mut self,

@@ -53,7 +53,7 @@ codes! {
     ControlInvariantViolation = "control_invariant_violation" => false;
     /// Work items are left.
     WorkItemsIncomplete = "work_items_incomplete" => false;
-    /// A stop gate of the application, a hook or a judge, refused.
+    /// A check of the application refused the end.
     AgentStopHookBlocked = "agent_stop_hook_blocked" => false;
     /// Nothing changed any more; the model is told once.
     StallNudged = "stall_nudged" => false;

@@ -48,7 +48,7 @@ pub enum Feedback {
         /// Which.
         item_ids: Vec<String>,
     },
-    /// A stop gate of the application, a hook or a judge, refused.
+    /// A check of the application refused the end.
     HookBlock {
         /// Which gate.
         gate: String,

@@ -29,7 +29,7 @@ pub struct Guidance {
 impl ControlState {
     /// What the model is told with the next request; `None` when there is nothing to tell. Instructions that
     /// are told only once are done with then.
-    pub fn guidance(&mut self, spec: &ControlSpec, moment: &RunProgress<'_>) -> Option<Guidance> {
+    pub fn guidance(&mut self, spec: &ControlSpec, moment: &RunProgress) -> Option<Guidance> {
         let settings = &spec.guidance;
         let mut tail = Tail::new(settings);
         if settings.tells(GuidanceSection::Items)
@@ -70,7 +70,7 @@ impl ControlState {
     fn due_instructions<'a>(
         &mut self,
         settings: &'a GuidanceSpec,
-        moment: &RunProgress<'_>,
+        moment: &RunProgress,
     ) -> Vec<(&'a str, &'a str)> {
         if settings.instructions.is_empty() {
             return Vec::new();
@@ -85,7 +85,7 @@ impl ControlState {
             compactions: moment.compactions,
         };
         let offered = |tool: &ToolName| {
-            let tools = moment.prepared.into_iter().flat_map(|prepared| prepared.tools.iter());
+            let tools = moment.prepared.iter().flat_map(|prepared| prepared.tools.iter());
             tools.into_iter().any(|def| def.name == *tool)
         };
         let told = due(&settings.instructions, &mut self.told, &now, offered);
@@ -93,7 +93,7 @@ impl ControlState {
     }
 }
 
-fn budget_text(settings: &GuidanceSpec, moment: &RunProgress<'_>) -> Option<String> {
+fn budget_text(settings: &GuidanceSpec, moment: &RunProgress) -> Option<String> {
     let near: Vec<_> = moment
         .used
         .iter()

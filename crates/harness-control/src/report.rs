@@ -99,7 +99,7 @@ impl GateJudgement {
 #[non_exhaustive]
 pub struct GateReport {
     /// The gate: `signal`, `contract`, `acceptability`, `control_invariant`, `work_items`, or the name of a
-    /// stop gate of the application.
+    /// check of the application.
     pub gate: GateName,
     /// What it said.
     pub judgement: GateJudgement,

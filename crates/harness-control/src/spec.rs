@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness_core::ToolName;
-use harness_core::run::StopMode;
+use harness_core::outcome::StopMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use super::instruction::{Instruction, Instructions};
 use crate::contract::{ContractFault, TaskContract};
 
 /// What makes a run go on until its work is done, and prove it. Each part is optional; a run without any is
-/// judged by its stop gates alone.
+/// judged by its checks of the end alone.
 ///
 /// ```
 /// use harness_control::contract::{PredicateKind, TaskContract};

@@ -116,7 +116,7 @@ impl Control for UntilDone {
         self.changed.extend(self.state.note_message(&self.spec, event, message));
     }
 
-    fn guide(&mut self, at: &RunProgress<'_>) -> Option<Arc<Message>> {
+    fn guide(&mut self, at: &RunProgress) -> Option<Arc<Message>> {
         let guidance = self.state.guidance(&self.spec, at)?;
         let (sections, tokens) = (guidance.sections, guidance.tokens);
         self.events.push(ControlEvent::GuidanceInjected { sections, tokens });
@@ -140,6 +140,9 @@ impl Control for UntilDone {
         let judged = std::mem::take(&mut self.judged);
         let outcome = match judged.outcome {
             _ if turn.end.reason() == StopReason::Cancelled => TurnOutcome::Ended(StopCode::Cancelled),
+            _ if turn.end.reason() == StopReason::ClarificationRequired => {
+                TurnOutcome::Ended(StopCode::AwaitingInput)
+            }
             Some(outcome) => outcome,
             None => self.outcome_of(turn),
         };

@@ -1,5 +1,7 @@
 //! How a turn or a run ended, exactly why, and the evidence for it.
 
+mod mode;
+mod question;
 mod usage;
 
 use std::borrow::Cow;
@@ -8,6 +10,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use mode::StopMode;
+pub use question::{AskReason, Question};
 pub use usage::{Purpose, PurposeUsage, TotalUsage};
 
 pub use crate::fault::{Fault, FaultParts, FaultSource};
@@ -17,14 +21,13 @@ use crate::ids::{AgentId, CallId, GateName, ToolName};
 use crate::json::Json;
 use crate::limits::{Limit, Reached};
 use crate::message::{ApprovalRequest, Invalid, ToolCall};
-use crate::port::{AskReason, Question};
 use crate::time::Millis;
 
 /// How a turn or a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// An answer was finalized, and every stop gate accepted it.
+    /// An answer was finalized, and every check of the end accepted it.
     Completed,
     /// The user has to answer a question first.
     NeedsClarification,
@@ -357,7 +360,7 @@ impl From<Limit> for StopReason {
     }
 }
 
-/// A stop gate that let an end pass although its condition was not met.
+/// A check of the end that let an end pass although its condition was not met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Waiver {
@@ -403,7 +406,7 @@ pub struct End {
     /// What resumes it, when it can be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Box<Continuation>>,
-    /// Stop gates that waived. Empty in strict mode.
+    /// Checks of the end that waived. Empty in strict mode.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waived: Vec<Waiver>,
     /// The last failure to store something, when the session does not hold all that happened.

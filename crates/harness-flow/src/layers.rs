@@ -6,7 +6,7 @@ use harness_core::Json;
 use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::{Fault, Outcome};
-use harness_core::port::{AppendSource, ContextPipeline, DynContextPipeline, Judgement, ViewCx};
+use harness_core::port::{AppendSource, ContextPipeline, DynContextPipeline, ViewCx};
 use harness_core::transcript::Plan;
 
 use super::context::lock;
@@ -57,7 +57,7 @@ impl ContextPipeline for SavedLayers {
         self.inner.recall_boxed(cx).await
     }
 
-    async fn after_model(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<Judgement, Fault> {
+    async fn after_model(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<Option<String>, Fault> {
         self.inner.after_model_boxed(answer, cx).await
     }
 

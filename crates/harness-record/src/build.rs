@@ -47,6 +47,10 @@ impl State {
                     None => self.gate(event, call, by, verdict, reason.clone()),
                 }
             }
+            EventKind::Decided { by, point, verdict, reason, .. } if point == Point::End.as_str() => {
+                let (gate, judgement, reason) = (by.clone(), verdict.to_string(), reason.clone());
+                self.stops.push(StopJudgement { seq, timestamp, turn, gate, judgement, reason });
+            }
             EventKind::Decided { by, point, verdict, reason, facts, .. } => {
                 let stage = if point == Point::Prompt.as_str() { "input" } else { "output" };
                 let decision = if verdict == "accept" { "pass" } else { "triggered" };
@@ -68,10 +72,6 @@ impl State {
             EventKind::HandedOff { call, from, to } => {
                 let (call_id, from, to) = (call.clone(), from.clone(), to.clone());
                 self.handoffs.push(HandoffEntry { seq, timestamp, turn, call_id, from, to });
-            }
-            EventKind::StopJudged { gate, judgement, reason } => {
-                let (gate, judgement, reason) = (gate.clone(), judgement.clone(), reason.clone());
-                self.stops.push(StopJudgement { seq, timestamp, turn, gate, judgement, reason });
             }
             EventKind::LimitReached { reason, reached } => self.limits.push(LimitEntry {
                 seq,

@@ -285,7 +285,7 @@ pub struct ApprovalEntry {
     pub reason: Option<String>,
 }
 
-/// What a stop gate judged.
+/// What a check said of an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -296,9 +296,9 @@ pub struct StopJudgement {
     pub timestamp: String,
     /// The last model request, from 1.
     pub turn: u32,
-    /// The gate.
+    /// The check.
     pub gate: GateName,
-    /// `accept`, `waive` or `continue`.
+    /// `accept`, `waive`, `continue`, `ask` or `refuse`.
     pub judgement: String,
     /// Why, or the guidance.
     #[serde(default, skip_serializing_if = "Option::is_none")]

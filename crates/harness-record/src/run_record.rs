@@ -24,7 +24,7 @@ pub const RECORD_VERSION: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// An answer was finalized and every stop gate accepted it.
+    /// An answer was finalized and every check of the end accepted it.
     Completed,
     /// Anything else: a limit, a question, a pending approval, a fault.
     Failed,
@@ -137,10 +137,10 @@ pub struct RunRecord {
     /// What people decided about held calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalEntry>,
-    /// What stop gates judged.
+    /// What checks of the end judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_judgements: Vec<StopJudgement>,
-    /// Stop gates that waived.
+    /// Checks of the end that waived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waived: Vec<Waiver>,
     /// Limits that were reached.

@@ -7,8 +7,9 @@ use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::machine::Origin;
 use harness_core::message::Message;
+use harness_core::outcome::StopMode;
 use harness_core::port::{Clock, Control, DynAgentSource, DynModel, Model, Steering, ThinkingLevel, ToolDef};
-use harness_core::run::{Run, RunSpec, StopMode};
+use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{AgentId, Fault, Json, ModelName, RunId, ThreadId, ToolName};
 use harness_host::DynSecrets;
@@ -217,8 +218,8 @@ pub struct ThreadConfig {
     pub origin: Origin,
     /// Limits and rules of runs.
     pub run: RunSpec,
-    /// What decides whether a run goes on when a turn is over. Default: it ends with its first answer that the stop
-    /// gates accept.
+    /// What decides whether a run goes on when a turn is over. Default: it ends with its first answer that the checks
+    /// of the end accept.
     pub control: Option<Arc<NewControl>>,
 }
 

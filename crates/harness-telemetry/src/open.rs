@@ -342,7 +342,6 @@ fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
             let call = call.as_ref().map(|call| format!(" ({call})")).unwrap_or_default();
             format!("{by}: {verdict} {point}{call}").into()
         }
-        EventKind::StopJudged { gate, judgement, .. } => format!("{gate}: {judgement}").into(),
         EventKind::ToolRetried { attempt, max_attempts, backoff, .. } => {
             format!("attempt {attempt} of {max_attempts} after {backoff}").into()
         }

@@ -29,7 +29,7 @@ pub struct Subagent {
     pub instructions: String,
     /// The tools that it may use; `None` is all that its runner has.
     pub tools: Option<Vec<String>>,
-    /// How many turns it may take. Default 1; more are taken only where its runner has stop gates that ask
+    /// How many turns it may take. Default 1; more are taken only where its runner has checks of the end that ask
     /// for them.
     pub max_turns: u32,
     /// How many iterations it may take. Default 8.

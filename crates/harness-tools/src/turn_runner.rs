@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::decide::{DynGate, Guarded};
+use harness_core::decide::{DynCheck, DynGate, Guarded};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
@@ -11,7 +11,7 @@ use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::port::{
     AgentConfig, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
-    DynPostToolHook, DynStopGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
+    DynPostToolHook, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Transcript;
@@ -55,7 +55,7 @@ pub struct TurnRunner {
     gates: Vec<Guarded<dyn DynGate>>,
     post_tool: Vec<Arc<dyn DynPostToolHook>>,
     redactor: Option<Redactor>,
-    stop_gates: Vec<Arc<dyn DynStopGate>>,
+    checks: Vec<Guarded<dyn DynCheck>>,
     approver: Option<Arc<dyn DynApprover>>,
     compactor: Option<Arc<dyn DynCompactor>>,
     layers: Option<MakeLayers>,
@@ -81,7 +81,7 @@ impl TurnRunner {
             gates: Vec::new(),
             post_tool: Vec::new(),
             redactor: None,
-            stop_gates: Vec::new(),
+            checks: Vec::new(),
             approver: None,
             compactor: None,
             layers: None,
@@ -103,11 +103,11 @@ impl TurnRunner {
         self
     }
 
-    /// The same runner with one more gate that must believe a sub-agent's answer before it counts. One that
-    /// does not gives it another turn, within [`Subagent::max_turns`](crate::Subagent::max_turns).
+    /// The same runner with one more check of what a sub-agent is asked, answers, or ends with. One that does not believe
+    /// an end gives it another turn, within [`Subagent::max_turns`](crate::Subagent::max_turns).
     #[must_use]
-    pub fn stop_gate(mut self, gate: Arc<dyn DynStopGate>) -> Self {
-        self.stop_gates.push(gate);
+    pub fn check(mut self, check: Guarded<dyn DynCheck>) -> Self {
+        self.checks.push(check);
         self
     }
 
@@ -170,7 +170,7 @@ impl TurnRunner {
         ports.gates.clone_from(&self.gates);
         ports.post_tool.clone_from(&self.post_tool);
         ports.redactor.clone_from(&self.redactor);
-        ports.stop_gates.clone_from(&self.stop_gates);
+        ports.checks.clone_from(&self.checks);
         ports.approver.clone_from(&self.approver);
         ports.compactor.clone_from(&self.compactor);
         ports.layers = self.layers.as_ref().map(|make| make(ask));

@@ -14,8 +14,8 @@ use harness_core::limits::Limits;
 use harness_core::machine::Origin;
 use harness_core::port::{
     AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel,
-    DynTool, DynToolRegistry, Ids, Model, Secret, Session, SingleAgent, Steering, StopGate, Tool,
-    ToolRegistry, Toolbox,
+    DynTool, DynToolRegistry, Ids, Model, Secret, Session, SingleAgent, Steering, Tool, ToolRegistry,
+    Toolbox,
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
@@ -252,7 +252,7 @@ impl Builder {
         self
     }
 
-    /// More hooks behind calls and before the end of a run, behind those that were given before.
+    /// More hooks behind calls, behind those that were given before.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = self.hooks.and(hooks);
         self
@@ -277,7 +277,7 @@ impl Builder {
         self
     }
 
-    /// One more check of prompts or answers, asked after those that were given before. Pieces of a streamed answer may
+    /// One more check of prompts, answers or ends, asked after those that were given before. Pieces of a streamed answer may
     /// be out before it is asked.
     ///
     /// ```
@@ -293,12 +293,6 @@ impl Builder {
     /// ```
     pub fn check(mut self, check: Guarded<dyn DynCheck>) -> Self {
         self.ports.checks.push(check);
-        self
-    }
-
-    /// One more stop gate, asked after those that were given before.
-    pub fn stop_gate(mut self, gate: impl StopGate + 'static) -> Self {
-        self.ports.stop_gates.push(Arc::new(gate));
         self
     }
 
@@ -546,7 +540,7 @@ pub(crate) struct Assembled {
     /// Their agents are those that were given one by one; nothing stands around them yet.
     pub(crate) ports: Ports,
     pub(crate) spec: RunSpec,
-    /// What controls each run; `None` is nothing but its stop gates.
+    /// What controls each run; `None` is nothing but its checks of the end.
     pub(crate) control: Option<Arc<ControlSpec>>,
     pub(crate) around: AgentDecorator,
     pub(crate) modes: Option<Modes>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use harness_control::work::WorkLedger;
 use harness_control::{ControlSpec, UntilDone};
 use harness_core::continuation::{Continuation, Resume, ResumeError};
+use harness_core::decide::Point;
 use harness_core::driver::{Ports, compact, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
@@ -27,7 +28,7 @@ use crate::thread::Thread;
 pub(crate) struct Parts {
     pub(crate) ports: Ports,
     pub(crate) spec: Arc<RunSpec>,
-    /// What controls each run; `None` is nothing but its stop gates.
+    /// What controls each run; `None` is nothing but its checks of the end.
     pub(crate) control: Option<Arc<ControlSpec>>,
     pub(crate) modes: Option<Modes>,
     pub(crate) any_descriptor: bool,
@@ -76,7 +77,7 @@ impl Harness {
         Arc::clone(&self.parts.spec)
     }
 
-    /// What controls its runs; `None` when a run ends with its first answer that the stop gates accept.
+    /// What controls its runs; `None` when a run ends with its first answer that the checks of the end accept.
     pub fn control(&self) -> Option<&ControlSpec> {
         self.parts.control.as_deref()
     }
@@ -213,7 +214,8 @@ impl Harness {
         let fits = |loaded: &Loaded| if any_descriptor { Ok(()) } else { loaded.check_descriptor(here) };
         let opened = thread.open(ports.session.as_deref(), fits).await?;
         let resumes = message.is_none() && saved.is_none() && options.resume_from.is_none();
-        let is_plain = control.is_none() && ports.stop_gates.is_empty();
+        let is_plain =
+            control.is_none() && !ports.checks.iter().any(|check| check.guard().points.has(Point::End));
         if let Some(reason) = thread.completed(&opened.log, is_plain).filter(|_| resumes) {
             thread.restore(opened.log, opened.open_calls, opened.view);
             return Err(HarnessError::NothingToResume { reason });

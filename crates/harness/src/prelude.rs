@@ -7,8 +7,7 @@ pub use harness_core::decide::{
 };
 pub use harness_core::message::{AssistantMessage, Message};
 pub use harness_core::port::{
-    Approver, Decision, Deltas, Judgement, Model, ModelFault, ModelRequest, ProposedCall, StopGate, ToolCx,
-    ToolOutcome, tool_fn,
+    Approver, Decision, Deltas, Model, ModelFault, ModelRequest, ProposedCall, ToolCx, ToolOutcome, tool_fn,
 };
 
 pub use crate::{Harness, Report};

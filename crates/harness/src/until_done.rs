@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use harness_control::contract::{PredicateKind, TaskContract};
 use harness_control::{ContractCheck, ControlSpec, StandardFacts, WorkSpec};
+use harness_core::outcome::StopMode;
 use harness_core::port::{Clock, DynFactSource, DynTool, DynWorkspace, FactSource};
-use harness_core::run::StopMode;
 use harness_core::{Json, ToolName};
 use harness_tools::{Keep, WorkTools, work_complete};
 
@@ -15,7 +15,7 @@ use crate::error::SetupFault;
 
 /// What a builder knows of the control of runs.
 pub(crate) struct ControlParts {
-    /// What controls a run; `None` is nothing but its stop gates.
+    /// What controls a run; `None` is nothing but its checks of the end.
     pub(crate) spec: Option<ControlSpec>,
     facts: StandardFacts,
     /// In place of `facts`.
@@ -39,7 +39,7 @@ impl Default for ControlParts {
 ///
 /// ```
 /// use harness::control::contract::{PredicateKind, TaskContract};
-/// use harness::core::run::StopMode;
+/// use harness::core::outcome::StopMode;
 /// use harness::prelude::*;
 /// # struct Hosted;
 /// # impl Model for Hosted {
@@ -67,7 +67,7 @@ impl Builder {
     }
 
     /// Goes on turn after turn until the model says by the tool `work_complete` that the work is done and
-    /// every gate accepts that. Default: a run ends with its first answer that the stop gates accept, or what
+    /// every gate accepts that. Default: a run ends with its first answer that the checks of the end accept, or what
     /// the descriptor's `run` says.
     pub fn until_done(self) -> Self {
         self.change_control(|_| {})

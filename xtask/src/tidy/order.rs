@@ -45,10 +45,8 @@ const EXCEPTIONS: &[&str] = &[
     "machine run",
     "machine turn",
     "outcome continuation",
-    "outcome port",
     "port decide",
     "port machine",
-    "port run",
 ];
 
 /// What leads down and is no exception, and exceptions that are none any more.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use harness::core::run::StopMode;
+use harness::core::outcome::StopMode;
 use serde::{Deserialize, Serialize};
 
 /// When a run is over, and what it leaves behind.

@@ -1,5 +1,6 @@
 //! Events in one line each.
 
+use harness::core::decide::Point;
 use harness::core::event::{EventKind, RepairHow};
 use harness::core::port::CompactionNote;
 use harness::core::{Json, ToolName};
@@ -11,8 +12,8 @@ use crate::terminal::Paint;
 /// How a line looks, its mark and its text.
 pub(super) type Note = (Paint, &'static str, String);
 
-/// The gates of a controlled run itself; what they say, the decision tells.
-const OWN_GATES: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
+/// The checks of a controlled run itself; what they say, the decision tells.
+const OWN_CHECKS: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
 
 /// The line of an event; `None` for one that others tell, or nobody watches.
 pub(super) fn told(kind: &EventKind) -> Option<Note> {
@@ -25,8 +26,10 @@ pub(super) fn told(kind: &EventKind) -> Option<Note> {
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not silent is told")]
 fn is_silent(kind: &EventKind) -> bool {
     match kind {
-        EventKind::Decided { verdict, fault: None, .. } => verdict == "allow" || verdict == "accept",
-        EventKind::StopJudged { gate, .. } => OWN_GATES.contains(&gate.as_str()),
+        EventKind::Decided { by, point, verdict, fault: None, .. } => {
+            let own = point == Point::End.as_str() && OWN_CHECKS.contains(&by.as_str());
+            own || verdict == "allow" || verdict == "accept"
+        }
         EventKind::Hook { fault: None, decision, .. } => decision == "allow" || decision == "seen",
         // What the last line tells, and what nobody watches.
         EventKind::RunStarted { .. }
@@ -84,9 +87,6 @@ fn of_rule(kind: &EventKind) -> Option<Note> {
         |reason: Option<&str>| reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
     Some(match kind {
         EventKind::Decided { .. } => decided(kind)?,
-        EventKind::StopJudged { gate, judgement, .. } => {
-            (NOTE, "•", format!("stop gate {gate}: {judgement}"))
-        }
         EventKind::Hook { point, name, decision, reason, .. } => {
             (NOTE, "•", format!("{point} hook {name}: {decision}{}", because(reason.as_deref())))
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::control::ControlSpec;
 use harness::control::contract::TaskContract;
-use harness::core::run::StopMode;
+use harness::core::outcome::StopMode;
 use harness::descriptor::{RunSection, load_contract};
 use harness::tools::FolderWorkspace;
 use harness::{Builder, Report};

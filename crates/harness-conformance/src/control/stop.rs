@@ -7,19 +7,19 @@ use harness::tools::work_complete;
 use harness_control::contract::TaskContract;
 use harness_control::work::WorkLedger;
 use harness_control::{ControlSpec, ControlState, SignalSpec, StallSpec, StandardFacts, UntilDone, WorkSpec};
+use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, OnError, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
-use harness_core::hooks::Hooks;
 use harness_core::machine::{self, Effects, Origin, SNAPSHOT_VERSION, Start};
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
+use harness_core::outcome::StopMode;
 use harness_core::port::{
-    AgentStop, AgentStopAsk, AgentStopHook, Checked, Checkpoint, Control, Deltas, DynTool, Model, ModelFault,
-    ModelFaultCode, ModelRequest, RawTool, Review, RunNext, RunProgress, SingleAgent, ToolOutcome, Toolbox,
-    TurnEnd,
+    Checked, Checkpoint, Control, Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool,
+    Review, RunNext, RunProgress, SingleAgent, ToolOutcome, Toolbox, TurnEnd,
 };
-use harness_core::run::{Run, RunResume, RunSpec, StopMode};
+use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
-use harness_core::{CallId, Cancel, Fault, FaultSource, GateName, Json, Time, ToolName};
+use harness_core::{CallId, Cancel, Fault, FaultSource, Json, Time, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -139,35 +139,33 @@ struct Claims {
 
 /// A hook as a case describes it.
 struct Scripted {
-    name: GateName,
     number: usize,
     does: Does,
     calls: Arc<Mutex<Vec<Value>>>,
 }
 
-impl AgentStopHook for Scripted {
-    fn name(&self) -> GateName {
-        self.name.clone()
-    }
-
-    async fn stopping(&self, ask: &AgentStopAsk) -> Result<AgentStop, Fault> {
-        let standing = &ask.standing;
+impl Check for Scripted {
+    async fn judge(&self, subject: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        let Subject::End { progress, .. } = subject else { return Ok(CheckVerdict::Accept.into()) };
         // The source counts no signal, and knows no calls of a turn that only say that it is not done.
         let of_source = |tool: &ToolName| *tool != SIGNAL && *tool != WORKS;
-        let usage: BTreeMap<_, _> = standing.tool_usage.iter().filter(|(tool, _)| of_source(tool)).collect();
+        let usage: BTreeMap<_, _> = progress.tool_calls.iter().filter(|(tool, _)| of_source(tool)).collect();
         lock(&self.calls).push(json!({
             "hook": self.number,
-            "turn_count": standing.turn_count,
+            "turn_count": progress.turn,
             "tool_usage": usage,
-            "called_work_complete": standing.called_work_complete,
+            "called_work_complete": progress.signalled,
         }));
         if let Some(why) = &self.does.raises {
-            return Err(Fault::new(FaultSource::Hook, "raised", &**why));
+            return Err(Fault::new(FaultSource::Gate, "raised", &**why));
         }
-        Ok(match &self.does.returns {
-            Some(Said { decision: Decision::Block, reason }) => AgentStop::Block { reason: reason.clone() },
-            Some(Said { decision: Decision::Allow, .. }) | None => AgentStop::Allow,
-        })
+        let verdict = match &self.does.returns {
+            Some(Said { decision: Decision::Block, reason }) => {
+                CheckVerdict::Continue { guidance: reason.clone() }
+            }
+            Some(Said { decision: Decision::Allow, .. }) | None => CheckVerdict::Accept,
+        };
+        Ok(verdict.into())
     }
 }
 
@@ -185,7 +183,7 @@ impl Control for Watched {
         self.control.observe(event, message);
     }
 
-    fn guide(&mut self, at: &RunProgress<'_>) -> Option<Arc<Message>> {
+    fn guide(&mut self, at: &RunProgress) -> Option<Arc<Message>> {
         self.control.guide(at)
     }
 
@@ -467,13 +465,12 @@ impl Config {
 
     /// Installs the hooks; whether there are any.
     fn install(self, calls: &Arc<Mutex<Vec<Value>>>, ports: &mut Ports) -> bool {
-        let mut hooks = Hooks::new();
         for (number, does) in self.agent_stop_hooks.into_iter().enumerate() {
-            let (name, calls) = (format!("hook{number}").into(), Arc::clone(calls));
-            hooks = hooks.agent_stop(Scripted { name, number, does, calls });
+            let scripted = Scripted { number, does, calls: Arc::clone(calls) };
+            let hook = check::new(format!("hook{number}").as_str(), Points::END, scripted);
+            ports.checks.push(hook.on_error(OnError::LenientIfInteractive));
         }
-        hooks.install(ports);
-        !ports.stop_gates.is_empty()
+        !ports.checks.is_empty()
     }
 }
 

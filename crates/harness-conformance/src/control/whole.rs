@@ -12,12 +12,12 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::outcome::End;
+use harness_core::outcome::{End, StopMode};
 use harness_core::port::{
     Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool, SingleAgent, ToolOutcome,
     Toolbox,
 };
-use harness_core::run::{Run, RunSpec, StopMode};
+use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, VirtualClock};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, Json, Time};

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use harness_core::message::{Invalid, ToolCall};
-use harness_core::port::{AskReason, HookCx, HookPoints, Question, ToolOutcome, TurnHooks};
+use harness_core::outcome::{AskReason, Question};
+use harness_core::port::{HookCx, HookPoints, ToolOutcome, TurnHooks};
 use harness_core::testing::VirtualClock;
 use harness_core::turn::clarify::{ToolEvidenceHook, default_question};
 use harness_core::{End, Fault, FaultSource, Json, Millis};

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use harness_core::Json;
-use harness_core::port::AskReason;
+use harness_core::outcome::AskReason;
 use serde::de::IgnoredAny as Any;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};

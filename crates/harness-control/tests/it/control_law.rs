@@ -11,8 +11,9 @@ use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Effects, Input, Op, Origin, Reply, Start};
 use harness_core::message::Message;
+use harness_core::outcome::StopMode;
 use harness_core::port::{FactSource, RawTool, RunProgress, ToolOutcome, Used};
-use harness_core::run::{Run, RunSpec, StopMode};
+use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{
     Answer, Ran, ScriptedDriver, ScriptedModel, ScriptedWorld, VirtualClock, replay,
 };
@@ -111,7 +112,7 @@ fn facts_that_are_not_known_are_not_met() {
 }
 
 #[test]
-fn a_source_of_facts_that_hangs_is_cut_off_like_a_stop_gate() {
+fn a_source_of_facts_that_hangs_is_cut_off() {
     let late = Answer::After(Millis(10_000_000), Reply::Interrupted { partial: None });
     check(late, "contract_not_satisfied contract_not_satisfied max_turns -> max_turns_reached");
 }
@@ -195,7 +196,7 @@ fn a_decision_and_the_guidance_are_made_without_the_loop() {
 
     assert_eq!(state.guidance(&spec, &RunProgress::of_turn(1, 9)), None);
     let mut late = RunProgress::of_turn(9, 9);
-    late.used[0] = Used { what: "turns", used: 9, most: 9 };
+    late.used[0] = Used { what: "turns".into(), used: 9, most: 9 };
     let told = state.guidance(&spec, &late).expect("little is left");
     assert_eq!(told.sections, ["instructions.approaching_turn_limit", "budget"]);
     assert!(told.message.joined_text().contains("- 9 of 9 turns"));

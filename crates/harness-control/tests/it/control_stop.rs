@@ -1,15 +1,15 @@
 //! When a controlled run ends, and what its end says.
 
 use harness_control::{ControlEvent, ControlSpec, FeedbackKind, SignalSpec, StallSpec, StopCode, WorkSpec};
-use harness_core::decide::DecideCx;
-use harness_core::port::{Judgement, StopGate, ToolDef, ToolOutcome};
-use harness_core::{End, GateName, Json};
+use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
+use harness_core::port::{ToolDef, ToolOutcome};
+use harness_core::{Fault, Json};
 
 use crate::controlled::{Scene, calls, done, impatient, says};
 
 /// The decisions and the end of a run.
 #[track_caller]
-fn check(scene: Scene, decisions: &str, ended: &str) {
+fn decides(scene: Scene, decisions: &str, ended: &str) {
     let played = scene.play();
     assert_eq!(played.decisions().join(" "), decisions);
     assert_eq!(played.ended(), ended);
@@ -55,7 +55,7 @@ fn a_signal_that_its_tool_refused_is_none() {
     finish.terminal = true;
     let scene = Scene::new(control, [calls(&[("finish", "{}")]), says("a")])
         .with_def(finish, [ToolOutcome::error("no", "not yet")]);
-    check(scene, "agent_done", "completion_waived done signal:waived");
+    decides(scene, "agent_done", "completion_waived done signal:waived");
 }
 
 fn named(tool: &str, mut signal: SignalSpec) -> SignalSpec {
@@ -75,7 +75,7 @@ fn an_interactive_run_waives_a_missing_signal_and_says_so() {
 #[test]
 fn strict_automation_never_accepts_a_missing_signal() {
     let scene = Scene::new(impatient(), (0..4).map(|n| says(&format!("answer {n}")))).strict().turns(4);
-    check(
+    decides(
         scene,
         "work_complete_not_called work_complete_required_strict work_complete_required_strict max_turns",
         "max_turns_reached exhausted signal:refused",
@@ -94,7 +94,11 @@ fn a_limit_names_the_first_gate_that_is_not_satisfied() {
 
 #[test]
 fn work_that_is_done_in_the_last_turn_is_done() {
-    check(Scene::new(impatient(), [done()]).turns(1), "agent_done", "answer_finalized done signal:accepted");
+    decides(
+        Scene::new(impatient(), [done()]).turns(1),
+        "agent_done",
+        "answer_finalized done signal:accepted",
+    );
 }
 
 #[test]
@@ -102,7 +106,7 @@ fn turns_without_calls_are_prompted_before_they_count_as_an_end() {
     let control = ControlSpec::default().with_signal(SignalSpec::default().patience(2, 0));
     let [call, text] = working("w");
     let scene = Scene::new(control, [says("a"), says("b"), call, text, says("c"), says("d"), says("e")]);
-    check(
+    decides(
         scene.with_tool("look", [ToolOutcome::text("1")]),
         "continuation_prompt continuation_prompt agent_working continuation_prompt continuation_prompt agent_done",
         "completion_waived done signal:waived",
@@ -113,7 +117,7 @@ fn turns_without_calls_are_prompted_before_they_count_as_an_end() {
 fn work_resets_the_count_of_ends_without_the_signal() {
     let turn = |text: &str| [says(text)].into_iter().chain(working("w"));
     let replies = turn("a").chain(turn("b")).chain([says("c"), says("d")]);
-    check(
+    decides(
         Scene::new(impatient(), replies).with_tool("look", [ToolOutcome::text("1")]),
         "work_complete_not_called agent_working work_complete_not_called agent_working work_complete_not_called \
          agent_done",
@@ -126,7 +130,7 @@ fn a_run_that_changes_nothing_stalls_at_exactly_the_threshold() {
     let control = ControlSpec::default()
         .with_signal(SignalSpec::default().patience(50, 3))
         .with_stall(StallSpec::after(3));
-    check(
+    decides(
         Scene::new(control, [says("working"), says("working"), says("working")]),
         "continuation_prompt continuation_prompt stalled",
         "stalled stalled signal:refused",
@@ -156,26 +160,23 @@ fn a_new_result_is_progress() {
 /// Refuses as often as it is told to.
 struct Refuses(std::sync::atomic::AtomicU32);
 
-impl StopGate for Refuses {
-    fn name(&self) -> GateName {
-        "tests".into()
-    }
-
-    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
+impl Check for Refuses {
+    async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
         let left = self.0.load(std::sync::atomic::Ordering::Relaxed);
         self.0.store(left.saturating_sub(1), std::sync::atomic::Ordering::Relaxed);
         if left == 0 {
-            Judgement::Accept
-        } else {
-            Judgement::Continue { guidance: "the tests were not run".into() }
+            return Ok(CheckVerdict::Accept.into());
         }
+        Ok(CheckVerdict::Continue { guidance: "the tests were not run".into() }.into())
     }
 }
 
 #[test]
-fn a_stop_gate_of_the_application_is_enforced_and_its_reason_told() {
+fn a_check_of_the_application_is_enforced_and_its_reason_told() {
     let replies = (0..6).map(|_| done());
-    let played = Scene::new(impatient(), replies).with_gate(Refuses(5.into())).play();
+    let played = Scene::new(impatient(), replies)
+        .with_check(check::new("tests", Points::END, Refuses(5.into())))
+        .play();
     assert_eq!(played.decisions().join(" "), "agent_stop_hook_blocked ".repeat(5) + "agent_done");
     assert_eq!(played.ended(), "answer_finalized done signal:accepted tests:accepted");
     assert_eq!(played.told("the tests were not run"), [0, 1, 2, 3, 4, 5], "each refusal once, and it stays");

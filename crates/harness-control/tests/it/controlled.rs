@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness_control::{ControlEvent, ControlReport, ControlSpec, SignalSpec, StandardFacts, UntilDone};
+use harness_core::decide::{DynCheck, Guarded};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    DynCompactor, DynTool, ModelRequest, StopGate, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
-};
-use harness_core::run::{Run, RunSpec, StopMode};
+use harness_core::outcome::StopMode;
+use harness_core::port::{DynCompactor, DynTool, ModelRequest, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
+use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, Json, RunId, Time};
@@ -37,7 +37,7 @@ pub(crate) struct Scene {
     pub(crate) replies: Vec<AssistantMessage>,
     pub(crate) facts: Option<StandardFacts>,
     pub(crate) compactor: Option<Arc<dyn DynCompactor>>,
-    gates: Vec<Arc<dyn harness_core::port::DynStopGate>>,
+    checks: Vec<Guarded<dyn DynCheck>>,
     tools: Vec<Arc<dyn DynTool>>,
 }
 
@@ -85,7 +85,7 @@ impl Scene {
             replies: replies.into_iter().collect(),
             facts: None,
             compactor: None,
-            gates: Vec::new(),
+            checks: Vec::new(),
             tools: Vec::new(),
         };
         scene.with_def(signal, [ToolOutcome::text("noted")])
@@ -100,8 +100,8 @@ impl Scene {
         self.with_def(ToolDef::new(name, name), outcomes)
     }
 
-    pub(crate) fn with_gate(mut self, gate: impl StopGate + 'static) -> Self {
-        self.gates.push(Arc::new(gate));
+    pub(crate) fn with_check(mut self, check: Guarded<dyn DynCheck>) -> Self {
+        self.checks.push(check);
         self
     }
 
@@ -116,12 +116,12 @@ impl Scene {
     }
 
     pub(crate) fn play(self) -> Played {
-        let Self { spec, control, replies, facts, compactor, gates, tools } = self;
+        let Self { spec, control, replies, facts, compactor, checks, tools } = self;
         assert_eq!(control.check(), []);
         let model = ScriptedModel::new(replies);
         let mut ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::still(Time(7))));
         ports.tools = Arc::new(Toolbox::new(tools));
-        (ports.stop_gates, ports.compactor) = (gates, compactor);
+        (ports.checks, ports.compactor) = (checks, compactor);
         ports.facts = Some(Arc::new(facts.unwrap_or_default()));
         let events = EventLog::default();
         ports.hub.fold(events.clone());

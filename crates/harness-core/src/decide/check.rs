@@ -1,4 +1,4 @@
-//! Checks: asked about a prompt or an answer before it counts.
+//! Checks: asked about a prompt, an answer or an end before it counts.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use futures_util::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
 
 use super::DecideCx;
-use super::guarded::{Guard, Guarded, Points};
+use super::guarded::{Guard, Guarded, OnError, Point, Points};
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
 use crate::message::Message;
-use crate::outcome::{Fault, ThinEvidence};
-use crate::port::BoxFuture;
+use crate::outcome::{End, Fault, Question, ThinEvidence};
+use crate::port::{BoxFuture, RunProgress};
 
 /// What a check looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,16 +31,24 @@ pub enum Subject {
         /// The message; `None` when the words are those of a tool, which the transcript holds already.
         message: Option<Arc<Message>>,
     },
+    /// The end of a turn that claims that the work of its run is done.
+    End {
+        /// How it ended.
+        end: Arc<End>,
+        /// Where the run stands.
+        progress: Arc<RunProgress>,
+    },
 }
 
 impl Subject {
-    /// Its words: those of the messages of a prompt, one per line, or those of the answer.
+    /// Its words: those of the messages of a prompt, one per line, those of the answer, or the answer of an end.
     pub fn text(&self) -> String {
         match self {
             Self::Prompt(messages) => {
                 messages.iter().map(|message| message.joined_text()).collect::<Vec<_>>().join("\n")
             }
             Self::Answer { text, .. } => text.clone(),
+            Self::End { end, .. } => end.answer.clone().unwrap_or_default(),
         }
     }
 
@@ -60,11 +68,22 @@ impl Subject {
                 }
                 *text = words;
             }
+            Self::End { .. } => {}
         }
     }
 }
 
-/// What a check says. The first check that does not accept decides, in the order in which they were given.
+/// The strictness of what nothing is stricter than.
+const STRICTEST: u8 = 4;
+
+/// What a check says. The first check that does not accept decides, in the order in which they were given. A verdict
+/// that means nothing at a point counts as a failure of the check.
+///
+/// | at | it may be |
+/// |---|---|
+/// | [`Points::PROMPT`] | `Accept`, `Amend`, `Continue`, `Refuse` |
+/// | [`Points::ANSWER`] | `Accept`, `Amend`, `Continue`, `Ask`, `Refuse`, `Unfounded` |
+/// | [`Points::END`] | `Accept`, `Waive`, `Continue`, `Ask`, `Refuse` |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -74,12 +93,21 @@ pub enum CheckVerdict {
     /// It counts with these words in place of its own, and the checks behind are asked about them. The words of a
     /// tool that ends the turn stay as they are in the transcript.
     Amend(String),
-    /// An answer is kept, but does not count: the model reads the guidance and answers again. A prompt is refused.
+    /// An end is believed although something is missing; the result says so. Refused in strict mode.
+    Waive {
+        /// Why.
+        why: String,
+    },
+    /// An answer is kept, but does not count: the model reads the guidance and answers again. An end is not believed:
+    /// another turn begins with the guidance. A prompt is refused.
     Continue {
         /// What the model reads.
         guidance: String,
     },
-    /// It is not kept, and the turn ends `guardrail_triggered`. Pieces of a streamed answer may be out already.
+    /// The user is asked something first: it ends `clarification_required`. An answer is not kept.
+    Ask(Question),
+    /// A prompt or an answer is not kept, and the turn ends `guardrail_triggered`. Pieces of a streamed answer may be out
+    /// already. An end is not believed: another turn begins with the reason.
     Refuse {
         /// Why.
         reason: String,
@@ -94,12 +122,14 @@ impl CheckVerdict {
         Self::Refuse { reason: reason.into() }
     }
 
-    /// Its name in events: `accept`, `amend`, `continue`, `refuse` or `unfounded`.
+    /// Its name in events: `accept`, `amend`, `waive`, `continue`, `ask`, `refuse` or `unfounded`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Accept => "accept",
             Self::Amend(_) => "amend",
+            Self::Waive { .. } => "waive",
             Self::Continue { .. } => "continue",
+            Self::Ask(_) => "ask",
             Self::Refuse { .. } => "refuse",
             Self::Unfounded(_) => "unfounded",
         }
@@ -108,7 +138,10 @@ impl CheckVerdict {
     /// Why, as far as it says so.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Continue { guidance: text } | Self::Refuse { reason: text } => Some(text),
+            Self::Continue { guidance: text }
+            | Self::Refuse { reason: text }
+            | Self::Waive { why: text }
+            | Self::Ask(Question { text, .. }) => Some(text),
             Self::Accept | Self::Amend(_) | Self::Unfounded(_) => None,
         }
     }
@@ -117,10 +150,23 @@ impl CheckVerdict {
     fn strictness(&self) -> u8 {
         match self {
             Self::Accept => 0,
-            Self::Amend(_) => 1,
+            Self::Amend(_) | Self::Waive { .. } => 1,
             Self::Continue { .. } => 2,
-            Self::Refuse { .. } | Self::Unfounded(_) => 3,
+            Self::Ask(_) => 3,
+            Self::Refuse { .. } | Self::Unfounded(_) => STRICTEST,
         }
+    }
+
+    /// Whether it means something at this point.
+    pub(crate) fn fits(&self, point: Point) -> bool {
+        let at: &[Point] = match self {
+            Self::Accept | Self::Refuse { .. } => return true,
+            Self::Amend(_) | Self::Unfounded(_) => &[Point::Prompt, Point::Answer],
+            Self::Waive { .. } => &[Point::End],
+            Self::Continue { .. } => &[Point::Prompt, Point::Answer, Point::End],
+            Self::Ask(_) => &[Point::Answer, Point::End],
+        };
+        at.contains(&point)
     }
 }
 
@@ -141,7 +187,7 @@ impl From<CheckVerdict> for CheckDecision {
     }
 }
 
-/// Judges whether a prompt or an answer counts.
+/// Judges whether a prompt, an answer or an end counts.
 ///
 /// A check that fails judges nothing: what follows is a rule of its [`Guarded`]. A dropped future is a question that
 /// nobody waits for any more. Models that it asks are charged to the run when they are asked through
@@ -243,6 +289,31 @@ pub fn guardrail(
     })
 }
 
+/// Lets a run end unless the closure says what is to be done first; another turn begins with that. Asked about an end
+/// that claims that the work is done. When it fails an interactive run may end, and a strict one goes on.
+///
+/// ```
+/// use harness_core::decide::check;
+///
+/// let check = check::stop_hook("tests-ran", |_end, progress| {
+///     let ran = progress.tool_calls.contains_key(&"run_tests".into());
+///     (!ran).then(|| "Run the tests before you finish.".to_owned())
+/// });
+/// # assert_eq!(check.guard().name.as_str(), "tests-ran");
+/// ```
+pub fn stop_hook(
+    name: impl Into<GateName>,
+    why: impl Fn(&End, &RunProgress) -> Option<String> + Send + Sync + 'static,
+) -> Guarded<dyn DynCheck> {
+    let check = func(name, Points::END, move |subject, _| match subject {
+        Subject::End { end, progress } => {
+            why(end, progress).map_or(CheckVerdict::Accept, |guidance| CheckVerdict::Continue { guidance })
+        }
+        Subject::Prompt(_) | Subject::Answer { .. } => CheckVerdict::Accept,
+    });
+    check.on_error(OnError::LenientIfInteractive)
+}
+
 /// Several checks asked at once, as one: the strictest verdict counts, and a refusal does not wait for the others. One
 /// that fails makes all of them fail, unless another refuses.
 ///
@@ -280,7 +351,7 @@ impl Check for All {
         let (mut strictest, mut failed) = (CheckDecision::from(CheckVerdict::Accept), None);
         while let Some(answer) = asked.next().await {
             match answer {
-                Ok(decision) if decision.verdict.strictness() == 3 => return Ok(decision),
+                Ok(decision) if decision.verdict.strictness() == STRICTEST => return Ok(decision),
                 Ok(decision) if decision.verdict.strictness() > strictest.verdict.strictness() => {
                     strictest = decision;
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cancel::Cancel;
 use crate::machine::Origin;
 use crate::outcome::Purpose;
-use crate::port::{Ledger, StopStanding};
+use crate::port::Ledger;
 use crate::time::Time;
 use crate::transcript::Prefix;
 
@@ -21,8 +21,6 @@ pub struct DecideCx {
     pub cancel: Cancel,
     /// When it is asked.
     pub now: Time,
-    /// Where the run stands, at its end; `None` before.
-    pub standing: Option<Arc<StopStanding>>,
     /// Where its model calls are reserved and settled.
     pub ledger: Ledger,
 }
@@ -31,18 +29,12 @@ impl DecideCx {
     /// For tests of gates and checks, and for drivers of your own. Model calls are not limited.
     pub fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel, now: Time) -> Self {
         let ledger = Ledger::unlimited(Purpose::Judge);
-        Self { log, origin, cancel, now, standing: None, ledger }
+        Self { log, origin, cancel, now, ledger }
     }
 
     /// The same with a ledger for its model calls.
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger, ..self }
-    }
-
-    /// The same at the end of a run.
-    #[must_use]
-    pub fn standing_at(self, standing: Arc<StopStanding>) -> Self {
-        Self { standing: Some(standing), ..self }
     }
 }

@@ -9,10 +9,10 @@ use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 
 use super::DecideCx;
-use super::check::{CheckDecision, DynCheck, Subject};
+use super::check::{CheckDecision, CheckVerdict, DynCheck, Subject};
 use super::gate::{DynGate, GateDecision, GateVerdict};
 use crate::ids::GateName;
-use crate::outcome::{Fault, FaultSource};
+use crate::outcome::{Fault, FaultSource, StopMode};
 use crate::panics::panic_text;
 use crate::port::{BoxFuture, Clock, ProposedCall};
 use crate::time::Millis;
@@ -26,6 +26,19 @@ pub enum OnError {
     Strict,
     /// As if it had not been there. What went wrong is told all the same.
     Lenient,
+    /// Lenient at the end of a run whose [mode](crate::outcome::StopMode) is interactive, else strict.
+    LenientIfInteractive,
+}
+
+impl OnError {
+    /// Whether the failure stands in the way; `mode` is that of the run whose end is judged.
+    pub(crate) fn is_strict(self, mode: Option<StopMode>) -> bool {
+        match self {
+            Self::Strict => true,
+            Self::Lenient => false,
+            Self::LenientIfInteractive => mode != Some(StopMode::Interactive),
+        }
+    }
 }
 
 /// Where something is asked.
@@ -46,6 +59,8 @@ pub enum Point {
     Prompt,
     /// A check, about an answer.
     Answer,
+    /// A check, about the end of a turn that claims that the work of its run is done.
+    End,
 }
 
 impl Point {
@@ -57,6 +72,7 @@ impl Point {
             Self::Handoff => "handoff",
             Self::Prompt => "prompt",
             Self::Answer => "answer",
+            Self::End => "end",
         }
     }
 }
@@ -77,6 +93,8 @@ impl Points {
     pub const PROMPT: Self = Self::of(Point::Prompt);
     /// Before an answer counts.
     pub const ANSWER: Self = Self::of(Point::Answer);
+    /// Before a run ends as completed.
+    pub const END: Self = Self::of(Point::End);
 
     /// One point.
     pub const fn of(point: Point) -> Self {
@@ -118,12 +136,18 @@ impl Guard {
 
     /// What it means that the gate gave no answer.
     pub fn without_answer(&self, fault: &Fault) -> GateVerdict {
-        match self.on_error {
-            OnError::Lenient => GateVerdict::Allow,
-            OnError::Strict => {
-                GateVerdict::deny(format_args!("the gate `{}` failed: {}", self.name, fault.message))
-            }
+        if self.on_error.is_strict(None) {
+            return GateVerdict::deny(format_args!("the gate `{}` failed: {}", self.name, fault.message));
         }
+        GateVerdict::Allow
+    }
+
+    /// What it means that the check gave no answer; `mode` is that of the run whose end it judges.
+    pub(crate) fn check_without_answer(&self, fault: &Fault, mode: Option<StopMode>) -> CheckVerdict {
+        if self.on_error.is_strict(mode) {
+            return CheckVerdict::refuse(format!("the check failed: {}", fault.message));
+        }
+        CheckVerdict::Accept
     }
 }
 

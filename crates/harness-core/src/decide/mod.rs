@@ -1,14 +1,15 @@
 //! Who may say that something does not happen, and how.
 //!
 //! A [`Gate`] is asked about a tool call or a handoff before it runs: it allows, rewrites, holds, denies or halts.
-//! A [`Check`] is asked about a prompt before it is in the transcript and about an answer before it counts: it accepts,
-//! amends, sends the model back, or refuses.
+//! A [`Check`] is asked about a prompt before it is in the transcript, about an answer before it counts and about the
+//! end of a turn before its run ends: it accepts, amends, waives, sends the model back, asks the user, or refuses.
 //! Both stand with the ports of a run inside a [`Guarded`], which gives them a name, a time, what their failure means,
 //! and the points at which they are asked. They are asked in the order in which they were given; whatever they decide
 //! is told as one event, [`Decided`](crate::event::EventKind::Decided): by which, about what, with which verdict, on
 //! what facts, how long it took, and what went wrong.
 //!
-//! Policies, approvals by rule and closures are ready-made gates ([`gate`]), guardrails are checks ([`check`]).
+//! Policies, approvals by rule and closures are ready-made gates ([`gate`]), guardrails and stop hooks are checks
+//! ([`check`]).
 
 pub mod check;
 mod cx;

@@ -11,7 +11,7 @@ use crate::machine::{Op, Reply};
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
-use crate::port::{ArgumentFault, BoxFuture, Decision, Judgement, ModelFault, ModelFaultCode, ToolOutcome};
+use crate::port::{ArgumentFault, BoxFuture, Decision, ModelFault, ModelFaultCode, ToolOutcome};
 use crate::time::Millis;
 
 /// An operation that is being performed.
@@ -137,11 +137,6 @@ pub(super) fn note_panicked(text: String) -> Reply {
     Reply::ApprovalNoted(Err(fault(FaultSource::Approver, &text)))
 }
 
-pub(super) fn stop_gate_panicked(text: String) -> Reply {
-    let guidance = format!("A check of the work failed ({text}). Check it again.");
-    Reply::Judged(Judgement::Continue { guidance }.into())
-}
-
 pub(super) fn facts_panicked(text: String) -> Reply {
     Reply::Facts(Err(fault(FaultSource::Facts, &text)))
 }
@@ -168,7 +163,6 @@ pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::Tool { .. } => tool_panicked,
         Op::Hook { .. } => hook_panicked,
         Op::Drain { .. } => |_| Reply::Drained(Vec::new()),
-        Op::StopGate { .. } => stop_gate_panicked,
         Op::Facts { .. } => facts_panicked,
     }
 }

@@ -8,8 +8,8 @@ use crate::event::Hub;
 use crate::machine::PortSet;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
-    DynModel, DynPostToolHook, DynSession, DynStopGate, DynToolRegistry, DynTurnHooks, HookPoints,
-    SingleAgent, Steering, ToolUpdates, Toolbox,
+    DynModel, DynPostToolHook, DynSession, DynToolRegistry, DynTurnHooks, HookPoints, SingleAgent, Steering,
+    ToolUpdates, Toolbox,
 };
 use crate::redact::Redactor;
 use crate::time::Millis;
@@ -32,11 +32,9 @@ pub struct Ports {
     pub gates: Vec<Guarded<dyn DynGate>>,
     /// The checks in the order in which they are asked.
     pub checks: Vec<Guarded<dyn DynCheck>>,
-    /// The stop gates, in the order in which they judge.
-    pub stop_gates: Vec<Arc<dyn DynStopGate>>,
-    /// How long a stop gate, or the source of facts, may take, within the run's own time. One that has not answered by
-    /// then is no yes: the run goes on as if it had asked for more work. Default 60 s; `None` is bounded by the run alone.
-    pub stop_gate_timeout: Option<Millis>,
+    /// How long the source of facts may take, within the run's own time; what it has not answered by then is not known.
+    /// Default 60 s; `None` is bounded by the run alone.
+    pub facts_within: Option<Millis>,
     /// Who decides about held calls.
     pub approver: Option<Arc<dyn DynApprover>>,
     /// Where the transcript is kept.
@@ -86,8 +84,7 @@ impl Ports {
             clock,
             gates: Vec::new(),
             checks: Vec::new(),
-            stop_gates: Vec::new(),
-            stop_gate_timeout: PortSet::default().stop_gate_timeout,
+            facts_within: PortSet::default().facts_within,
             approver: None,
             session: None,
             checkpoints: None,
@@ -115,8 +112,7 @@ impl Ports {
         PortSet {
             gates: self.gates.iter().map(|gate| gate.guard().clone()).collect(),
             checks: self.checks.iter().map(|check| check.guard().clone()).collect(),
-            stop_gates: self.stop_gates.iter().map(|gate| gate.gate_name()).collect(),
-            stop_gate_timeout: self.stop_gate_timeout,
+            facts_within: self.facts_within,
             approver: self.approver.is_some(),
             layers: self.layers.as_ref().map(|_| self.complete_within),
             compactor: self.compactor.is_some(),

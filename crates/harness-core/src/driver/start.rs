@@ -3,13 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::op::{
-    Running, check_panicked, facts_panicked, gate_panicked, hook_panicked, panicked_by, stop_gate_panicked,
-};
+use super::op::{Running, check_panicked, facts_panicked, gate_panicked, hook_panicked, panicked_by};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
-use crate::decide::DecideCx;
+use crate::decide::{DecideCx, Subject};
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::json::Json;
 use crate::machine::{Machine, Op, Phase, Reply};
@@ -78,7 +76,7 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
             | Op::Complete { .. }) => {
                 super::view::start(self.ports, self.machine, (self.token, self.ledger), op)
             }
-            op @ (Op::Gate { .. } | Op::Check { .. } | Op::StopGate { .. }) => self.gate(op),
+            op @ (Op::Gate { .. } | Op::Check { .. }) => self.gate(op),
             Op::Prepare { agent, iteration } => self.prepare(agent, iteration),
             Op::Arguments { call } => {
                 Running::Ready(Reply::Arguments(self.ports.tools.check_dyn(&call).map_err(Box::new)))
@@ -146,18 +144,13 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
                 let Some(check) = ports.checks.get(check as usize) else {
                     return Running::Ready(check_panicked(missing()));
                 };
-                let cx = self.gate_cx(Purpose::Guardrail);
+                let cx = self.gate_cx(match *subject {
+                    Subject::Prompt(_) | Subject::Answer { .. } => Purpose::Guardrail,
+                    Subject::End { .. } => Purpose::StopGate,
+                });
                 let clock = &*ports.clock;
                 let asked = async move { Reply::Check(Box::new(check.judge(&subject, &cx, clock).await)) };
                 Running::Other(Box::pin(asked), check_panicked)
-            }
-            Op::StopGate { gate, end, standing } => {
-                let Some(gate) = ports.stop_gates.get(gate as usize) else {
-                    return Running::Ready(stop_gate_panicked(missing()));
-                };
-                let cx = self.gate_cx(Purpose::StopGate).standing_at(standing);
-                let asked = async move { Reply::Judged(gate.weigh_boxed(&end, &cx).await) };
-                Running::Other(Box::pin(asked), stop_gate_panicked)
             }
             _ => Running::Ready(Reply::Interrupted { partial: None }),
         }

@@ -7,7 +7,7 @@ use super::ports::Ports;
 use crate::cancel::Cancel;
 use crate::machine::{Machine, Op, Phase, Reply, Standing};
 use crate::outcome::Purpose;
-use crate::port::{BoxFuture, CompactAsk, Judgement, Ledger, ViewCx};
+use crate::port::{BoxFuture, CompactAsk, Ledger, ViewCx};
 
 /// Starts an operation of layers or of the compactor; any other is answered as given up.
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other operation comes here")]
@@ -74,7 +74,7 @@ fn unlayered(op: Op) -> Reply {
     match op {
         Op::Append { messages, .. } => Reply::Appended(Ok(messages)),
         Op::Recall { .. } => Reply::Recalled(Ok(None)),
-        Op::AfterModel { .. } => Reply::AfterModel(Ok(Judgement::Accept)),
+        Op::AfterModel { .. } => Reply::AfterModel(Ok(None)),
         Op::Begin { .. } | Op::Store { .. } | Op::Complete { .. } => Reply::Noted(Ok(())),
         _ => Reply::Interrupted { partial: None },
     }

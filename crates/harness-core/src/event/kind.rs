@@ -203,16 +203,16 @@ events! {
         /// Whether they may run at once; absent in records of earlier versions.
         parallel: Option<bool> = "parallel",
     },
-    /// A gate decided about a call or a handoff, or a check about a prompt or an answer.
+    /// A gate decided about a call or a handoff, or a check about a prompt, an answer or an end.
     Decided = "decided" {
         /// The gate or the check.
         by: GateName = "by",
-        /// About what: `prepare`, `call`, `handoff`, `prompt` or `answer`.
+        /// About what: `prepare`, `call`, `handoff`, `prompt`, `answer` or `end`.
         point: Cow<'static, str> = "point",
         /// The call.
         call: Option<CallId> = "callId",
-        /// Of a gate `allow`, `rewrite`, `hold`, `deny` or `halt`; of a check `accept`, `amend`, `continue`, `refuse`
-        /// or `unfounded`. What a failure means is a verdict, too.
+        /// Of a gate `allow`, `rewrite`, `hold`, `deny` or `halt`; of a check `accept`, `amend`, `waive`, `continue`,
+        /// `ask`, `refuse` or `unfounded`. What a failure means is a verdict, too.
         verdict: Cow<'static, str> = "verdict",
         /// Why.
         reason: Option<String> = "reason",
@@ -223,15 +223,15 @@ events! {
         /// What went wrong, when it failed, panicked or took too long.
         fault: Option<Fault> = "fault",
     },
-    /// A hook of the host was asked about the end of a run, or was shown a call that ran.
+    /// A hook of the host was shown a call that ran.
     Hook = "hook" {
-        /// `post_tool` or `agent_stop`.
+        /// `post_tool`.
         point: Cow<'static, str> = "point",
         /// The hook.
         name: GateName = "name",
-        /// The call; `None` before the end of a run.
+        /// The call.
         call: Option<CallId> = "callId",
-        /// What followed: `seen`, `failed` or `missed` after a call; `allow` or `block` before the end.
+        /// What followed: `seen`, `failed` or `missed`.
         decision: Cow<'static, str> = "decision",
         /// Why.
         reason: Option<String> = "reason",
@@ -395,15 +395,6 @@ events! {
     TurnFinished = "turn_finished" {
         /// How and why.
         end: Arc<End> = "end",
-    },
-    /// A stop gate judged.
-    StopJudged = "stop_judged" {
-        /// The gate.
-        gate: GateName = "gate",
-        /// `accept`, `waive` or `continue`.
-        judgement: String = "judgement",
-        /// Why, or the guidance.
-        reason: Option<String> = "reason",
     },
     /// Something happened in the control of the run.
     Control = "control" {

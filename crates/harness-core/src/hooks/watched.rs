@@ -11,7 +11,7 @@ use crate::ids::GateName;
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{BoxFuture, Clock, DynPostToolHook, FinishedCall, PostToolHook};
-use crate::time::{Millis, Time};
+use crate::time::Millis;
 
 /// What a hook said, or the fault that its panic or silence is.
 pub(super) async fn within<T>(
@@ -31,11 +31,6 @@ pub(super) async fn within<T>(
             Err(Fault::new(FaultSource::Hook, "timeout", text))
         }
     }
-}
-
-/// How long it took since then.
-pub(super) fn since(clock: &dyn Clock, asked_at: Time) -> Millis {
-    clock.now().since(asked_at)
 }
 
 /// A post-tool hook with its time limit.

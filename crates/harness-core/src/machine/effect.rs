@@ -14,7 +14,7 @@ use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
     AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, HookAsk, Measured, PreparedAgent,
-    Progress, ProposedCall, RetryClass, StopStanding,
+    Progress, ProposedCall, RetryClass,
 };
 use crate::transcript::Plan;
 
@@ -277,7 +277,7 @@ pub enum Op {
         /// About what.
         proposed: Box<ProposedCall>,
     },
-    /// Ask a check about a prompt or an answer.
+    /// Ask a check.
     Check {
         /// Its place in [`PortSet::checks`](super::PortSet::checks).
         check: u32,
@@ -325,15 +325,6 @@ pub enum Op {
         /// Where in the turn.
         #[serde(default)]
         point: DrainPoint,
-    },
-    /// Ask the n-th stop gate.
-    StopGate {
-        /// Which gate, from 0.
-        gate: u32,
-        /// The end that it judges.
-        end: Arc<End>,
-        /// Where the run stands.
-        standing: Arc<StopStanding>,
     },
     /// Find out what lies outside of the run and a stop decision rests on.
     Facts {

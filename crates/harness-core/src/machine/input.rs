@@ -9,10 +9,10 @@ use crate::decide::{Answered, CheckDecision, GateDecision};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::json::Json;
 use crate::message::Message;
-use crate::outcome::{Fault, TotalUsage};
+use crate::outcome::{Fault, Question, TotalUsage};
 use crate::port::{
-    ArgumentFault, Compaction, Decision, HookNote, Judged, Judgement, ModelFault, OpenCall, Prepared,
-    PreparedAgent, Question, RetryClass, ToolOutcome,
+    ArgumentFault, Compaction, Decision, HookNote, ModelFault, OpenCall, Prepared, PreparedAgent, RetryClass,
+    ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -147,13 +147,13 @@ pub enum Reply {
     Compacted(Result<Box<Compaction>, Fault>),
     /// Of [`crate::machine::Op::Model`]: an assistant message.
     Model(Result<Arc<Message>, Box<ModelFault>>),
-    /// Of [`crate::machine::Op::AfterModel`].
-    AfterModel(Result<Judgement, Fault>),
+    /// Of [`crate::machine::Op::AfterModel`]: what the model reads when its answer does not count.
+    AfterModel(Result<Option<String>, Fault>),
     /// Of [`crate::machine::Op::Arguments`].
     Arguments(Result<(), Box<ArgumentFault>>),
     /// Of [`crate::machine::Op::Gate`].
     Gate(Box<Answered<GateDecision>>),
-    /// What a check said.
+    /// Of [`crate::machine::Op::Check`].
     Check(Box<Answered<CheckDecision>>),
     /// Of [`crate::machine::Op::Approve`].
     Approval(Decision),
@@ -165,8 +165,6 @@ pub enum Reply {
     Hooked(Result<Option<Box<Question>>, Fault>),
     /// Of [`crate::machine::Op::Drain`].
     Drained(Vec<(EntryId, Arc<Message>)>),
-    /// Of [`crate::machine::Op::StopGate`].
-    Judged(Judged),
     /// Of [`crate::machine::Op::Facts`].
     Facts(Result<Json, Fault>),
     /// The driver gave up on the operation.

@@ -14,6 +14,7 @@
 //! - timers are no effects: the driver sends [`Input::Wake`] when [`Machine::wake_at`] has come;
 //! - after [`Effect::Done`] every input is ignored.
 
+mod decided;
 mod effect;
 mod input;
 mod parent;
@@ -163,7 +164,7 @@ pub enum Pending {
     Arguments(u32),
     /// A gate, for a call of the batch: the call, the gate, and about what it is asked.
     Gate(u32, u32, Point),
-    /// A check, about what is at that point.
+    /// A check, about what is at that point. Of the end of a turn the run asks, of anything else the turn.
     Check(Point, u32),
     /// The approver, for a call of the batch.
     Approve(u32),
@@ -175,8 +176,6 @@ pub enum Pending {
     Hook(HookPoint),
     /// Steering.
     Drain,
-    /// A stop gate of the run.
-    StopGate(u32),
     /// What lies outside of the run and its stop decision rests on.
     Facts,
     /// The compactor, about the transcript itself.

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::decide::{Guard, Point};
-use crate::ids::GateName;
 use crate::port::HookPoints;
 use crate::time::Millis;
 
@@ -18,10 +17,8 @@ pub struct PortSet {
     pub gates: Vec<Guard>,
     /// The checks in the order in which they are asked.
     pub checks: Vec<Guard>,
-    /// The stop gates in the order in which they judge.
-    pub stop_gates: Vec<GateName>,
-    /// How long a stop gate, or the source of facts, may take. Default 60 s; `None` is bounded by the run alone.
-    pub stop_gate_timeout: Option<Millis>,
+    /// How long the source of facts may take. Default 60 s; `None` is bounded by the run alone.
+    pub facts_within: Option<Millis>,
     /// Whether somebody approves held calls. Without, a held call parks the turn.
     pub approver: bool,
     /// How long memory layers may take at the end of an execution; `None` when there are none.
@@ -39,8 +36,7 @@ impl Default for PortSet {
         Self {
             gates: Vec::new(),
             checks: Vec::new(),
-            stop_gates: Vec::new(),
-            stop_gate_timeout: Some(Millis(60_000)),
+            facts_within: Some(Millis(60_000)),
             approver: false,
             layers: None,
             compactor: false,

@@ -19,7 +19,7 @@ pub enum Purpose {
     Layer,
     /// A guardrail of the prompt or the answer.
     Guardrail,
-    /// A stop gate.
+    /// A check of the end.
     StopGate,
     /// A compaction: summaries of the transcript.
     Compaction,

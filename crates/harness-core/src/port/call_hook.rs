@@ -1,22 +1,18 @@
-//! Hooks behind calls and before the end of a run: the host's own code, asked by name.
+//! Hooks behind calls: the host's own code, asked by name.
 //!
 //! A hook is put to work by [`crate::hooks::Hooks`], which gives each its time limit and says what its
 //! failure means.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::{BoxFuture, ToolOutcome};
-use crate::cancel::Cancel;
-use crate::ids::{CallId, GateName, ToolName};
+use crate::ids::{CallId, GateName};
 use crate::machine::Origin;
 use crate::message::ToolCall;
-use crate::outcome::{End, Fault};
-use crate::run::StopMode;
+use crate::outcome::Fault;
 use crate::time::{Millis, Time};
-use crate::transcript::Prefix;
 
 /// A call that ran, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,93 +88,6 @@ impl<H: PostToolHook> DynPostToolHook for H {
     }
 }
 
-/// Where a run stands when its end is judged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct StopStanding {
-    /// Turns so far, this one included.
-    pub turn_count: u32,
-    /// Calls that ran in this run, by tool.
-    pub tool_usage: BTreeMap<ToolName, u64>,
-    /// Whether the model said in this turn that the work is complete.
-    pub called_work_complete: bool,
-    /// How the run treats what is not satisfied.
-    pub mode: StopMode,
-}
-
-/// What an agent-stop hook is asked.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct AgentStopAsk {
-    /// The end that claims to be complete.
-    pub end: End,
-    /// Where the run stands.
-    pub standing: Arc<StopStanding>,
-    /// The transcript.
-    pub log: Prefix,
-    /// Whose run it is.
-    pub origin: Arc<Origin>,
-    /// Fires when the answer is not wanted any more.
-    pub cancel: Cancel,
-}
-
-/// What an agent-stop hook says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum AgentStop {
-    /// The run may end.
-    Allow,
-    /// It goes on: another turn, which begins with the reason.
-    Block {
-        /// What the model is told.
-        reason: String,
-    },
-}
-
-impl AgentStop {
-    /// The wire name.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Block { .. } => "block",
-        }
-    }
-}
-
-/// Is asked before a run is called complete; the first one that blocks makes it go on.
-pub trait AgentStopHook: Send + Sync {
-    /// The hook's name in events.
-    fn name(&self) -> GateName;
-
-    /// Looks at an end that claims to be complete.
-    ///
-    /// # Errors
-    /// A fault, a panic and no answer in time allow the end of an interactive run and block that of a strict
-    /// one, unless [`HookRules::on_error`](crate::hooks::HookRules::on_error) says otherwise.
-    fn stopping(&self, ask: &AgentStopAsk) -> impl Future<Output = Result<AgentStop, Fault>> + Send;
-}
-
-/// The object-safe twin of [`AgentStopHook`].
-pub trait DynAgentStopHook: Send + Sync {
-    /// [`AgentStopHook::name`].
-    fn hook_name(&self) -> GateName;
-
-    /// [`AgentStopHook::stopping`], boxed.
-    fn stopping_boxed<'a>(&'a self, ask: &'a AgentStopAsk) -> BoxFuture<'a, Result<AgentStop, Fault>>;
-}
-
-impl<H: AgentStopHook> DynAgentStopHook for H {
-    fn hook_name(&self) -> GateName {
-        self.name()
-    }
-
-    fn stopping_boxed<'a>(&'a self, ask: &'a AgentStopAsk) -> BoxFuture<'a, Result<AgentStop, Fault>> {
-        Box::pin(self.stopping(ask))
-    }
-}
-
 /// The points at which call hooks are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -186,8 +95,6 @@ impl<H: AgentStopHook> DynAgentStopHook for H {
 pub enum CallHookPoint {
     /// After a call ran.
     PostTool,
-    /// Before a run is called complete.
-    AgentStop,
 }
 
 impl CallHookPoint {
@@ -195,7 +102,6 @@ impl CallHookPoint {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PostTool => "post_tool",
-            Self::AgentStop => "agent_stop",
         }
     }
 }
@@ -212,8 +118,7 @@ pub struct HookNote {
     /// The call that it was asked about; `None` before the end of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// What followed: `allow`, `deny`, `replace`, `ask`; `seen`, `failed` or `missed` after a call; `allow` or
-    /// `block` before the end.
+    /// What followed: `seen`, `failed` or `missed`.
     pub decision: std::borrow::Cow<'static, str>,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Judgement, Ledger, PreparedAgent, Progress};
+use super::{BoxFuture, Ledger, PreparedAgent, Progress};
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::machine::Origin;
@@ -124,8 +124,8 @@ pub trait ContextPipeline: Send + Sync {
         async { Ok(None) }
     }
 
-    /// Sees a model's answer before it counts. `Continue` appends the answer and asks again with the
-    /// guidance.
+    /// Sees a model's answer before it counts, also one that calls tools. A text keeps the answer in the transcript and
+    /// has the model, which reads it, answer again.
     ///
     /// # Errors
     /// A fault accepts the answer; it is an event.
@@ -133,8 +133,8 @@ pub trait ContextPipeline: Send + Sync {
         &self,
         _answer: &Arc<Message>,
         _cx: &ViewCx,
-    ) -> impl Future<Output = Result<Judgement, Fault>> + Send {
-        async { Ok(Judgement::Accept) }
+    ) -> impl Future<Output = Result<Option<String>, Fault>> + Send {
+        async { Ok(None) }
     }
 
     /// An answer was accepted and is in the transcript: the time to learn from it.
@@ -192,7 +192,7 @@ pub trait DynContextPipeline: Send + Sync {
         &'a self,
         answer: &'a Arc<Message>,
         cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<Judgement, Fault>>;
+    ) -> BoxFuture<'a, Result<Option<String>, Fault>>;
 
     /// [`ContextPipeline::store`], boxed.
     fn store_boxed<'a>(
@@ -236,7 +236,7 @@ impl<C: ContextPipeline> DynContextPipeline for C {
         &'a self,
         answer: &'a Arc<Message>,
         cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<Judgement, Fault>> {
+    ) -> BoxFuture<'a, Result<Option<String>, Fault>> {
         Box::pin(self.after_model(answer, cx))
     }
 

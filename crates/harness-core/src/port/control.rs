@@ -1,15 +1,18 @@
 //! What says whether a run goes on when a turn is over: its control.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::ids::GateName;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{GateName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::Message;
-use crate::outcome::{End, Stop, Waiver};
+use crate::outcome::{End, Stop, StopMode, Waiver};
 use crate::port::PreparedAgent;
-use crate::run::StopMode;
 use crate::time::Time;
 
 /// The control of one run: it sees every message, says what the model is told with a request, and decides at the end
@@ -21,7 +24,7 @@ use crate::time::Time;
 /// checks of the application after [`Review::Done`], and [`decide`]. A snapshot of the run holds what [`save`] gives.
 ///
 /// A run that is given no other has [`PlainControl`](crate::run::PlainControl): it ends with its first answer that the
-/// stop gates accept.
+/// checks of the end accept.
 ///
 /// A turn that failed, was cancelled or waits for somebody ends its run whatever the control decides, and a run that has
 /// used up its turns stops: the control bounds a run further, it does not widen its bounds.
@@ -76,7 +79,7 @@ pub trait Control: fmt::Debug + Send + Sync {
 
     /// What the model is told with the next request, behind everything else and stored nowhere. Asked once for each
     /// iteration. Default nothing.
-    fn guide(&mut self, _at: &RunProgress<'_>) -> Option<Arc<Message>> {
+    fn guide(&mut self, _at: &RunProgress) -> Option<Arc<Message>> {
         None
     }
 
@@ -105,33 +108,40 @@ pub trait Control: fmt::Debug + Send + Sync {
 }
 
 /// What is used of one limit of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
     /// What is limited, for the model: `turns`, `tool calls`.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// How much is used.
     pub used: u64,
     /// How much there is; 0 is no limit.
     pub most: u64,
 }
 
-/// Where a run stands when a request is made.
-#[derive(Clone, Debug, Default)]
+/// Where a run stands when a request is made, or when the end of a turn is judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
-pub struct RunProgress<'a> {
+pub struct RunProgress {
     /// The turn, from 1.
     pub turn: u32,
     /// Turns at most.
     pub max_turns: u32,
+    /// How the run treats a check that is not satisfied.
+    pub mode: StopMode,
     /// How often the view or the transcript was made shorter.
     pub compactions: u64,
-    /// The agent that is asked, with its tools; `None` outside of a run.
-    pub prepared: Option<&'a PreparedAgent>,
+    /// The agent at work, with its tools; `None` outside of a run.
+    pub prepared: Option<Arc<PreparedAgent>>,
     /// What is used of the run's limits: turns, model calls, tool calls, tokens, seconds.
     pub used: [Used; 5],
+    /// Calls of the turns that are over, by tool. Counted only where a check judges ends.
+    pub tool_calls: BTreeMap<ToolName, u64>,
+    /// Whether the model said in the turn that is judged that the work is complete.
+    pub signalled: bool,
 }
 
-impl RunProgress<'_> {
+impl RunProgress {
     /// A turn of so many.
     pub fn of_turn(turn: u32, max_turns: u32) -> Self {
         Self { turn, max_turns, ..Self::default() }
@@ -204,7 +214,7 @@ impl Review {
 }
 
 /// What a check said about the end of a run, as the run takes it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checked {
     /// The check.
@@ -230,7 +240,7 @@ impl Checked {
 }
 
 /// How a run takes what a check said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckedAs {
     /// It is satisfied.

@@ -8,7 +8,8 @@ use crate::outcome::Fault;
 /// Finds out what lies outside of a run and its [`Control`](super::Control) asks for before it decides: files, checks
 /// of the application, JSON Schema. What is asked and found is JSON whose form the control knows.
 ///
-/// A source that faults, panics or takes longer than a stop gate may leaves everything unknown.
+/// A source that faults, panics or takes longer than [`Ports::facts_within`](crate::driver::Ports::facts_within) leaves
+/// everything unknown.
 pub trait FactSource: Send + Sync {
     /// Finds out what is asked.
     ///

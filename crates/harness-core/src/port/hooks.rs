@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{BoxFuture, Ledger, Progress, ToolOutcome};
 use crate::cancel::Cancel;
-use crate::json::Json;
 use crate::machine::Origin;
 use crate::message::{Invalid, ToolCall};
-use crate::outcome::{End, Fault};
+use crate::outcome::{End, Fault, Question};
 use crate::time::Time;
 use crate::transcript::Prefix;
 
@@ -65,62 +64,6 @@ pub struct HookCx {
     pub ledger: Ledger,
 }
 
-/// Why a result makes it necessary to ask the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum AskReason {
-    /// Nothing was found.
-    EmptyResults,
-    /// What was asked for fits several things.
-    AmbiguousIdentifier,
-    /// The provider failed for now.
-    TransientProviderError,
-    /// Anything else.
-    Custom,
-}
-
-impl AskReason {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EmptyResults => "empty_results",
-            Self::AmbiguousIdentifier => "ambiguous_identifier",
-            Self::TransientProviderError => "transient_provider_error",
-            Self::Custom => "custom",
-        }
-    }
-}
-
-/// A question that a hook wants the user to be asked because of a tool's result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Question {
-    /// The question. White space around it is cut off; a blank one counts as none.
-    pub text: String,
-    /// Why it is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<AskReason>,
-    /// The host's own data, kept in the evidence of the stop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Json>,
-}
-
-impl Question {
-    /// A question and why it is asked.
-    pub fn new(text: impl Into<String>, reason: AskReason) -> Self {
-        Self { text: text.into(), reason: Some(reason), metadata: None }
-    }
-
-    /// The same question with data of the host.
-    #[must_use]
-    pub fn with_metadata(mut self, metadata: Json) -> Self {
-        self.metadata = Some(metadata);
-        self
-    }
-}
-
 /// What a hook is asked about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -157,7 +100,8 @@ pub enum HookAsk {
 /// ```
 /// use harness_core::Fault;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{AskReason, HookCx, HookPoints, Question, ToolOutcome, TurnHooks};
+/// use harness_core::outcome::{AskReason, Question};
+/// use harness_core::port::{HookCx, HookPoints, ToolOutcome, TurnHooks};
 ///
 /// struct WhichOrder;
 ///

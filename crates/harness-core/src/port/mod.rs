@@ -14,7 +14,6 @@ mod context;
 mod control;
 mod estimate;
 mod facts;
-mod gate;
 mod hooks;
 mod ledger;
 mod model;
@@ -30,10 +29,7 @@ mod workspace;
 
 pub use agent::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, PreparedAgent, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
-pub use call_hook::{
-    AgentStop, AgentStopAsk, AgentStopHook, CallHookPoint, DynAgentStopHook, DynPostToolHook, FinishedCall,
-    HookNote, PostToolHook, StopStanding,
-};
+pub use call_hook::{CallHookPoint, DynPostToolHook, FinishedCall, HookNote, PostToolHook};
 pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
 pub use clock::{Clock, Ids};
 pub use context::{
@@ -43,8 +39,7 @@ pub use context::{
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
 pub(crate) use estimate::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
 pub use facts::{DynFactSource, FactSource};
-pub use gate::{DynStopGate, Judged, Judgement, StopGate};
-pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
+pub use hooks::{DynTurnHooks, HookAsk, HookCx, HookPoints, TurnHooks};
 pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use proposed::ProposedCall;

@@ -1,25 +1,24 @@
 //! A turn is over: whether the run goes on.
 //!
-//! The control reviews the turn, with facts where it wants some; the stop gates are asked about an end that it
+//! The control reviews the turn, with facts where it wants some; the checks of the end are asked about one that it
 //! believes; then it decides.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunPhase, RunSpec, RunState, StopMode};
+use super::{RunPhase, RunSpec, RunState};
+use crate::decide::{Answered, CheckDecision, CheckVerdict, Point, Subject};
 use crate::event::EventKind;
 use crate::ids::GateName;
 use crate::json::Json;
 use crate::limits::{Amount, Limit, Reached};
 use crate::machine::{Boundary, Cx, Effect, Op, Pending, Reply, Start};
-use crate::outcome::{End, Outcome, Stop};
-use crate::port::{Checked, CheckedAs, Judged, Judgement, Review, RunNext, RunStop, TurnEnd};
-use crate::time::Time;
+use crate::message::{AssistantMessage, Message};
+use crate::outcome::{End, Fault, FaultSource, Outcome, Question, Stop, StopMode, StopReason};
+use crate::port::{Checked, CheckedAs, Review, RunNext, RunStop, TurnEnd};
+use crate::time::{Millis, Time};
 use crate::turn::guidance_message;
-
-/// What a gate without an answer says: it is not a yes.
-const UNANSWERED: &str = "Check that the work is really complete, then answer again.";
 
 /// A turn whose end is judged.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,9 +33,9 @@ pub(super) struct Judging {
     ask: Option<Arc<Json>>,
     /// Whether the model gave a signal that the work is done.
     pub(super) signalled: bool,
-    /// Whether a stop gate that asks for more work is let go.
+    /// Whether a check that asks for more work is let go.
     waives: bool,
-    /// What the stop gates said.
+    /// What the checks said.
     checks: Vec<Checked>,
     /// When the question that was asked last is cut off.
     pub(super) by: Option<Time>,
@@ -91,7 +90,7 @@ impl RunState {
                 (judging.signalled, judging.waives) = (signalled, waives);
                 self.tell_control(cx);
                 tell_checks(cx, &own);
-                self.ask_gate(spec, cx, 0)
+                self.ask_check(spec, cx, 0)
             }
             Review::Refused(own) => {
                 self.tell_control(cx);
@@ -116,17 +115,19 @@ impl RunState {
     /// The question that `pending` stands for.
     pub(super) fn judging_op(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
         let judging = self.judging.as_ref()?;
-        if let Pending::StopGate(gate) = pending {
-            let standing = Arc::new(self.standing(spec, cx));
-            return Some(Op::StopGate { gate, end: Arc::clone(&judging.end), standing });
+        if let Pending::Check(_, check) = pending {
+            let progress = self.progress(spec, cx, self.turn.standing(cx).prepared);
+            let (end, progress) = (Arc::clone(&judging.end), Arc::new(progress));
+            return Some(Op::Check { check, subject: Box::new(Subject::End { end, progress }) });
         }
         judging.ask.clone().filter(|_| pending == Pending::Facts).map(|ask| Op::Facts { ask })
     }
 
     /// Sets when the question that was just asked is cut off.
     pub(super) fn judge_within(&mut self, cx: &Cx<'_>) {
-        let own = cx.ports.stop_gate_timeout.map(|span| cx.now.after(span));
+        let own = cx.ports.facts_within.map(|span| cx.now.after(span));
         if let Some(judging) = &mut self.judging {
+            let own = own.filter(|_| judging.ask.is_some());
             judging.by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
         }
     }
@@ -152,39 +153,52 @@ impl RunState {
     pub(super) fn on_facts(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, reply: Reply) -> Option<End> {
         // A source that gives no answer knows nothing.
         let found = if let Reply::Facts(found) = reply { cx.tolerate(found) } else { None };
+        if let Some(judging) = &mut self.judging {
+            judging.ask = None;
+        }
         self.review(spec, cx, Some(&found.unwrap_or_default()))
     }
 
-    fn ask_gate(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32) -> Option<End> {
-        if (gate as usize) < cx.ports.stop_gates.len() {
-            self.ask(spec, cx, Pending::StopGate(gate));
-            return None;
+    /// Asks the next check of the end, from that place on.
+    fn ask_check(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, from: u32) -> Option<End> {
+        match cx.ports.next_check(Point::End, from) {
+            Some(check) => {
+                self.ask(spec, cx, Pending::Check(Point::End, check));
+                None
+            }
+            None => self.conclude(spec, cx),
         }
-        self.conclude(spec, cx)
     }
 
-    pub(super) fn on_judged(
+    pub(super) fn on_check(
         &mut self,
         spec: &RunSpec,
         cx: &mut Cx<'_>,
-        gate: u32,
+        check: u32,
         reply: Reply,
     ) -> Option<End> {
-        let Judged { judgement, hook } = if let Reply::Judged(judged) = reply {
-            judged
-        } else {
-            Judgement::Continue { guidance: UNANSWERED.to_owned() }.into()
-        };
-        if let Some(note) = hook {
-            cx.event(|| EventKind::from(*note));
+        let asked = if let Reply::Check(asked) = reply { *asked } else { unanswered() };
+        let (name, verdict) = cx.take_check((check, Point::End), Some(spec.mode), asked);
+        if let CheckVerdict::Ask(question) = verdict {
+            return self.ask_user(spec, cx, &question);
         }
-        let name = cx.ports.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
-        tell_judgement(cx, &name, &judgement);
         let judging = self.judging.as_mut()?;
-        let check = taken(name, judgement, spec.mode, judging.waives);
-        let refused = check.verdict == CheckedAs::Refused;
-        judging.checks.push(check);
-        if refused { self.conclude(spec, cx) } else { self.ask_gate(spec, cx, gate + 1) }
+        let check_of_end = taken(name, verdict, spec.mode, judging.waives);
+        let refused = check_of_end.verdict == CheckedAs::Refused;
+        judging.checks.push(check_of_end);
+        if refused { self.conclude(spec, cx) } else { self.ask_check(spec, cx, check + 1) }
+    }
+
+    /// The run ends with a question to the user.
+    fn ask_user(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, question: &Question) -> Option<End> {
+        let text = question.text.trim().to_owned();
+        cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
+        let judging = self.judging.as_mut()?;
+        let mut message = AssistantMessage::clarification(&text);
+        message.agent.clone_from(&judging.end.agent);
+        Arc::make_mut(&mut judging.end).answer = Some(text);
+        cx.append_one(Arc::new(Message::Assistant(message)));
+        self.stop_judging(spec, cx, StopReason::ClarificationRequired.into())
     }
 
     /// Lets the control decide, and acts on it.
@@ -228,6 +242,11 @@ impl RunState {
     pub(super) fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
         cx.sh.pending.clear();
         cx.fx.push(Effect::AbortAll);
+        self.stop_judging(spec, cx, stop)
+    }
+
+    /// The run stops for this, whatever its control decides.
+    fn stop_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
         let mut judging = self.judging.take()?;
         Arc::make_mut(&mut judging.end).stop = stop.clone();
         let next = self.control.get_mut().decide(&judging.turn(spec, cx), &judging.checks);
@@ -240,39 +259,39 @@ impl RunState {
     }
 }
 
-/// How the run takes what a gate said.
-fn taken(check: GateName, judgement: Judgement, mode: StopMode, waives: bool) -> Checked {
+/// What it means that the question was cut off.
+fn unanswered() -> Answered<CheckDecision> {
+    let fault = Fault::new(FaultSource::Gate, "interrupted", "it gave no answer in the time of the run");
+    Answered { answer: Err(fault), took: Millis(0) }
+}
+
+/// How the run takes what a check said.
+fn taken(check: GateName, verdict: CheckVerdict, mode: StopMode, waives: bool) -> Checked {
     let interactive = mode == StopMode::Interactive;
-    let (verdict, why) = match judgement {
-        Judgement::Accept => (CheckedAs::Accepted, None),
-        Judgement::Waive { why } if interactive => (CheckedAs::Waived, Some(why)),
-        Judgement::Continue { guidance } if waives => (CheckedAs::Waived, Some(guidance)),
-        Judgement::Waive { why: text } | Judgement::Continue { guidance: text } => {
-            (CheckedAs::Refused, Some(text))
+    let (verdict, why) = match verdict {
+        CheckVerdict::Waive { why } if interactive => (CheckedAs::Waived, Some(why)),
+        CheckVerdict::Continue { guidance: why } | CheckVerdict::Refuse { reason: why } if waives => {
+            (CheckedAs::Waived, Some(why))
+        }
+        CheckVerdict::Waive { why }
+        | CheckVerdict::Continue { guidance: why }
+        | CheckVerdict::Refuse { reason: why } => (CheckedAs::Refused, Some(why)),
+        CheckVerdict::Accept | CheckVerdict::Amend(_) | CheckVerdict::Ask(_) | CheckVerdict::Unfounded(_) => {
+            (CheckedAs::Accepted, None)
         }
     };
     Checked { check, verdict, why }
 }
 
-fn tell_judgement(cx: &mut Cx<'_>, gate: &GateName, judgement: &Judgement) {
-    let reason = match judgement {
-        Judgement::Accept => None,
-        Judgement::Waive { why: text } | Judgement::Continue { guidance: text } => Some(text.clone()),
-    };
-    let (gate, judgement) = (gate.clone(), judgement.kind().to_owned());
-    cx.event(|| EventKind::StopJudged { gate, judgement, reason });
-}
-
 /// Tells what the control's own checks said.
 fn tell_checks(cx: &mut Cx<'_>, own: &[Checked]) {
     for check in own {
-        let judgement = match check.verdict {
+        let verdict = match check.verdict {
             CheckedAs::Accepted => "accept",
             CheckedAs::Waived => "waive",
             CheckedAs::Refused => "continue",
         };
-        let (gate, reason) = (check.check.clone(), check.why.clone());
-        cx.event(|| EventKind::StopJudged { gate, judgement: judgement.to_owned(), reason });
+        cx.tell_own_check(check.check.clone(), verdict, check.why.clone());
     }
 }
 

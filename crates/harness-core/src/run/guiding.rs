@@ -9,8 +9,6 @@ use crate::event::EventKind;
 use crate::machine::{Cx, Effect, Op, Shared};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{RunProgress, Used};
-use crate::time::Time;
 use crate::transcript::{Plan, Span};
 use crate::turn::TurnState;
 
@@ -50,14 +48,11 @@ impl RunState {
     fn guide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, at: usize) {
         self.observe(cx);
         if !self.guidance.as_ref().is_some_and(|guidance| guidance.is_of(cx.sh)) {
-            let mut progress = RunProgress::of_turn(cx.sh.turn, spec.limits.turns);
-            progress.compactions = cx.sh.compactions;
-            progress.used = used(spec, cx, self.started_at);
             let prepared = match cx.fx.as_slice().get(at) {
                 Some(Effect::Perform(_, Op::Model { prepared, .. })) => Some(Arc::clone(prepared)),
                 Some(_) | None => None,
             };
-            progress.prepared = prepared.as_deref();
+            let progress = self.progress(spec, cx, prepared);
             let message = self.control.get_mut().guide(&progress);
             self.guidance = Some(Guidance { turn: cx.sh.turn, iteration: cx.sh.iteration, message });
             self.tell_control(cx);
@@ -108,19 +103,4 @@ impl RunState {
             cx.event(|| EventKind::Control { event });
         }
     }
-}
-
-/// What is used of the run's limits.
-fn used(spec: &RunSpec, cx: &Cx<'_>, began: Time) -> [Used; 5] {
-    let most = spec.limits.amount;
-    let run = cx.sh.budgets.outermost().map(|level| level.used()).unwrap_or_default();
-    let seconds = spec.limits.elapsed.map_or(0, |span| span.0 / 1_000);
-    [
-        ("turns", u64::from(cx.sh.turn), u64::from(spec.limits.turns)),
-        ("model calls", u64::from(run.iterations), u64::from(most.iterations)),
-        ("tool calls", u64::from(run.tool_calls), u64::from(most.tool_calls)),
-        ("tokens", run.tokens, most.tokens),
-        ("seconds", cx.now.since(began).0 / 1_000, seconds),
-    ]
-    .map(|(what, used, most)| Used { what, used, most })
 }

@@ -8,10 +8,10 @@ mod compaction;
 mod deciding;
 mod guiding;
 mod plain;
+mod progress;
 mod resume;
 mod slot;
 mod spec;
-mod usage;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,9 +25,10 @@ pub use plain::PlainControl;
 use resume::SavePoint;
 pub use resume::{RunResume, RunResumeError};
 use slot::ControlSlot;
-pub use spec::{RunLimits, RunSpec, StopMode};
+pub use spec::{RunLimits, RunSpec};
 
 use crate::continuation::Continuation;
+use crate::decide::Point;
 use crate::event::EventKind;
 use crate::ids::{OpId, ToolName, TurnId};
 use crate::limits::Budget;
@@ -76,7 +77,7 @@ pub enum RunPhase {
     Compact,
     /// A turn.
     Turn,
-    /// The stop gates judge.
+    /// The end of a turn is judged.
     Decide,
     /// Over.
     Stopped,
@@ -94,7 +95,7 @@ pub struct RunState {
     /// Iterations of the turns before this one.
     iterations: u32,
     /// Calls of the run, by tool; counted at the end of a turn when somebody is told.
-    tool_usage: BTreeMap<ToolName, u64>,
+    tool_calls: BTreeMap<ToolName, u64>,
     /// The end that is being judged.
     judging: Option<Box<Judging>>,
     /// The end, while the layers take note of it.
@@ -136,8 +137,8 @@ impl Phase for RunState {
         }
         let input = match (pending, input) {
             (None, Input::Start(start)) => return self.start(spec, cx, *start),
-            (Some(Pending::StopGate(gate)), Input::Reply(_, reply)) => {
-                return self.on_judged(spec, cx, gate, reply);
+            (Some(Pending::Check(Point::End, check)), Input::Reply(_, reply)) => {
+                return self.on_check(spec, cx, check, reply);
             }
             (Some(Pending::Facts), Input::Reply(_, reply)) => return self.on_facts(spec, cx, reply),
             (None, Input::PersistFailed { message, messages_from, unperformed })
@@ -169,7 +170,7 @@ impl Phase for RunState {
         id: OpId,
         reply: Reply,
     ) -> Option<End> {
-        let judges = matches!(pending, Pending::StopGate(_) | Pending::Facts);
+        let judges = is_judging(pending);
         let own = self.leaving.is_some() || self.waiting.is_some() || judges;
         if own {
             return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
@@ -189,7 +190,7 @@ impl Phase for RunState {
     }
 
     fn reissue(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
-        if matches!(pending, Pending::StopGate(_) | Pending::Facts) {
+        if is_judging(pending) {
             return self.judging_op(spec, cx, pending);
         }
         if pending == Pending::Shorten {
@@ -295,6 +296,11 @@ impl RunState {
         }
         Some(finish(cx, end))
     }
+}
+
+/// Whether an operation is about the end of a turn.
+fn is_judging(pending: Pending) -> bool {
+    matches!(pending, Pending::Check(Point::End, _) | Pending::Facts)
 }
 
 /// Stores and tells the end of a run.

@@ -4,20 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 use crate::message::{AssistantMessage, Message};
-use crate::outcome::StopReason;
+use crate::outcome::{StopMode, StopReason};
 use crate::port::{Checked, CheckedAs, Control, Review, RunNext, RunStop, TurnEnd};
-
-use super::StopMode;
 
 /// The tool by which a model says that its work is done, for the checks that are told of it.
 const SIGNAL: &str = "work_complete";
 
-/// Ends a run with its first answer that every stop gate accepts. In an interactive run a gate that asked for
+/// Ends a run with its first answer that every check of the end accepts. In an interactive run a check that asked for
 /// [`RunSpec::nudges`](super::RunSpec::nudges) more turns is let go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlainControl {
-    /// Turns that stop gates asked for, in a row.
+    /// Turns that checks asked for, in a row.
     nudges: u32,
     /// Whether the turn that runs gave the signal.
     signalled: bool,

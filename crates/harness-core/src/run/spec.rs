@@ -4,19 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::Amount;
 use crate::message::Cost;
+use crate::outcome::StopMode;
 use crate::time::Millis;
 use crate::turn::{SpecFault, TurnSpec};
-
-/// How a run treats a stop gate that is not satisfied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopMode {
-    /// Liveness first: after the permitted nudges the end is accepted, and the result says so.
-    #[default]
-    Interactive,
-    /// Never accepted; the run goes on until the gate is satisfied or a limit is reached.
-    StrictAutomation,
-}
 
 /// The limits of a run, over all its turns. Finite by default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,9 +51,9 @@ pub struct RunSpec {
     pub turn: TurnSpec,
     /// All turns together.
     pub limits: RunLimits,
-    /// How an unsatisfied stop gate is treated. Default interactive.
+    /// How an unsatisfied check of the end is treated. Default interactive.
     pub mode: StopMode,
-    /// Turns in a row that stop gates may ask for before an interactive run accepts. Default 3.
+    /// Turns in a row that checks of the end may ask for before an interactive run accepts. Default 3.
     pub nudges: u32,
     /// Whether the transcript itself is made shorter before a turn, whenever the compactor, asked before it, makes a
     /// plan: the transcript becomes what the plan shows, and the session keeps everything all the same. Not while

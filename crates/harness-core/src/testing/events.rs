@@ -109,9 +109,6 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::PersistFailed { message } => format!("{message:?}"),
         EventKind::LimitReached { reason, reached } => limit(*reason, reached.as_ref()),
         EventKind::TurnFinished { end } | EventKind::RunFinished { end } => end.reason().to_string(),
-        EventKind::StopJudged { gate, judgement, reason } => {
-            with_reason(format!("{gate} {judgement}"), reason.as_deref())
-        }
         EventKind::Control { event } => event.text().to_owned(),
     };
     format!("{} {detail}", kind.name()).trim_end().to_owned()

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::flow::{answer_unrun, guidance_message};
 use super::spec::TurnSpec;
 use super::state::TurnState;
-use crate::decide::{Answered, CheckDecision, CheckVerdict, Guard, OnError, Point, Points, Subject};
+use crate::decide::{Answered, CheckDecision, CheckVerdict, Point, Subject};
 use crate::event::EventKind;
+use crate::ids::GateName;
 use crate::machine::{Cx, Pending};
 use crate::message::{Message, ModelOutput};
-use crate::outcome::{End, Evidence, Fault, GuardStage, Stop, StopReason};
+use crate::outcome::{End, Evidence, GuardStage, Question, Stop, StopReason};
 
 /// What is being checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,14 +20,6 @@ use crate::outcome::{End, Evidence, Fault, GuardStage, Stop, StopReason};
 pub(super) struct Checking {
     point: Point,
     pub(super) subject: Subject,
-}
-
-/// What it means that a check gave no answer.
-fn without_answer(guard: &Guard, fault: &Fault) -> CheckVerdict {
-    match guard.on_error {
-        OnError::Strict => CheckVerdict::refuse(format!("the check failed: {}", fault.message)),
-        OnError::Lenient => CheckVerdict::Accept,
-    }
 }
 
 /// Whether somebody said it: what the turn itself adds to a prompt is not checked.
@@ -93,42 +86,25 @@ impl TurnState {
         (point, check): (Point, u32),
         asked: Answered<CheckDecision>,
     ) -> Option<End> {
-        let unknown = || Guard::new("check", Points::of(point));
-        let guard = cx.ports.checks.get(check as usize).cloned().unwrap_or_else(unknown);
-        let Answered { answer, took: duration } = asked;
-        let (CheckDecision { verdict, facts }, fault) = match answer {
-            Ok(decision) => (decision, None),
-            Err(fault) => (without_answer(&guard, &fault).into(), Some(fault)),
-        };
-        let (by, told) = (guard.name.clone(), verdict.as_str().into());
-        let reason = verdict.reason().map(str::to_owned);
-        cx.event(|| EventKind::Decided {
-            by,
-            point: point.as_str().into(),
-            call: None,
-            verdict: told,
-            reason,
-            facts,
-            duration,
-            fault,
-        });
+        let (name, verdict) = cx.take_check((check, point), None, asked);
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
         let checking = self.checking.as_mut()?;
         match verdict {
-            CheckVerdict::Accept => {}
+            CheckVerdict::Accept | CheckVerdict::Waive { .. } => {}
             CheckVerdict::Amend(text) => checking.subject.amend(text),
             CheckVerdict::Continue { guidance } => match self.checking.take()?.subject {
                 Subject::Answer { message: Some(answer), .. } => {
                     return self.answer_again(spec, cx, &answer, guidance);
                 }
-                subject @ (Subject::Prompt(_) | Subject::Answer { .. }) => {
+                subject @ (Subject::Prompt(_) | Subject::Answer { .. } | Subject::End { .. }) => {
                     self.checking = Some(Box::new(Checking { point, subject }));
-                    return self.refuse(spec, cx, guard, point, guidance);
+                    return self.refuse(spec, cx, name, point, guidance);
                 }
             },
-            CheckVerdict::Refuse { reason } => return self.refuse(spec, cx, guard, point, reason),
+            CheckVerdict::Ask(question) => return self.ask_user(spec, cx, &question),
+            CheckVerdict::Refuse { reason } => return self.refuse(spec, cx, name, point, reason),
             CheckVerdict::Unfounded(thin) => {
                 self.stop = Some(Stop::new(StopReason::EvidenceDensityViolation, Evidence::Density(thin)));
                 return self.settle(spec, cx);
@@ -147,13 +123,23 @@ impl TurnState {
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
-        guard: Guard,
+        guardrail: GateName,
         point: Point,
         reason: String,
     ) -> Option<End> {
         let stage = if point == Point::Prompt { GuardStage::Input } else { GuardStage::Output };
-        let evidence = Evidence::Guardrail { guardrail: guard.name, stage, reason: Some(reason) };
+        let evidence = Evidence::Guardrail { guardrail, stage, reason: Some(reason) };
         self.stop = Some(Stop::new(StopReason::GuardrailTriggered, evidence));
+        self.settle(spec, cx)
+    }
+
+    /// The user is asked instead: what was checked does not count.
+    fn ask_user(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, question: &Question) -> Option<End> {
+        let text = question.text.trim().to_owned();
+        cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
+        self.answer = Some(text.clone());
+        self.question = Some(text);
+        self.stop = Some(StopReason::ClarificationRequired.into());
         self.settle(spec, cx)
     }
 
@@ -186,6 +172,7 @@ impl TurnState {
                 self.answer = Some(text);
                 self.complete(spec, cx)
             }
+            Subject::End { .. } => None,
         }
     }
 

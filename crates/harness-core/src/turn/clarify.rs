@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::ids::ToolName;
 use crate::message::{Block, ToolCall};
-use crate::outcome::Fault;
-use crate::port::{AskReason, HookCx, HookPoints, Question, ToolOutcome, TurnHooks};
+use crate::outcome::{AskReason, Fault, Question};
+use crate::port::{HookCx, HookPoints, ToolOutcome, TurnHooks};
 
 /// Lists whose emptiness means that nothing was found, when nothing else is said.
 const LISTS: [&str; 6] = ["results", "items", "matches", "entries", "records", "data"];

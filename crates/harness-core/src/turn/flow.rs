@@ -12,7 +12,7 @@ use crate::limits::{Amount, Budget, Limit, Reached};
 use crate::machine::{Cx, HookPoint, Pending, Start};
 use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
-use crate::port::{Judgement, ModelFault, ModelFaultCode, Prepared, PreparedAgent};
+use crate::port::{ModelFault, ModelFaultCode, Prepared, PreparedAgent};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -308,16 +308,12 @@ impl TurnState {
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
-        result: Result<Judgement, Fault>,
+        result: Result<Option<String>, Fault>,
     ) -> Option<End> {
         let answer = self.judged.take()?;
-        match cx.tolerate(result) {
-            Some(Judgement::Continue { guidance }) if !self.is_stopping() => {
-                self.answer_again(spec, cx, &answer, guidance)
-            }
-            Some(Judgement::Accept | Judgement::Waive { .. } | Judgement::Continue { .. }) | None => {
-                self.take_answer(spec, cx, answer)
-            }
+        match cx.tolerate(result).flatten() {
+            Some(guidance) if !self.is_stopping() => self.answer_again(spec, cx, &answer, guidance),
+            Some(_) | None => self.take_answer(spec, cx, answer),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::call_state::{CallState, Particulars, Progress};
 use super::spec::TurnSpec;
 use super::state::TurnState;
-use crate::decide::{Answered, GateDecision, GateVerdict, Guard, Point, Points};
+use crate::decide::{Answered, GateDecision, GateVerdict, Point};
 use crate::event::EventKind;
 use crate::ids::{CallDigest, CallId};
 use crate::json::Json;
@@ -210,26 +210,7 @@ impl TurnState {
             return self.settle(spec, cx);
         }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        let Answered { answer, took: duration } = asked;
-        let unknown = || Guard::new("gate", Points::of(point));
-        let guard = cx.ports.gates.get(gate as usize).cloned().unwrap_or_else(unknown);
-        let (GateDecision { verdict, facts }, fault) = match answer {
-            Ok(decision) => (decision, None),
-            Err(fault) => (guard.without_answer(&fault).into(), Some(fault)),
-        };
-        let (by, call) = (guard.name.clone(), Some(slot.call.id.clone()));
-        let (told, reason) = (verdict.as_str().into(), verdict.reason().map(str::to_owned));
-        let point_name = point.as_str().into();
-        cx.event(|| EventKind::Decided {
-            by,
-            point: point_name,
-            call,
-            verdict: told,
-            reason,
-            facts,
-            duration,
-            fault,
-        });
+        let (name, verdict) = cx.take_gate((gate, point), slot.call.id.clone(), asked);
         match verdict {
             GateVerdict::Allow => self.pass_gate(spec, cx, at, (gate, point)),
             GateVerdict::Rewrite(arguments) if point == Point::Prepare => {
@@ -251,7 +232,7 @@ impl TurnState {
             }
             GateVerdict::Halt { message, reason } => {
                 let (call, tool) = (slot.call.id.clone(), slot.call.name.clone());
-                let evidence = Evidence::Gate { gate: guard.name, call, tool, reason };
+                let evidence = Evidence::Gate { gate: name, call, tool, reason };
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
                 self.stop.get_or_insert_with(|| Stop::new(StopReason::PolicyDenied, evidence));
             }

@@ -8,8 +8,8 @@ use super::state::TurnState;
 use crate::event::EventKind;
 use crate::machine::{Cx, Effect, HookPoint, Input, Op, Pending, Reply};
 use crate::message::{AssistantMessage, Message};
-use crate::outcome::{End, Evidence, Fault, Stop, StopReason, ToolEvidence};
-use crate::port::{HookAsk, Progress, Question};
+use crate::outcome::{End, Evidence, Fault, Question, Stop, StopReason, ToolEvidence};
+use crate::port::{HookAsk, Progress};
 use crate::time::Millis;
 
 /// How long the hook of the end may take when the turn's own time is nearly over.

@@ -63,7 +63,6 @@ impl TurnState {
             | Pending::NoteApproval
             | Pending::Hook(_)
             | Pending::Drain
-            | Pending::StopGate(_)
             | Pending::Facts
             | Pending::Shorten => return None,
         })

@@ -214,7 +214,7 @@ impl TurnState {
                 Op::Approve { proposed: Box::new(self.proposed(cx, slot)?.held(slot.hold_reason())) }
             }
             Pending::Tool(at) => call(at)?.op(at, self.batch.as_ref()?.answer_at, self.agent_id(), iteration),
-            Pending::StopGate(_) | Pending::Facts | Pending::Shorten => return None,
+            Pending::Facts | Pending::Shorten => return None,
         })
     }
 }

@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::DecideCx;
+use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Effects, Origin, Snapshot, Start};
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{Checkpoint, CheckpointStore, Judgement, SessionError, StopGate};
-use harness_core::run::{Run, RunSpec, RunState, StopMode};
+use harness_core::outcome::StopMode;
+use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
+use harness_core::run::{Run, RunSpec, RunState};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, GateName, RunId, Time};
+use harness_core::{Cancel, End, Fault, RunId, Time};
 
 /// Keeps all checkpoints, or fails.
 #[derive(Clone, Default)]
@@ -48,13 +49,9 @@ impl CheckpointStore for Shelf {
 /// Never content.
 struct Nagging;
 
-impl StopGate for Nagging {
-    fn name(&self) -> GateName {
-        "nagging".into()
-    }
-
-    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
-        Judgement::Continue { guidance: "go on".into() }
+impl Check for Nagging {
+    async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        Ok(CheckVerdict::Continue { guidance: "go on".into() }.into())
     }
 }
 
@@ -93,7 +90,7 @@ async fn a_run_has_a_checkpoint_from_its_first_moment_until_it_is_completed() {
 async fn a_run_that_is_not_completed_keeps_its_checkpoints_and_they_do_not_grow() {
     let shelf = Shelf::default();
     let mut ports = ports(&shelf, 40);
-    ports.stop_gates = vec![Arc::new(Nagging)];
+    ports.checks = vec![check::new("nagging", Points::END, Nagging)];
     let end = run(&ports, 40).await;
     assert_eq!(end.reason().as_str(), "max_turns_reached");
     let kept = shelf.kept.lock().expect("no panic").clone();

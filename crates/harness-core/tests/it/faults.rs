@@ -9,7 +9,7 @@ use harness_core::machine::PortSet;
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
-    Decision, Judgement, ModelFault, ModelFaultCode, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
+    Decision, ModelFault, ModelFaultCode, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
 };
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
 use harness_core::transcript::Transcript;
@@ -75,7 +75,7 @@ impl Stage {
             Op::Recall { .. } => Reply::Recalled(Ok(None)),
             Op::Compact { .. } => Reply::Compacted(Ok(Box::default())),
             Op::Model { .. } => Reply::Model(Ok(Arc::new(self.model().into()))),
-            Op::AfterModel { .. } => Reply::AfterModel(Ok(Judgement::Accept)),
+            Op::AfterModel { .. } => Reply::AfterModel(Ok(None)),
             Op::Arguments { .. } => Reply::Arguments(Ok(())),
             Op::Gate { .. } => Reply::Gate(Box::new(GateDecision::from(GateVerdict::Allow).into())),
             Op::Approve { .. } => Reply::Approval(Decision::Granted),

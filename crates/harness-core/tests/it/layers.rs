@@ -2,18 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{
-    AppendSource, ContextPipeline, Durability, Entry, EntryHead, Judgement, Loaded, Session, SessionError,
-    Steering, StopGate, ToolDef, ToolOutcome, ViewCx,
+    AppendSource, ContextPipeline, Durability, Entry, EntryHead, Loaded, Session, SessionError, Steering,
+    ToolDef, ToolOutcome, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::{Plan, Transcript};
 use harness_core::turn::{Execution, Turn};
-use harness_core::{Cancel, End, EntryId, Fault, FaultSource, GateName, Json, Outcome, Time};
+use harness_core::{Cancel, End, EntryId, Fault, FaultSource, Json, Outcome, Time};
 
 use crate::bare::bare;
 
@@ -73,8 +74,8 @@ impl ContextPipeline for Notebook {
         self.note("recall", String::new(), cx).await.map(|()| None)
     }
 
-    async fn after_model(&self, _: &Arc<Message>, cx: &ViewCx) -> Result<Judgement, Fault> {
-        self.note("after_model", String::new(), cx).await.map(|()| Judgement::Accept)
+    async fn after_model(&self, _: &Arc<Message>, cx: &ViewCx) -> Result<Option<String>, Fault> {
+        self.note("after_model", String::new(), cx).await.map(|()| None)
     }
 
     async fn store(&self, _: &Arc<Message>, cx: &ViewCx) -> Result<(), Fault> {
@@ -272,18 +273,14 @@ async fn layers_that_hang_at_the_end_hold_it_no_longer_than_they_may() {
 
 struct Nagging(Mutex<u32>);
 
-impl StopGate for Nagging {
-    fn name(&self) -> GateName {
-        "nagging".into()
-    }
-
-    async fn judge(&self, _: &End, _: &harness_core::decide::DecideCx) -> Judgement {
+impl Check for Nagging {
+    async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
         let mut left = self.0.lock().expect("no panic");
         if *left == 0 {
-            return Judgement::Accept;
+            return Ok(CheckVerdict::Accept.into());
         }
         *left -= 1;
-        Judgement::Continue { guidance: "go on".into() }
+        Ok(CheckVerdict::Continue { guidance: "go on".into() }.into())
     }
 }
 
@@ -291,7 +288,7 @@ impl StopGate for Nagging {
 async fn a_run_of_several_turns_is_one_execution() {
     let notebook = Notebook::default();
     let mut ports = ports([answer("1"), answer("2"), answer("3")], &notebook);
-    ports.stop_gates = vec![Arc::new(Nagging(Mutex::new(2)))];
+    ports.checks = vec![check::new("nagging", Points::END, Nagging(Mutex::new(2)))];
     let mut run = Run::new(Arc::new(RunSpec::default()), Origin::default(), Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.turns, 3);

@@ -13,15 +13,14 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{
-    CompactAsk, Compaction, Compactor, ContextPipeline, HookCx, HookPoints, Judgement, Ledger, ModelFault,
-    ModelFaultCode, ModelRequest, PreparedAgent, ProposedCall, StopGate, ToolDef, ToolOutcome, TurnHooks,
-    ViewCx,
+    CompactAsk, Compaction, Compactor, ContextPipeline, HookCx, HookPoints, Ledger, ModelFault,
+    ModelFaultCode, ModelRequest, PreparedAgent, ProposedCall, ToolDef, ToolOutcome, TurnHooks, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::turn::TurnSpec;
-use harness_core::{Cancel, End, Fault, GateName, Json, Time};
+use harness_core::{Cancel, End, Fault, Json, Time};
 
 use crate::bare::bare;
 
@@ -78,9 +77,9 @@ impl ContextPipeline for Layer {
         Ok(None)
     }
 
-    async fn after_model(&self, _: &Arc<Message>, cx: &ViewCx) -> Result<Judgement, Fault> {
+    async fn after_model(&self, _: &Arc<Message>, cx: &ViewCx) -> Result<Option<String>, Fault> {
         self.at(Hook::AfterModel, cx).await;
-        Ok(Judgement::Accept)
+        Ok(None)
     }
 
     async fn store(&self, _: &Arc<Message>, cx: &ViewCx) -> Result<(), Fault> {
@@ -100,17 +99,6 @@ impl Check for Asks {
     async fn judge(&self, _: &Subject, cx: &DecideCx) -> Result<CheckDecision, Fault> {
         self.0.ask(&cx.ledger).await.expect("a call with room");
         Ok(CheckVerdict::Accept.into())
-    }
-}
-
-impl StopGate for Asks {
-    fn name(&self) -> GateName {
-        "asks".into()
-    }
-
-    async fn judge(&self, _: &End, cx: &DecideCx) -> Judgement {
-        self.0.ask(&cx.ledger).await.expect("a call with room");
-        Judgement::Accept
     }
 }
 
@@ -235,7 +223,7 @@ fn fault_16_every_part_that_calls_a_model_is_in_the_usage_of_the_run() {
     ports.hooks = Some(asks());
     ports.checks = vec![check::new("asks", Points::PROMPT.and(Points::ANSWER), Asks(part.clone()))];
     ports.gates = vec![gate::new("asks", Asks(part.clone()))];
-    ports.stop_gates = vec![asks()];
+    ports.checks.push(check::new("asks too", Points::END, Asks(part.clone())));
     let (end, seen) = run(ports, limited(100_000));
     assert_eq!(end.reason().as_str(), "answer_finalized");
     let shares = [
@@ -260,18 +248,14 @@ fn fault_16_every_part_that_calls_a_model_is_in_the_usage_of_the_run() {
 /// Calls its model twice, and keeps what it was told.
 struct Twice(Part, Arc<Mutex<Vec<Result<u64, ModelFaultCode>>>>);
 
-impl StopGate for Twice {
-    fn name(&self) -> GateName {
-        "twice".into()
-    }
-
-    async fn judge(&self, _: &End, cx: &DecideCx) -> Judgement {
+impl Check for Twice {
+    async fn judge(&self, _: &Subject, cx: &DecideCx) -> Result<CheckDecision, Fault> {
         for _ in 0..2 {
             let said = self.0.ask(&cx.ledger).await;
             let said = said.map(|said| said.usage.expect("usage").all_tokens()).map_err(|fault| fault.code);
             self.1.lock().expect("a lock").push(said);
         }
-        Judgement::Accept
+        Ok(CheckVerdict::Accept.into())
     }
 }
 
@@ -282,7 +266,7 @@ fn fault_16_a_call_past_the_budget_is_refused_before_it_is_made() {
         // The budget of a run that has 40 tokens left, of which the agent's own step used 11.
         let (asked, told) = (part.clone(), Arc::new(Mutex::new(Vec::new())));
         let mut ports = ports([answer("done")]);
-        ports.stop_gates = vec![Arc::new(Twice(asked, Arc::clone(&told)))];
+        ports.checks = vec![check::new("twice", Points::END, Twice(asked, Arc::clone(&told)))];
         let (end, _) = run(ports, limited(40));
         assert_eq!((end.reason().as_str(), end.usage.amount().tokens), ("answer_finalized", 112));
         Arc::try_unwrap(told).expect("the last one").into_inner().expect("a lock")

@@ -11,20 +11,18 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
+use harness_core::outcome::Question;
 use harness_core::port::{
     AgentConfig, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
-    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, HookCx, Judgement, Loaded, Model,
-    ModelFault, ModelFaultCode, ModelRequest, PrepareAsk, ProposedCall, Question, RetryClass, Session,
-    SessionError, Steering, StopGate, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, TurnHooks,
-    ViewCx,
+    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, HookCx, Loaded, Model, ModelFault,
+    ModelFaultCode, ModelRequest, PrepareAsk, ProposedCall, RetryClass, Session, SessionError, Steering,
+    ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::{Plan, Transcript};
 use harness_core::turn::Execution;
-use harness_core::{
-    Cancel, End, EntryId, Fault, FaultSource, GateName, Json, Millis, Outcome, StopReason, Time,
-};
+use harness_core::{Cancel, End, EntryId, Fault, FaultSource, Json, Millis, Outcome, StopReason, Time};
 
 use crate::laws::check_calls_and_results;
 
@@ -150,23 +148,13 @@ impl Gate for Cast {
 
 impl Check for Cast {
     async fn judge(&self, subject: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
-        let port =
-            if matches!(subject, Subject::Prompt(_)) { "check of the prompt" } else { "check of the answer" };
+        let port = match subject {
+            Subject::Prompt(_) => "check of the prompt",
+            Subject::End { .. } => "check of the end",
+            _ => "check of the answer",
+        };
         self.part(port, FaultSource::Guardrail).await?;
         Ok(CheckVerdict::Accept.into())
-    }
-}
-
-impl StopGate for Cast {
-    fn name(&self) -> GateName {
-        "stop".into()
-    }
-
-    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
-        if self.fails("stop gate").await {
-            return Judgement::Continue { guidance: "go on".into() };
-        }
-        Judgement::Accept
     }
 }
 
@@ -211,9 +199,9 @@ impl ContextPipeline for Cast {
         Ok(None)
     }
 
-    async fn after_model(&self, _: &Arc<Message>, _: &ViewCx) -> Result<Judgement, Fault> {
+    async fn after_model(&self, _: &Arc<Message>, _: &ViewCx) -> Result<Option<String>, Fault> {
         self.part("layer after model", FaultSource::Layer).await?;
-        Ok(Judgement::Accept)
+        Ok(None)
     }
 
     async fn store(&self, _: &Arc<Message>, _: &ViewCx) -> Result<(), Fault> {
@@ -292,8 +280,8 @@ async fn run(execution: Execution, plot: Option<Plot>) -> Ran {
     ports.agents = Arc::new(cast.clone());
     ports.tools = Arc::new(cast.clone());
     ports.gates = vec![gate::new("gate", cast.clone())];
-    ports.checks = vec![check::new("check", Points::PROMPT.and(Points::ANSWER), cast.clone())];
-    ports.stop_gates = vec![Arc::new(cast.clone())];
+    ports.checks =
+        vec![check::new("check", Points::PROMPT.and(Points::ANSWER).and(Points::END), cast.clone())];
     ports.approver = Some(Arc::new(cast.clone()));
     ports.session = Some(Arc::new(cast.clone()));
     ports.layers = Some(Arc::new(cast.clone()));
@@ -341,7 +329,8 @@ async fn whatever_port_fails_wherever_the_run_ends_lawfully_and_keeps_what_is_fi
         check(&quiet, "quiet");
         assert_eq!(quiet.end.reason(), StopReason::AnswerFinalized);
         let called = quiet.cast.with(|state| state.called.clone());
-        for port in ["agents", "tool list", "gate", "check of the prompt", "check of the answer", "stop gate"]
+        for port in
+            ["agents", "tool list", "gate", "check of the prompt", "check of the answer", "check of the end"]
         {
             assert!(called.contains(&port), "{port} is never called");
         }

@@ -10,13 +10,13 @@
     reason = "a test fails by panicking, in its helpers too; scripts are all quoted alike"
 )]
 
-mod agent_stop;
 mod allocations;
 mod append;
 mod argument_bounds;
 mod bare;
 mod call_hooks;
 mod checkpoints;
+mod checks_of_end;
 mod coercion;
 mod compaction;
 mod crash;

@@ -1,34 +1,30 @@
-//! The run machine: what stop gates decide about an end that claims to be complete.
+//! The run machine: what checks decide about an end that claims to be complete.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::DecideCx;
+use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::machine::{Effects, Input, Origin, Start};
 use harness_core::message::{AssistantMessage, Message, Usage};
-use harness_core::port::{Judgement, StopGate};
-use harness_core::run::{Run, RunSpec, StopMode};
+use harness_core::outcome::StopMode;
+use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, GateName, RunId, Time};
+use harness_core::{Cancel, End, Fault, RunId, Time};
 
 /// Judges as it is told, in order; accepts when nothing is left.
-struct Told(Mutex<VecDeque<Judgement>>);
+struct Told(Mutex<VecDeque<CheckVerdict>>);
 
-impl StopGate for Told {
-    fn name(&self) -> GateName {
-        "told".into()
-    }
-
-    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
-        self.0.lock().expect("no panic").pop_front().unwrap_or(Judgement::Accept)
+impl Check for Told {
+    async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        Ok(self.0.lock().expect("no panic").pop_front().unwrap_or(CheckVerdict::Accept).into())
     }
 }
 
-fn go_on(guidance: &str) -> Judgement {
-    Judgement::Continue { guidance: guidance.into() }
+fn go_on(guidance: &str) -> CheckVerdict {
+    CheckVerdict::Continue { guidance: guidance.into() }
 }
 
 /// The turn ids and stop reasons of all turns, in order.
@@ -47,14 +43,15 @@ impl Fold for Turns {
 /// Runs with one answer per turn and these judgements; gives the end, the texts said, the turns.
 async fn run(
     answers: usize,
-    judgements: impl IntoIterator<Item = Judgement>,
+    judgements: impl IntoIterator<Item = CheckVerdict>,
     change: impl FnOnce(&mut RunSpec),
 ) -> (Arc<End>, Vec<String>, Vec<String>) {
     let steps =
         (1..=answers).map(|n| AssistantMessage::text(format!("answer {n}")).with_usage(Usage::tokens(10, 1)));
     let model = Arc::new(ScriptedModel::new(steps));
     let mut ports = Ports::new(model, Arc::new(VirtualClock::still(Time(0))));
-    ports.stop_gates = vec![Arc::new(Told(Mutex::new(judgements.into_iter().collect())))];
+    let told = Told(Mutex::new(judgements.into_iter().collect()));
+    ports.checks = vec![check::new("told", Points::END, told)];
     let turns = Turns::default();
     ports.hub.fold(turns.clone());
     let mut spec = RunSpec::default();
@@ -70,7 +67,7 @@ async fn run(
 
 #[tokio::test]
 async fn an_accepted_end_ends_the_run() {
-    let (end, texts, turns) = run(1, [Judgement::Accept], |_| {}).await;
+    let (end, texts, turns) = run(1, [CheckVerdict::Accept], |_| {}).await;
     assert_eq!(end.reason().as_str(), "answer_finalized");
     assert_eq!(texts, ["go", "answer 1"]);
     assert_eq!(turns, ["r.1 answer_finalized"]);
@@ -112,7 +109,7 @@ async fn law_2_a_strict_run_never_accepts_and_is_deferred_at_its_limit() {
 
 #[tokio::test]
 async fn a_waiver_is_visible_when_interactive_and_refused_when_strict() {
-    let waive = || [Judgement::Waive { why: "the user left".into() }];
+    let waive = || [CheckVerdict::Waive { why: "the user left".into() }];
     let (end, ..) = run(1, waive(), |_| {}).await;
     assert_eq!(end.reason().as_str(), "completion_waived");
     assert_eq!(end.waived[0].why, "the user left");

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use harness_core::machine::{Machine, Origin};
 use harness_core::message::{Message, UserMessage};
+use harness_core::outcome::StopMode;
 use harness_core::port::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd};
-use harness_core::run::{RunLimits, RunSpec, RunState, StopMode};
+use harness_core::run::{RunLimits, RunSpec, RunState};
 use harness_core::testing::ScriptedDriver;
 use harness_core::transcript::Transcript;
 use harness_core::{Json, Outcome, StopReason};
@@ -48,7 +49,7 @@ impl Control for Sampled {
         self.dice ^= u16::try_from((event + message.joined_text().len() as u64) % 97).unwrap_or(0);
     }
 
-    fn guide(&mut self, at: &RunProgress<'_>) -> Option<Arc<Message>> {
+    fn guide(&mut self, at: &RunProgress) -> Option<Arc<Message>> {
         let is_little = self.die(3) > 0;
         let text = format!("turn {} of {}, {} messages", at.turn, at.max_turns, self.seen);
         is_little.then(|| Arc::new(Message::User(UserMessage::text(text).from_origin("guidance"))))

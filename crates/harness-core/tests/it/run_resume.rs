@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use harness_core::decide::{CheckDecision, CheckVerdict, Guard, Points, Subject};
 use harness_core::event::EventKind;
 use harness_core::machine::PortSet;
 use harness_core::machine::{Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{Judged, Judgement, PreparedAgent, RetryClass, ToolDef, ToolOutcome};
-use harness_core::run::{Run, RunResume, RunSpec, StopMode};
+use harness_core::outcome::StopMode;
+use harness_core::port::{PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
 use harness_core::transcript::Transcript;
 use harness_core::{CallId, End, Json, OpId, Time};
@@ -16,7 +18,7 @@ use harness_core::{CallId, End, Json, OpId, Time};
 const TURNS: u32 = 6;
 
 /// A model that goes by what it sees: in each turn it calls two tools, one of which must not run twice, and
-/// then answers. A stop gate wants six turns.
+/// then answers. A check of the end wants six turns.
 #[derive(Clone, Default)]
 struct Desk {
     runs: BTreeMap<CallId, u32>,
@@ -51,13 +53,15 @@ impl ScriptedWorld for Desk {
                 *self.runs.entry(call.id.clone()).or_default() += 1;
                 Reply::Tool(Ok(Box::new(ToolOutcome::text(format!("did {}", call.id)))))
             }
-            Op::StopGate { standing, .. } => {
-                let judgement = if standing.turn_count < TURNS {
-                    Judgement::Continue { guidance: format!("go on after {}", standing.turn_count) }
+            Op::Check { subject, .. } => {
+                let Subject::End { progress, .. } = &**subject else { panic!("{subject:?}") };
+                let turn = progress.turn;
+                let verdict = if turn < TURNS {
+                    CheckVerdict::Continue { guidance: format!("go on after {turn}") }
                 } else {
-                    Judgement::Accept
+                    CheckVerdict::Accept
                 };
-                Reply::Judged(Judged::from(judgement))
+                Reply::Check(Box::new(CheckDecision::from(verdict).into()))
             }
             other => panic!("{other:?}"),
         })
@@ -72,7 +76,7 @@ fn spec() -> Arc<RunSpec> {
 
 fn ports() -> PortSet {
     let mut ports = PortSet::default();
-    ports.stop_gates = vec!["six".into()];
+    ports.checks = vec![Guard::new("six", Points::END)];
     ports
 }
 

@@ -142,7 +142,8 @@ fn expected() -> impl Iterator<Item = String> {
 fn the_rest_survives_its_text_too() {
     use harness_core::event::{Event, EventKind};
     let input = r#"{"persistFailed":{"message":"full","messagesFrom":3,"unperformed":[4]}}"#;
-    let reply = r#"{"judged":{"judgement":{"continue":{"guidance":"go on"}},"hook":{"point":"agent_stop","name":"h","decision":"block","duration":3}}}"#;
+    let reply =
+        r#"{"check":{"answer":{"Ok":{"verdict":{"ask":{"text":"Which?"}},"facts":{"n":1.10}}},"took":3}}"#;
     check::<Input>(&Json::parse(input).expect("JSON").to().expect("an input"));
     check::<Reply>(&Json::parse(reply).expect("JSON").to().expect("a reply"));
     let end = r#"{"stop":{"reason":"cancelled","evidence":{"cancelled":{"by":"me"}}},"iterations":1,"turns":1,"usage":{"modelCalls":1,"toolCalls":0},"elapsed":5}"#;
@@ -157,7 +158,7 @@ fn the_rest_survives_its_text_too() {
             .to_owned(),
         r#""type":"hook","point":"post_tool","name":"h","callId":"c","decision":"failed","durationMs":7,"fault":{"source":"hook","code":"timeout","message":"late"}"#
             .to_owned(),
-        r#""type":"stop_judged","gate":"g","judgement":"waive","reason":"why""#.to_owned(),
+        r#""type":"decided","by":"g","point":"end","verdict":"waive","reason":"why","durationMs":0"#.to_owned(),
         format!(r#""type":"run_finished","end":{end}"#),
     ];
     for fields in events {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use harness_core::decide::{
-    Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, OnError, Points,
+    Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, OnError, Points, Subject,
 };
 use harness_core::limits::Limits;
 use harness_core::machine::PortSet;
@@ -13,10 +13,10 @@ use harness_core::machine::{Input, Machine, Op, Origin, Phase, Record, Reply, St
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, FinishReason, Invalid, Message, ToolCall, Usage, UserMessage,
 };
+use harness_core::outcome::{AskReason, Question};
 use harness_core::port::{
-    ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
-    Judged, Judgement, ModelFault, ModelFaultCode, Overflow, Prepared, PreparedAgent, Question, RetryClass,
-    ToolDef, ToolOutcome,
+    ArgumentFault, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints, ModelFault,
+    ModelFaultCode, Overflow, Prepared, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
 };
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
@@ -118,7 +118,7 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
     let gates = (0usize..3, any::<bool>(), any::<bool>(), 0usize..3, timeout);
     (gates, any::<bool>(), layers, any::<bool>(), any::<bool>(), hooks(), rails).prop_map(
         |(
-            (gates, prepares, lenient, stop_gates, stop_gate_timeout),
+            (gates, prepares, lenient, ends, facts_within),
             approver,
             layers,
             compactor,
@@ -126,8 +126,6 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
             hooks,
             rails,
         )| {
-            let names =
-                |prefix: &str, count| (0..count).map(|n| format!("{prefix}{n}").as_str().into()).collect();
             let mut ports = PortSet::default();
             let rail = |prefix, points| move |n| Guard::new(format!("{prefix}{n}"), points);
             ports.checks = (0..rails.0).map(rail("in", Points::PROMPT)).collect();
@@ -141,8 +139,8 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
             if lenient {
                 ports.gates.iter_mut().for_each(|gate| gate.on_error = OnError::Lenient);
             }
-            ports.stop_gates = names("stop", stop_gates);
-            ports.stop_gate_timeout = stop_gate_timeout;
+            ports.checks.extend((0..ends).map(rail("end", Points::END)));
+            ports.facts_within = facts_within;
             (ports.approver, ports.layers, ports.compactor, ports.steering) =
                 (approver, layers, compactor, steering);
             ports.hooks = hooks;
@@ -298,8 +296,19 @@ impl World {
         Reply::Gate(Box::new(GateDecision::from(verdict).into()))
     }
 
-    fn check(&mut self) -> Reply {
-        let verdict = match self.die(10) {
+    fn check(&mut self, subject: &Subject) -> Reply {
+        if let Subject::End { .. } = subject {
+            let verdict = match self.die(9) {
+                0..=2 => CheckVerdict::Accept,
+                3 => CheckVerdict::Waive { why: "good enough".into() },
+                4 => CheckVerdict::Ask(Question::new("Is it done?", AskReason::Custom)),
+                5 => CheckVerdict::refuse("it is not done"),
+                _ => CheckVerdict::Continue { guidance: "it is not done".into() },
+            };
+            return Reply::Check(Box::new(CheckDecision::from(verdict).into()));
+        }
+        let verdict = match self.die(11) {
+            10 => CheckVerdict::Ask(Question::new("What do you mean?", AskReason::Custom)),
             0..=5 => CheckVerdict::Accept,
             6 => CheckVerdict::Amend("amended".into()),
             7 => CheckVerdict::Continue { guidance: "again".into() },
@@ -373,12 +382,8 @@ impl World {
     }
 
     fn after_model(&mut self) -> Reply {
-        let judgement = match self.die(8) {
-            0..=5 => Judgement::Accept,
-            6 => Judgement::Waive { why: "enough".into() },
-            _ => Judgement::Continue { guidance: "look again".into() },
-        };
-        Reply::AfterModel(self.fault(judgement))
+        let guidance = (self.die(8) == 7).then(|| "look again".to_owned());
+        Reply::AfterModel(self.fault(guidance))
     }
 
     fn hooked(&mut self, ask: &HookAsk) -> Reply {
@@ -444,12 +449,7 @@ impl World {
             }
             Op::Hook { ask, .. } => self.hooked(ask),
             Op::Drain { .. } => self.drained(),
-            Op::Check { .. } => self.check(),
-            Op::StopGate { .. } => Reply::Judged(Judged::from(match self.die(5) {
-                0 | 1 => Judgement::Accept,
-                2 => Judgement::Waive { why: "good enough".into() },
-                _ => Judgement::Continue { guidance: "it is not done".into() },
-            })),
+            Op::Check { subject, .. } => self.check(subject),
             Op::Facts { .. } => Reply::Facts(self.fault(Json::empty_object())),
         }
     }

@@ -4,7 +4,8 @@ use harness_control::contract::TaskContract;
 use harness_control::{ControlSpec, GuidanceSpec, SignalSpec, StallSpec, WorkSpec};
 use harness_core::Millis;
 use harness_core::message::Cost;
-use harness_core::run::{RunLimits, RunSpec, StopMode};
+use harness_core::outcome::StopMode;
+use harness_core::run::{RunLimits, RunSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
@@ -19,7 +20,7 @@ use crate::faults::Faults;
 /// Every part may be left out.
 ///
 /// ```
-/// use harness_core::run::StopMode;
+/// use harness_core::outcome::StopMode;
 /// use harness_descriptor::{Graph, Registry, load_text};
 ///
 /// let descriptor = load_text("

@@ -241,7 +241,7 @@ const TEXTS: &[Key] = &[
     key("acceptability", "When the model's own report is not good enough.", Shape::Text),
     key("control_invariant", "When an audit failed and nothing has answered it.", Shape::Text),
     key("work_items_incomplete", "When work items are left.", Shape::Text),
-    key("hook_block", "When a stop gate of the program refused.", Shape::Text),
+    key("hook_block", "When a check of the program refused the end.", Shape::Text),
     key("stall_nudge", "When nothing changes any more.", Shape::Text),
 ];
 

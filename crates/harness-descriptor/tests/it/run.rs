@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use harness_core::Millis;
-use harness_core::run::{RunSpec, StopMode};
+use harness_core::outcome::StopMode;
+use harness_core::run::RunSpec;
 use harness_descriptor::check::{Style, check_contract};
 use harness_descriptor::{Graph, Registry, RunSection, TextSource, is_contract, load_contract, load_file};
 

@@ -9,9 +9,7 @@ use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, G
 use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::{Fault, FaultSource, Outcome};
-use harness_core::port::{
-    AppendSource, Clock, ContextPipeline, DynContextPipeline, Judgement, ProposedCall, ViewCx,
-};
+use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
 use harness_core::transcript::{Plan, Prefix};
 use harness_core::{Json, RunId, ThreadId, TurnId};
 
@@ -370,7 +368,7 @@ impl ContextPipeline for Pipeline {
         Ok(plan)
     }
 
-    async fn after_model(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<Judgement, Fault> {
+    async fn after_model(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<Option<String>, Fault> {
         let run = self.running(cx).await?;
         run.heard(answer, cx);
         let decision = run.judge_answer(answer, cx).await.map_err(|fault| as_fault(&fault))?;
@@ -378,12 +376,12 @@ impl ContextPipeline for Pipeline {
         let (guidance, default) = match decision {
             Decision::Allow => {
                 progress.guided = 0;
-                return Ok(Judgement::Accept);
+                return Ok(None);
             }
             Decision::Guide { .. } if progress.guided >= GUIDES_IN_A_ROW => {
                 progress.guided = 0;
                 progress.exhausted = progress.exhausted.saturating_add(1);
-                return Ok(Judgement::Accept);
+                return Ok(None);
             }
             Decision::Guide { guidance } => {
                 progress.guided += 1;
@@ -392,7 +390,7 @@ impl ContextPipeline for Pipeline {
             // A denial is never accepted: the model is asked again until the turn's own limits end it.
             Decision::Deny { guidance } => (guidance, "steering rule violation"),
         };
-        Ok(Judgement::Continue { guidance: guidance.unwrap_or_else(|| default.to_owned()) })
+        Ok(Some(guidance.unwrap_or_else(|| default.to_owned())))
     }
 
     async fn store(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<(), Fault> {

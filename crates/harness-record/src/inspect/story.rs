@@ -152,7 +152,7 @@ fn marks(record: &RunRecord, turn: u32) -> Vec<Mark> {
         let tone = if entry.judgement == "accept" { Tone::Good } else { Tone::Warn };
         let why = entry.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let text = format!("{} says {}{why}", entry.gate, entry.judgement);
-        marks.push(Mark { seq: entry.seq, tone, word: "stop gate", text });
+        marks.push(Mark { seq: entry.seq, tone, word: "check of the end", text });
     }
     for entry in record.limits_reached.iter().filter(|entry| entry.turn == turn) {
         let text = match (&entry.limit, entry.value, entry.ceiling) {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_core::Json;
 use harness_core::decide::{DynGate, Guarded};
 use harness_core::message::Message;
+use harness_core::outcome::StopMode;
 use harness_core::port::{DynTool, Steering, ToolOutcome, tool_fn};
-use harness_core::run::StopMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +29,13 @@ pub(crate) const SET: &str = "mode_set";
 /// | [`gate`](Self::gate) | denies calls that the mode does not allow, and says why; also those of sub-agents whose runner has the gate |
 /// | [`tools`](Self::tools) | `mode_get` and `mode_set`; that the model sets a mode needs approval, unless [`model_may_set`](Self::model_may_set) |
 /// | [`notes`](Self::notes) | tells the model once, in the user's role, when the host has changed the mode |
-/// | [`stop_mode`](Self::stop_mode) | how a run that begins now treats stop gates |
+/// | [`stop_mode`](Self::stop_mode) | how a run that begins now treats checks of the end |
 ///
 /// The first mode is the one to begin with. A model is told of it by a note, too, unless everything may be
 /// called in it.
 ///
 /// ```
-/// use harness_core::run::StopMode;
+/// use harness_core::outcome::StopMode;
 /// use harness_tools::Modes;
 ///
 /// let modes = Modes::plan_and_execute();
@@ -122,7 +122,7 @@ impl Modes {
         self.settle(name).map(|_| ())
     }
 
-    /// How a run that begins now treats a stop gate that is not satisfied, where it is configured to treat it
+    /// How a run that begins now treats a check of the end that is not satisfied, where it is configured to treat it
     /// as `configured`.
     pub fn stop_mode(&self, configured: StopMode) -> StopMode {
         self.current().stop.unwrap_or(configured)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::ToolName;
+use harness_core::outcome::StopMode;
 use harness_core::port::ToolDef;
-use harness_core::run::StopMode;
 
 /// Which tools may be called in a mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum ModeCalls {
 /// A way of working, with a name.
 ///
 /// ```
-/// use harness_core::run::StopMode;
+/// use harness_core::outcome::StopMode;
 /// use harness_tools::{Mode, ModeCalls};
 ///
 /// let mut review = Mode::new("review", "You read what is there and say what you would change.");
@@ -39,7 +39,7 @@ pub struct Mode {
     pub calls: ModeCalls,
     /// Tools that may be called all the same. Default none.
     pub also: Vec<ToolName>,
-    /// How runs that begin in it treat a stop gate that is not satisfied. Default as they are configured.
+    /// How runs that begin in it treat a check of the end that is not satisfied. Default as they are configured.
     pub stop: Option<StopMode>,
 }
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::outcome::StopMode;
 use harness_core::port::{
     ApprovalAsk, Approver, Decision, DrainPoint, DynTool, RetryClass, Steering, ToolDef, Toolbox, tool_fn,
 };
-use harness_core::run::StopMode;
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};

@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::{DecideCx, GateVerdict, gate};
+use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, GateVerdict, Points, Subject, check, gate,
+};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Grant, Limits};
 use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Purpose;
-use harness_core::port::{
-    ContextPipeline, Judgement, RetryClass, StopGate, Tool as _, ToolDef, ToolOutcome, Toolbox, ViewCx,
-};
+use harness_core::port::{ContextPipeline, RetryClass, Tool as _, ToolDef, ToolOutcome, Toolbox, ViewCx};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Fault, GateName, Json};
+use harness_core::{Cancel, End, Fault, Json};
 use harness_tools::{
     Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool, TurnRunner,
 };
@@ -274,16 +274,13 @@ fn a_subagent_starts_no_other_unless_that_is_allowed() {
 /// Believes the second answer.
 struct Doubt(AtomicU32);
 
-impl StopGate for Doubt {
-    fn name(&self) -> GateName {
-        "doubt".into()
-    }
-
-    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
-        match self.0.fetch_add(1, Ordering::Relaxed) {
-            0 => Judgement::Continue { guidance: "Are you sure?".to_owned() },
-            _ => Judgement::Accept,
+impl Check for Doubt {
+    async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        Ok(match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => CheckVerdict::Continue { guidance: "Are you sure?".to_owned() },
+            _ => CheckVerdict::Accept,
         }
+        .into())
     }
 }
 
@@ -296,8 +293,8 @@ fn check_turns(max_turns: u32, expected: &str) {
     let runner = TurnRunner::new(Arc::new(model), Arc::new(Toolbox::default()), clock);
     let mut scout = Subagent::new("scout", "looks", "Look.");
     scout.max_turns = max_turns;
-    let tool =
-        SubagentTool::new([scout], Arc::new(runner.stop_gate(Arc::new(Doubt(AtomicU32::new(0)))))).unwrap();
+    let runner = runner.check(check::new("doubt", Points::END, Doubt(AtomicU32::new(0))));
+    let tool = SubagentTool::new([scout], Arc::new(runner)).unwrap();
     let mut cx = cx(r#"{"description":"What do you see?","subagent_type":"scout"}"#);
     cx.grant = Grant(Limits::default().amount());
     let told: serde_json::Value = block_on(tool.call(cx)).structured.unwrap().to().unwrap();

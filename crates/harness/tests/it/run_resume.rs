@@ -1,7 +1,7 @@
 //! Runs that another harness, as another process would, takes up.
 
+use harness::core::outcome::StopMode;
 use harness::core::port::Session as _;
-use harness::core::run::StopMode;
 use harness::core::{RunId, StopReason};
 use harness::descriptor::load_text;
 use harness::prelude::*;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use harness::core::decide::{DynGate, Guarded};
 use harness::core::event::{Event, EventKind, Fold};
 use harness::core::message::Usage;
+use harness::core::outcome::StopMode;
 use harness::core::port::Tool;
-use harness::core::run::StopMode;
 use harness::prelude::*;
 use harness::tools::{Keep, Modes, Subagent};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::decide::{GateDecision, GateVerdict};
+use crate::decide::{CheckDecision, CheckVerdict, GateDecision, GateVerdict};
 use crate::ids::CallId;
 use crate::machine::PortSet;
 use crate::machine::Reply;
@@ -86,7 +86,7 @@ pub(super) enum Asked {
     Gate(u32, CallId),
     Arguments(CallId),
     Approve(CallId),
-    Stop(u32),
+    Check(u32),
 }
 
 impl fmt::Display for Asked {
@@ -97,7 +97,7 @@ impl fmt::Display for Asked {
             Self::Gate(gate, call) => write!(f, "gate {gate} #{call}"),
             Self::Arguments(call) => write!(f, "arguments #{call}"),
             Self::Approve(call) => write!(f, "approve #{call}"),
-            Self::Stop(gate) => write!(f, "stop gate {gate}"),
+            Self::Check(check) => write!(f, "check {check}"),
         }
     }
 }
@@ -105,4 +105,9 @@ impl fmt::Display for Asked {
 /// What a gate answers.
 pub(super) fn gate_says(verdict: GateVerdict) -> Reply {
     Reply::Gate(Box::new(GateDecision::from(verdict).into()))
+}
+
+/// What a check answers.
+pub(super) fn check_says(verdict: CheckVerdict) -> Reply {
+    Reply::Check(Box::new(CheckDecision::from(verdict).into()))
 }

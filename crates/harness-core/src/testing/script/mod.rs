@@ -26,7 +26,7 @@ use crate::turn::{Turn, TurnSpec};
 /// | `limits: iterations 3, calls 2, elapsed 30s, invalid 2, tokens 100, cost 5` | limits that differ from the spec's |
 /// | `parallel 4` | calls of a batch run at once |
 /// | `gates: policy audit` | the tool gates; one without a line allows |
-/// | `stops: check` | the stop gates of a run; one without a line accepts |
+/// | `checks: tests end, words prompt answer` | the checks and where they are asked; one without a line accepts |
 /// | `approver` | somebody decides about held calls |
 /// | `prompt: "Hello"` | the prompt; `go` when absent |
 /// | `model: text "done"` | an answer; `usage 10/5` and `cost 0.1` may follow on every model line |
@@ -34,7 +34,7 @@ use crate::turn::{Turn, TurnSpec};
 /// | `model: ask "Which?"`, `refuse "No"`, `approve id kind "what"`, `invalid "why"`, `fault code "why"` | the other outputs |
 /// | `tool #c1: ok 4`, `error CODE TEXT`, `retry CODE TEXT`, `fault CODE TEXT` | what comes of an execution; `retry` is a failure worth another try |
 /// | `gate policy #c1: deny "no"`, `halt "no"`, `hold "why"`, `rewrite {"a":2}`, `allow` | what a gate says |
-/// | `stop check: accept`, `waive "why"`, `continue "guidance"` | what a stop gate says |
+/// | `check tests: accept`, `amend "words"`, `waive "why"`, `continue "guidance"`, `ask "Which?"`, `refuse "why"` | what a check says |
 /// | `arguments #c1: field "problem"` | wrong arguments |
 /// | `approve #c1: granted`, `denied "why"`, `edited {"a":2}`, `later` | what the approver says |
 /// | `cancel` | the caller cancels |
@@ -119,18 +119,18 @@ pub fn check_turn_with(spec: TurnSpec, script: &str, expected: &str) {
 /// harness_core::testing::check_run(
 ///     RunSpec::default(),
 ///     r#"
-///     stops: tests
+///     checks: tests end
 ///     model: text "It works."
-///     stop tests: continue "Two tests fail."
+///     check tests: continue "Two tests fail."
 ///     model: text "Now it does."
-///     stop tests: accept
+///     check tests: accept
 ///     "#,
 ///     r#"
 ///     run_started
 ///     ...
-///     stop_judged tests continue "Two tests fail."
+///     decided end tests continue "Two tests fail."
 ///     ...
-///     stop_judged tests accept
+///     decided end tests accept
 ///     ...
 ///     completed: answer_finalized "Now it does."
 ///     "#,

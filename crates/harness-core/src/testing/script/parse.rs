@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::line::{Asked, Line, Says, Script, ScriptFault, gate_says};
-use crate::decide::{GateVerdict, Guard, Points};
+use super::line::{Asked, Line, Says, Script, ScriptFault, check_says, gate_says};
+use crate::decide::{CheckVerdict, GateVerdict, Guard, Points};
 use crate::ids::{CallId, GateName};
 use crate::json::Json;
 use crate::machine::PortSet;
@@ -13,10 +13,8 @@ use crate::machine::Reply;
 use crate::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
-use crate::outcome::{Fault, FaultSource};
-use crate::port::{
-    ArgumentFault, Decision, Judgement, ModelFault, ModelFaultCode, RetryClass, ToolDef, ToolOutcome,
-};
+use crate::outcome::{AskReason, Fault, FaultSource, Question};
+use crate::port::{ArgumentFault, Decision, ModelFault, ModelFaultCode, RetryClass, ToolDef, ToolOutcome};
 use crate::time::Millis;
 use crate::turn::{Execution, TurnSpec};
 
@@ -60,8 +58,9 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
             script.ports.gates = gates.map(|name| Guard::new(name, points)).collect();
             return Ok(None);
         }
-        "stops" => {
-            script.ports.stop_gates = names(words.after_colon()?);
+        "checks" => {
+            let checks = words.after_colon()?.0.split(',').map(guard);
+            script.ports.checks = checks.collect::<Read<_>>()?;
             return Ok(None);
         }
         "parallel" => {
@@ -84,9 +83,10 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
             let gate = number_of(words.word(), script.ports.gates.iter().map(|gate| &gate.name), "gates")?;
             Says::Answer(Asked::Gate(gate, words.call()?), verdict(words.after_colon()?)?)
         }
-        "stop" => {
-            let gate = number_of(words.word(), script.ports.stop_gates.iter(), "stops")?;
-            Says::Answer(Asked::Stop(gate), judgement(words.after_colon()?)?)
+        "check" => {
+            let names = script.ports.checks.iter().map(|check| &check.name);
+            let check = number_of(words.word(), names, "checks")?;
+            Says::Answer(Asked::Check(check), check_verdict(words.after_colon()?)?)
         }
         "cancel" => Says::Cancel,
         "crash" => Says::Crash,
@@ -118,6 +118,22 @@ fn tool(text: &str) -> Read<ToolDef> {
         }
     }
     Ok(def)
+}
+
+/// A check and where it is asked.
+fn guard(text: &str) -> Read<Guard> {
+    let mut words = text.split_whitespace();
+    let name = words.next().ok_or("a check needs a name")?;
+    let mut points = Points::default();
+    for word in words {
+        points = points.and(match word {
+            "prompt" => Points::PROMPT,
+            "answer" => Points::ANSWER,
+            "end" => Points::END,
+            other => return Err(format!("`{other}` is no point of a check")),
+        });
+    }
+    Ok(Guard::new(name, points))
 }
 
 fn set_limit(spec: &mut TurnSpec, text: &str) -> Read<()> {
@@ -246,16 +262,17 @@ fn verdict(mut words: Words<'_>) -> Read<Reply> {
     Ok(gate_says(verdict))
 }
 
-fn judgement(mut words: Words<'_>) -> Read<Reply> {
-    let judgement = match words.word() {
-        "accept" => Judgement::Accept,
-        "waive" => Judgement::Waive { why: words.text()? },
-        "continue" => Judgement::Continue { guidance: words.text()? },
-        other => {
-            return Err(format!("`{other}` is no judgement: `accept`, `waive` or `continue` was expected"));
-        }
+fn check_verdict(mut words: Words<'_>) -> Read<Reply> {
+    let verdict = match words.word() {
+        "accept" => CheckVerdict::Accept,
+        "amend" => CheckVerdict::Amend(words.text()?),
+        "waive" => CheckVerdict::Waive { why: words.text()? },
+        "continue" => CheckVerdict::Continue { guidance: words.text()? },
+        "ask" => CheckVerdict::Ask(Question::new(words.text()?, AskReason::Custom)),
+        "refuse" => CheckVerdict::Refuse { reason: words.text()? },
+        other => return Err(format!("`{other}` is no verdict of a check")),
     };
-    Ok(Reply::Judged(judgement.into()))
+    Ok(check_says(verdict))
 }
 
 fn decision(mut words: Words<'_>) -> Read<Reply> {

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::line::{Asked, Line, Says, Script, gate_says};
-use crate::decide::GateVerdict;
+use super::line::{Asked, Line, Says, Script, check_says, gate_says};
+use crate::decide::{CheckVerdict, GateVerdict};
 use crate::event::{Event, EventKind};
 use crate::ids::{EntryId, OpId};
 use crate::json::Json;
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{Judgement, PreparedAgent};
+use crate::port::PreparedAgent;
 use crate::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
 use crate::time::Time;
 use crate::transcript::Transcript;
@@ -191,8 +191,8 @@ impl Stage {
         match asked {
             Asked::Gate(..) if !self.speaks_of(&asked) => Some(gate_says(GateVerdict::Allow)),
             Asked::Arguments(_) if !self.speaks_of(&asked) => Some(Reply::Arguments(Ok(()))),
-            Asked::Stop(_) if !self.speaks_of(&asked) => Some(Reply::Judged(Judgement::Accept.into())),
-            Asked::Stop(_)
+            Asked::Check(_) if !self.speaks_of(&asked) => Some(check_says(CheckVerdict::Accept)),
+            Asked::Check(_)
             | Asked::Model
             | Asked::Tool(_)
             | Asked::Gate(..)
@@ -246,7 +246,7 @@ fn asked(op: &Op) -> Option<Asked> {
         Op::Gate { gate, proposed } => Some(Asked::Gate(*gate, proposed.call.id.clone())),
         Op::Arguments { call } => Some(Asked::Arguments(call.id.clone())),
         Op::Approve { proposed } => Some(Asked::Approve(proposed.call.id.clone())),
-        Op::StopGate { gate, .. } => Some(Asked::Stop(*gate)),
+        Op::Check { check, .. } => Some(Asked::Check(*check)),
         Op::Prepare { .. }
         | Op::Begin { .. }
         | Op::Append { .. }
@@ -258,7 +258,6 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::NoteApproval { .. }
         | Op::Hook { .. }
         | Op::Drain { .. }
-        | Op::Check { .. }
         | Op::Facts { .. } => None,
     }
 }

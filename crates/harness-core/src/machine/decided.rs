@@ -1,0 +1,86 @@
+//! What gates and checks have decided: what their failure means, and the event that tells of it.
+
+use super::Cx;
+use crate::decide::{Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, Point, Points};
+use crate::event::EventKind;
+use crate::ids::{CallId, GateName};
+use crate::json::Json;
+use crate::outcome::{Fault, FaultSource, StopMode};
+
+use crate::time::Millis;
+
+/// A verdict as it is told.
+struct Said {
+    verdict: &'static str,
+    reason: Option<String>,
+    facts: Option<Json>,
+    took: Millis,
+    fault: Option<Fault>,
+}
+
+impl Cx<'_> {
+    /// Takes what a gate has decided about a call, or that it failed to, and tells it.
+    pub(crate) fn take_gate(
+        &mut self,
+        (gate, point): (u32, Point),
+        call: CallId,
+        asked: Answered<GateDecision>,
+    ) -> (GateName, GateVerdict) {
+        let guard = guard(&self.ports.gates, gate, point);
+        let Answered { answer, took } = asked;
+        let (GateDecision { verdict, facts }, fault) = match answer {
+            Ok(decision) => (decision, None),
+            Err(fault) => (guard.without_answer(&fault).into(), Some(fault)),
+        };
+        let reason = verdict.reason().map(str::to_owned);
+        let said = Said { verdict: verdict.as_str(), reason, facts, took, fault };
+        self.tell_decided(guard.name.clone(), point, Some(call), said);
+        (guard.name, verdict)
+    }
+
+    /// Takes what a check has decided, or that it failed to, and tells it. A verdict that means nothing at this point is
+    /// a failure. `mode` is that of the run whose end is judged.
+    pub(crate) fn take_check(
+        &mut self,
+        (check, point): (u32, Point),
+        mode: Option<StopMode>,
+        asked: Answered<CheckDecision>,
+    ) -> (GateName, CheckVerdict) {
+        let guard = guard(&self.ports.checks, check, point);
+        let Answered { answer, took } = asked;
+        let (CheckDecision { verdict, facts }, fault) =
+            match answer.and_then(|decision| fitting(decision, point)) {
+                Ok(decision) => (decision, None),
+                Err(fault) => (guard.check_without_answer(&fault, mode).into(), Some(fault)),
+            };
+        let reason = verdict.reason().map(str::to_owned);
+        let said = Said { verdict: verdict.as_str(), reason, facts, took, fault };
+        self.tell_decided(guard.name.clone(), point, None, said);
+        (guard.name, verdict)
+    }
+
+    /// Tells what a check of the control itself has said about the end of a run.
+    pub(crate) fn tell_own_check(&mut self, check: GateName, verdict: &'static str, reason: Option<String>) {
+        let said = Said { verdict, reason, facts: None, took: Millis(0), fault: None };
+        self.tell_decided(check, Point::End, None, said);
+    }
+
+    fn tell_decided(&mut self, by: GateName, point: Point, call: Option<CallId>, said: Said) {
+        let Said { verdict, reason, facts, took: duration, fault } = said;
+        let (point, verdict) = (point.as_str().into(), verdict.into());
+        self.event(|| EventKind::Decided { by, point, call, verdict, reason, facts, duration, fault });
+    }
+}
+
+/// A guard by its place.
+fn guard(guards: &[Guard], at: u32, point: Point) -> Guard {
+    guards.get(at as usize).cloned().unwrap_or_else(|| Guard::new("unknown", Points::of(point)))
+}
+
+fn fitting(decision: CheckDecision, point: Point) -> Result<CheckDecision, Fault> {
+    if decision.verdict.fits(point) {
+        return Ok(decision);
+    }
+    let text = format!("`{}` means nothing at the point `{}`", decision.verdict.as_str(), point.as_str());
+    Err(Fault::new(FaultSource::Gate, "verdict_out_of_place", text))
+}
