@@ -6,9 +6,10 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use harness::core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk, Toolbox};
 use harness::core::{Fault, ToolName};
+use harness::host::process::Environment;
 use harness::runtime::Thread;
 use harness::tools::mcp::{McpServer, McpSpec};
-use harness::tools::{Combined, Environment, Source};
+use harness::tools::{Combined, Source};
 
 use crate::host::{SessionSetup, WishedServer};
 

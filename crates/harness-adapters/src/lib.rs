@@ -84,7 +84,7 @@ pub use price::PriceTable;
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
 pub use secret::ApiKey;
 pub use structured::{OutputSchema, read_answer};
-pub use thinking::{ThinkingLevel, ThinkingLevels};
+pub use thinking::ThinkingLevels;
 pub use wrap::{
     Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
     Retry, RetryPolicy,

@@ -1,6 +1,6 @@
 //! How hard a model thinks, and what a model can be asked for.
 
-pub use harness_core::port::ThinkingLevel;
+use harness_core::port::ThinkingLevel;
 
 /// The levels that a model knows, and its words for them.
 ///
@@ -19,7 +19,8 @@ pub use harness_core::port::ThinkingLevel;
 /// was set.
 ///
 /// ```
-/// use harness_adapters::{ThinkingLevel, ThinkingLevels};
+/// use harness_adapters::ThinkingLevels;
+/// use harness_core::port::ThinkingLevel;
 ///
 /// let levels = ThinkingLevels::reasoning().without(ThinkingLevel::Minimal);
 /// assert_eq!(levels.clamp(ThinkingLevel::Minimal), ThinkingLevel::Low);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use harness::adapters::ApiKey;
-use harness::adapters::local::Environment;
+use harness::host::process::Environment;
 
 use crate::secrets;
 

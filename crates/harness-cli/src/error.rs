@@ -13,14 +13,13 @@ use harness::memory::MemoryError;
 use harness::record::RecordError;
 use harness::tools::ToolsError;
 
-use crate::env;
 use crate::exit::Exit;
-use crate::model;
 use crate::model::keys::KeyFileFault;
 use crate::paths::Paths;
 use crate::render::{BAD, NOTE};
 use crate::run::decisions::DecisionError;
 use crate::terminal::painted;
+use crate::{env, model};
 
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +37,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Session(#[from] harness::session::Error),
     #[error(transparent)]
-    Orphans(#[from] harness::tools::OrphansLeft),
+    Orphans(#[from] harness::host::process::OrphansLeft),
     /// An error of a part that a build may leave out.
     #[error("{message}")]
     Part { kind: String, message: String, hint: Option<String> },

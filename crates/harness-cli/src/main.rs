@@ -56,11 +56,11 @@ use paths::Paths;
 use render::{BAD, JsonLines};
 
 fn main() -> ExitCode {
-    harness::tools::supervise();
+    harness::host::process::supervise();
     signal::survive_size_limit();
     // From here on no other program of this user reads the keys in this process's memory and environment. Where
     // the system does not offer that, nothing is lost but this protection.
-    let _ = harness::tools::deny_inspection();
+    let _ = harness::host::process::deny_inspection();
     env::learn_secrets();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use harness::core::Cancel;
 #[cfg(unix)]
-use harness::tools::is_ignored;
+use harness::host::process::is_ignored;
 
 use crate::exit::Exit;
 use crate::render::RenderControl;

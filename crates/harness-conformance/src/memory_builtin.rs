@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    AppendSource, BoxFuture, TokenCounter as _, ToolOutcome, Workspace, WorkspaceEntry, WorkspaceFault,
-    WorkspaceFile, WorkspaceHit,
-};
+use harness_core::port::{AppendSource, BoxFuture, ToolOutcome};
 use harness_core::{Json, Time};
+use harness_host::{Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit};
 use harness_memory::MemoryError;
 use harness_memory::builtin::{
     DataMerge, FactFinder, FileReferences, LayerProbe, Observations, Observer, StaticContent, TaskState,
     TemporalFacts, WorkingMemory,
 };
+use harness_memory::compact::tokens::TokenCounter as _;
 use harness_memory::layer::{Layer, LayerCx, Utf16Quarters};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -4,14 +4,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness::tools::{MemoryWorkspace, WorkspaceOptions, WorkspaceTools};
+use harness::host::MemoryWorkspace;
+use harness::tools::{WorkspaceOptions, WorkspaceTools};
 use harness_core::machine::Origin;
 use harness_core::message::ToolCall;
-use harness_core::port::{
-    EntryKind, ToolCx, ToolOutcome, ToolRegistry, ToolScope, Workspace, WorkspaceEntry, WorkspaceFault,
-    WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
-};
+use harness_core::port::{ToolCx, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Json, ToolName, canonical};
+use harness_host::{
+    EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
+};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, json};

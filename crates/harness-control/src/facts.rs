@@ -8,10 +8,8 @@ use harness_core::Json;
 use harness_core::canonical::sha256_hex;
 use harness_core::decide::DecideCx;
 use harness_core::outcome::{Fault, FaultSource};
-use harness_core::port::{
-    BoxFuture, DynWorkspace, EntryKind, FactSource, SchemaValidator, ShallowSchemas, WorkspaceFault,
-    WorkspaceFaultCode, normal_path,
-};
+use harness_core::port::{BoxFuture, FactSource, SchemaValidator, ShallowSchemas};
+use harness_host::{DynWorkspace, EntryKind, WorkspaceFault, WorkspaceFaultCode, normal_path};
 
 use crate::contract::{FactsAsk, FactsFound, FileFact, SchemaAsk, SchemaData};
 

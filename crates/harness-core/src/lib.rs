@@ -96,5 +96,4 @@ pub use json::{Extra, Json};
 pub use outcome::{End, Evidence, Fault, FaultParts, FaultSource, GuardStage, Outcome, Stop, StopReason};
 pub use redact::Redactor;
 #[doc(hidden)]
-pub use time::iso;
-pub use time::{Millis, SpanError, Time};
+pub use time::{Millis, SpanError, Time, iso};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::limits::{Amount, Reached};
 use harness_core::message::Message;
-use harness_core::port::DynWorkspace;
 use harness_core::{Cancel, Json, RunId, ThreadId};
+use harness_host::{DynWorkspace, ParamsFault, RootCwd, WorkingFolder, Workplace};
 use serde::de::DeserializeOwned;
 
 use super::at_step::{StepShell, StepSubprocess};
@@ -18,7 +18,6 @@ use super::shared_budget::{self, SharedBudget};
 use super::spawn::SpawnSpec;
 use super::step::Step;
 use crate::channel::{Channel, ChannelError, ChannelSpec};
-use harness_host::{ParamsFault, RootCwd, WorkingFolder, Workplace};
 
 /// What belongs to one line of work: the root's, a spawned child's, a parallel path's.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::port::DynEmbedder;
+use harness_host::DynEmbedder;
 
 use super::step::Step;
 use super::until::text_of;

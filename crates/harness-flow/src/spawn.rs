@@ -3,10 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::DynWorkspace;
-use harness_host::{DynShell, DynSubprocess};
-
-use harness_host::Workplace;
+use harness_host::{DynShell, DynSubprocess, DynWorkspace, Workplace};
 
 /// What a child has of its own: everything else it inherits, the working folder as a copy.
 ///

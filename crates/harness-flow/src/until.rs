@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::Cost;
-use harness_core::port::{BoxFuture, DynEmbedder};
+use harness_core::port::BoxFuture;
 use harness_core::{Json, Millis};
+use harness_host::DynEmbedder;
 
 use super::meaning::likeness;
 

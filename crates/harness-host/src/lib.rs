@@ -3,9 +3,11 @@
 //!
 //! | part | here |
 //! |---|---|
+//! | files that tools may see | [`Workspace`] |
 //! | values under keys | [`Storage`] |
 //! | large contents under their hashes | [`ArtifactStore`] |
 //! | keys of providers | [`Secrets`] |
+//! | texts as vectors | [`Embedder`] |
 //! | programs, as code of a host runs them | [`Shell`], [`Subprocess`], [`Process`] |
 //! | where code of a host works | [`Workplace`], [`RootCwd`], [`Params`] |
 //! | processes: started without a shell, bounded, ended with all that they started | `process` (feature `process`, Unix) |
@@ -16,8 +18,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use harness_core::port::{MemoryWorkspace, WorkspaceFile};
-//! use harness_host::{RootCwd, Workplace};
+//! use harness_host::{MemoryWorkspace, RootCwd, Workplace, WorkspaceFile};
 //!
 //! let files = MemoryWorkspace::new([WorkspaceFile::text("/docs/plan.md", "Berth 4.")]);
 //! let place = Workplace::in_memory().with_fs(Arc::new(files));
@@ -26,6 +27,7 @@
 //! ```
 
 mod artifact;
+mod embedder;
 #[cfg(feature = "process")]
 pub mod process;
 mod program;
@@ -34,11 +36,17 @@ mod storage;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod workplace;
+mod workspace;
 
 pub use artifact::{ArtifactMeta, ArtifactPart, ArtifactStore, DynArtifactStore, Sensitivity};
+pub use embedder::{DynEmbedder, Embedder};
 pub use program::{
     DynShell, DynSubprocess, Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess,
 };
 pub use secrets::{DynSecrets, Secrets};
 pub use storage::{DynStorage, Storage, StorageError};
 pub use workplace::{NoShell, NoSubprocess, Params, ParamsFault, RootCwd, WorkingFolder, Workplace};
+pub use workspace::{
+    DynWorkspace, EntryKind, MemoryWorkspace, Precondition, Snippet, Workspace, WorkspaceEntry,
+    WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit, first_units, normal_path,
+};

@@ -82,8 +82,7 @@ fn request(bencher: Bencher<'_, '_>, messages: usize) {
 
 #[cfg(feature = "tokenizer")]
 mod exact {
-    use harness_core::port::TokenCounter as _;
-    use harness_memory::compact::tokens::{ExactCounter, Vocabulary};
+    use harness_memory::compact::tokens::{ExactCounter, TokenCounter as _, Vocabulary};
 
     use super::{Bencher, black_box};
 

@@ -3,7 +3,7 @@
 //! They become a part of the agent's instructions, never of the transcript, so that compaction does not touch
 //! them.
 
-use harness_core::port::{DynWorkspace, WorkspaceFault, WorkspaceFaultCode};
+use harness_host::{DynWorkspace, WorkspaceFault, WorkspaceFaultCode};
 
 /// The names, of which the first that a folder has counts.
 pub const CONTEXT_FILE_NAMES: [&str; 4] = ["AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];

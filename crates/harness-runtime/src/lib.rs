@@ -25,7 +25,7 @@
 //! When a message is delivered stands in `docs/reference/delivery.md`.
 //!
 //! The crate knows no network, and files only through the
-//! [`Workspace`](harness_core::port::Workspace) port; it needs only `harness-core`.
+//! [`Workspace`](harness_host::Workspace) port.
 //!
 //! ```
 //! use std::sync::Arc;

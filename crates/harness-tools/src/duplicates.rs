@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use harness_core::message::ToolCall;
 use harness_core::port::{
-    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, first_units,
+    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
 };
 use harness_core::{Fault, Json, ToolName};
+use harness_host::first_units;
 use serde::Serialize;
 use serde_json::Value;
 

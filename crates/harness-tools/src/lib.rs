@@ -29,7 +29,8 @@
 //! use harness_core::Json;
 //! use harness_core::message::ToolCall;
 //! use harness_core::port::ToolCx;
-//! use harness_tools::{Environment, Registry};
+//! use harness_host::process::Environment;
+//! use harness_tools::Registry;
 //!
 //! let file = r#"
 //! version: 1
@@ -139,11 +140,6 @@ pub use background::{BackgroundAgents, TaskRecord, TaskStatus};
 pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
-pub use harness_core::port::MemoryWorkspace;
-pub use harness_host::process::{
-    Environment, MAX_PRINTED, OrphansLeft, PASSED, SYSTEM_FOLDERS, Sandbox, SandboxFault, deny_inspection,
-    is_ignored, supervise, supervise_by, wait_for_orphans,
-};
 pub use modes::{Mode, ModeCalls, ModeNotes, Modes};
 pub use planning::PlanningTools;
 pub use programs::SystemPrograms;

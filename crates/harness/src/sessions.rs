@@ -126,7 +126,7 @@ impl Sessions for SessionFolder {
     async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
         let session = JsonlSession::open_async(self.path(thread)?, self.options.clone()).await?;
         // An earlier owner may have been killed: nothing that it had started works beside what follows.
-        let settled = harness_tools::wait_for_orphans().await;
+        let settled = harness_host::process::wait_for_orphans().await;
         settled.map_err(|left| SessionError::new("session.orphans", left.to_string()))?;
         Ok(Arc::new(session))
     }

@@ -8,8 +8,8 @@ use agent_client_protocol::v1::schema::{
 use harness::core::port::{AgentConfig, AgentSource, PrepareAsk};
 use harness::core::testing::VirtualClock;
 use harness::core::{Fault, Time, ToolName};
+use harness::host::process::Environment;
 use harness::runtime::Thread;
-use harness::tools::Environment;
 use harness_acp::{Host, HostFault, Opened, SessionSetup, Threads, mcp};
 
 use crate::support::{Reply, Scripted, Step, call, config, threads, with_editor};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use harness_core::port::ThinkingLevel;
 use harness_core::{Json, ModelName};
 
 use super::model::ChatModel;
@@ -9,7 +10,7 @@ use super::request::RESERVED;
 use crate::http::PromptCache;
 use crate::http::settings::{Settings, reasoning};
 use crate::http::setup::{Protocol, Setup, Thought, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey, ThinkingLevel, ThinkingLevels};
+use crate::{AdapterError, ApiKey, ThinkingLevels};
 
 pub(super) static CHAT: Protocol = Protocol {
     endpoint: "an OpenAI-compatible endpoint",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::port::Clock;
+use harness_core::port::{Clock, ThinkingLevel};
 use harness_core::{Json, ModelName};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
@@ -11,7 +11,7 @@ use super::fault::Faults;
 use super::service::Service;
 use super::settings::{RESPONSE_FORMAT, Settings};
 use super::{ReplyLimits, ReplyTimeouts};
-use crate::{AdapterError, ApiKey, OutputSchema, PriceTable, ThinkingLevel, ThinkingLevels};
+use crate::{AdapterError, ApiKey, OutputSchema, PriceTable, ThinkingLevels};
 
 /// What sets one protocol apart before the first byte is sent.
 #[derive(Debug)]

@@ -52,7 +52,8 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 /// use harness_adapters::execution::{
 ///     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionMessage, ExecutionRequest,
 /// };
-/// use harness_adapters::local::{Environment, Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
+/// use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
+/// use harness_host::process::Environment;
 /// use harness_core::cancel::Cancel;
 /// use harness_core::port::Clock;
 ///

@@ -24,7 +24,6 @@ mod version;
 pub use adapter::{LocalCommandAdapter, MAX_LINE};
 pub use agent::{AgentBackend, LocalAgent, Permission};
 pub use ended::Exit;
-pub use harness_host::process::{Environment, PASSED};
 pub use output::{OutputFormat, OutputReader, ParsedOutput, Reading};
 pub use probe::{Found, Probe, probe};
 pub use program::{Invocation, LocalProgram};

@@ -14,7 +14,8 @@ use harness_host::process::{Ended, Environment, Launch, Limits, PASSED};
 /// ```
 /// use std::time::Duration;
 ///
-/// use harness_adapters::local::{Environment, LocalProgram};
+/// use harness_adapters::local::LocalProgram;
+/// use harness_host::process::Environment;
 ///
 /// let surroundings = Environment::from_iter([("PATH", "/usr/bin"), ("AWS_SECRET", "s3cret")]);
 /// let program = LocalProgram::new("reviewer")

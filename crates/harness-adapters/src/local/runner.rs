@@ -23,7 +23,8 @@ const TAIL: usize = 2000;
 /// ```
 /// use std::time::Duration;
 ///
-/// use harness_adapters::local::{Environment, LocalAgent, LocalRunner};
+/// use harness_adapters::local::{LocalAgent, LocalRunner};
+/// use harness_host::process::Environment;
 /// use harness_adapters::{CliInput, CliOutcome, CliRunner};
 ///
 /// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);

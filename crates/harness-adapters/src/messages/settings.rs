@@ -1,10 +1,10 @@
 //! Settings in this protocol's words, whichever of the two vocabularies they were written in.
 
 use harness_core::Json;
+use harness_core::port::ThinkingLevel;
 use serde::Deserialize;
 
 use super::builder::MAX_TOKENS;
-use crate::ThinkingLevel;
 use crate::http::settings::{Settings, object};
 use crate::http::setup::Thought;
 

@@ -29,7 +29,6 @@ pub use bridge::{BridgeConfig, BridgeNote, BridgeReport, BridgeRunner, NoteLevel
 pub use broker::{BrokerConfig, BrokerSession, BrokerStart, BrokerTransport, Connection, STATE_DIRECTORIES};
 pub use event::{RelayEvent, RelayEventKind, RelayEventSender, RelayEvents, RelayInbound};
 pub use fault::RelayFault;
-pub use harness_host::process::Environment;
 pub use ledger::RelayCounts;
 pub use lifeline::Registration;
 pub use message::{REQUEST_TYPE, RESULT_TYPE};

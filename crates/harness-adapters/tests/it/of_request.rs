@@ -6,11 +6,11 @@ use std::sync::Arc;
 use harness_adapters::chat::ChatModel;
 use harness_adapters::messages::MessagesModel;
 use harness_adapters::responses::ResponsesModel;
-use harness_adapters::{
-    CachePolicy, Fallback, ResponseCache, Retry, RetryPolicy, ThinkingLevel, ThinkingLevels,
-};
+use harness_adapters::{CachePolicy, Fallback, ResponseCache, Retry, RetryPolicy, ThinkingLevels};
 use harness_core::Json;
-use harness_core::port::{DynModel, Model as _, ModelFaultCode, ModelRequest, PreparedAgent, Secret};
+use harness_core::port::{
+    DynModel, Model as _, ModelFaultCode, ModelRequest, PreparedAgent, Secret, ThinkingLevel,
+};
 use harness_record::traffic::{Recorder, Replay};
 use serde_json::Value;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use harness_adapters::chat::{ChatModel, ChatModelBuilder, PromptCache};
-use harness_adapters::{OutputSchema, PriceTable, ThinkingLevel, ThinkingLevels, read_answer};
+use harness_adapters::{OutputSchema, PriceTable, ThinkingLevels, read_answer};
 use harness_core::Json;
 use harness_core::message::{
     AssistantMessage, Block, Invalid, Message, ModelOutput, ToolCall, ToolResultMessage, Usage, UserMessage,
 };
-use harness_core::port::{ModelFaultCode, ModelRequest, PreparedAgent};
+use harness_core::port::{ModelFaultCode, ModelRequest, PreparedAgent, ThinkingLevel};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 

@@ -8,23 +8,23 @@ use harness::core::message::{Message, UserMessage};
 use harness::core::port::{ApprovalAsk, Approver, Clock, Decision, DynCompactor, DynModel};
 use harness::core::{Json, ThreadId, Time};
 use harness::descriptor::load_file;
+use harness::host::process::wait_for_orphans;
 use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
 use harness::system::SystemClock;
-use harness::tools::{StandingApprovals, wait_for_orphans};
+use harness::tools::StandingApprovals;
 use serde::{Deserialize, Serialize};
 
 use super::command;
 use super::store::{self, Store};
 use crate::args::{Approve, ChatArgs, ModelArgs, Preset};
-use crate::env;
 use crate::error::CliError;
-use crate::model;
 use crate::run::approve::CommandLineApprover;
 use crate::run::session::same_descriptor;
 use crate::run::view::policy;
 use crate::threads::{Of, Threads, found};
+use crate::{env, model};
 
 /// What an assistant without a descriptor is told.
 const PLAIN: &str = "You are a helpful assistant who talks with a person at a terminal. Be exact and to the point. \

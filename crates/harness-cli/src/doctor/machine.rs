@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, stdin};
 
 use harness::core::Time;
-use harness::tools::Sandbox;
+use harness::host::process::Sandbox;
 
 use super::finding::{Area, Finding, Status};
 use crate::terminal::Stream;

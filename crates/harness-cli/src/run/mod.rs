@@ -13,8 +13,6 @@ pub(crate) mod session;
 mod until;
 pub(crate) mod view;
 
-pub(crate) use self::resume::resume;
-
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,11 +23,11 @@ use harness::core::port::{Clock, DynModel, Loaded, ProposedCall, Session};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence, Json, StopReason, ThreadId};
 use harness::descriptor::Map;
+use harness::host::process::wait_for_orphans;
 use harness::record::traffic::{Recorder, Replay};
 use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
-use harness::tools::wait_for_orphans;
 use harness::{BoundGraph, Builder, Harness, HarnessError, Prompt, Report};
 
 use self::approve::CommandLineApprover;
@@ -37,18 +35,17 @@ use self::decisions::Decisions;
 use self::pending::PendingCalls;
 use self::until::{Told, Until};
 use crate::args::{Approve, BackendArgs, LimitArgs, MessageArg, ModelArgs, RunArgs};
-use crate::backend;
 use crate::bind::{self, Bound, Needs};
-use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::{self, Source};
-use crate::output;
-use crate::outputs;
 use crate::records::recording::recording;
 use crate::render::{AnswerOn, CostNotice, Human, JsonLines, Render, RenderControl, Rendering, Status};
 use crate::signal::Signals;
 use crate::terminal::{self, Stream};
+use crate::{backend, descriptor, output, outputs};
+
+pub(crate) use self::resume::resume;
 
 /// Things seen that may wait for a slow reader of the output; after that deltas go first, then the oldest
 /// events, and the output says so.

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use harness::core::port::{
+use harness::host::{
     EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode as Code, WorkspaceFile,
     WorkspaceHit,
 };

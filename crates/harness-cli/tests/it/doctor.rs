@@ -88,7 +88,7 @@ fn a_machine_with_nothing_set_up_has_no_fault() {
 fn sandbox_of_this_machine_is_reported() {
     let project = Project::plain();
     let output = doctor(&project, &[], &[]);
-    let expected = match harness::tools::Sandbox::available() {
+    let expected = match harness::host::process::Sandbox::available() {
         Ok(()) => "  ok      programs can be sandboxed (Landlock and seccomp)\n".to_owned(),
         Err(fault) => {
             format!("  absent  programs cannot be sandboxed: {fault}\n          fix: use Linux 6.2 or later")

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use harness::adapters::local::{Environment, LocalAgent, LocalRunner};
+use harness::adapters::local::{LocalAgent, LocalRunner};
 use harness::adapters::{CliInput, CliOutcome, CliRunner as _};
+use harness::host::process::Environment;
 use serde_json::{Value, json};
 
 use super::vectors;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use harness::adapters::execution::{ExecutionAdapter as _, ExecutionCx, ExecutionRequest};
 use harness::adapters::local::{
-    AgentBackend, Environment, Exit, Invocation, LocalAgent, LocalCommandAdapter, LocalProgram, OutputFormat,
+    AgentBackend, Exit, Invocation, LocalAgent, LocalCommandAdapter, LocalProgram, OutputFormat,
 };
+use harness::host::process::Environment;
 use harness_core::Cancel;
 use serde_json::{Value, json};
 

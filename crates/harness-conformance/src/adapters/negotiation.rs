@@ -7,8 +7,9 @@ use harness::adapters::execution::{
     DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest,
     ExecutionResult, ModelBackend,
 };
-use harness::adapters::local::{AgentBackend, Environment, LocalAgent};
+use harness::adapters::local::{AgentBackend, LocalAgent};
 use harness::adapters::relay::RelayAdapterConfig;
+use harness::host::process::Environment;
 use harness::system::SystemClock;
 use serde_json::{Value, json};
 

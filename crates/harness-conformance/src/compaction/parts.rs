@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use harness_core::port::TokenCounter as _;
 use harness_core::transcript::{self, Plan, Span};
 use harness_memory::compact::durability::{
     DeterminismMetadata, DurabilityPolicies, ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope,
 };
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
-use harness_memory::compact::tokens::RoundedCharacters;
+use harness_memory::compact::tokens::{RoundedCharacters, TokenCounter as _};
 use harness_memory::compact::{
     self, CompactionPolicy, ContextCompactor, HardStop, Recency, Rung, SummaryKey, Target, Trigger,
 };

@@ -6,11 +6,11 @@ use harness_control::contract::{PredicateKind, SchemaSource, TaskContract, TextF
 use harness_control::{ControlEvent, ControlSpec, FeedbackKind, SignalSpec, StandardFacts};
 use harness_core::Fault;
 use harness_core::message::Message;
-use harness_core::port::{
-    CompactAsk, Compaction, CompactionNote, Compactor, DynWorkspace, EntryKind, ToolOutcome, Workspace,
-    WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit,
-};
+use harness_core::port::{CompactAsk, Compaction, CompactionNote, Compactor, ToolOutcome};
 use harness_core::transcript::{Plan, Span};
+use harness_host::{
+    DynWorkspace, EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit,
+};
 
 use crate::controlled::{Played, Scene, calls, done, impatient, says};
 

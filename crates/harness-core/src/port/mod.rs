@@ -23,9 +23,7 @@ mod secret;
 mod session;
 mod steering;
 mod thinking;
-mod tokens;
 mod tool;
-mod workspace;
 
 pub use agent::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, PreparedAgent, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
@@ -51,15 +49,10 @@ pub use session::{
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use thinking::ThinkingLevel;
-pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
     ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, Ongoing, RawTool, RetryClass,
     SettledGrant, Structured, Timed, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry,
     ToolScope, ToolStatus, ToolUpdates, Toolbox, Updates, coerced, schema_of, tool_fn,
-};
-pub use workspace::{
-    DynWorkspace, EntryKind, MemoryWorkspace, Precondition, Snippet, Workspace, WorkspaceEntry,
-    WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit, first_units, normal_path,
 };
 
 /// A boxed future that may cross threads.

@@ -460,7 +460,7 @@ fn executions_do_not_share_channels_unless_they_say_so() {
 
 struct Vowels;
 
-impl harness_core::port::Embedder for Vowels {
+impl harness_host::Embedder for Vowels {
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, harness_core::Fault> {
         let count = |text: &str, c: char| if text.contains(c) { 1.0 } else { 0.0 };
         Ok(texts.iter().map(|text| ['a', 'e', 'i'].map(|c| count(text, c)).to_vec()).collect())

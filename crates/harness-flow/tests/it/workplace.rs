@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use harness_core::port::{BoxFuture, MemoryWorkspace, Precondition, WorkspaceFile};
-use harness_core::port::{SchemaValidator, ShallowSchemas};
+use harness_core::port::{BoxFuture, SchemaValidator, ShallowSchemas};
 use harness_core::{Cancel, Json, Millis};
 use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, Parallel, SpawnSpec, Step, StepCx,
 };
-use harness_host::{Params, ParamsFault, RootCwd, Workplace};
-use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
+use harness_host::{
+    MemoryWorkspace, Params, ParamsFault, Precondition, Process, ProcessFault, ProcessOptions, ProcessOutput,
+    RootCwd, Shell, Subprocess, Workplace, WorkspaceFile,
+};
 
 use crate::stage::{Stage, text};
 

@@ -9,7 +9,7 @@ mod params;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::{DynWorkspace, MemoryWorkspace};
+use crate::{DynWorkspace, MemoryWorkspace};
 
 use crate::program::{DynShell, DynSubprocess};
 
@@ -24,8 +24,7 @@ pub use params::{Params, ParamsFault};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::port::{MemoryWorkspace, WorkspaceFile};
-/// use harness_host::Workplace;
+/// use harness_host::{MemoryWorkspace, Workplace, WorkspaceFile};
 ///
 /// let files = MemoryWorkspace::new([WorkspaceFile::text("/plan.md", "Berth 4.")]);
 /// let workplace = Workplace::in_memory().with_fs(Arc::new(files));

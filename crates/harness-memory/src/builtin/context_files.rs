@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::port::DynWorkspace;
+use harness_host::DynWorkspace;
 
 use super::text::{cut, units_of};
 use crate::MemoryError;

@@ -1,7 +1,7 @@
 //! An embedder without a model.
 
 use harness_core::Fault;
-use harness_core::port::Embedder;
+use harness_host::Embedder;
 
 use super::notes::words;
 
@@ -12,7 +12,7 @@ use super::notes::words;
 /// any order. For tests, and for use where no model of vectors can be reached.
 ///
 /// ```
-/// use harness_core::port::Embedder as _;
+/// use harness_host::Embedder as _;
 /// use harness_memory::builtin::embed::HashingEmbedder;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{Message, Usage};
-use harness_core::port::{Measured, PreparedAgent, TokenCounter};
+use harness_core::port::{Measured, PreparedAgent};
 use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::tokens::{CharacterCounter, Tally, prepared_tokens};
+use crate::compact::tokens::TokenCounter;
 
 /// Tokens that begin the answer.
 const REPLY: u64 = 3;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::TokenCounter;
 use harness_core::transcript::Prefix;
 
 use super::ask::is_developer;
 use super::tokens::message_tokens;
+use crate::compact::tokens::TokenCounter;
 
 /// Tokens of the messages of one transcript, as sums, so that a stretch of it costs two look-ups.
 #[derive(Debug, Default)]

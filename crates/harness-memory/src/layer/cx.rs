@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::outcome::{Purpose, TotalUsage};
-use harness_core::port::{DynModel, Ledger, ModelRequest, PreparedAgent, TokenCounter};
+use harness_core::port::{DynModel, Ledger, ModelRequest, PreparedAgent};
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{Cancel, Json, ModelName, ThreadId, Time};
 
 use super::def::LayerId;
 use super::tokens::Utf16Quarters;
 use crate::MemoryError;
+use crate::compact::tokens::TokenCounter;
 
 /// One execution: a run, a turn that stands alone, or a child of one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::port::{Clock, DynModel, TokenCounter};
+use harness_core::port::{Clock, DynModel};
 use harness_host::DynStorage;
 
 use super::anchor::{CacheConfig, Lineage};
@@ -18,6 +18,7 @@ use super::recent::Recent;
 use super::schema::{ItemJudge, ItemSchemas};
 use super::tokens::Utf16Quarters;
 use super::view::PreparedCount;
+use crate::compact::tokens::TokenCounter;
 use crate::{LayerProblem, MemoryError};
 
 /// Conversations whose anchor and counts are kept.

@@ -1,7 +1,8 @@
 //! What messages cost.
 
 use harness_core::message::Message;
-use harness_core::port::TokenCounter;
+
+use crate::compact::tokens::TokenCounter;
 
 /// An estimate: a quarter of the UTF-16 units, rounded up.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::Message;
-use harness_core::port::{PreparedAgent, TokenCounter, ViewCx};
+use harness_core::port::{PreparedAgent, ViewCx};
 use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::ask::is_developer;
@@ -19,6 +19,7 @@ use super::run::LayerRun;
 use super::tokens::message_tokens;
 use super::usage::{DropReason, Dropped, LayerShare, LayerUsage, Served};
 use crate::MemoryError;
+use crate::compact::tokens::TokenCounter;
 
 /// What is sent with every request besides the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

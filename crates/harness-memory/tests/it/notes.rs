@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{DynEmbedder, Embedder};
 use harness_core::{Fault, FaultSource, Json, Time};
-use harness_host::StorageError;
+use harness_host::{DynEmbedder, Embedder, StorageError};
 use harness_memory::builtin::embed::HashingEmbedder;
 use harness_memory::builtin::notes::{
     DynNoteStore, LocalNotes, LongTermMemory, MemoryBounds, NoteDraft, NoteQuery, NoteScope, WhenFull,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::port::{DynWorkspace, EntryKind, WorkspaceFault, WorkspaceFaultCode};
+use harness_host::{DynWorkspace, EntryKind, WorkspaceFault, WorkspaceFaultCode};
 
 use super::{Skill, SkillFault, SkillSet, SkillWarning};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::port::{
+use harness_host::{
     EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
 };
 

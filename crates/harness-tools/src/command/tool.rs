@@ -153,7 +153,7 @@ impl CommandSpec {
 /// | `nonzero_exit` | failed | it exited with another code than 0 |
 /// | `killed_by_signal` | failed | a signal from elsewhere ended it |
 /// | `binary_output` | failed | it exited with code 0, and stdout is not UTF-8 text |
-/// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](crate::MAX_PRINTED) and was stopped |
+/// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](harness_host::process::MAX_PRINTED) and was stopped |
 /// | `timeout` | timeout | it was stopped at its timeout, or at the turn's deadline |
 /// | `cancelled` | cancelled | it was stopped, or not even started, because `cx.cancel` fired |
 ///

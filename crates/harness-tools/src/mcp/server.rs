@@ -64,7 +64,7 @@ pub(super) const MAX_TOOL_NAME_BYTES: usize = 256;
 /// | `cancelled` | cancelled | `cx.cancel` fired; the server was told so |
 ///
 /// ```no_run
-/// use harness_tools::Environment;
+/// use harness_host::process::Environment;
 /// use harness_tools::mcp::{McpServer, McpSpec};
 ///
 /// # async fn example() -> Result<(), harness_tools::ToolsError> {

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness_core::Cancel;
-use harness_core::port::normal_path;
 use harness_host::process::{Capture, Ended, Ending, Environment, Launch, Limits, MAX_PRINTED, PASSED};
-use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
+use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess, normal_path};
 
 /// Programs of this machine: the ports [`Shell`] and [`Subprocess`].
 ///
@@ -26,7 +25,8 @@ use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, 
 /// ```
 /// use harness_core::Cancel;
 /// use harness_host::{Process, ProcessOptions, Shell, Subprocess};
-/// use harness_tools::{Environment, SystemPrograms};
+/// use harness_host::process::Environment;
+/// use harness_tools::SystemPrograms;
 ///
 /// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
 /// let programs = SystemPrograms::new(".").env_from(&surroundings);

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness_core::port::{
-    DynTool, DynWorkspace, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile,
-    WorkspaceHit,
-};
+use harness_core::port::DynTool;
 use harness_host::process::Environment;
+use harness_host::{
+    DynWorkspace, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
+};
 
 use super::agents::{self, Wanted};
 use super::entry::{Fields, unknown_keys};

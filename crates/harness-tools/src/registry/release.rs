@@ -39,8 +39,9 @@ impl Registry {
 mod tests {
     use std::path::Path;
 
+    use harness_host::process::Environment;
+
     use super::*;
-    use crate::Environment;
 
     fn read(text: &str) -> Result<Option<String>, String> {
         let read = Registry::parse(text, Path::new("registry.yaml"), &Environment::default());

@@ -23,13 +23,13 @@ const MOST_COMMAND: usize = 32 * 1024;
 ///
 /// The program leads a process group of its own; at the timeout and on cancellation the whole group gets
 /// SIGTERM and soon after SIGKILL, and what was printed until then is kept. Of long output the beginning and
-/// the end are kept. It gets the variables of [`PASSED`](crate::PASSED) and those that its spec sets, and no
+/// the end are kept. It gets the variables of [`PASSED`](harness_host::process::PASSED) and those that its spec sets, and no
 /// others; its stdin is empty. A program that exits with another code than 0 is a *success* with that exit
 /// code: a search without a match is no failure. Each call waits for approval unless
 /// [`ShellTool::without_approval`] says otherwise.
 ///
 /// Commands run in a [`Sandbox`], in which they may change their folder and a private temporary folder, read these
-/// and the [system's folders](crate::SYSTEM_FOLDERS), and reach no network. [`ShellTool::sandbox`] sets another one.
+/// and the [system's folders](harness_host::process::SYSTEM_FOLDERS), and reach no network. [`ShellTool::sandbox`] sets another one.
 /// On a machine that cannot sandbox programs no command runs, until [`ShellTool::without_sandbox`] says otherwise.
 ///
 /// | code | status | meaning |
@@ -39,7 +39,7 @@ const MOST_COMMAND: usize = 32 * 1024;
 /// | `command_not_allowed` | failed | the policy does not allow the command, or it is no plain command |
 /// | `spawn_error` | failed | the program could not be started |
 /// | `killed_by_signal` | failed | a signal from elsewhere ended it |
-/// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](crate::MAX_PRINTED) and was stopped |
+/// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](harness_host::process::MAX_PRINTED) and was stopped |
 /// | `timeout` | timeout | it was stopped at its timeout, or at the turn's deadline |
 /// | `cancelled` | cancelled | it was stopped, or not even started, because `cx.cancel` fired |
 ///
@@ -49,7 +49,8 @@ const MOST_COMMAND: usize = 32 * 1024;
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
 /// use harness_core::port::{Tool, ToolCx};
-/// use harness_tools::{Environment, ShellPolicy, ShellTool};
+/// use harness_host::process::Environment;
+/// use harness_tools::{ShellPolicy, ShellTool};
 ///
 /// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
 /// let tool = ShellTool::new(ShellPolicy::allowing(["echo", "false"])?, ".").env_from(&surroundings);
@@ -128,9 +129,9 @@ impl ShellTool {
         self
     }
 
-    /// With the variables of [`PASSED`](crate::PASSED) that `surroundings` has.
+    /// With the variables of [`PASSED`](harness_host::process::PASSED) that `surroundings` has.
     #[must_use]
-    pub fn env_from(mut self, surroundings: &crate::Environment) -> Self {
+    pub fn env_from(mut self, surroundings: &harness_host::process::Environment) -> Self {
         self.spec = self.spec.env_from(surroundings);
         self
     }

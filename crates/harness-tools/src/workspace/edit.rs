@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::machine::Origin;
-use harness_core::port::{
-    ArgumentFault, DynTool, DynWorkspace, Precondition, Tool, ToolCx, ToolDef, ToolOutcome, WorkspaceFault,
-};
+use harness_core::port::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_host::{DynWorkspace, Precondition, WorkspaceFault};
 use serde_json::{Value, json};
 
 use super::seen::{Memory, SeenFiles};
@@ -19,7 +18,7 @@ const PLACES: usize = 5;
 
 const BOM: char = '\u{feff}';
 
-/// The tools `file_write` and `file_edit` over a [`Workspace`](harness_core::port::Workspace).
+/// The tools `file_write` and `file_edit` over a [`Workspace`](harness_host::Workspace).
 ///
 /// Each call waits for approval unless [`FileEdits::without_approval`] says otherwise. What exists keeps
 /// its byte order mark and its line ends. Nothing is replaced that has changed since the conversation read
@@ -33,7 +32,7 @@ const BOM: char = '\u{feff}';
 /// | `file_changed` | the file is not as it was read, or changed during the call |
 /// | `no_match` | `old_string` does not occur |
 /// | `several_matches` | `old_string` occurs more than once |
-/// | others | those of [`WorkspaceFaultCode`](harness_core::port::WorkspaceFaultCode) |
+/// | others | those of [`WorkspaceFaultCode`](harness_host::WorkspaceFaultCode) |
 #[derive(Clone)]
 pub struct FileEdits {
     files: Arc<dyn DynWorkspace>,
@@ -152,7 +151,7 @@ impl EditTool {
         let FileEdits { files, seen, .. } = &self.shared;
         let Some(file) = files.read_boxed(path).await.map_err(|fault| failed(&fault))? else {
             self.save(path, content, &Precondition::Absent).await?;
-            seen.remember(origin, &harness_core::port::normal_path(path), content);
+            seen.remember(origin, &harness_host::normal_path(path), content);
             return Ok(told(path, &format!("made {path}"), content.len(), ("created", true.into())));
         };
         let at = &file.entry.path;

@@ -1,7 +1,7 @@
 //! What a model reads of files, and its bound.
 
 use harness_core::Json;
-use harness_core::port::{WorkspaceEntry, WorkspaceHit};
+use harness_host::{WorkspaceEntry, WorkspaceHit};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::exact::indented;

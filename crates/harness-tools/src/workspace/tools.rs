@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::Block;
-use harness_core::port::{
-    ArgumentFault, DynTool, DynWorkspace, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, WorkspaceFault,
-    WorkspaceFaultCode, WorkspaceFile,
-};
+use harness_core::port::{ArgumentFault, DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_host::{DynWorkspace, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile};
 use serde_json::{Value, json};
 
 use super::seen::SeenFiles;
@@ -57,7 +55,7 @@ impl WorkspaceOptions {
 }
 
 /// The tools `workspace_search`, `workspace_list`, `workspace_read` and `workspace_read_json` over a
-/// [`Workspace`](harness_core::port::Workspace).
+/// [`Workspace`](harness_host::Workspace).
 ///
 /// All are of class `pure`. A result has at most 50 KiB: a list loses entries from its end and says how
 /// many, a file is read page by page (`offset` and `limit` in bytes, cut at line ends where that is
@@ -76,8 +74,9 @@ impl WorkspaceOptions {
 ///
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ToolCx, ToolRegistry, WorkspaceFile};
-/// use harness_tools::{MemoryWorkspace, WorkspaceOptions, WorkspaceTools};
+/// use harness_core::port::{ToolCx, ToolRegistry};
+/// use harness_host::{MemoryWorkspace, WorkspaceFile};
+/// use harness_tools::{WorkspaceOptions, WorkspaceTools};
 ///
 /// let files = MemoryWorkspace::new([WorkspaceFile::text("/docs/a.md", "Berth 4 is free.")]);
 /// let tools = WorkspaceTools::new(Arc::new(files), WorkspaceOptions::default()).into_set();

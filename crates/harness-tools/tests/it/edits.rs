@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{ToolRegistry as _, ToolScope, Workspace as _, WorkspaceFile};
-use harness_tools::{FileEdits, MemoryWorkspace, ToolSet, WorkspaceOptions, WorkspaceTools};
+use harness_core::port::{ToolRegistry as _, ToolScope};
+use harness_host::{MemoryWorkspace, Workspace as _, WorkspaceFile};
+use harness_tools::{FileEdits, ToolSet, WorkspaceOptions, WorkspaceTools};
 
 use crate::support::{ask, ask_in, block_on, told};
 
@@ -128,7 +129,7 @@ fn what_was_not_read_is_not_replaced() {
 fn what_has_changed_since_it_was_read_is_not_touched() {
     let desk = Desk::with("a");
     desk.read();
-    block_on(desk.files.write("/a", "a and more", &harness_core::port::Precondition::Any)).unwrap();
+    block_on(desk.files.write("/a", "a and more", &harness_host::Precondition::Any)).unwrap();
     let changed = "failed file_changed\n`/a` has changed since it was read; read it again";
     assert_eq!(desk.edit("a and", "x"), changed);
     assert_eq!(desk.write("x"), changed);

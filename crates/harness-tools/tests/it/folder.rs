@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use harness_core::port::{Precondition, Workspace as _, WorkspaceFault};
+use harness_host::{Precondition, Workspace as _, WorkspaceFault};
 use harness_tools::{FolderWorkspace, ToolsError};
 use tempfile::TempDir;
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use harness_core::port::RetryClass;
-use harness_tools::{Environment, Registry, ToolsError};
+use harness_host::process::Environment;
+use harness_tools::{Registry, ToolsError};
 
 use crate::support::{block_on, cx, environment, told};
 

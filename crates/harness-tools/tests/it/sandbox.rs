@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use harness_tools::{Registry, Sandbox, ToolSet};
+use harness_host::process::Sandbox;
+use harness_tools::{Registry, ToolSet};
 use tempfile::TempDir;
 
 use crate::support::{ask_in, environment, told};

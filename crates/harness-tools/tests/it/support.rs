@@ -7,7 +7,8 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::message::ToolCall;
 use harness_core::port::{Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry};
-use harness_tools::{CommandSpec, CommandTool, Environment};
+use harness_host::process::Environment;
+use harness_tools::{CommandSpec, CommandTool};
 
 /// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
 pub(crate) const LONG: Duration = Duration::from_mins(1);

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{ToolRegistry as _, ToolScope, WorkspaceFile};
-use harness_tools::{MemoryWorkspace, ToolSet, WorkspaceOptions, WorkspaceTools};
+use harness_core::port::{ToolRegistry as _, ToolScope};
+use harness_host::{MemoryWorkspace, WorkspaceFile};
+use harness_tools::{ToolSet, WorkspaceOptions, WorkspaceTools};
 
 use crate::support::{ask, ask_in, block_on};
 

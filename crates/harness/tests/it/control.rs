@@ -6,11 +6,11 @@ use harness::control::contract::{CoverageStatus, PredicateKind, TaskContract, Te
 use harness::control::{ControlSpec, GateJudgement, SignalSpec, StallSpec};
 use harness::core::Outcome;
 use harness::core::outcome::StopMode;
-use harness::core::port::{DynModel, DynTool, WorkspaceFile};
+use harness::core::port::{DynModel, DynTool};
 use harness::core::testing::ScriptedModel;
 use harness::descriptor::load_text;
+use harness::host::{MemoryWorkspace, WorkspaceFile};
 use harness::prelude::*;
-use harness::tools::MemoryWorkspace;
 use harness::{BoundGraph, Builder, HarnessError};
 
 use crate::support::call;

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use harness::core::Json;
 use harness::flow::{ExecutionSpec, Flow, FlowError, FlowRunner, Step, StepCx};
-use harness::host::{ProcessFault, ProcessOptions};
-use harness::host::{RootCwd, Workplace};
+use harness::host::process::Environment;
+use harness::host::{ProcessFault, ProcessOptions, RootCwd, Workplace};
 use harness::system::SystemClock;
-use harness::tools::{Environment, FolderWorkspace, SystemPrograms};
+use harness::tools::{FolderWorkspace, SystemPrograms};
 
 /// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
 const LONG: Duration = Duration::from_mins(1);

@@ -64,7 +64,8 @@ pub(super) struct Settings {
 /// use std::sync::Arc;
 ///
 /// use harness_adapters::execution::{ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest};
-/// use harness_adapters::local::{AgentBackend, Environment, LocalAgent, Permission};
+/// use harness_adapters::local::{AgentBackend, LocalAgent, Permission};
+/// use harness_host::process::Environment;
 /// use harness_core::cancel::Cancel;
 /// use harness_core::port::Clock;
 ///

@@ -14,9 +14,10 @@ use harness_adapters::execution::{
     ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult,
     ExecutionSink,
 };
-use harness_adapters::local::{AgentBackend, Environment, LocalAgent, LocalProgram};
+use harness_adapters::local::{AgentBackend, LocalAgent, LocalProgram};
 use harness_core::cancel::Cancel;
 use harness_core::{Json, Time};
+use harness_host::process::Environment;
 
 use crate::support::Stopped;
 

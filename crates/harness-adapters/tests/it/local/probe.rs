@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use harness_adapters::local::{Environment, Found, LocalAgent, LocalProgram, Probe, probe};
+use harness_adapters::local::{Found, LocalAgent, LocalProgram, Probe, probe};
+use harness_host::process::Environment;
 
 use super::{block_on, shell};
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use harness_core::message::{Block, Message};
-use harness_core::port::{AppendSource, DynWorkspace};
+use harness_core::port::AppendSource;
 use harness_core::{Millis, ModelName};
+use harness_host::DynWorkspace;
 use serde::{Deserialize, Serialize};
 
 use super::super::text::fenced;
@@ -33,7 +34,7 @@ const EXTENSIONS: [&str; 42] = [
 /// Files that a person refers to as `#path/to/file.rs`: they stand in the view, as they are now, as long as
 /// the thread lasts. The reference becomes a link to the file's section.
 ///
-/// Files come from a [`Workspace`](harness_core::port::Workspace), which decides about links; this layer
+/// Files come from a [`Workspace`](harness_host::Workspace), which decides about links; this layer
 /// keeps references below its folder and to texts of known extensions and bounded size.
 #[derive(Clone)]
 pub struct FileReferences {

@@ -1,7 +1,7 @@
 //! The files that are referred to, and how they are read.
 
 use harness_core::canonical::sha256_hex;
-use harness_core::port::{DynWorkspace, WorkspaceFault, WorkspaceFaultCode};
+use harness_host::{DynWorkspace, WorkspaceFault, WorkspaceFaultCode};
 use serde::{Deserialize, Serialize};
 
 use super::reference::{extension, resolved};

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::DynEmbedder;
 use harness_core::{Fault, FaultSource, Time};
-use harness_host::StorageError;
+use harness_host::{DynEmbedder, StorageError};
 
 use super::note::{Note, NoteDraft, NoteScope};
 use super::store::{DynNoteStore, Embedding, Put, Ranked, Within};

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use harness_core::message::{Message, UserMessage};
-use harness_core::port::TokenCounter;
 use harness_core::transcript::Prefix;
 
 use super::mark::{Form, Mark};
@@ -12,7 +11,7 @@ use super::state::{Edit, Shown};
 use crate::compact::group::{Group, GroupKind, Groups};
 use crate::compact::policy::Recency;
 use crate::compact::shown::Shown as Placed;
-use crate::compact::tokens::message_tokens;
+use crate::compact::tokens::{TokenCounter, message_tokens};
 
 /// A group of the view, or several that lie inside one another.
 #[derive(Debug)]

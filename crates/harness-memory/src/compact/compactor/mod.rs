@@ -15,14 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
     CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynCompactor,
-    Overflow, Pressure, TokenCounter,
+    Overflow, Pressure,
 };
 use harness_core::transcript::{Plan, Prefix, Span};
 use harness_core::{Fault, FaultSource};
 use harness_host::DynArtifactStore;
 
 use self::draft::Draft;
-pub use self::rehydrate::Rehydration;
 use self::rungs::{Aim, Means};
 use self::state::{Shown, State};
 use super::BudgetMeter;
@@ -31,6 +30,9 @@ use super::policy::{CompactionPolicy, Recency, Rung, Size, Target};
 use super::summarize::{DynSummarizer, Summarizer, SummaryCache};
 use super::threads::Threads;
 use super::tokens::CharacterCounter;
+use crate::compact::tokens::TokenCounter;
+
+pub use self::rehydrate::Rehydration;
 
 /// The code of the fault that tells of a view which is shorter, but longer than aimed at.
 pub const TARGET_MISSED: &str = "compact_target_missed";

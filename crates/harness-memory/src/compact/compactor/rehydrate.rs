@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use harness_core::message::{Block, Message, UserMessage};
-use harness_core::port::{CompactAsk, TokenCounter};
+use harness_core::port::CompactAsk;
 use harness_core::transcript::{Plan, Prefix, Span};
 use harness_core::{ArtifactId, TurnId};
 use harness_host::{DynArtifactStore, Sensitivity};
 
 use crate::compact::artifacts::READ_ARTIFACT;
-use crate::compact::tokens::message_tokens;
+use crate::compact::tokens::{TokenCounter, message_tokens};
 
 /// How contents that were stored elsewhere are shown again when somebody names them: the user, the model, or
 /// an argument of a call.

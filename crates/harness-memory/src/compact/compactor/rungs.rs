@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use harness_core::message::{AssistantMessage, Block, Message, ToolResultMessage};
-use harness_core::port::TokenCounter;
 
 use super::draft::{Draft, Slot};
 use super::mark::{Form, Mark};
@@ -11,7 +10,7 @@ use crate::compact::durability::{DurabilityPolicies, ToolDurability, ToolNames, 
 use crate::compact::group::GroupKind;
 use crate::compact::policy::CompactionPolicy;
 use crate::compact::summarize::cut;
-use crate::compact::tokens::content_tokens;
+use crate::compact::tokens::{TokenCounter, content_tokens};
 
 /// Characters of a line that stands for calls and results.
 const COLLAPSED: usize = 4_096;

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{FinishReason, Message};
-use harness_core::port::{DynModel, Model, ModelRequest, PreparedAgent, TokenCounter, ViewCx};
+use harness_core::port::{DynModel, Model, ModelRequest, PreparedAgent, ViewCx};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, ModelName};
 
 use super::text::{SerializeOptions, line};
 use super::{SummaryAsk, SummaryFault};
-use crate::compact::tokens::CharacterCounter;
+use crate::compact::tokens::{CharacterCounter, TokenCounter};
 
 /// The model that summarizes, and how much it can read.
 ///

@@ -1,13 +1,12 @@
 //! An estimate that knows scripts.
 
-use harness_core::port::TokenCounter;
+use crate::compact::tokens::TokenCounter;
 
 /// Characters per token by script: ASCII 4, other Latin 3, CJK and emoji 1.5, any other script 2. Rounded
 /// up.
 ///
 /// ```
-/// use harness_core::port::TokenCounter;
-/// use harness_memory::compact::tokens::CharacterCounter;
+/// use harness_memory::compact::tokens::{CharacterCounter, TokenCounter};
 ///
 /// assert_eq!(CharacterCounter.count("eight by"), 2);
 /// assert_eq!(CharacterCounter.count("日本語"), 2);

@@ -1,6 +1,6 @@
 //! An estimate by length.
 
-use harness_core::port::TokenCounter;
+use crate::compact::tokens::TokenCounter;
 
 /// A quarter of the characters, rounded half up, and at least 1 for a text that is not empty.
 #[derive(Clone, Copy, Debug, Default)]

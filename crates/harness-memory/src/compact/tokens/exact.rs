@@ -1,8 +1,9 @@
 //! Exact counts, with vocabularies that come with the program.
 
-use harness_core::port::TokenCounter;
 use tiktoken_rs::tokenizer::{Tokenizer, get_tokenizer};
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton, o200k_harmony_singleton};
+
+use crate::compact::tokens::TokenCounter;
 
 /// Bytes of one text that are counted exactly; what lies behind them is taken to be like them.
 const COUNTED: usize = 1 << 20;
@@ -61,8 +62,7 @@ impl Vocabulary {
 /// bound.
 ///
 /// ```
-/// use harness_core::port::TokenCounter;
-/// use harness_memory::compact::tokens::{ExactCounter, Vocabulary};
+/// use harness_memory::compact::tokens::{ExactCounter, TokenCounter, Vocabulary};
 ///
 /// let counter = ExactCounter::of_model("openai/gpt-4o").ok_or("an unknown model")?;
 /// assert_eq!(counter.name(), "o200k_base");

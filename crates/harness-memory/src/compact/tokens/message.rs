@@ -1,7 +1,9 @@
 //! What a message costs in a request.
 
 use harness_core::message::{Block, Message};
-use harness_core::port::{PreparedAgent, TokenCounter};
+use harness_core::port::PreparedAgent;
+
+use crate::compact::tokens::TokenCounter;
 
 /// Tokens of an image whose size is unknown: a quarter of the 4,800 bytes that an image counts as.
 pub const IMAGE_TOKENS: u64 = 1_200;

@@ -7,6 +7,7 @@
 //! corrects every counter by what providers report.
 
 mod characters;
+mod counter;
 mod estimates;
 #[cfg(feature = "tokenizer")]
 mod exact;
@@ -14,6 +15,7 @@ mod message;
 mod tally;
 
 pub use characters::CharacterCounter;
+pub use counter::TokenCounter;
 pub use estimates::RoundedCharacters;
 #[cfg(feature = "tokenizer")]
 pub use exact::{ExactCounter, Vocabulary};

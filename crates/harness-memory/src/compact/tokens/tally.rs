@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use harness_core::message::Message;
-use harness_core::port::TokenCounter;
 use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::message_tokens;
+use crate::compact::tokens::TokenCounter;
 
 /// Counts of messages outside the transcript that are remembered.
 const MADE_KEPT: usize = 4_096;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use harness_core::message::Message;
-use harness_core::port::{
-    AppendSource, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
+use harness_core::port::AppendSource;
+use harness_host::{
+    Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
 };
 use harness_memory::builtin::{FileReferences, LayerProbe};
 use harness_memory::layer::{Appended, DeltaAsk, Layer as _, RerenderScope};

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use harness_core::port::{EntryKind, WorkspaceFault, WorkspaceFaultCode as Code};
+use harness_host::{EntryKind, WorkspaceFault, WorkspaceFaultCode as Code};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 

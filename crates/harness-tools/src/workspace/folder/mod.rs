@@ -5,23 +5,24 @@ mod protected;
 mod save;
 mod walk;
 
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use harness_core::Time;
-use harness_core::port::{
+use harness_host::{
     EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode as Code,
     WorkspaceFile, WorkspaceHit,
 };
 use rustix::fs::Stat;
-use std::os::fd::AsFd as _;
 
 use self::jail::{Jail, Names};
-pub use self::protected::ProtectedFiles;
 use self::protected::Protection;
 use crate::error::ToolsError;
+
+pub use self::protected::ProtectedFiles;
 
 /// A workspace that is a folder of this machine, and nothing outside of it.
 ///

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use harness_core::port::{WorkspaceFault, WorkspaceFaultCode as Code};
+use harness_host::{WorkspaceFault, WorkspaceFaultCode as Code};
 use rustix::fs::Stat;
 
 use super::jail::Names;

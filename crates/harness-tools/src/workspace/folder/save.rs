@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use harness_core::port::{Precondition, WorkspaceFault, WorkspaceFaultCode as Code};
+use harness_host::{Precondition, WorkspaceFault, WorkspaceFaultCode as Code};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use harness_core::port::{
+use harness_host::{
     EntryKind, Snippet, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode as Code, WorkspaceHit,
 };
 

@@ -1,29 +1,7 @@
-//! Counting tokens, and turning texts into vectors.
+//! Turning texts into vectors.
 
-use super::BoxFuture;
-use crate::message::Message;
-use crate::outcome::Fault;
-
-/// Counts the tokens of a text, exactly or as an estimate.
-pub trait TokenCounter: Send + Sync {
-    /// Tokens of `text`. Quick and without I/O; the same text has the same count.
-    fn count(&self, text: &str) -> u64;
-
-    /// Tokens of a whole message in a request, its form included. `None` counts its texts with
-    /// [`TokenCounter::count`] and estimates the form.
-    fn count_message(&self, message: &Message) -> Option<u64> {
-        let _ = message;
-        None
-    }
-
-    /// What counts, for example `o200k_base` or `chars/4`. Counts of different names are never mixed.
-    fn name(&self) -> &str;
-
-    /// Whether the count is that of the model's own encoding.
-    fn is_exact(&self) -> bool {
-        false
-    }
-}
+use harness_core::Fault;
+use harness_core::port::BoxFuture;
 
 /// Turns texts into vectors, so that what is alike lies close together.
 pub trait Embedder: Send + Sync {

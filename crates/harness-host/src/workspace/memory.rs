@@ -15,13 +15,13 @@ use super::{
 /// [`MemoryWorkspace::read_only`] says otherwise, up to [`MemoryWorkspace::MAX_BYTES`] in all.
 ///
 /// ```
-/// use harness_core::port::{MemoryWorkspace, Workspace, WorkspaceFile};
+/// use harness_host::{MemoryWorkspace, Workspace, WorkspaceFile};
 ///
 /// let files = MemoryWorkspace::new([WorkspaceFile::text("/docs/a.md", "Berth 4 is free.")]);
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let hits = files.search("berth", None, 10).await?;
 /// assert_eq!(hits[0].snippet.as_deref(), Some("Berth 4 is free."));
-/// # Ok::<(), harness_core::port::WorkspaceFault>(())
+/// # Ok::<(), harness_host::WorkspaceFault>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

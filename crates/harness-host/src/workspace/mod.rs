@@ -5,7 +5,7 @@ mod snippet;
 
 use std::fmt;
 
-use super::BoxFuture;
+use harness_core::port::BoxFuture;
 
 pub use memory::MemoryWorkspace;
 pub use snippet::{Snippet, first_units};
@@ -225,8 +225,8 @@ impl fmt::Display for WorkspaceFaultCode {
 /// Dropping a future gives the operation up.
 ///
 /// ```
-/// use harness_core::port::{
-///     EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit, normal_path,
+/// use harness_host::{
+///     normal_path, EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit,
 /// };
 ///
 /// /// A workspace with one file.
@@ -380,7 +380,7 @@ impl<W: Workspace> DynWorkspace for W {
 /// as they are, with blanks around them, `.` and `..` too.
 ///
 /// ```
-/// use harness_core::port::normal_path;
+/// use harness_host::normal_path;
 ///
 /// assert_eq!(normal_path("docs//a.md/"), "/docs/a.md");
 /// assert_eq!(normal_path(" sp "), "/ sp ");

@@ -3,7 +3,7 @@
 /// How much of a text is shown around a match, in UTF-16 units. Default 80 and 160.
 ///
 /// ```
-/// use harness_core::port::Snippet;
+/// use harness_host::Snippet;
 ///
 /// let snippet = Snippet { before: 3, after: 5 };
 /// assert_eq!(snippet.of("0123456789", "5").as_deref(), Some("23456789"));
