@@ -84,10 +84,10 @@ struct WithServers {
 
 impl AgentSource for WithServers {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
-        let mut brief = self.agents.prepare_boxed(ask).await?;
-        if let Some(own) = &brief.tools {
-            brief.tools = Some(own.iter().chain(&*self.names).cloned().collect());
+        let mut config = self.agents.prepare_boxed(ask).await?;
+        if let Some(own) = &config.tools {
+            config.tools = Some(own.iter().chain(&*self.names).cloned().collect());
         }
-        Ok(brief)
+        Ok(config)
     }
 }

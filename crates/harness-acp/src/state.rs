@@ -260,7 +260,7 @@ impl<H: Host> State<H> {
             // A client that is gone needs no answer.
             let _ = answer.respond_with_result(result);
             if let Some(session) = session {
-                session.tell_commands().await;
+                session.send_commands().await;
             }
         });
     }

@@ -1,7 +1,7 @@
 //! How the end of a run is told.
 
 use agent_client_protocol::Error;
-use agent_client_protocol::v1::schema::StopReason as Told;
+use agent_client_protocol::v1::schema::StopReason as AcpStopReason;
 use harness::core::limits::Limit;
 use harness::core::message::FinishReason;
 use harness::core::{Evidence, StopReason};
@@ -19,20 +19,20 @@ use serde_json::json;
 /// | `model_refused` | `refusal` |
 /// | `cancelled` | `cancelled` |
 /// | every other | an error with what stood in the way; outcome and stop reason are its data |
-pub(crate) fn told(report: &Report) -> Result<Told, Error> {
+pub(crate) fn reason(report: &Report) -> Result<AcpStopReason, Error> {
     let reason = report.end.reason();
     match reason {
         StopReason::AnswerFinalized | StopReason::CompletionWaived => {
-            Ok(if was_cut_off(report) { Told::MaxTokens } else { Told::EndTurn })
+            Ok(if was_cut_off(report) { AcpStopReason::MaxTokens } else { AcpStopReason::EndTurn })
         }
-        StopReason::ClarificationRequired => Ok(Told::EndTurn),
+        StopReason::ClarificationRequired => Ok(AcpStopReason::EndTurn),
         StopReason::MaxIterationsReached | StopReason::MaxToolCallsReached | StopReason::MaxTurnsReached => {
-            Ok(Told::MaxTurnRequests)
+            Ok(AcpStopReason::MaxTurnRequests)
         }
-        StopReason::ContextOverflow => Ok(Told::MaxTokens),
-        StopReason::BudgetReached if is_of_tokens(&report.end.stop.evidence) => Ok(Told::MaxTokens),
-        StopReason::ModelRefused => Ok(Told::Refusal),
-        StopReason::Cancelled => Ok(Told::Cancelled),
+        StopReason::ContextOverflow => Ok(AcpStopReason::MaxTokens),
+        StopReason::BudgetReached if is_of_tokens(&report.end.stop.evidence) => Ok(AcpStopReason::MaxTokens),
+        StopReason::ModelRefused => Ok(AcpStopReason::Refusal),
+        StopReason::Cancelled => Ok(AcpStopReason::Cancelled),
         StopReason::BudgetReached
         | StopReason::ApprovalRequired
         | StopReason::TimeoutReached
@@ -68,7 +68,7 @@ fn in_the_way(report: &Report) -> Error {
 }
 
 /// Why a run could not begin.
-pub(crate) fn not_begun(error: &RuntimeError) -> Error {
+pub(crate) fn not_started(error: &RuntimeError) -> Error {
     let code = match error.class() {
         ErrorClass::Invalid
         | ErrorClass::NotFound

@@ -20,7 +20,7 @@
 //! use harness_adapters::chat::ChatModel;
 //! use harness_adapters::{ApiKey, Retry, RetryPolicy};
 //! use harness_core::message::Message;
-//! use harness_core::port::{DeltaPart, Deltas, Model, ModelRequest, Offer};
+//! use harness_core::port::{DeltaPart, Deltas, Model, ModelRequest, PreparedAgent};
 //! use harness_core::transcript::{Transcript, View};
 //!
 //! struct Print;
@@ -37,8 +37,8 @@
 //!     let model = ChatModel::openrouter("openai/gpt-5-mini", key).build()?;
 //!     let model = Retry::new(model, RetryPolicy::default());
 //!     let log: Transcript = [Arc::new(Message::user("How cold is Oslo?"))].into_iter().collect();
-//!     let offer = Arc::new(Offer::new("main", "Answer briefly.", []));
-//!     let answer = model.step(ModelRequest::new(View::whole(log.prefix()), offer), &Print).await?;
+//!     let prepared = Arc::new(PreparedAgent::new("main", "Answer briefly.", []));
+//!     let answer = model.step(ModelRequest::new(View::whole(log.prefix()), prepared), &Print).await?;
 //!     println!("\n{:?}", answer.usage);
 //!     Ok(())
 //! }

@@ -22,7 +22,7 @@ use crate::value::Value;
 /// let graph = Arc::new(Graph::build(&descriptor, &Registry::new())?);
 /// let context = graph.create_context(&ContextInput::new("2026-01-01T00:00:00.000Z"))?;
 /// let agents = GraphAgents::new(graph, context);
-/// assert_eq!(agents.brief(None)?.agent, "a");
+/// assert_eq!(agents.config(None)?.agent, "a");
 /// # Ok::<(), harness_descriptor::DescriptorError>(())
 /// ```
 #[derive(Debug)]
@@ -61,10 +61,10 @@ impl GraphAgents {
     }
 
     /// What the agent (`None`: the entry agent) is in the next turn.
-    pub fn brief(&self, agent: Option<&str>) -> Result<AgentConfig, DescriptorError> {
+    pub fn config(&self, agent: Option<&str>) -> Result<AgentConfig, DescriptorError> {
         let id = agent.unwrap_or_else(|| self.graph.entry_agent().id());
         let resolved = self.graph.resolve_with(id, &self.context(), self.model.as_deref())?;
-        let mut brief = AgentConfig::new(id, resolved.instructions.unwrap_or_default());
+        let mut config = AgentConfig::new(id, resolved.instructions.unwrap_or_default());
         let mut names: Vec<ToolName> = Vec::with_capacity(resolved.tools.len());
         for tool in &resolved.tools {
             // Providers refuse two tools of one name, so a tool that is listed twice is offered once.
@@ -72,8 +72,8 @@ impl GraphAgents {
                 names.push(ToolName::from(&*tool.name));
             }
         }
-        brief.tools = Some(names.into());
-        brief.handoffs = resolved
+        config.tools = Some(names.into());
+        config.handoffs = resolved
             .handoffs
             .iter()
             .map(|handoff| {
@@ -81,16 +81,16 @@ impl GraphAgents {
                 ToolDef::handoff(name, description, AgentId::from(&*handoff.to))
             })
             .collect();
-        brief.model = Some(ModelName::from(&*resolved.model));
-        brief.settings = resolved.model_settings.as_ref().and_then(|settings| Json::of(settings).ok());
-        Ok(brief)
+        config.model = Some(ModelName::from(&*resolved.model));
+        config.settings = resolved.model_settings.as_ref().and_then(|settings| Json::of(settings).ok());
+        Ok(config)
     }
 }
 
 impl AgentSource for GraphAgents {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.as_ref().map(AgentId::as_str);
-        self.brief(agent).map_err(|error| {
+        self.config(agent).map_err(|error| {
             let message = match error.hint() {
                 Some(hint) => format!("{error}; {hint}"),
                 None => error.to_string(),

@@ -54,21 +54,21 @@ async fn dispatch(step: &Step, input: Json, parent: &StepCx) -> Result<Json, Flo
     let info = StepInfo { path, id: Arc::clone(step.id()), kind: step.kind() };
     if let Some(output) = shared.ledger.as_ref().and_then(|ledger| ledger.replay(&info, context)) {
         parent.succeeded(step.id());
-        shared.tell(&FlowEvent::StepReplayed(info));
+        shared.emit(&FlowEvent::StepReplayed(info));
         return Ok(output);
     }
     lock(&context.log).forget(|path| *path == *info.path);
     let cx = enter(step, &info, parent);
-    shared.tell(&FlowEvent::StepStarted(info.clone()));
+    shared.emit(&FlowEvent::StepStarted(info.clone()));
     let span = tracing::info_span!("step", id = %info.id, kind = info.kind.as_str(), path = %info.path);
     let done = around(step, &info, input, &cx).instrument(span).await;
     record(step, &info, &cx, &done).await;
     match &done {
         Ok(_) => {
             parent.succeeded(step.id());
-            shared.tell(&FlowEvent::StepCompleted(info));
+            shared.emit(&FlowEvent::StepCompleted(info));
         }
-        Err(error) => shared.tell(&FlowEvent::StepFailed(info, error.clone())),
+        Err(error) => shared.emit(&FlowEvent::StepFailed(info, error.clone())),
     }
     done
 }
@@ -99,7 +99,7 @@ async fn around(step: &Step, info: &StepInfo, input: Json, cx: &StepCx) -> Resul
     };
     if let Err(problem) = hooks.after_boxed(info, &done, cx).await {
         tracing::warn!(path = %info.path, "the hook after a step failed: {problem}");
-        cx.shared().tell(&FlowEvent::HookFailed(info.clone(), problem));
+        cx.shared().emit(&FlowEvent::HookFailed(info.clone(), problem));
     }
     done
 }
@@ -242,6 +242,6 @@ async fn record(step: &Step, info: &StepInfo, cx: &StepCx, done: &Result<Json, F
     };
     if let Err(problem) = recorded {
         tracing::debug!(path = %info.path, "a step is not recorded: {problem}");
-        context.shared.tell(&FlowEvent::NotRecorded(info.clone(), problem));
+        context.shared.emit(&FlowEvent::NotRecorded(info.clone(), problem));
     }
 }

@@ -72,7 +72,7 @@ impl Shared {
         self.detached.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn tell(&self, event: &FlowEvent) {
+    pub(super) fn emit(&self, event: &FlowEvent) {
         self.parts.observers.iter().for_each(|observer| observer.event(event));
     }
 }

@@ -124,7 +124,7 @@ impl Admission<'_> {
         let step =
             StepInfo { path: Arc::clone(self.cx.path()), id: Arc::clone(self.id), kind: StepKind::Tool };
         let (gate, reason, verdict) = (gate.clone(), verdict.reason().map(str::to_owned), verdict.as_str());
-        self.cx.shared().tell(&FlowEvent::GateDecided { step, gate, verdict, reason, facts });
+        self.cx.shared().emit(&FlowEvent::GateDecided { step, gate, verdict, reason, facts });
     }
 }
 

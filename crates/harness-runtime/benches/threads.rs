@@ -24,7 +24,7 @@ use harness_core::port::{
     DeltaPart, Deltas, Model, ModelFault, ModelRequest, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::{Json, StopReason};
-use harness_runtime::{StartAt, Thread, ThreadEvent, Told};
+use harness_runtime::{StartAt, StreamItem, Thread, ThreadEvent};
 use tokio::sync::{Notify, broadcast};
 
 use parts::{Instantly, as_json, at, median, runtime};
@@ -126,7 +126,7 @@ async fn read(thread: Thread, from: Instant) -> Vec<f64> {
     let mut delays = Vec::with_capacity(PIECES);
     while delays.len() < PIECES {
         match events.next().await {
-            Some(Told::Event { event: ThreadEvent::Delta(DeltaPart::Text(text)), .. }) => {
+            Some(StreamItem::Event { event: ThreadEvent::Delta(DeltaPart::Text(text)), .. }) => {
                 let told: f64 = text.parse().expect("a time");
                 delays.push((from.elapsed().as_nanos() as f64 - told) / 1e3);
             }

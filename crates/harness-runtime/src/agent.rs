@@ -32,10 +32,10 @@ impl ThreadAgents {
         Self { settled, cwd, params, agents, base, begun: AtomicBool::new(false) }
     }
 
-    async fn tools(&self, ask: &PrepareAsk, brief: &AgentConfig) -> Result<Arc<[ToolDef]>, Fault> {
+    async fn tools(&self, ask: &PrepareAsk, agent: &AgentConfig) -> Result<Arc<[ToolDef]>, Fault> {
         let scope = ToolScope::new(Arc::clone(&ask.origin), None);
         let listed = self.settled.config.ports.tools.list_boxed(&scope).await?;
-        let own = brief.tools.as_ref();
+        let own = agent.tools.as_ref();
         let most = ask.origin.allowed_tools.as_ref();
         let used = listed.iter().filter(|def| {
             let named = |names: &Arc<[_]>| names.contains(&def.name);
@@ -48,31 +48,31 @@ impl ThreadAgents {
 impl AgentSource for ThreadAgents {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let config = &self.settled.config;
-        let mut brief = self.agents.prepare_boxed(ask).await?;
-        brief.model = brief.model.or_else(|| config.model_name.clone());
-        brief.settings = brief.settings.or_else(|| config.settings.clone());
+        let mut agent = self.agents.prepare_boxed(ask).await?;
+        agent.model = agent.model.or_else(|| config.model_name.clone());
+        agent.settings = agent.settings.or_else(|| config.settings.clone());
         if !config.provider.is_empty() {
-            brief.provider = Some(Arc::clone(&config.provider));
+            agent.provider = Some(Arc::clone(&config.provider));
         }
-        brief.protocol = config.protocol.clone().or(brief.protocol);
+        agent.protocol = config.protocol.clone().or(agent.protocol);
         match &config.instructions {
             Instructions::OfAgents => {}
-            Instructions::Text(text) => brief.instructions = Arc::clone(text),
+            Instructions::Text(text) => agent.instructions = Arc::clone(text),
             Instructions::Built(build) => {
                 let begun = self.begun.swap(true, Ordering::Relaxed);
                 let info = PromptInfo {
-                    model: brief.model.clone(),
+                    model: agent.model.clone(),
                     thinking: config.thinking,
-                    tools: self.tools(ask, &brief).await?,
+                    tools: self.tools(ask, &agent).await?,
                     messages: if begun { ask.log.clone() } else { self.base.clone() },
                     skills: config.skills.clone(),
                     cwd: self.cwd.get(),
                     params: self.params.clone(),
                 };
-                brief.instructions = Arc::from(build(&info));
-                brief.changes = true;
+                agent.instructions = Arc::from(build(&info));
+                agent.changes = true;
             }
         }
-        Ok(brief)
+        Ok(agent)
     }
 }

@@ -96,6 +96,6 @@ pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use sessions::{DynSessions, Sessions};
 pub use stream::{
     Item, ItemContent, ItemStream, Items, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream,
-    TextStream, ThreadEvent, Told,
+    StreamItem, TextStream, ThreadEvent,
 };
 pub use thread::{Snapshot, Status, Stopping, Thread};

@@ -15,12 +15,12 @@ use utoipa::{IntoResponses, ToSchema};
 /// The body of every answer that is no success.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    error: ErrorTold,
+    error: ErrorDetail,
 }
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct ErrorTold {
+pub(crate) struct ErrorDetail {
     /// A stable code.
     #[schema(example = "runtime.busy")]
     pub(crate) kind: String,
@@ -35,7 +35,7 @@ pub(crate) struct ErrorTold {
     pub(crate) path: Option<String>,
 }
 
-impl From<&RuntimeError> for ErrorTold {
+impl From<&RuntimeError> for ErrorDetail {
     fn from(error: &RuntimeError) -> Self {
         // The hints of the library name its functions; these name the routes.
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no route that helps")]
@@ -66,12 +66,12 @@ impl From<&RuntimeError> for ErrorTold {
 #[derive(Debug)]
 pub(crate) struct Fault {
     status: StatusCode,
-    told: ErrorTold,
+    told: ErrorDetail,
 }
 
 impl Fault {
     pub(crate) fn new(status: StatusCode, kind: &str, message: impl Into<String>) -> Self {
-        let told = ErrorTold { kind: kind.to_owned(), message: message.into(), hint: None, path: None };
+        let told = ErrorDetail { kind: kind.to_owned(), message: message.into(), hint: None, path: None };
         Self { status, told }
     }
 
@@ -121,7 +121,7 @@ impl From<RuntimeError> for Fault {
             ErrorClass::Full => StatusCode::TOO_MANY_REQUESTS,
             ErrorClass::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self { status, told: ErrorTold::from(&error) }
+        Self { status, told: ErrorDetail::from(&error) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use harness::core::port::DeltaPart;
-use harness::runtime::{StartAt, Stream, Thread, ThreadEvent, Told};
+use harness::runtime::{StartAt, Stream, StreamItem, Thread, ThreadEvent};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -124,8 +124,8 @@ impl Follow {
                 return None;
             }
             match self.stream.next().await {
-                Some(Told::Event { seq, event }) => self.take(seq, &event),
-                Some(Told::Lagged { missed }) => self.lagged(missed),
+                Some(StreamItem::Event { seq, event }) => self.take(seq, &event),
+                Some(StreamItem::Lagged { missed }) => self.lagged(missed),
                 Some(_) => {}
                 None => self.end("closed"),
             }

@@ -30,7 +30,7 @@ pub(crate) fn messages<'m>(messages: impl DoubleEndedIterator<Item = &'m Message
     let mut kept: Vec<String> = Vec::new();
     let mut length = 0_usize;
     for message in messages.rev() {
-        let written = told(message, bytes);
+        let written = describe(message, bytes);
         length = length.saturating_add(written.len());
         if length > bytes && !kept.is_empty() {
             break;
@@ -50,7 +50,7 @@ fn text_part(text: &str, bytes: usize) -> String {
     format!(r#"{{"type":"text","content":{}}}"#, Json::string(&cut(text, bytes)))
 }
 
-fn told(message: &Message, bytes: usize) -> String {
+fn describe(message: &Message, bytes: usize) -> String {
     let each = bytes / 2;
     let text = message.joined_text();
     if let Some(result) = message.as_tool_result() {

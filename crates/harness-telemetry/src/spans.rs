@@ -76,7 +76,7 @@ impl Fold for Spans {
             }
             None => return,
         };
-        if self.works.get_mut(at).is_some_and(|work| work.tell(event)) {
+        if self.works.get_mut(at).is_some_and(|work| work.record(event)) {
             self.works.swap_remove(at);
         }
     }

@@ -98,7 +98,7 @@ impl Work {
     }
 
     /// Takes an event; whether the work is over.
-    pub(crate) fn tell(&mut self, event: &Event) -> bool {
+    pub(crate) fn record(&mut self, event: &Event) -> bool {
         if !Arc::ptr_eq(&self.origin, &event.origin) {
             self.origin = Arc::clone(&event.origin);
         }

@@ -79,13 +79,13 @@ impl ArgumentSchema {
         problems.dedup();
         let more = problems.len().saturating_sub(MOST_PROBLEMS);
         problems.truncate(MOST_PROBLEMS);
-        let told: Vec<String> = problems.iter().map(told).collect();
+        let describe: Vec<String> = problems.iter().map(describe).collect();
         match problems.pop() {
             None => Ok(()),
             Some((path, problem)) if problems.is_empty() => Err(ArgumentFault::new(path, problem)),
             Some(_) => {
                 let rest = if more == 0 { String::new() } else { format!("; and {more} more") };
-                Err(ArgumentFault::new("", format!("{}{rest}", told.join("; "))))
+                Err(ArgumentFault::new("", format!("{}{rest}", describe.join("; "))))
             }
         }
     }
@@ -161,7 +161,7 @@ impl<T: Tool> Tool for Validated<T> {
     }
 }
 
-fn told((path, problem): &(String, String)) -> String {
+fn describe((path, problem): &(String, String)) -> String {
     if path.is_empty() { problem.clone() } else { format!("`{path}`: {problem}") }
 }
 

@@ -352,13 +352,13 @@ fn def(subagents: &[Arc<Subagent>]) -> ToolDef {
     for subagent in subagents {
         text.extend(["\n- ", &subagent.name, ": ", &subagent.description]);
     }
-    let brief = "Detailed brief for the subagent: full context, what to do, expected output format. Phrase as \
+    let config = "Detailed brief for the subagent: full context, what to do, expected output format. Phrase as \
                  if to a fresh assistant.";
     let schema = json!({
         "type": "object",
         "required": ["description", "subagent_type"],
         "properties": {
-            "description": { "type": "string", "minLength": 1, "description": brief },
+            "description": { "type": "string", "minLength": 1, "description": config },
             "subagent_type": { "type": "string", "enum": names, "description": "Which subagent to invoke." },
         },
     });
@@ -368,18 +368,18 @@ fn def(subagents: &[Arc<Subagent>]) -> ToolDef {
 }
 
 #[derive(Serialize)]
-struct Told<'r> {
+struct SubagentAnswer<'r> {
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'r str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ToldError<'r>>,
+    error: Option<AnswerError<'r>>,
     iterations: u32,
     subagent: &'r str,
 }
 
 #[derive(Serialize)]
-struct ToldError<'r> {
+struct AnswerError<'r> {
     message: &'r str,
     code: SubagentCode,
 }
@@ -397,9 +397,10 @@ fn told(name: &str, report: &SubagentReport) -> ToolOutcome {
     let output = report.answer.as_deref().ok().map(shown);
     let output = output.as_deref();
     let error = report.answer.as_ref().err();
-    let error = error.map(|fault| ToldError { message: &fault.message, code: fault.code });
+    let error = error.map(|fault| AnswerError { message: &fault.message, code: fault.code });
     let iterations = report.iterations;
-    let mut outcome = answered(&Told { ok: error.is_none(), output, error, iterations, subagent: name });
+    let mut outcome =
+        answered(&SubagentAnswer { ok: error.is_none(), output, error, iterations, subagent: name });
     outcome.spent = report.spent;
     outcome.usage.clone_from(&report.usage);
     outcome

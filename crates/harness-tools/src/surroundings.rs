@@ -177,13 +177,13 @@ impl WithSurroundings {
 
 impl AgentSource for WithSurroundings {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
-        let mut brief = self.agents.prepare_boxed(ask).await?;
+        let mut config = self.agents.prepare_boxed(ask).await?;
         let part = self.part(&ask.origin).await?;
-        brief.instructions = match &*brief.instructions {
+        config.instructions = match &*config.instructions {
             "" => part.text.as_str().into(),
             own => format!("{own}\n\n{}", part.text).into(),
         };
-        Ok(brief)
+        Ok(config)
     }
 }
 

@@ -161,11 +161,11 @@ impl TurnRunner {
 
     fn ports(&self, ask: &SubagentAsk) -> Ports {
         let subagent = &ask.subagent;
-        let mut brief = AgentConfig::new(&*subagent.name, &*subagent.instructions);
-        brief.tools =
+        let mut config = AgentConfig::new(&*subagent.name, &*subagent.instructions);
+        config.tools =
             subagent.tools.as_ref().map(|names| names.iter().map(|name| (&**name).into()).collect());
         let mut ports = Ports::new(Arc::clone(&self.model), Arc::clone(&self.clock));
-        ports.agents = Arc::new(SingleAgent::of(brief));
+        ports.agents = Arc::new(SingleAgent::of(config));
         ports.tools = Arc::clone(&self.tools);
         ports.gates.clone_from(&self.gates);
         ports.post_tool.clone_from(&self.post_tool);

@@ -10,7 +10,7 @@ use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
 use harness_tools::{Binding, Source, Surroundings, WithSurroundings};
 
 use crate::error::HarnessError;
-use crate::told::WithMore;
+use crate::instructions::WithMore;
 
 /// A graph whose tools are bound: what [`Builder::graph`](crate::Builder::graph) takes.
 ///
@@ -169,8 +169,8 @@ struct Expanding {
 
 impl AgentSource for Expanding {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
-        let mut brief = self.agents.prepare(ask).await?;
-        let Some(listed) = &brief.tools else { return Ok(brief) };
+        let mut config = self.agents.prepare(ask).await?;
+        let Some(listed) = &config.tools else { return Ok(config) };
         let scope = ToolScope::new(Arc::clone(&ask.origin), None);
         let mut names: Vec<ToolName> = Vec::with_capacity(listed.len());
         for name in listed.iter() {
@@ -184,8 +184,8 @@ impl AgentSource for Expanding {
                 }
             }
         }
-        brief.tools = Some(names.into());
-        Ok(brief)
+        config.tools = Some(names.into());
+        Ok(config)
     }
 }
 
@@ -239,9 +239,9 @@ struct WithModel {
 
 impl AgentSource for WithModel {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
-        let mut brief = self.agents.prepare_boxed(ask).await?;
-        brief.model = Some(self.model.clone());
-        Ok(brief)
+        let mut config = self.agents.prepare_boxed(ask).await?;
+        config.model = Some(self.model.clone());
+        Ok(config)
     }
 }
 
@@ -253,10 +253,10 @@ struct WithCommonTools {
 
 impl AgentSource for WithCommonTools {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
-        let mut brief = self.agents.prepare_boxed(ask).await?;
-        let Some(listed) = &brief.tools else { return Ok(brief) };
+        let mut config = self.agents.prepare_boxed(ask).await?;
+        let Some(listed) = &config.tools else { return Ok(config) };
         let missing = self.names.iter().filter(|name| !listed.contains(name));
-        brief.tools = Some(listed.iter().chain(missing).cloned().collect());
-        Ok(brief)
+        config.tools = Some(listed.iter().chain(missing).cloned().collect());
+        Ok(config)
     }
 }

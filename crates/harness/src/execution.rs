@@ -187,7 +187,7 @@ impl ExecutionAdapter for HarnessExecution {
             Ok(conversation) => conversation,
             Err(error) => return attempt.failed(error, None),
         };
-        let mut told = Told { attempt: &mut attempt, sink: cx.sink, calls: 0 };
+        let mut told = Progress { attempt: &mut attempt, sink: cx.sink, calls: 0 };
         let report = run(&mut conversation, &request, cx, &mut told).await;
         let calls = told.calls;
         let attempt = attempt.tool_calls(calls);
@@ -212,7 +212,7 @@ async fn run(
     conversation: &mut Conversation,
     request: &ExecutionRequest,
     cx: ExecutionCx<'_>,
-    told: &mut Told<'_, '_>,
+    told: &mut Progress<'_, '_>,
 ) -> Result<Report, HarnessError> {
     let Conversation { harness, seen, left, .. } = conversation;
     let prompt = prompt(harness, left.take(), request).cancel_with(cx.cancel.clone());
@@ -255,13 +255,13 @@ fn prompt<'h>(
 }
 
 /// What of a run is told while it goes on.
-struct Told<'t, 'a> {
+struct Progress<'t, 'a> {
     attempt: &'t mut Attempt<'a>,
     sink: &'t dyn ExecutionSink,
     calls: u64,
 }
 
-impl Told<'_, '_> {
+impl Progress<'_, '_> {
     fn see(&mut self, seen: Seen) {
         match seen {
             Seen::Delta(delta) => {

@@ -60,6 +60,7 @@ mod builder;
 mod error;
 mod execution;
 mod harness;
+mod instructions;
 pub mod prelude;
 mod prompt;
 mod recording;
@@ -70,7 +71,6 @@ mod subagents;
 pub mod system;
 mod thread;
 mod threads;
-mod told;
 mod until_done;
 
 pub use harness_adapters as adapters;

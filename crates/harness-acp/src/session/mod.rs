@@ -2,7 +2,7 @@
 
 mod permission;
 mod pump;
-mod teller;
+mod update_mapper;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Tells an update, when there is room. Whether the client is still there.
-    async fn tell(&self, session: &SessionId, update: SessionUpdate) -> bool {
+    async fn send(&self, session: &SessionId, update: SessionUpdate) -> bool {
         let Ok(permit) = self.permits.acquire().await else { return false };
         permit.forget();
         self.connection.send_notification(SessionNotification::new(session.clone(), update)).is_ok()
@@ -106,7 +106,7 @@ impl Session {
         if cancelled || cancel.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
-        ended.map_err(|error| stop::not_begun(&error)).and_then(|report| stop::told(&report))
+        ended.map_err(|error| stop::not_started(&error)).and_then(|report| stop::reason(&report))
     }
 
     async fn run(
@@ -128,29 +128,29 @@ impl Session {
 
     /// Completes when all that happened until now is told.
     async fn flush(&self, say: Option<String>) {
-        let (done, told) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
         if self.jobs.send(Job::Flush { say, done }).await.is_ok() {
-            let _ = told.await;
+            let _ = ended.await;
         }
     }
 
     /// Tells the whole history.
     pub(crate) async fn replay(&self) -> Result<(), Error> {
-        let (done, told) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
         let gone = |_| Error::internal_error().data("the session was closed");
         self.jobs.send(Job::Replay { done }).await.map_err(|_| Error::internal_error())?;
-        told.await.map_err(gone)?
+        ended.await.map_err(gone)?
     }
 
     /// The history is known to the client.
     pub(crate) async fn pass(&self) -> Result<(), Error> {
-        let messages = self.thread.messages().await.map_err(|error| stop::not_begun(&error))?;
+        let messages = self.thread.messages().await.map_err(|error| stop::not_started(&error))?;
         let _ = self.jobs.send(Job::Passed { messages: messages.len() }).await;
         Ok(())
     }
 
     /// The commands that may be typed, told behind what was told so far.
-    pub(crate) async fn tell_commands(&self) {
+    pub(crate) async fn send_commands(&self) {
         let _ = self.jobs.send(Job::Commands).await;
     }
 

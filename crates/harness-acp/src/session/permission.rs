@@ -12,7 +12,7 @@ use harness::tools::{ApprovalAnswer, ApprovalRule, Asker, Remember};
 use tokio::sync::{mpsc, oneshot};
 
 use super::pump::Job;
-use super::teller::Teller;
+use super::update_mapper::UpdateMapper;
 use super::{Line, Session};
 use crate::{call, content};
 
@@ -92,7 +92,7 @@ pub(super) fn request(
     line: &Line,
     session: &Weak<Session>,
     id: &SessionId,
-    teller: &Teller,
+    mapper: &UpdateMapper,
     ask: ApprovalAsk,
     answer: oneshot::Sender<Choice>,
 ) {
@@ -102,11 +102,11 @@ pub(super) fn request(
         let label = if always { format!("{label} `{name}`") } else { label.to_owned() };
         PermissionOption::new(id, label, kind)
     });
-    let mut fields = call::fields(&ask.proposed.call, teller.cwd()).status(ToolCallStatus::Pending);
+    let mut fields = call::fields(&ask.proposed.call, mapper.cwd()).status(ToolCallStatus::Pending);
     let mut content = fields.content.take().unwrap_or_default();
     content.extend(about(&ask.proposed).into_iter().map(ToolCallContent::from));
     fields = fields.content(content);
-    let call = ToolCallUpdate::new(teller.id_of(&ask.proposed.call.id), fields);
+    let call = ToolCallUpdate::new(mapper.id_of(&ask.proposed.call.id), fields);
     let request = RequestPermissionRequest::new(id.clone(), call, options.into()).meta(meta(&ask.proposed));
     let asked = line.connection.send_request(request);
     let session = Weak::clone(session);

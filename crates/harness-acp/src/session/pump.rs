@@ -8,12 +8,12 @@ use agent_client_protocol::v1::schema::{
     AvailableCommandsUpdate, CurrentModeUpdate, SessionId, SessionUpdate,
 };
 use harness::core::port::ApprovalAsk;
-use harness::runtime::{StartAt, Stream, Thread, Told};
+use harness::runtime::{StartAt, Stream, StreamItem, Thread};
 use harness::tools::Modes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::permission::{self, Choice};
-use super::teller::Teller;
+use super::update_mapper::UpdateMapper;
 use super::{Line, Session};
 use crate::{commands, plan, stop};
 
@@ -41,7 +41,7 @@ pub(super) struct Pump {
     /// The mode that the client knows of.
     mode: Option<Arc<str>>,
     line: Line,
-    teller: Teller,
+    mapper: UpdateMapper,
     events: Stream,
 }
 
@@ -55,7 +55,7 @@ impl Pump {
             mode: modes.as_ref().map(|modes| Arc::clone(&modes.current().name)),
             modes,
             line,
-            teller: Teller::new(cwd),
+            mapper: UpdateMapper::new(cwd),
             events: session.thread.events(StartAt::Live),
         }
     }
@@ -66,8 +66,8 @@ impl Pump {
             loop {
                 let there = tokio::select! {
                     biased;
-                    told = self.events.next() => match told {
-                        Some(told) => self.told(told).await,
+                    item = self.events.next() => match item {
+                        Some(item) => self.take(item).await,
                         None => false,
                     },
                     job = jobs.recv() => match job {
@@ -82,32 +82,32 @@ impl Pump {
         });
     }
 
-    async fn told(&mut self, told: Told) -> bool {
-        let updates = match told {
-            Told::Event { event, .. } => self.teller.tell(&event),
-            Told::Lagged { missed } => {
+    async fn take(&mut self, item: StreamItem) -> bool {
+        let updates = match item {
+            StreamItem::Event { event, .. } => self.mapper.updates_of(&event),
+            StreamItem::Lagged { missed } => {
                 tracing::debug!(session = %self.id, missed, "the client is slow; the transcript is told instead");
                 self.caught_up().await
             }
             _ => Vec::new(),
         };
-        self.tell(updates).await && self.tell_mode().await
+        self.send(updates).await && self.send_mode().await
     }
 
     /// What the transcript holds of what was missed. The stream goes on with what is not in it.
     async fn caught_up(&mut self) -> Vec<SessionUpdate> {
         self.events = self.thread.events(StartAt::Live);
         let Ok(transcript) = self.thread.messages().await else { return Vec::new() };
-        let mut updates = self.teller.catch_up(&transcript);
-        while let Some(Told::Event { event, .. }) = self.events.try_next() {
-            updates.extend(self.teller.tell_missed(&event));
+        let mut updates = self.mapper.catch_up(&transcript);
+        while let Some(StreamItem::Event { event, .. }) = self.events.try_next() {
+            updates.extend(self.mapper.updates_missed(&event));
         }
         updates
     }
 
-    async fn tell(&self, updates: Vec<SessionUpdate>) -> bool {
+    async fn send(&self, updates: Vec<SessionUpdate>) -> bool {
         for update in updates {
-            if !self.line.tell(&self.id, update).await {
+            if !self.line.send(&self.id, update).await {
                 return false;
             }
         }
@@ -115,7 +115,7 @@ impl Pump {
     }
 
     /// The mode, when it was changed by the model or by the host.
-    async fn tell_mode(&mut self) -> bool {
+    async fn send_mode(&mut self) -> bool {
         let Some(current) = self.modes.as_ref().map(|modes| Arc::clone(&modes.current().name)) else {
             return true;
         };
@@ -124,28 +124,28 @@ impl Pump {
         }
         let update = CurrentModeUpdate::new(current.to_string());
         self.mode = Some(current);
-        self.line.tell(&self.id, SessionUpdate::CurrentModeUpdate(update)).await
+        self.line.send(&self.id, SessionUpdate::CurrentModeUpdate(update)).await
     }
 
     async fn perform(&mut self, job: Job) -> bool {
         match job {
             Job::Ask { ask, answer } => {
-                permission::request(&self.line, &self.session, &self.id, &self.teller, ask, answer);
+                permission::request(&self.line, &self.session, &self.id, &self.mapper, ask, answer);
                 true
             }
             Job::Replay { done } => self.replay(done).await,
             Job::Passed { messages } => {
-                self.teller.passed(messages);
+                self.mapper.passed(messages);
                 true
             }
             Job::Commands => {
                 let commands = commands::of(&self.thread.config());
                 let update = AvailableCommandsUpdate::new(commands);
-                self.line.tell(&self.id, SessionUpdate::AvailableCommandsUpdate(update)).await
+                self.line.send(&self.id, SessionUpdate::AvailableCommandsUpdate(update)).await
             }
             Job::Flush { say, done } => {
-                let updates = say.map(|text| self.teller.say(&text)).unwrap_or_default();
-                let there = self.tell(updates).await;
+                let updates = say.map(|text| self.mapper.say(&text)).unwrap_or_default();
+                let there = self.send(updates).await;
                 let _ = done.send(());
                 there
             }
@@ -156,15 +156,15 @@ impl Pump {
         let transcript = match self.thread.messages().await {
             Ok(transcript) => transcript,
             Err(error) => {
-                let _ = done.send(Err(stop::not_begun(&error)));
+                let _ = done.send(Err(stop::not_started(&error)));
                 return true;
             }
         };
-        let mut updates = self.teller.replay(&transcript);
+        let mut updates = self.mapper.replay(&transcript);
         // Each call that changed the plan told it; the last one is what counts.
         updates.retain(|update| !matches!(update, SessionUpdate::Plan(_)));
         updates.extend(plan::told_in(transcript.iter()).map(SessionUpdate::Plan));
-        let there = self.tell(updates).await;
+        let there = self.send(updates).await;
         let _ = done.send(Ok(()));
         there
     }

@@ -32,9 +32,9 @@ struct Reader;
 
 impl AgentSource for Reader {
     async fn prepare(&self, _: &PrepareAsk) -> Result<AgentConfig, Fault> {
-        let mut brief = AgentConfig::new("reader", "");
-        brief.tools = Some(Arc::from([ToolName::from("read_note")]));
-        Ok(brief)
+        let mut config = AgentConfig::new("reader", "");
+        config.tools = Some(Arc::from([ToolName::from("read_note")]));
+        Ok(config)
     }
 }
 

@@ -123,7 +123,7 @@ pub(crate) fn tools() -> Vec<Arc<dyn DynTool>> {
     let guarded =
         tool_fn("delete_note", "deletes", |_: Nothing, _| async move { "deleted" }).needs_approval();
     let slow = tool_fn("slow", "waits", |_: Nothing, cx| async move {
-        cx.tell(vec![harness::core::message::Block::text("half")]);
+        cx.emit(vec![harness::core::message::Block::text("half")]);
         cx.cancel.cancelled().await;
         "stopped"
     });

@@ -89,7 +89,7 @@ impl ExecutionAdapter for ModelBackend {
         };
         let mut asked = step(&request);
         asked.cancel = cx.cancel.clone();
-        match self.model.step_boxed(asked, &Told(cx.sink)).await {
+        match self.model.step_boxed(asked, &SinkDeltas(cx.sink)).await {
             Ok(message) => answered(&message, attempt, cx.sink),
             Err(fault) => failed(&fault, attempt, cx.sink),
         }
@@ -105,9 +105,9 @@ fn step(request: &ExecutionRequest) -> ModelRequest {
 }
 
 /// Passes on what a backend may tell.
-struct Told<'a>(&'a dyn ExecutionSink);
+struct SinkDeltas<'a>(&'a dyn ExecutionSink);
 
-impl Deltas for Told<'_> {
+impl Deltas for SinkDeltas<'_> {
     fn part(&self, part: DeltaPart) {
         self.0.part(match part {
             DeltaPart::Text(text) => ExecutionPart::Text(text),

@@ -147,18 +147,18 @@ impl ExecutionNegotiation {
             );
         }
         if let Some(depth) = wants.trace_depth.filter(|depth| *depth > capabilities.trace_depth) {
-            let told = format!(
+            let describe = format!(
                 "{} trace depth was requested but only {} trace facts are available.",
                 depth.as_str(),
                 capabilities.trace_depth.as_str()
             );
-            reason(NegotiationCode::TraceDepthReduced, Severity::Warning, &told);
+            reason(NegotiationCode::TraceDepthReduced, Severity::Warning, &describe);
         }
         Self::from_reasons(found, capabilities.clone())
     }
 
     /// The messages of all reasons in one line.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         self.reasons.iter().map(|reason| reason.message.as_str()).collect::<Vec<_>>().join(" ")
     }
 

@@ -273,7 +273,7 @@ impl ExecutionResult {
 
     /// What every backend answers to a request that it does not support: nothing was sent or started.
     pub fn unsupported(backend_id: impl Into<String>, negotiation: ExecutionNegotiation) -> Self {
-        let error = ExecutionError::new(ExecutionErrorCode::UnsupportedCapability, negotiation.told());
+        let error = ExecutionError::new(ExecutionErrorCode::UnsupportedCapability, negotiation.describe());
         let summary = ExecutionSummary { degraded: Some(false), ..ExecutionSummary::default() };
         Self {
             error: Some(error),

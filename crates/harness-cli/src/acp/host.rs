@@ -61,7 +61,7 @@ impl CommandLine {
 
     async fn thread(&self, id: &ThreadId, setup: &SessionSetup) -> Result<Opened, HostFault> {
         let approver = EditorApprover::new();
-        let threads = self.threads(id, approver.clone()).await.map_err(|error| told(&error))?;
+        let threads = self.threads(id, approver.clone()).await.map_err(|error| host_fault(&error))?;
         let thread = threads.runtime.thread(id.clone());
         let servers = mcp::connect(&thread, setup, &env::surroundings(), &self.clock).await;
         let mut opened = Opened::new(thread).asking(approver);
@@ -73,7 +73,7 @@ impl CommandLine {
     }
 }
 
-fn told(error: &CliError) -> HostFault {
+fn host_fault(error: &CliError) -> HostFault {
     let fault = HostFault::failed(error.to_string());
     match error.hint() {
         Some(hint) => fault.with_hint(hint),

@@ -8,7 +8,7 @@ use harness::core::ThreadId;
 use harness::core::message::UserMessage;
 use harness::core::port::Decision;
 use harness::runtime::skill::Skill;
-use harness::runtime::{DeliveryMode, Status, Stream, Told};
+use harness::runtime::{DeliveryMode, Status, Stream, StreamItem};
 use tokio::sync::mpsc;
 
 use super::app::{About, Action, App, Verdict, Waiting};
@@ -42,7 +42,7 @@ const RECALLED: usize = 6;
 /// What work beside the conversation leads to.
 #[derive(Debug)]
 enum Done {
-    Told(String),
+    Said(String),
     Failed(String),
     /// A compaction failed.
     NotShorter(String),
@@ -108,7 +108,7 @@ impl Desk {
                 }
                 Some(done) = self.done.1.recv() => {
                     match done {
-                        Done::Told(text) => self.app.tell(&text),
+                        Done::Said(text) => self.app.tell(&text),
                         Done::Failed(text) => self.app.complain(&text),
                         Done::NotShorter(text) => self.app.not_shorter(&text),
                     }
@@ -160,13 +160,15 @@ impl Desk {
     }
 
     /// Takes in what happened, and what happened meanwhile.
-    fn see(&mut self, told: Option<Told>) {
+    fn see(&mut self, told: Option<StreamItem>) {
         let mut next = told;
         let mut taken = 0;
         while let Some(told) = next {
             match told {
-                Told::Event { event, .. } => self.app.see(&event),
-                Told::Lagged { missed } => self.app.complain(&format!("{missed} events were not shown")),
+                StreamItem::Event { event, .. } => self.app.see(&event),
+                StreamItem::Lagged { missed } => {
+                    self.app.complain(&format!("{missed} events were not shown"));
+                }
                 _ => {}
             }
             taken += 1;
@@ -322,7 +324,7 @@ impl Desk {
         let (thread, done) = (self.chat.thread.clone(), self.done.0.clone());
         tokio::spawn(async move {
             let told = match thread.tools().await {
-                Ok(tools) if tools.is_empty() => Done::Told("there are no tools".to_owned()),
+                Ok(tools) if tools.is_empty() => Done::Said("there are no tools".to_owned()),
                 Ok(tools) => {
                     let lines = tools.iter().map(|tool| {
                         let asks = if tool.requires_approval { " (asks)" } else { "" };
@@ -332,7 +334,7 @@ impl Desk {
                             tool.description.lines().next().unwrap_or_default()
                         )
                     });
-                    Done::Told(lines.collect::<Vec<_>>().join("\n"))
+                    Done::Said(lines.collect::<Vec<_>>().join("\n"))
                 }
                 Err(fault) => Done::Failed(fault.to_string()),
             };
@@ -366,7 +368,7 @@ impl Desk {
             let told = match thread.compact(keep).await {
                 // What became shorter is an event.
                 Ok(Some(_)) => return,
-                Ok(None) => Done::Told("there was nothing to make shorter".to_owned()),
+                Ok(None) => Done::Said("there was nothing to make shorter".to_owned()),
                 Err(fault) => Done::NotShorter(fault.to_string()),
             };
             let _ = done.send(told).await;
@@ -465,7 +467,7 @@ impl Desk {
     async fn leave(&mut self) {
         // What does not stop in time is put in order when the conversation is next opened.
         let _ = tokio::time::timeout(PATIENCE, self.chat.close()).await;
-        while let Some(Told::Event { event, .. }) = self.events.try_next() {
+        while let Some(StreamItem::Event { event, .. }) = self.events.try_next() {
             self.app.see(&event);
         }
         let finished = self.app.take_finished();

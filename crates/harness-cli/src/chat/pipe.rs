@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, Read as _, stdin};
 use harness::core::OpId;
 use harness::core::event::{EventKind, Seen};
 use harness::core::message::UserMessage;
-use harness::runtime::{Report, RuntimeError, Stream, ThreadEvent, Told};
+use harness::runtime::{Report, RuntimeError, Stream, StreamItem, ThreadEvent};
 
 use super::command::{self, Command, Said};
 use super::conversation::Conversation;
@@ -127,16 +127,16 @@ fn closed(fault: io::Error) -> Result<Exit, CliError> {
     output::ended(Err(fault), Exit::Completed)
 }
 
-fn show(shown: &mut Shown, told: Told) -> Option<io::Result<()>> {
+fn show(shown: &mut Shown, told: StreamItem) -> Option<io::Result<()>> {
     let Shown { human, steps } = shown;
     match told {
-        Told::Event { event: ThreadEvent::Event(event), .. } => {
+        StreamItem::Event { event: ThreadEvent::Event(event), .. } => {
             *steps += u64::from(matches!(event.kind, EventKind::ModelStepStarted { .. }));
             Some(human.see(&Seen::Event(event)))
         }
-        Told::Event { event: ThreadEvent::Delta(part), .. } => Some(human.part(OpId(*steps), &part)),
-        Told::Lagged { missed } => Some(human.see(&Seen::Lagged { missed })),
-        Told::Event { .. } | _ => None,
+        StreamItem::Event { event: ThreadEvent::Delta(part), .. } => Some(human.part(OpId(*steps), &part)),
+        StreamItem::Lagged { missed } => Some(human.see(&Seen::Lagged { missed })),
+        StreamItem::Event { .. } | _ => None,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, counted, harmless};
 
 /// The findings for programs.
 #[derive(Serialize)]
-struct Told<'a> {
+struct JsonReport<'a> {
     /// Whether there is no fault.
     sound: bool,
     findings: &'a [Finding],
@@ -21,7 +21,7 @@ struct Told<'a> {
 /// Prints what was found, and ends with `exit`.
 pub(super) fn report(findings: &[Finding], json: bool, exit: Exit) -> Result<Exit, CliError> {
     if json {
-        return output::print_json(&Told { sound: exit == Exit::Completed, findings }, exit);
+        return output::print_json(&JsonReport { sound: exit == Exit::Completed, findings }, exit);
     }
     output::print(&text(findings), exit)
 }

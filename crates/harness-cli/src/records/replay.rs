@@ -46,7 +46,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<Exit, CliError> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct JsonReport<'a> {
     same: bool,
     recorded_run_id: &'a str,
     replayed_run_id: &'a str,
@@ -59,8 +59,13 @@ struct Told<'a> {
     comparison: &'a Comparison,
 }
 
-fn told<'a>(record: &'a RunRecord, again: &'a Again, comparison: &'a Comparison, same: bool) -> Told<'a> {
-    Told {
+fn told<'a>(
+    record: &'a RunRecord,
+    again: &'a Again,
+    comparison: &'a Comparison,
+    same: bool,
+) -> JsonReport<'a> {
+    JsonReport {
         same,
         recorded_run_id: &record.run_id,
         replayed_run_id: &again.record.run_id,

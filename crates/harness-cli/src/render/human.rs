@@ -10,10 +10,10 @@ use harness::core::{CallId, Evidence, OpId, Outcome, ToolName};
 
 use super::Render;
 use super::answer::{Answer, AnswerOn};
+use super::event_line::{called, event_line, stalled};
 use super::harmless::{harmless, one_line};
 use super::status::Status;
 use super::style::{BAD, DIM, GOOD, NOTE};
-use super::told::{called, stalled, told};
 use crate::terminal::{Paint, erase_line};
 
 /// Shows a run to a person.
@@ -121,7 +121,7 @@ impl<A: Write, P: Write> Human<A, P> {
         if let Some(ControlEvent::StopDecided { decision }) = ControlEvent::of(&event.kind) {
             return self.decided(&decision);
         }
-        match told(&event.kind) {
+        match event_line(&event.kind) {
             Some(_) if self.tells_of_handoff(&event.kind) => Ok(()),
             Some((style, mark, text)) => self.note(style, mark, &text),
             None => Ok(()),

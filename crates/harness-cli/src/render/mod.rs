@@ -3,6 +3,7 @@
 mod answer;
 mod control;
 mod cost;
+mod event_line;
 mod harmless;
 mod human;
 mod json;
@@ -13,7 +14,6 @@ mod proposed;
 pub(crate) mod screen;
 mod status;
 mod style;
-mod told;
 
 use std::io;
 use std::thread::JoinHandle;
@@ -24,13 +24,13 @@ use harness::core::{Cancel, End};
 pub(crate) use answer::{AnswerOn, size};
 pub(crate) use control::{RenderCommands, RenderControl};
 pub(crate) use cost::CostNotice;
+pub(crate) use event_line::{decided, repaired, shortened, stalled};
 pub(crate) use harmless::{counted, harmless, one_line};
 pub(crate) use human::{Human, why};
 pub(crate) use json::JsonLines;
 pub(crate) use proposed::{call_rows, not_shown, visible};
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
-pub(crate) use told::{decided, repaired, shortened, stalled};
 
 /// Shows what is seen of a run, then its end.
 pub(crate) trait Render: Send {

@@ -92,7 +92,7 @@ struct DeliverableLine<'a> {
 
 /// What a report tells beside the run's own.
 #[derive(Debug)]
-pub(crate) struct Around<'a> {
+pub(crate) struct ReportContext<'a> {
     pub(crate) descriptor: &'a Path,
     pub(crate) descriptor_hash: &'a str,
     pub(crate) session: Option<&'a Path>,
@@ -104,15 +104,15 @@ pub(crate) struct Around<'a> {
 
 impl<'a> RunReport<'a> {
     /// The report of a run that has ended.
-    pub(crate) fn of(report: &'a Report, around: &Around<'a>) -> Self {
+    pub(crate) fn of(report: &'a Report, context: &ReportContext<'a>) -> Self {
         let end = &*report.end;
         let control = report.control();
         Self {
             kind: "harness.run_report",
             version: VERSION,
-            descriptor: around.descriptor,
-            descriptor_hash: around.descriptor_hash,
-            session: around.session,
+            descriptor: context.descriptor,
+            descriptor_hash: context.descriptor_hash,
+            session: context.session,
             outcome: end.outcome(),
             stop_reason: end.reason(),
             meaning: end.reason().meaning(),
@@ -120,14 +120,14 @@ impl<'a> RunReport<'a> {
             decision: control.map(|control| control.decision.code),
             answer: end.answer.as_deref(),
             gates: control.map(|control| &*control.gates).unwrap_or_default(),
-            requirements: requirements(control, around.contract),
+            requirements: requirements(control, context.contract),
             items: control.and_then(|control| control.items.as_ref()),
-            deliverables: deliverables(control, around.files),
+            deliverables: deliverables(control, context.files),
             completion: control.and_then(|control| control.completion.as_ref()),
             turns: end.turns,
             usage: &end.usage,
             elapsed: end.elapsed,
-            next: around.next,
+            next: context.next,
         }
     }
 

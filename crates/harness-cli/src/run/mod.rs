@@ -33,7 +33,7 @@ use harness::{BoundGraph, Builder, Harness, HarnessError, Prompt, Report};
 use self::approve::CommandLineApprover;
 use self::decisions::Decisions;
 use self::pending::PendingCalls;
-use self::until::{Told, Until};
+use self::until::{RunDetails, Until};
 use crate::args::{Approve, BackendArgs, LimitArgs, MessageArg, ModelArgs, RunArgs};
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
@@ -306,14 +306,14 @@ fn finish(
     let _ = write!(terminal::questions(), "{}", pending.describe());
     let next = pending.next(args.session.as_deref(), &on_backend(args));
     let next = next.or_else(|| what_next(args, run.descriptor, exit, report));
-    let told = Told {
+    let details = RunDetails {
         descriptor: run.descriptor,
         descriptor_hash: run.hash,
         session: args.session.as_deref(),
         contract: run.control.and_then(|control| control.contract.as_ref()),
         next: next.as_deref(),
     };
-    for line in until::leave_behind(&args.until, report, &told)? {
+    for line in until::leave_behind(&args.until, report, &details)? {
         let _ = writeln!(notes, "{line}");
     }
     if let Some(next) = &next {

@@ -5,7 +5,7 @@ use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-use super::session::{self, Begun};
+use super::session::{self, RunStart};
 
 /// Goes on with the run of a session: its descriptor, its contract and its mode are those of the run before,
 /// its limits those that are given now.
@@ -21,7 +21,7 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<Exit, CliError> {
 }
 
 /// What is said now, and else what was said when the session was begun.
-fn until(args: &ResumeArgs, begun: &Begun) -> UntilArgs {
+fn until(args: &ResumeArgs, begun: &RunStart) -> UntilArgs {
     let mut until = args.until.clone();
     until.until_done |= begun.until_done;
     until.mode = until.mode.or(begun.mode);

@@ -15,13 +15,13 @@ use crate::error::CliError;
 #[serde(rename_all = "camelCase")]
 struct Meta {
     #[serde(default)]
-    run: Begun,
+    run: RunStart,
 }
 
 /// How the run was started that began a session: what `harness resume` goes on with. Paths are absolute.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Begun {
+pub(super) struct RunStart {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) descriptor: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub(super) struct Begun {
     pub(super) workspace: Option<PathBuf>,
 }
 
-impl Begun {
+impl RunStart {
     fn of(args: &RunArgs, descriptor: &Path) -> Self {
         let whole = |path: &Path| std::path::absolute(path).ok();
         Self {
@@ -51,7 +51,7 @@ impl Begun {
 }
 
 /// How the run was started that began a session.
-pub(super) fn begun(path: &Path) -> Result<Begun, CliError> {
+pub(super) fn begun(path: &Path) -> Result<RunStart, CliError> {
     if !path.exists() {
         return Err(CliError::NoSession { path: path.to_owned() });
     }
@@ -73,7 +73,7 @@ pub(super) fn open(
     now: Time,
 ) -> Result<JsonlSession, CliError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let meta = Json::of(&Meta { run: Begun::of(args, descriptor) });
+    let meta = Json::of(&Meta { run: RunStart::of(args, descriptor) });
     let mut options = OpenOptions::new()
         .create(!args.resume)
         .id(format!("{stem}-{:x}", now.0))

@@ -13,7 +13,7 @@ use harness::{Builder, Report};
 use super::deliverables;
 use crate::args::UntilArgs;
 use crate::error::CliError;
-use crate::report::{Around, RunReport};
+use crate::report::{ReportContext, RunReport};
 
 /// What makes a run go on until its work is done.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ fn folder(args: &UntilArgs, descriptor: &Path) -> PathBuf {
 }
 
 /// What is told of a run beside the run's own report.
-pub(super) struct Told<'a> {
+pub(super) struct RunDetails<'a> {
     pub(super) descriptor: &'a Path,
     pub(super) descriptor_hash: &'a str,
     pub(super) session: Option<&'a Path>,
@@ -85,21 +85,21 @@ pub(super) struct Told<'a> {
 pub(super) fn leave_behind(
     args: &UntilArgs,
     report: &Report,
-    told: &Told<'_>,
+    details: &RunDetails<'_>,
 ) -> Result<Vec<String>, CliError> {
     let files = match &args.deliverables {
         Some(folder) => deliverables::write(folder, report.deliverables())?,
         None => Vec::new(),
     };
-    let around = Around {
-        descriptor: told.descriptor,
-        descriptor_hash: told.descriptor_hash,
-        session: told.session,
-        contract: told.contract,
+    let context = ReportContext {
+        descriptor: details.descriptor,
+        descriptor_hash: details.descriptor_hash,
+        session: details.session,
+        contract: details.contract,
         files: &files,
-        next: told.next,
+        next: details.next,
     };
-    let page = RunReport::of(report, &around);
+    let page = RunReport::of(report, &context);
     if let Some(path) = &args.report {
         page.write(path)?;
     }

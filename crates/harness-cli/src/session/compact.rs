@@ -36,7 +36,7 @@ impl Model for NoModel {
 
 /// What was done, for programs.
 #[derive(Serialize)]
-struct Told<'a> {
+struct JsonReport<'a> {
     compacted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a CompactionNote>,
@@ -54,7 +54,8 @@ struct Done {
 pub(super) fn compact(args: &CompactArgs) -> Result<Exit, CliError> {
     let done = block_on(compact_here(args))?;
     if args.json {
-        let told = Told { compacted: done.note.is_some(), note: done.note.as_deref(), bytes: done.bytes };
+        let told =
+            JsonReport { compacted: done.note.is_some(), note: done.note.as_deref(), bytes: done.bytes };
         return output::print_json(&told, Exit::Completed);
     }
     output::print(&text(&done), Exit::Completed)

@@ -53,7 +53,7 @@ impl Tool for Scripted {
         if let Some(gate) = &behaviour.wait {
             drop(self.world.gate(gate).acquire().await);
         }
-        behaviour.progress.iter().for_each(|update| cx.tell(vec![Block::text(update)]));
+        behaviour.progress.iter().for_each(|update| cx.emit(vec![Block::text(update)]));
         let outcome = outcome(&cx, behaviour).await;
         if let Some(gate) = &behaviour.open {
             self.world.gate(gate).add_permits(1 << 16);

@@ -12,7 +12,7 @@ use harness_core::CallId;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
 use harness_core::port::{DeltaPart, ToolOutcome};
-use harness_runtime::{Status, ThreadEvent, Told};
+use harness_runtime::{Status, StreamItem, ThreadEvent};
 use serde_json::{Map, Value, json};
 
 /// Turns the one into the other.
@@ -41,8 +41,8 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Takes what was told, and adds the events that it means.
-    pub(super) fn take(&mut self, told: &Told, out: &mut Vec<Value>) {
-        let Told::Event { event, .. } = told else { return };
+    pub(super) fn take(&mut self, told: &StreamItem, out: &mut Vec<Value>) {
+        let StreamItem::Event { event, .. } = told else { return };
         match event {
             ThreadEvent::Status(Status::Generating { .. }) if !self.running => {
                 *self = Self { running: true, ..Self::default() };

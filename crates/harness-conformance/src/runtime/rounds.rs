@@ -17,7 +17,7 @@ use harness_core::port::{
     Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool, ToolOutcome, Toolbox,
 };
 use harness_memory::layer::{Decision, FnLayer, Hook, LayerDef, LayerSetup, Pipeline};
-use harness_runtime::{ModelChoice, Report, Runtime, StartAt, Stream, ThreadConfig, ThreadEvent, Told};
+use harness_runtime::{ModelChoice, Report, Runtime, StartAt, Stream, StreamItem, ThreadConfig, ThreadEvent};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -198,9 +198,9 @@ fn told(events: &mut Stream, report: &Report) -> Vec<&'static str> {
     told
 }
 
-fn event_of(told: Told) -> Option<EventKind> {
+fn event_of(told: StreamItem) -> Option<EventKind> {
     match told {
-        Told::Event { event: ThreadEvent::Event(event), .. } => Some(event.kind.clone()),
+        StreamItem::Event { event: ThreadEvent::Event(event), .. } => Some(event.kind.clone()),
         _ => None,
     }
 }

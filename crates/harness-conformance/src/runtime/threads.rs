@@ -16,8 +16,8 @@ use harness_core::port::{
 };
 use harness_core::{Fault, FaultSource};
 use harness_runtime::{
-    DeliveryMode, LateSteering, ModelChoice, QueueMode, Runtime, StartAt, Status, Thread, ThreadConfig,
-    ThreadEvent, Told,
+    DeliveryMode, LateSteering, ModelChoice, QueueMode, Runtime, StartAt, Status, StreamItem, Thread,
+    ThreadConfig, ThreadEvent,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -287,8 +287,8 @@ fn seeded(code: &str) -> Done<Message> {
     }
 }
 
-fn turn(told: &Told) -> Option<Value> {
-    let Told::Event { event, .. } = told else { return None };
+fn turn(told: &StreamItem) -> Option<Value> {
+    let StreamItem::Event { event, .. } = told else { return None };
     match event {
         ThreadEvent::RunStarted { entries, .. } => {
             Some(json!({"event": "turn_started", "message_ids": entries}))

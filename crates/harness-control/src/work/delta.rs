@@ -76,13 +76,13 @@ impl WorkLedger {
     /// tools change none.
     pub fn fold(&mut self, result: &ToolResultMessage) -> Vec<ItemChange> {
         #[derive(Deserialize)]
-        struct Told {
+        struct Changed {
             ledger: LedgerDelta,
         }
         if result.is_error || !CHANGING.contains(&result.tool_name.as_str()) {
             return Vec::new();
         }
-        let told = result.structured.as_ref().map(Json::to::<Told>);
+        let told = result.structured.as_ref().map(Json::to::<Changed>);
         told.and_then(Result::ok).map_or_else(Vec::new, |told| self.apply(told.ledger))
     }
 }

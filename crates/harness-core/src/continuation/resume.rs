@@ -313,7 +313,7 @@ impl Continuation {
             Resume::Approval { decisions } => {
                 self.check(&decisions)?;
                 if self.pending.is_empty() {
-                    start.prompt.extend(decisions.iter().map(|decision| self.told(decision)));
+                    start.prompt.extend(decisions.iter().map(|decision| self.result_of(decision)));
                 } else {
                     start.decisions = decisions;
                 }
@@ -357,7 +357,7 @@ impl Continuation {
     }
 
     /// What the model is told of a decision about its own request.
-    fn told(&self, decision: &CallDecision) -> Arc<Message> {
+    fn result_of(&self, decision: &CallDecision) -> Arc<Message> {
         let summary = self.request.as_ref().map(|request| request.summary.as_str()).unwrap_or_default();
         let text = match &decision.decision {
             Decision::Denied { reason } => format!("Not approved: {summary} ({reason})"),

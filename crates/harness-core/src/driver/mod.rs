@@ -52,7 +52,7 @@ pub async fn drive<P: Phase>(
 ) -> Arc<End> {
     machine.set_ports(ports.set());
     let sink = Sink::new(&ports.hub, ports.redactor.as_ref());
-    let mut told = Told { hub: &ports.hub, origin: Arc::clone(machine.origin()), whole: false };
+    let mut told = ReportOnDrop { hub: &ports.hub, origin: Arc::clone(machine.origin()), whole: false };
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
     loop {
@@ -67,13 +67,13 @@ pub async fn drive<P: Phase>(
 }
 
 /// Tells folds when a driver's future is dropped before its machine's end.
-struct Told<'h> {
+struct ReportOnDrop<'h> {
     hub: &'h Hub,
     origin: Arc<Origin>,
     whole: bool,
 }
 
-impl Drop for Told<'_> {
+impl Drop for ReportOnDrop<'_> {
     fn drop(&mut self) {
         if !self.whole {
             self.hub.abandon(&self.origin);
@@ -129,7 +129,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
         self.end_grace();
         self.now = self.ports.clock.now();
-        self.tell_spent();
+        self.emit_spent();
         let input = match &self.ports.redactor {
             Some(redactor) => redactor.input(input),
             None => input,
@@ -138,7 +138,7 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// Charges what parts have spent on models before anything follows from it.
-    fn tell_spent(&mut self) {
+    fn emit_spent(&mut self) {
         if let Some(spent) = self.in_flight.take_spent() {
             self.machine.advance(Input::Spent(Box::new(spent)), self.now, &mut self.fx);
         }
@@ -157,7 +157,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
         self.end_grace();
         self.now = self.ports.clock.now();
-        self.tell_spent();
+        self.emit_spent();
         self.machine.answer(id, reply, self.now, &mut self.fx);
     }
 

@@ -215,29 +215,29 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
 
 /// Asks for an agent and looks its tools up.
 async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<PreparedAgent>, Fault> {
-    let brief = ports.agents.prepare_boxed(&ask).await?;
-    let allowed = match (&brief.tools, &ask.origin.allowed_tools) {
+    let config = ports.agents.prepare_boxed(&ask).await?;
+    let allowed = match (&config.tools, &ask.origin.allowed_tools) {
         (Some(own), Some(most)) => Some(own.iter().filter(|name| most.contains(name)).cloned().collect()),
         (Some(names), None) | (None, Some(names)) => Some(Arc::clone(names)),
         (None, None) => None,
     };
     let scope = ToolScope::new(Arc::clone(&ask.origin), allowed.clone());
     let listed = ports.tools.list_boxed(&scope).await?;
-    let own = match (&brief.tools, &allowed) {
-        (Some(_), Some(names)) => pick(&listed, names, &brief.agent)?,
+    let own = match (&config.tools, &allowed) {
+        (Some(_), Some(names)) => pick(&listed, names, &config.agent)?,
         (None, Some(names)) => listed.iter().filter(|def| names.contains(&def.name)).cloned().collect(),
-        (_, None) if brief.handoffs.is_empty() => return Ok(Arc::new(prepared(brief, listed))),
+        (_, None) if config.handoffs.is_empty() => return Ok(Arc::new(prepared(config, listed))),
         (_, None) => listed.to_vec(),
     };
-    let tools: Arc<[ToolDef]> = own.into_iter().chain(brief.handoffs.iter().cloned()).collect();
-    Ok(Arc::new(prepared(brief, tools)))
+    let tools: Arc<[ToolDef]> = own.into_iter().chain(config.handoffs.iter().cloned()).collect();
+    Ok(Arc::new(prepared(config, tools)))
 }
 
-fn prepared(brief: AgentConfig, tools: Arc<[ToolDef]>) -> PreparedAgent {
-    let mut prepared =
-        PreparedAgent::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings);
+fn prepared(config: AgentConfig, tools: Arc<[ToolDef]>) -> PreparedAgent {
+    let mut prepared = PreparedAgent::new(config.agent, config.instructions, tools)
+        .with_model(config.model, config.settings);
     (prepared.provider, prepared.protocol, prepared.changes) =
-        (brief.provider, brief.protocol, brief.changes);
+        (config.provider, config.protocol, config.changes);
     prepared
 }
 

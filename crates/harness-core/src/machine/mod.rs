@@ -211,7 +211,7 @@ impl Cx<'_> {
     pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
         let seq = self.number();
         if self.fx.events {
-            self.tell(seq, kind());
+            self.emit(seq, kind());
         }
     }
 
@@ -222,11 +222,11 @@ impl Cx<'_> {
             && let Some(message) = self.log.get(at)
         {
             let kind = kind(message);
-            self.tell(seq, kind);
+            self.emit(seq, kind);
         }
     }
 
-    fn tell(&mut self, seq: u64, kind: EventKind) {
+    fn emit(&mut self, seq: u64, kind: EventKind) {
         let origin = Arc::clone(&self.sh.origin);
         let (turn, iteration) = (self.sh.turn, self.sh.iteration);
         self.fx.push(Effect::Event(Event { seq, at: self.now, origin, turn, iteration, kind }));
@@ -251,7 +251,7 @@ impl Cx<'_> {
         let at = self.log.len();
         self.log.push(message);
         self.store_from(at);
-        self.tell_appended(at);
+        self.emit_appended(at);
         at
     }
 
@@ -264,7 +264,7 @@ impl Cx<'_> {
         let to = self.log.len();
         if from < to {
             self.store_from(from);
-            (from..to).for_each(|at| self.tell_appended(at));
+            (from..to).for_each(|at| self.emit_appended(at));
         }
     }
 
@@ -282,7 +282,7 @@ impl Cx<'_> {
     }
 
     /// Tells that a message is in the transcript.
-    fn tell_appended(&mut self, at: usize) {
+    fn emit_appended(&mut self, at: usize) {
         self.event_about(at, |message| EventKind::MessageAppended {
             index: at as u64,
             message: Arc::clone(message),
@@ -297,7 +297,7 @@ impl Cx<'_> {
         if let Some(appended) = self.sh.appended.as_mut().filter(|_| from < to) {
             appended.push(Appended { from, event: self.sh.next_seq });
         }
-        (from..to).for_each(|at| self.tell_appended(at));
+        (from..to).for_each(|at| self.emit_appended(at));
     }
 
     /// Makes the transcript itself what `plan` shows of it: positions begin anew, and nothing is in force any

@@ -141,7 +141,7 @@ impl PreparedAgent {
 }
 
 /// Gives the agents of a graph. Asked at the start of a turn and after each handoff; also before each
-/// iteration when the agent [changes](AgentBrief::changes).
+/// iteration when the agent [changes](AgentConfig::changes).
 pub trait AgentSource: Send + Sync {
     /// The agent as it is now.
     ///
@@ -173,8 +173,8 @@ impl SingleAgent {
     }
 
     /// The agent of a brief.
-    pub fn of(brief: AgentConfig) -> Self {
-        Self(brief)
+    pub fn of(config: AgentConfig) -> Self {
+        Self(config)
     }
 }
 

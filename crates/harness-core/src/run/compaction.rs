@@ -10,7 +10,7 @@ use crate::machine::{Boundary, Cx, Effect, Input, Op, Pending, Reply, Standing, 
 use crate::outcome::{End, Fault, FaultSource};
 use crate::port::{CompactReason, Progress};
 use crate::time::Time;
-use crate::turn::{charge, or_failed, take_permanent, tell_start};
+use crate::turn::{charge, emit_start, or_failed, take_permanent};
 
 /// A turn that waits for the compactor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ impl RunState {
             done.plan = None;
         }
         if done.plan.is_some() && done.note.is_some() {
-            tell_start(cx, &CompactReason::Request);
+            emit_start(cx, &CompactReason::Request);
         }
         take_permanent(cx, done, since);
         self.go_on(spec, cx)

@@ -82,23 +82,23 @@ impl RunState {
         match review {
             Review::NeedsFacts(ask) if facts.is_none() && may_go_on(&judging.end) => {
                 judging.ask = Some(Arc::new(ask));
-                self.tell_control(cx);
+                self.emit_control(cx);
                 self.ask(spec, cx, Pending::Facts);
                 None
             }
             Review::Done { signalled, waives, own } => {
                 (judging.signalled, judging.waives) = (signalled, waives);
-                self.tell_control(cx);
-                tell_checks(cx, &own);
+                self.emit_control(cx);
+                emit_checks(cx, &own);
                 self.ask_check(spec, cx, 0)
             }
             Review::Refused(own) => {
-                self.tell_control(cx);
-                tell_checks(cx, &own);
+                self.emit_control(cx);
+                emit_checks(cx, &own);
                 self.conclude(spec, cx)
             }
             Review::NeedsFacts(_) | Review::NotDone => {
-                self.tell_control(cx);
+                self.emit_control(cx);
                 self.conclude(spec, cx)
             }
         }
@@ -205,7 +205,7 @@ impl RunState {
     fn conclude(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
         let judging = self.judging.take()?;
         let next = self.control.get_mut().decide(&judging.turn(spec, cx), &judging.checks);
-        self.tell_control(cx);
+        self.emit_control(cx);
         match next {
             RunNext::Stop(stop) => self.stop(cx, judging.end, stop),
             RunNext::Continue(_) if !may_go_on(&judging.end) => {
@@ -250,7 +250,7 @@ impl RunState {
         let mut judging = self.judging.take()?;
         Arc::make_mut(&mut judging.end).stop = stop.clone();
         let next = self.control.get_mut().decide(&judging.turn(spec, cx), &judging.checks);
-        self.tell_control(cx);
+        self.emit_control(cx);
         let decided = match next {
             RunNext::Stop(decided) => decided,
             RunNext::Continue(_) => RunStop::default(),
@@ -284,7 +284,7 @@ fn taken(check: GateName, verdict: CheckVerdict, mode: StopMode, waives: bool) -
 }
 
 /// Tells what the control's own checks said.
-fn tell_checks(cx: &mut Cx<'_>, own: &[Checked]) {
+fn emit_checks(cx: &mut Cx<'_>, own: &[Checked]) {
     for check in own {
         let verdict = match check.verdict {
             CheckedAs::Accepted => "accept",

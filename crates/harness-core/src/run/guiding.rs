@@ -55,7 +55,7 @@ impl RunState {
             let progress = self.progress(spec, cx, prepared);
             let message = self.control.get_mut().guide(&progress);
             self.guidance = Some(Guidance { turn: cx.sh.turn, iteration: cx.sh.iteration, message });
-            self.tell_control(cx);
+            self.emit_control(cx);
         }
         let messages = cx.log.len();
         if let Some(Effect::Perform(_, Op::Model { plan, .. })) = cx.fx.as_mut_slice().get_mut(at) {
@@ -94,11 +94,11 @@ impl RunState {
         }
         appended.clear();
         cx.sh.appended = Some(appended);
-        self.tell_control(cx);
+        self.emit_control(cx);
     }
 
     /// Tells what happened in the control.
-    pub(super) fn tell_control(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn emit_control(&mut self, cx: &mut Cx<'_>) {
         for event in self.control.get_mut().take_events() {
             cx.event(|| EventKind::Control { event });
         }

@@ -44,7 +44,7 @@ pub struct RunResume {
 
 impl fmt::Debug for RunResume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TakeUp")
+        f.debug_struct("RunResume")
             .field("origin", self.origin())
             .field("turn", &self.turn())
             .finish_non_exhaustive()

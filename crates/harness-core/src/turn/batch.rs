@@ -285,7 +285,7 @@ impl TurnState {
             }
             finished.message = Some(message);
         }
-        tell_result(cx, &slot.call, &finished, took);
+        emit_result(cx, &slot.call, &finished, took);
         slot.progress = Progress::Finished(finished);
         if next {
             self.flush(spec, cx, in_turn);
@@ -427,7 +427,7 @@ fn took(message: &Message) -> Millis {
     Millis(message.as_tool_result().and_then(|message| message.duration_ms).unwrap_or(0))
 }
 
-fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, duration: Millis) {
+fn emit_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, duration: Millis) {
     cx.event(|| {
         let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
         if outcome.is_error() {

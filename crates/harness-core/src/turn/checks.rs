@@ -180,7 +180,7 @@ impl TurnState {
     pub(super) fn stop_checking(&mut self, cx: &mut Cx<'_>) {
         let Some(checking) = self.checking.take() else { return };
         if let Subject::Answer { message: Some(message), .. } = &checking.subject {
-            self.tell_answer(cx, message);
+            self.emit_answer(cx, message);
         }
     }
 

@@ -46,7 +46,7 @@ impl TurnState {
         self.plan = cx.tolerate(checked).flatten();
         self.shortening.recalled.clone_from(&self.plan);
         if let Some(plan) = &self.plan {
-            tell(cx, "layers", plan);
+            emit_plan(cx, "layers", plan);
         }
     }
 
@@ -96,7 +96,7 @@ impl TurnState {
         }
         self.shortening.refused = Some(Box::new(refused.clone()));
         self.shortening.since = cx.now;
-        tell_start(cx, &CompactReason::Overflow);
+        emit_start(cx, &CompactReason::Overflow);
         self.issue(cx, Pending::Compact);
         true
     }
@@ -111,10 +111,10 @@ impl TurnState {
         let before = self.plan.clone();
         let Compaction { plan, note, usage, failed, pressure, overflow } = *or_failed(result);
         let usage = charge(&mut self.usage, cx, usage);
-        tell_troubles(cx, failed, pressure);
+        emit_troubles(cx, failed, pressure);
         if let Some(plan) = plan {
             if refused.is_none() && note.is_some() {
-                tell_start(cx, &CompactReason::Request);
+                emit_start(cx, &CompactReason::Request);
             }
             self.take_compacted(cx, plan, note, &usage);
         }
@@ -158,11 +158,11 @@ impl TurnState {
     }
 
     /// Tells the view of the request that is about to be made, when it is not that of the layers alone.
-    pub(super) fn tell_view(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn emit_view(&mut self, cx: &mut Cx<'_>) {
         if std::mem::take(&mut self.shortening.untold)
             && let Some(plan) = &self.plan
         {
-            tell(cx, "compactor", plan);
+            emit_plan(cx, "compactor", plan);
         }
     }
 
@@ -185,7 +185,7 @@ pub(crate) fn or_failed(result: Result<Box<Compaction>, Fault>) -> Box<Compactio
 /// one that is refused, or when calls wait for their results: those stay where they are.
 pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> Option<Arc<CompactionNote>> {
     let Compaction { plan, note, usage, failed, pressure, overflow: _ } = done;
-    tell_troubles(cx, failed, pressure);
+    emit_troubles(cx, failed, pressure);
     let (plan, note) = (plan?, Arc::new(note?));
     let checked = if cx.log.has_open_calls() {
         let text = "calls wait for their results; the transcript was left as it is";
@@ -231,12 +231,12 @@ fn check(cx: &Cx<'_>, plan: &Plan, part: FaultSource) -> Result<(), Fault> {
 }
 
 /// Tells that a compaction begins.
-pub(crate) fn tell_start(cx: &mut Cx<'_>, reason: &CompactReason) {
+pub(crate) fn emit_start(cx: &mut Cx<'_>, reason: &CompactReason) {
     cx.event(|| EventKind::CompactionStarted { trigger: Cow::Borrowed(reason.as_str()) });
 }
 
 /// Tells what failed in a compaction, and how full the window is.
-fn tell_troubles(cx: &mut Cx<'_>, failed: Vec<Fault>, pressure: Option<Pressure>) {
+fn emit_troubles(cx: &mut Cx<'_>, failed: Vec<Fault>, pressure: Option<Pressure>) {
     for fault in failed {
         cx.event(|| EventKind::CompactionFailed { fault });
     }
@@ -245,7 +245,7 @@ fn tell_troubles(cx: &mut Cx<'_>, failed: Vec<Fault>, pressure: Option<Pressure>
     }
 }
 
-fn tell(cx: &mut Cx<'_>, by: &str, plan: &Plan) {
+fn emit_plan(cx: &mut Cx<'_>, by: &str, plan: &Plan) {
     let (messages, spans) = (cx.log.len() as u64, plan.spans.len() as u64);
     cx.event(|| EventKind::ViewPlanned { by: by.to_owned(), messages, spans, plan: plan.clone() });
 }

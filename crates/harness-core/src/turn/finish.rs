@@ -225,7 +225,7 @@ impl TurnState {
     pub(super) fn announce_end(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
         let told = Arc::new(end.clone());
         cx.event(|| EventKind::TurnFinished { end: told });
-        self.tell_end(cx, end)
+        self.emit_end(cx, end)
     }
 
     fn continuation(

@@ -268,7 +268,7 @@ impl TurnState {
             self.asked_in = cx.sh.iteration;
             self.asked = self.asked.saturating_add(1);
         }
-        self.tell_view(cx);
+        self.emit_view(cx);
         cx.event(|| EventKind::ModelStepStarted {
             agent: self.agent_id(),
             model: self.prepared.as_ref().and_then(|prepared| prepared.model.clone()),
@@ -324,7 +324,7 @@ impl TurnState {
     }
 
     /// Tells of an answer that does not come into the transcript.
-    pub(super) fn tell_answer(&self, cx: &mut Cx<'_>, answer: &Message) {
+    pub(super) fn emit_answer(&self, cx: &mut Cx<'_>, answer: &Message) {
         let duration = cx.now.since(self.asked_at);
         cx.event(|| step_finished(answer.as_assistant(), duration));
     }

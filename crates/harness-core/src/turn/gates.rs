@@ -251,7 +251,7 @@ impl TurnState {
             return self.settle(spec, cx);
         }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        tell_decision(cx, slot.call.id.clone(), &decision);
+        emit_decision(cx, slot.call.id.clone(), &decision);
         match decision {
             Decision::Granted => self.set(at, Progress::Ready),
             Decision::Later => self.set(at, Progress::Parked),
@@ -276,7 +276,7 @@ pub(super) fn requested(request: &ApprovalRequest, digest: Option<CallDigest>) -
     EventKind::ApprovalRequested { request, approval, digest }
 }
 
-pub(super) fn tell_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) {
+pub(super) fn emit_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) {
     let (told, reason) = match decision {
         Decision::Granted => ("granted", None),
         Decision::Edited(_) => ("edited", None),

@@ -138,7 +138,7 @@ impl TurnState {
     }
 
     /// Shows the end to the hook that wants it; gives it at once when there is none.
-    pub(super) fn tell_end(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
+    pub(super) fn emit_end(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
         if !cx.ports.hooks.finished {
             return Some(end);
         }

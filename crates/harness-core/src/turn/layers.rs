@@ -110,7 +110,7 @@ impl TurnState {
     ) -> Option<End> {
         let given = cx.tolerate(result);
         let refused = self.batch.as_mut().map_or(0, |batch| batch.take_seen(given));
-        tell_refused(cx, refused);
+        emit_refused(cx, refused);
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
@@ -271,11 +271,11 @@ pub(super) fn admitted(
     let Some(mut given) = cx.tolerate(result) else { return shown };
     let before = given.len();
     given.retain(|message| stands_alone(message) || shown.contains(message));
-    tell_refused(cx, before - given.len());
+    emit_refused(cx, before - given.len());
     given
 }
 
-fn tell_refused(cx: &mut Cx<'_>, refused: usize) {
+fn emit_refused(cx: &mut Cx<'_>, refused: usize) {
     if refused > 0 {
         let text = format!(
             "{refused} messages were left out: a layer adds neither results of calls nor answers with calls"

@@ -33,7 +33,7 @@ mod usage;
 use std::sync::Arc;
 
 pub(crate) use closing::Closing;
-pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
+pub(crate) use compaction::{charge, emit_start, or_failed, take_permanent};
 pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use resume::PriorUsage;

@@ -145,7 +145,7 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
     slot.particulars_mut().held = Some(parked.reason.clone());
     slot.particulars_mut().parked_as = Some(Box::new(parked.clone()));
     if given.is_some() {
-        super::gates::tell_decision(cx, slot.call.id.clone(), &decision);
+        super::gates::emit_decision(cx, slot.call.id.clone(), &decision);
     }
     match decision {
         Decision::Granted => {

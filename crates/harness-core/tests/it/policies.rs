@@ -30,9 +30,9 @@ impl AgentSource for Desk {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
         let handoff = ToolDef::handoff("to_expert", "", "expert".into());
-        let mut brief = AgentConfig::new(agent, "");
-        brief.handoffs = vec![handoff];
-        Ok(brief)
+        let mut config = AgentConfig::new(agent, "");
+        config.handoffs = vec![handoff];
+        Ok(config)
     }
 }
 

@@ -24,10 +24,10 @@ impl AgentSource for Desk {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
         let half = if ask.iteration < 3 { "first" } else { "second" };
-        let mut brief = AgentConfig::new(agent, format!("It is the {half} half."));
-        brief.changes = self.changes;
-        brief.handoffs = vec![ToolDef::handoff("to_expert", "", "expert".into())];
-        Ok(brief)
+        let mut config = AgentConfig::new(agent, format!("It is the {half} half."));
+        config.changes = self.changes;
+        config.handoffs = vec![ToolDef::handoff("to_expert", "", "expert".into())];
+        Ok(config)
     }
 }
 

@@ -61,7 +61,7 @@ async fn fault_11_a_known_secret_is_nowhere() {
     let model = ScriptedModel::new(steps);
     let mut ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::still(Time(0))));
     let leak = tool_fn("leak", "", |_: Nothing, cx| async move {
-        cx.tell(vec![Block::text(format!("so far: {KEY}"))]);
+        cx.emit(vec![Block::text(format!("so far: {KEY}"))]);
         let mut outcome =
             ToolOutcome::structured(Json::parse(&format!(r#"{{"env":"A={KEY}"}}"#)).expect("JSON"));
         outcome.metadata = Some(Json::string(KEY));

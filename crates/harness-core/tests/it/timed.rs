@@ -39,7 +39,7 @@ impl Tool for Slow {
     async fn call(&self, cx: ToolCx) -> ToolOutcome {
         let _gone = Gone(Arc::clone(&self.dropped));
         if self.tells {
-            cx.tell(vec![harness_core::message::Block::text("halfway")]);
+            cx.emit(vec![harness_core::message::Block::text("halfway")]);
         }
         if self.hurries {
             return ToolOutcome::text("done");

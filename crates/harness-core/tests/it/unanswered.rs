@@ -207,8 +207,8 @@ impl ToolUpdates for Heard {
 #[tokio::test]
 async fn a_tool_tells_how_far_it_is_and_the_model_never_sees_it() {
     let tool = tool_fn("t", "", |_: Nothing, cx: harness_core::port::ToolCx| async move {
-        cx.tell(vec![Block::text("10%")]);
-        cx.tell(vec![Block::text("90%")]);
+        cx.emit(vec![Block::text("10%")]);
+        cx.emit(vec![Block::text("90%")]);
         "full"
     });
     let heard = Arc::new(Heard::default());

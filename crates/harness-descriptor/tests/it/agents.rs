@@ -41,13 +41,13 @@ fn prepare(agents: &GraphAgents, agent: Option<&str>) -> Result<AgentConfig, Fau
 #[test]
 fn a_brief_holds_everything_of_a_turn() {
     let agents = agents(r#"{"who":"Ada","open":true}"#);
-    let brief = prepare(&agents, None).unwrap();
-    assert_eq!(brief.agent, "desk");
-    assert_eq!(&*brief.instructions, "Greet Ada.");
-    assert_eq!(brief.tools.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(), ["find_it"]);
-    assert_eq!(brief.model.unwrap(), "small");
-    assert_eq!(brief.settings.unwrap().text(), r#"{"temperature":0.5,"top_k":3}"#);
-    let [handoff] = brief.handoffs.as_slice() else { panic!("one handoff") };
+    let config = prepare(&agents, None).unwrap();
+    assert_eq!(config.agent, "desk");
+    assert_eq!(&*config.instructions, "Greet Ada.");
+    assert_eq!(config.tools.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(), ["find_it"]);
+    assert_eq!(config.model.unwrap(), "small");
+    assert_eq!(config.settings.unwrap().text(), r#"{"temperature":0.5,"top_k":3}"#);
+    let [handoff] = config.handoffs.as_slice() else { panic!("one handoff") };
     assert_eq!(handoff.name, "handoff_to_expert");
     assert_eq!(handoff.kind, ToolKind::Handoff("expert".into()));
 }
@@ -56,9 +56,9 @@ fn a_brief_holds_everything_of_a_turn() {
 fn the_context_may_change_between_turns() {
     let agents = agents(r#"{"who":"Ada","open":true}"#);
     agents.set_context(serde_json::from_str(r#"{"who":"Bo","open":false}"#).unwrap());
-    let brief = prepare(&agents, Some("desk")).unwrap();
-    assert_eq!(&*brief.instructions, "Greet Bo.");
-    assert!(brief.handoffs.is_empty());
+    let config = prepare(&agents, Some("desk")).unwrap();
+    assert_eq!(&*config.instructions, "Greet Bo.");
+    assert!(config.handoffs.is_empty());
 }
 
 #[test]

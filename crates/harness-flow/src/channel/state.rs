@@ -68,7 +68,7 @@ impl State {
     pub(super) fn send(&mut self, value: Json) -> Option<Place<()>> {
         match self.mode {
             Mode::Value => self.put(value),
-            Mode::Topic => self.tell(&value),
+            Mode::Topic => self.publish(&value),
             Mode::Queue { capacity } => match self.hand_over(value) {
                 Some(value) if self.buffer.len() < capacity => self.buffer.push_back(value),
                 Some(value) => return Some(self.park(value)),
@@ -154,13 +154,13 @@ impl State {
     }
 
     fn put(&mut self, value: Json) {
-        self.tell(&value);
+        self.publish(&value);
         self.buffer.clear();
         self.buffer.push_back(value);
     }
 
     /// Tells everybody who listens now.
-    fn tell(&mut self, value: &Json) {
+    fn publish(&mut self, value: &Json) {
         for waiting in self.waiting.drain(..) {
             let _ = waiting.to.send(value.clone());
         }

@@ -185,7 +185,7 @@ impl Bench {
             .tagged(args.tags)
             .from_source(NoteSource::new("tool", &cx.origin))
             .until(expires);
-        let added = memory.add(draft, now).await.map_err(told)?;
+        let added = memory.add(draft, now).await.map_err(tool_error)?;
         let expires_at = expires.map(Time::iso);
         Ok(answered(&Remembered { entry_id: &added.note.id, created: added.fresh, expires_at }))
     }
@@ -205,7 +205,7 @@ impl Bench {
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let query = NoteQuery::new(args.query, scopes).at_most(limit);
-        let found = memory.search(&query, self.clock.now()).await.map_err(told)?;
+        let found = memory.search(&query, self.clock.now()).await.map_err(tool_error)?;
         let entries = found.hits.iter().map(|hit| entry(&hit.note, hit.score)).collect();
         Ok(answered(&Entries { entries }))
     }
@@ -213,7 +213,7 @@ impl Bench {
     async fn forget(&self, args: Forget, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let memory = self.memory()?;
         bounded("entryId", &args.entry_id, 200)?;
-        if !memory.forget(&args.entry_id, known(cx)).await.map_err(told)? {
+        if !memory.forget(&args.entry_id, known(cx)).await.map_err(tool_error)? {
             let message = format!("there is no remembered fact `{}`", args.entry_id);
             return Err(ToolError::new("not_found", message));
         }
@@ -271,7 +271,7 @@ fn invalid(message: String) -> ToolError {
     ToolError::new("invalid_input", message)
 }
 
-fn told(fault: StorageError) -> ToolError {
+fn tool_error(fault: StorageError) -> ToolError {
     match &*fault.kind {
         "notes.empty" | "notes.too_long" | "notes.too_many_tags" => invalid(fault.message),
         "notes.full" => ToolError::new("memory_full", fault.message),

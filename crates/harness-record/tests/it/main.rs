@@ -58,14 +58,14 @@ impl AgentSource for Desk {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
         let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
         let is_desk = agent == "desk";
-        let mut brief =
+        let mut config =
             AgentConfig::new(agent, if is_desk { "You are the desk." } else { "You are the expert." });
-        brief.model = Some(if is_desk { "small".into() } else { "large".into() });
-        brief.settings = Some(json(r#"{"temperature":0.5}"#));
+        config.model = Some(if is_desk { "small".into() } else { "large".into() });
+        config.settings = Some(json(r#"{"temperature":0.5}"#));
         if is_desk {
-            brief.handoffs = vec![ToolDef::handoff("to_expert", "Knows all.", "expert".into())];
+            config.handoffs = vec![ToolDef::handoff("to_expert", "Knows all.", "expert".into())];
         }
-        Ok(brief)
+        Ok(config)
     }
 }
 

@@ -185,7 +185,7 @@ impl EventLog {
         look(&mut self.lock().live)
     }
 
-    pub(crate) fn tell(&self, event: ThreadEvent) {
+    pub(crate) fn emit(&self, event: ThreadEvent) {
         self.lock().push(event, self.most);
         self.grown.notify_waiters();
     }

@@ -9,7 +9,7 @@ use harness_core::port::DeltaPart;
 
 use super::assembly::{Assembly, PartialBlock};
 use super::event_log::ThreadEvent;
-use super::reader::{Stream, Told};
+use super::reader::{Stream, StreamItem};
 
 /// What an item shows. A snapshot never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +58,8 @@ impl ItemStream {
             if let Some(item) = self.ready.pop_front() {
                 return Some(item);
             }
-            let told = self.stream.next().await?;
-            self.take(&told);
+            let item = self.stream.next().await?;
+            self.take(&item);
         }
     }
 
@@ -69,13 +69,13 @@ impl ItemStream {
             if let Some(item) = self.ready.pop_front() {
                 return Some(item);
             }
-            let told = self.stream.try_next()?;
-            self.take(&told);
+            let item = self.stream.try_next()?;
+            self.take(&item);
         }
     }
 
-    fn take(&mut self, told: &Told) {
-        if let Told::Event { event, .. } = told {
+    fn take(&mut self, item: &StreamItem) {
+        if let StreamItem::Event { event, .. } = item {
             self.ready.extend(self.items.take(event));
         }
     }

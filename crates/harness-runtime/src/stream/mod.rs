@@ -12,6 +12,6 @@ mod reader;
 pub use assembly::PartialBlock;
 pub use event_log::{QueueChange, ThreadEvent};
 pub use items::{Item, ItemContent, ItemStream, Items};
-pub use reader::{ReasoningStream, StartAt, Stream, TextStream, Told};
+pub use reader::{ReasoningStream, StartAt, Stream, StreamItem, TextStream};
 
 pub(crate) use event_log::EventLog;

@@ -25,7 +25,7 @@ pub enum StartAt {
 /// What a reader is told.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Told {
+pub enum StreamItem {
     /// Something happened.
     Event {
         /// Numbers what happens in a thread, over all of its runs, from 0.
@@ -53,7 +53,7 @@ pub struct Stream {
 }
 
 enum Read {
-    Told(Told),
+    Item(StreamItem),
     Wait,
     Over,
 }
@@ -88,13 +88,13 @@ impl Stream {
     /// The next thing; waits for it. `None` when nothing follows.
     ///
     /// Cancel safe: nothing is lost when the future is dropped.
-    pub async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<StreamItem> {
         loop {
             let thread = Arc::clone(&self.thread);
             let mut grown = std::pin::pin!(thread.event_log.grown.notified());
             grown.as_mut().enable();
             match self.read() {
-                Read::Told(told) => return Some(told),
+                Read::Item(item) => return Some(item),
                 Read::Over => return None,
                 Read::Wait => grown.await,
             }
@@ -102,9 +102,9 @@ impl Stream {
     }
 
     /// The next thing that is there without waiting.
-    pub fn try_next(&mut self) -> Option<Told> {
+    pub fn try_next(&mut self) -> Option<StreamItem> {
         match self.read() {
-            Read::Told(told) => Some(told),
+            Read::Item(item) => Some(item),
             Read::Wait | Read::Over => None,
         }
     }
@@ -117,7 +117,7 @@ impl Stream {
         let (next, read) = self.read_from(&segment);
         drop(segment);
         self.at = next;
-        if let Read::Told(Told::Event { event, .. }) = &read
+        if let Read::Item(StreamItem::Event { event, .. }) = &read
             && self.one_run
             && matches!(event, ThreadEvent::RunEnded(_) | ThreadEvent::RunFailed { .. })
         {
@@ -128,10 +128,12 @@ impl Stream {
 
     fn read_from(&self, segment: &LogSegment) -> (u64, Read) {
         if self.at < segment.first {
-            return (segment.first, Read::Told(Told::Lagged { missed: segment.first - self.at }));
+            return (segment.first, Read::Item(StreamItem::Lagged { missed: segment.first - self.at }));
         }
         match segment.get(self.at) {
-            Some(event) => (self.at + 1, Read::Told(Told::Event { seq: self.at, event: event.clone() })),
+            Some(event) => {
+                (self.at + 1, Read::Item(StreamItem::Event { seq: self.at, event: event.clone() }))
+            }
             None if segment.closed => (self.at, Read::Over),
             None => (self.at, Read::Wait),
         }
@@ -152,7 +154,7 @@ impl TextStream {
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<String> {
         loop {
-            if let Told::Event { event: ThreadEvent::Delta(DeltaPart::Text(text)), .. } =
+            if let StreamItem::Event { event: ThreadEvent::Delta(DeltaPart::Text(text)), .. } =
                 self.0.next().await?
             {
                 return Some(text);
@@ -175,7 +177,7 @@ impl ReasoningStream {
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<String> {
         loop {
-            if let Told::Event { event: ThreadEvent::Delta(DeltaPart::Thinking(text)), .. } =
+            if let StreamItem::Event { event: ThreadEvent::Delta(DeltaPart::Thinking(text)), .. } =
                 self.0.next().await?
             {
                 return Some(text);

@@ -414,7 +414,7 @@ impl Thread {
             for entry in waiting {
                 if state.queue.remove_waiting(&entry).is_some() {
                     let change = crate::stream::QueueChange::Removed;
-                    self.0.event_log.tell(ThreadEvent::Queue { entry, change });
+                    self.0.event_log.emit(ThreadEvent::Queue { entry, change });
                 }
             }
             if !self.0.stop(&mut state, Arc::from("closed")) && state.status == Status::Idle {

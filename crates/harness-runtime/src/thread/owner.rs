@@ -67,8 +67,8 @@ impl Shared {
         let host = (self.parts.cwd.clone(), self.parts.params.clone());
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, log.prefix()));
         ports.steering = setup.steering;
-        self.event_log.tell(ThreadEvent::Status(self.lock().status.clone()));
-        self.event_log.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
+        self.event_log.emit(ThreadEvent::Status(self.lock().status.clone()));
+        self.event_log.emit(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
         let mut machine = settled.run(setup.mode, origin, log).with_view(view).with_stored(stored);
         let end = drive(&mut machine, &ports, &cancel, start).await;
         let from = self.event_log.live(|live| live.base.len()).min(machine.log().len());
@@ -129,7 +129,7 @@ impl Shared {
     }
 
     fn refused(&self, run: harness_core::RunId, error: RuntimeError) -> Outcome {
-        self.event_log.tell(ThreadEvent::RunFailed { run, error: Arc::new(error.clone()) });
+        self.event_log.emit(ThreadEvent::RunFailed { run, error: Arc::new(error.clone()) });
         Err(error)
     }
 
@@ -151,7 +151,7 @@ impl Shared {
             Some(_) | None => std::mem::take(&mut state.waiters),
         };
         if let Ok(report) = &ended {
-            self.event_log.tell(ThreadEvent::RunEnded(Arc::new(report.clone())));
+            self.event_log.emit(ThreadEvent::RunEnded(Arc::new(report.clone())));
         }
         if next.is_none() {
             self.release(&mut state);
@@ -228,7 +228,7 @@ impl Shared {
         state.interrupting = false;
         state.cancel.take().as_ref().map(Cancel::cancel);
         state.last = Some(Err(lost.clone()));
-        self.event_log.tell(ThreadEvent::RunFailed { run, error: Arc::new(lost.clone()) });
+        self.event_log.emit(ThreadEvent::RunFailed { run, error: Arc::new(lost.clone()) });
         self.release(&mut state);
         let answers = Answers::new(std::mem::take(&mut state.waiters), Err(lost));
         drop(state);

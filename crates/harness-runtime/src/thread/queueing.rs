@@ -110,7 +110,7 @@ impl Thread {
         } else {
             state.queue.push(entry);
         }
-        shared.event_log.tell(ThreadEvent::Queue { entry: id.clone(), change: QueueChange::Queued(mode) });
+        shared.event_log.emit(ThreadEvent::Queue { entry: id.clone(), change: QueueChange::Queued(mode) });
         if mode == DeliveryMode::Interrupt && matches!(state.status, Status::Generating { .. }) {
             state.interrupting = true;
             shared.stop(&mut state, Arc::from("interrupt"));
@@ -179,7 +179,7 @@ impl Thread {
         let share = self.room(&state, bytes, Some(entry))?;
         let waiting = state.queue.waiting_mut(entry).ok_or_else(|| self.not_waiting(entry))?;
         (waiting.message, waiting.share) = (Arc::new(message), share);
-        self.tell_queue(entry, QueueChange::Changed);
+        self.emit_queue(entry, QueueChange::Changed);
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl Thread {
         if !state.queue.move_waiting(entry, place) {
             return Err(self.not_waiting(entry));
         }
-        self.tell_queue(entry, QueueChange::Changed);
+        self.emit_queue(entry, QueueChange::Changed);
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Thread {
     pub fn cancel(&self, entry: &EntryId) -> Result<QueueEntry, RuntimeError> {
         let mut state = self.0.lock();
         let removed = state.queue.remove_waiting(entry).ok_or_else(|| self.not_waiting(entry))?;
-        self.tell_queue(entry, QueueChange::Removed);
+        self.emit_queue(entry, QueueChange::Removed);
         Ok(removed)
     }
 
@@ -211,7 +211,7 @@ impl Thread {
         RuntimeError::NotWaiting { thread: self.0.id.clone(), entry: entry.clone() }
     }
 
-    fn tell_queue(&self, entry: &EntryId, change: QueueChange) {
-        self.0.event_log.tell(ThreadEvent::Queue { entry: entry.clone(), change });
+    fn emit_queue(&self, entry: &EntryId, change: QueueChange) {
+        self.0.event_log.emit(ThreadEvent::Queue { entry: entry.clone(), change });
     }
 }

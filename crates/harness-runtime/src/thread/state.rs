@@ -221,7 +221,7 @@ impl Shared {
             Status::Idle | Status::AwaitingApproval { .. } | Status::Aborting { .. } => return false,
         }
         state.aborted = Some(why);
-        self.event_log.tell(ThreadEvent::Status(state.status.clone()));
+        self.event_log.emit(ThreadEvent::Status(state.status.clone()));
         cancel.cancel();
         true
     }
@@ -231,7 +231,7 @@ impl Shared {
         state.status = Status::Idle;
         state.cancel = None;
         (state.aborted, state.opened) = (None, false);
-        self.event_log.tell(ThreadEvent::Status(Status::Idle));
+        self.event_log.emit(ThreadEvent::Status(Status::Idle));
         if state.closed {
             self.event_log.close();
         }

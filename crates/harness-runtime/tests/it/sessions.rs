@@ -7,7 +7,7 @@ use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessa
 use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
 use harness_core::transcript::{DefectKind, check};
 use harness_core::{Json, ThreadId};
-use harness_runtime::{Sessions, StartAt, Told};
+use harness_runtime::{Sessions, StartAt, StreamItem};
 
 use crate::support::{Scripted, Step, builder, config, history};
 
@@ -65,7 +65,9 @@ async fn an_idle_thread_is_unloaded_and_comes_back_when_it_is_needed() {
     assert_eq!(history(&runtime.thread("a")).await, "u:1 a:ok u:3 a:ok");
 
     let thread = runtime.thread("b");
-    let Some(Told::Lagged { missed }) = thread.events(StartAt::Replay).try_next() else { panic!("kept") };
+    let Some(StreamItem::Lagged { missed }) = thread.events(StartAt::Replay).try_next() else {
+        panic!("kept")
+    };
     assert!(missed > 0, "what was let go of is told as missed");
     thread.prompt("4").await.unwrap();
     assert_eq!(history(&thread).await, "u:2 a:ok u:4 a:ok");

@@ -1,7 +1,7 @@
 //! Following a thread.
 
 use harness_core::message::Message;
-use harness_runtime::{DeliveryMode, Item, ItemContent, PartialBlock, StartAt, ThreadEvent, Told};
+use harness_runtime::{DeliveryMode, Item, ItemContent, PartialBlock, StartAt, StreamItem, ThreadEvent};
 
 use crate::support::{Step, builder, config, short, thread_of};
 
@@ -51,10 +51,10 @@ async fn law_11_who_falls_behind_is_told_how_much_and_slows_nobody() {
     for _ in 0..9 {
         thread.prompt("go").await.unwrap();
     }
-    let Some(Told::Lagged { missed }) = slow.try_next() else { panic!("nothing was missed") };
+    let Some(StreamItem::Lagged { missed }) = slow.try_next() else { panic!("nothing was missed") };
     let seqs: Vec<u64> = std::iter::from_fn(|| slow.try_next())
         .map(|told| match told {
-            Told::Event { seq, .. } => seq,
+            StreamItem::Event { seq, .. } => seq,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -73,9 +73,9 @@ async fn threads_that_were_idle_the_longest_let_go_of_what_they_told() {
     }
     // The owner of a run forgets others behind its own end.
     tokio::task::yield_now().await;
-    assert!(matches!(reader.try_next(), Some(Told::Lagged { .. })));
+    assert!(matches!(reader.try_next(), Some(StreamItem::Lagged { .. })));
     assert!(reader.try_next().is_none());
-    assert!(matches!(new.events(StartAt::Replay).try_next(), Some(Told::Event { seq: 0, .. })));
+    assert!(matches!(new.events(StartAt::Replay).try_next(), Some(StreamItem::Event { seq: 0, .. })));
     assert_eq!(old.messages().await.unwrap().len(), 2, "the transcript stays");
     let mut live = old.text(StartAt::Live);
     old.prompt("again").await.unwrap();
@@ -89,7 +89,7 @@ async fn a_stream_of_one_run_ends_with_it_whatever_came_of_it() {
         let mut events = thread.events(StartAt::Live).of_one_run();
         thread.execute(Message::user("go"), DeliveryMode::NextTurn).unwrap();
         let mut last = None;
-        while let Some(Told::Event { event, .. }) = events.next().await {
+        while let Some(StreamItem::Event { event, .. }) = events.next().await {
             last = Some(event);
         }
         let Some(ThreadEvent::RunEnded(report)) = last else { panic!("{last:?}") };
@@ -104,9 +104,9 @@ async fn a_reader_that_comes_back_with_a_number_gets_exactly_the_rest() {
     let mut all = thread.events(StartAt::Replay);
     thread.prompt("hi").await.unwrap();
     thread.prompt("more").await.unwrap();
-    let told = |told: Told| match told {
-        Told::Event { seq, event } => (seq, format!("{event:?}")),
-        Told::Lagged { missed } => panic!("{missed} were missed"),
+    let told = |told: StreamItem| match told {
+        StreamItem::Event { seq, event } => (seq, format!("{event:?}")),
+        StreamItem::Lagged { missed } => panic!("{missed} were missed"),
         _ => panic!("something else was told"),
     };
     let all: Vec<_> = std::iter::from_fn(|| all.try_next()).map(told).collect();

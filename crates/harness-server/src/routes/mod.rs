@@ -27,7 +27,7 @@ use crate::app::App;
             be added at any time.",
     ),
     modifiers(&Common),
-    components(schemas(crate::fault::ErrorBody, crate::fault::ErrorTold)),
+    components(schemas(crate::fault::ErrorBody, crate::fault::ErrorDetail)),
 )]
 struct Description;
 

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use harness::core::RunId;
-use harness::runtime::{Report, RuntimeError, StartAt, Status, Thread, ThreadEvent, Told};
+use harness::runtime::{Report, RuntimeError, StartAt, Status, StreamItem, Thread, ThreadEvent};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -96,11 +96,11 @@ async fn name_of(
     held::begin(run)?;
     while let Some(told) = events.next().await {
         match told {
-            Told::Event { event: ThreadEvent::RunStarted { run, .. }, .. } => return Ok(run),
-            Told::Event { event: ThreadEvent::RunFailed { error, .. }, .. } => {
+            StreamItem::Event { event: ThreadEvent::RunStarted { run, .. }, .. } => return Ok(run),
+            StreamItem::Event { event: ThreadEvent::RunFailed { error, .. }, .. } => {
                 return Err(RuntimeError::clone(&error).into());
             }
-            Told::Event { .. } | Told::Lagged { .. } | _ => {}
+            StreamItem::Event { .. } | StreamItem::Lagged { .. } | _ => {}
         }
     }
     Err(RuntimeError::Closed { thread: thread.id().clone() }.into())

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::input::Delivery;
 use super::report::ReportView;
 use super::thread::StatusView;
-use crate::fault::ErrorTold;
+use crate::fault::ErrorDetail;
 
 /// One event of a stream, before it is written.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Frame {
 /// The body of an event of a thread.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Told<'a> {
+enum SseEvent<'a> {
     Status {
         seq: u64,
         status: StatusView,
@@ -71,29 +71,35 @@ enum Told<'a> {
     RunFailed {
         seq: u64,
         run: &'a RunId,
-        error: ErrorTold,
+        error: ErrorDetail,
     },
 }
 
 /// An event as it is sent whole; `None` for one that this version has no words for.
 pub(crate) fn frame(seq: u64, event: &ThreadEvent) -> Option<Frame> {
     let (name, told) = match event {
-        ThreadEvent::Status(status) => ("status", Told::Status { seq, status: status.into() }),
+        ThreadEvent::Status(status) => ("status", SseEvent::Status { seq, status: status.into() }),
         ThreadEvent::Queue { entry, change } => {
             let (change, delivery) = match change {
                 QueueChange::Queued(mode) => ("queued", Some(Delivery::from(*mode))),
                 QueueChange::Removed => ("removed", None),
                 QueueChange::Changed | _ => ("changed", None),
             };
-            ("queue", Told::Queue { seq, entry, change, delivery })
+            ("queue", SseEvent::Queue { seq, entry, change, delivery })
         }
-        ThreadEvent::RunStarted { run, entries } => ("run_started", Told::RunStarted { seq, run, entries }),
-        ThreadEvent::Event(event) => ("event", Told::Event { seq, event }),
-        ThreadEvent::Delta(part) => ("delta", Told::Delta { seq, part }),
-        ThreadEvent::ToolUpdate { call, content } => ("tool_update", Told::ToolUpdate { seq, call, content }),
-        ThreadEvent::RunEnded(report) => ("run_ended", Told::RunEnded { seq, report: (&**report).into() }),
+        ThreadEvent::RunStarted { run, entries } => {
+            ("run_started", SseEvent::RunStarted { seq, run, entries })
+        }
+        ThreadEvent::Event(event) => ("event", SseEvent::Event { seq, event }),
+        ThreadEvent::Delta(part) => ("delta", SseEvent::Delta { seq, part }),
+        ThreadEvent::ToolUpdate { call, content } => {
+            ("tool_update", SseEvent::ToolUpdate { seq, call, content })
+        }
+        ThreadEvent::RunEnded(report) => {
+            ("run_ended", SseEvent::RunEnded { seq, report: (&**report).into() })
+        }
         ThreadEvent::RunFailed { run, error } => {
-            ("run_failed", Told::RunFailed { seq, run, error: (&**error).into() })
+            ("run_failed", SseEvent::RunFailed { seq, run, error: (&**error).into() })
         }
         _ => return None,
     };

@@ -20,7 +20,7 @@ pub(crate) struct ItemFrames {
 }
 
 #[derive(Serialize)]
-struct ItemTold<'a> {
+struct ItemBody<'a> {
     id: &'a str,
     seq: u64,
     complete: bool,
@@ -50,7 +50,7 @@ impl ItemFrames {
                 ItemContent::Coming(coming) => (None, None, Some(coming.into())),
                 _ => (None, None, None),
             };
-            let told = ItemTold { id: &id, seq, complete: item.complete, message, block, coming };
+            let told = ItemBody { id: &id, seq, complete: item.complete, message, block, coming };
             frames.push(Frame::new(Some(seq), "item", &told));
             if !item.complete {
                 self.names.insert(item.id, id);

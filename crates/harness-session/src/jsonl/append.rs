@@ -90,7 +90,7 @@ impl Batch {
         self.sync = mark.sync;
     }
 
-    fn tell(&self, outcome: impl FnOnce() -> Outcome) {
+    fn report(&self, outcome: impl FnOnce() -> Outcome) {
         if let Some(waiting) = &self.outcome {
             waiting.get_or_init(outcome);
         }
@@ -215,13 +215,13 @@ impl Shared {
         match stored {
             Ok(()) => {
                 state.end_of(&mut batch);
-                batch.tell(|| Outcome::Stored);
+                batch.report(|| Outcome::Stored);
                 self.free.notify_all();
                 Ok(())
             }
             Err(error) => {
                 state.void();
-                batch.tell(|| Outcome::Failed(SessionError::from(&error)));
+                batch.report(|| Outcome::Failed(SessionError::from(&error)));
                 if batch.buffered.bytes > 0 {
                     let kept = batch.buffered.clone();
                     batch.back_to(kept);
@@ -487,7 +487,7 @@ impl State {
     /// What was collected follows something that is not there: it is collected anew.
     pub(super) fn void(&mut self) {
         if let Some(next) = self.next.take() {
-            next.tell(|| Outcome::Void);
+            next.report(|| Outcome::Void);
         }
     }
 }

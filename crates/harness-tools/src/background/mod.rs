@@ -305,12 +305,12 @@ impl BackgroundAgents {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct TaskList {
     tasks: Vec<TaskRecord>,
 }
 
 /// Tasks with their answers, as far as there is room for them.
-fn told(mut tasks: Vec<TaskRecord>) -> Told {
+fn told(mut tasks: Vec<TaskRecord>) -> TaskList {
     let mut room = MOST_TOLD;
     for answer in tasks.iter_mut().map(|task| &mut task.answer) {
         let bytes = answer.as_ref().map_or(0, String::len);
@@ -320,7 +320,7 @@ fn told(mut tasks: Vec<TaskRecord>) -> Told {
             room -= bytes;
         }
     }
-    Told { tasks }
+    TaskList { tasks }
 }
 
 fn settle(outcome: &mut ToolOutcome, Settling { grants, usage }: Settling) {

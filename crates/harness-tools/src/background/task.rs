@@ -68,7 +68,7 @@ pub(super) struct Task {
 #[derive(Debug)]
 pub(super) enum Work {
     Runs(Running),
-    Came(Answer),
+    Done(Answer),
     Lost,
 }
 
@@ -139,14 +139,14 @@ impl Task {
         let Work::Runs(running) = &self.work else { return };
         let Some((report, answer)) = running.came() else { return };
         settling.add(running, report.as_deref());
-        self.work = Work::Came(answer);
+        self.work = Work::Done(answer);
     }
 
     /// Its result; `None` while there is none.
     fn came(&self) -> Option<Answer> {
         match &self.work {
             Work::Runs(running) => running.came().map(|(_, answer)| answer),
-            Work::Came(answer) => Some(answer.clone()),
+            Work::Done(answer) => Some(answer.clone()),
             Work::Lost => None,
         }
     }
@@ -156,7 +156,7 @@ impl Task {
             (_, Some(Ok(_))) => TaskStatus::Completed,
             (_, Some(Err(_))) => TaskStatus::Failed,
             (Work::Lost, None) => TaskStatus::Lost,
-            (Work::Runs(_) | Work::Came(_), None) => TaskStatus::Running,
+            (Work::Runs(_) | Work::Done(_), None) => TaskStatus::Running,
         }
     }
 
@@ -186,8 +186,8 @@ impl Task {
     pub(super) fn of_record(record: TaskRecord, agent: Arc<Subagent>) -> Self {
         let TaskRecord { task_id, description, answer, error, .. } = record;
         let work = match (answer, error) {
-            (Some(answer), _) => Work::Came(Ok(answer)),
-            (None, Some(fault)) => Work::Came(Err(fault)),
+            (Some(answer), _) => Work::Done(Ok(answer)),
+            (None, Some(fault)) => Work::Done(Err(fault)),
             (None, None) => Work::Lost,
         };
         Self { id: task_id, agent, asked: description, earlier: Vec::new(), work }

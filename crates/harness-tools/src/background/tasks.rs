@@ -57,8 +57,8 @@ impl Tasks {
         fits(asked)?;
         let task = self.get_mut(id)?;
         let answered = match &task.work {
-            Work::Came(Ok(answer)) => answer.clone(),
-            Work::Came(Err(fault)) => format!("(no answer: {})", fault.message),
+            Work::Done(Ok(answer)) => answer.clone(),
+            Work::Done(Err(fault)) => format!("(no answer: {})", fault.message),
             Work::Lost => "(no answer: it was lost)".to_owned(),
             Work::Runs(_) => return Err(format!("task {id} still runs; wait for it first")),
         };
@@ -110,7 +110,7 @@ impl Tasks {
         for id in &ids {
             match &self.get(*id)?.work {
                 Work::Runs(running) => coming.push(running.coming.clone()),
-                Work::Came(_) | Work::Lost => return Ok((ids, Vec::new())),
+                Work::Done(_) | Work::Lost => return Ok((ids, Vec::new())),
             }
         }
         Ok((ids, coming))
@@ -150,7 +150,7 @@ impl Tasks {
         agents: &[Arc<Subagent>],
     ) -> Self {
         #[derive(Deserialize)]
-        struct Told {
+        struct TaskChanges {
             #[serde(default)]
             tasks: Vec<TaskRecord>,
             #[serde(default)]
@@ -159,7 +159,7 @@ impl Tasks {
         let mut restored = Self::default();
         let results = messages.into_iter().filter_map(Message::as_tool_result);
         let own = results.filter(|result| result.tool_name.as_str().starts_with(PREFIX));
-        for told in own.filter_map(|result| result.structured.as_ref()?.to::<Told>().ok()) {
+        for told in own.filter_map(|result| result.structured.as_ref()?.to::<TaskChanges>().ok()) {
             for record in told.tasks {
                 restored.begun = restored.begun.max(record.task_id);
                 restored.resume(record, agents);

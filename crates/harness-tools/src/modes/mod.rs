@@ -204,13 +204,13 @@ impl Modes {
 
     fn told(&self) -> Json {
         #[derive(Serialize)]
-        struct Told<'m> {
+        struct ModeList<'m> {
             mode: &'m str,
             modes: Vec<Known<'m>>,
         }
         let current = self.current();
         let modes = self.all().iter().map(|mode| known(mode)).collect();
-        Json::of(&Told { mode: &current.name, modes }).unwrap_or_default()
+        Json::of(&ModeList { mode: &current.name, modes }).unwrap_or_default()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -155,7 +155,7 @@ impl ShellPolicy {
         if rules.is_empty() {
             let longest = allowed.iter().map(Vec::len).max().unwrap_or(1).max(1);
             let command = words.iter().take(longest).map(|word| short(word)).collect::<Vec<_>>().join(" ");
-            return Err(ShellRefusal::NotAllowed { command, allowed: told(allowed) });
+            return Err(ShellRefusal::NotAllowed { command, allowed: describe(allowed) });
         }
         match hazards::hazard(&words, Named { rules: &rules, options: &self.options }) {
             Some((program, option)) => Err(ShellRefusal::Hazard { program, option: short(&option) }),
@@ -191,7 +191,7 @@ fn read(
     rules.into_iter().map(|text| rule(text.as_ref())).collect()
 }
 
-fn told(rules: &[Vec<String>]) -> String {
+fn describe(rules: &[Vec<String>]) -> String {
     let shown: Vec<String> = rules.iter().take(SHOWN).map(|rule| rule.join(" ")).collect();
     match rules.len() - shown.len() {
         0 if shown.is_empty() => "no commands".to_owned(),

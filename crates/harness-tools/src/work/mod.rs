@@ -2,7 +2,7 @@
 
 mod arguments;
 mod completion;
-mod told;
+mod report;
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use harness_core::port::{Clock, DynTool, RetryClass, ToolCx, ToolOutcome, tool_f
 
 use self::arguments::{Add, AddArguments, Flag, Get, List, Store, Update, UpdateArguments};
 pub use self::completion::work_complete;
-use self::told::Told;
+use self::report::WorkReport;
 use crate::state::{Keep, Kept, MOST_KEPT};
 use crate::tool_set::ToolSet;
 
@@ -126,7 +126,7 @@ impl WorkTools {
         }
         for item in &items {
             if item.status.parse::<ItemStatus>().is_err() {
-                return refused(&format!("`{}` is no status; there are {}", item.status, told::statuses()));
+                return refused(&format!("`{}` is no status; there are {}", item.status, report::statuses()));
             }
         }
         self.changed(cx, |ledger, told| {
@@ -143,13 +143,13 @@ impl WorkTools {
 
     fn list(&self, cx: &ToolCx, arguments: &List) -> ToolOutcome {
         let only = arguments.filter_status.parse::<ItemStatus>().ok();
-        self.ledgers.with(&cx.origin, |ledger| told::list(ledger, only))
+        self.ledgers.with(&cx.origin, |ledger| report::list(ledger, only))
     }
 
     fn get(&self, cx: &ToolCx, arguments: &Get) -> ToolOutcome {
         self.ledgers.with(&cx.origin, |ledger| match ledger.get(&ItemId::from(arguments.item_id.as_str())) {
-            Ok(item) => told::whole(item),
-            Err(fault) => refused(&told::fault(&fault)),
+            Ok(item) => report::whole(item),
+            Err(fault) => refused(&report::fault(&fault)),
         })
     }
 
@@ -176,15 +176,15 @@ impl WorkTools {
     fn changed(
         &self,
         cx: &ToolCx,
-        change: impl FnOnce(&mut WorkLedger, &mut Told) -> Result<(), WorkFault>,
+        change: impl FnOnce(&mut WorkLedger, &mut WorkReport) -> Result<(), WorkFault>,
     ) -> ToolOutcome {
         self.ledgers.with(&cx.origin, |ledger| {
-            let (before, mut told) = (ledger.clone(), Told::default());
+            let (before, mut told) = (ledger.clone(), WorkReport::default());
             match change(ledger, &mut told) {
                 Ok(()) => told.outcome(&ledger.delta_since(&before)),
                 Err(fault) => {
                     *ledger = before;
-                    refused(&told::fault(&fault))
+                    refused(&report::fault(&fault))
                 }
             }
         })

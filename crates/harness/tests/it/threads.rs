@@ -117,7 +117,7 @@ async fn held_calls_are_decided_from_elsewhere() {
     runtime.shutdown().await;
     let mut told = Vec::new();
     while let Some(seen) = events.next().await {
-        if let harness::runtime::Told::Event { event: ThreadEvent::Event(event), .. } = seen {
+        if let harness::runtime::StreamItem::Event { event: ThreadEvent::Event(event), .. } = seen {
             told.push(event.kind.name());
         }
     }

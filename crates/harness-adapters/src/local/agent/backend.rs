@@ -14,8 +14,8 @@ use super::claude::Claude;
 use super::codex::Codex;
 use super::gemini::Gemini;
 use super::opencode::OpenCode;
+use super::output::AgentOutput;
 use super::session::{Session, reasons};
-use super::told::Told;
 use crate::execution::{
     ContextStrategy, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError,
     ExecutionErrorCode, ExecutionNegotiation, ExecutionRequest, ExecutionResult, Support, ToolUse,
@@ -225,7 +225,7 @@ fn capabilities(agent: LocalAgent) -> ExecutionCapabilities {
 fn format(agent: LocalAgent) -> OutputFormat {
     let told = move |request: &ExecutionRequest| {
         let session = Session::of(request, agent).ok().flatten().unwrap_or_default();
-        Told::new(agent, session)
+        AgentOutput::new(agent, session)
     };
     match agent {
         LocalAgent::ClaudeCode => OutputFormat::lines(move |request| Box::new(Claude::new(told(request)))),

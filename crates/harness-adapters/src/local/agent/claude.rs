@@ -3,13 +3,13 @@
 use harness_core::Json;
 use harness_core::message::Usage;
 
-use super::told::{Told, cost, event_of, may_work_later, note};
+use super::output::{AgentOutput, cost, event_of, may_work_later, note};
 use crate::execution::{ExecutionError, ExecutionSink};
 use crate::local::fields::{Fields, text};
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Claude {
-    told: Told,
+    told: AgentOutput,
     /// Text of the message that follows was already told piece by piece.
     streamed: bool,
     /// The same of what it thinks.
@@ -20,7 +20,7 @@ pub(super) struct Claude {
 }
 
 impl Claude {
-    pub(super) fn new(told: Told) -> Self {
+    pub(super) fn new(told: AgentOutput) -> Self {
         Self { told, streamed: false, thought: false, result: None, refused: None }
     }
 

@@ -3,13 +3,13 @@
 use harness_core::Json;
 use harness_core::message::Usage;
 
-use super::told::{Told, event_of, may_work_later, note, since};
+use super::output::{AgentOutput, event_of, may_work_later, note, since};
 use crate::execution::{ExecutionSink, object};
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Codex {
-    told: Told,
+    told: AgentOutput,
     ended: bool,
     /// Why the turn failed.
     failed: Option<String>,
@@ -18,7 +18,7 @@ pub(super) struct Codex {
 }
 
 impl Codex {
-    pub(super) fn new(told: Told) -> Self {
+    pub(super) fn new(told: AgentOutput) -> Self {
         Self { told, ended: false, failed: None, error: None }
     }
 

@@ -3,13 +3,13 @@
 use harness_core::Json;
 use harness_core::message::Usage;
 
-use super::told::{Told, event_of, note};
+use super::output::{AgentOutput, event_of, note};
 use crate::execution::ExecutionSink;
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Gemini {
-    told: Told,
+    told: AgentOutput,
     /// The last event of a run.
     result: Option<Fields>,
     /// Whether pieces of a message came before.
@@ -17,7 +17,7 @@ pub(super) struct Gemini {
 }
 
 impl Gemini {
-    pub(super) fn new(told: Told) -> Self {
+    pub(super) fn new(told: AgentOutput) -> Self {
         Self { told, result: None, writing: false }
     }
 

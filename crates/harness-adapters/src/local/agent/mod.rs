@@ -6,8 +6,8 @@ mod claude;
 mod codex;
 mod gemini;
 mod opencode;
+mod output;
 mod session;
-mod told;
 
 pub use backend::{AgentBackend, Permission};
 

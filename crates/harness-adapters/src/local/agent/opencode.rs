@@ -3,13 +3,13 @@
 use harness_core::Json;
 use harness_core::message::{Cost, Usage};
 
-use super::told::{Told, cost, event_of, may_work_later, note, plus};
+use super::output::{AgentOutput, cost, event_of, may_work_later, note, plus};
 use crate::execution::{ExecutionError, ExecutionSink};
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct OpenCode {
-    told: Told,
+    told: AgentOutput,
     /// The sum over all steps.
     used: Usage,
     cost: Option<Cost>,
@@ -19,7 +19,7 @@ pub(super) struct OpenCode {
 }
 
 impl OpenCode {
-    pub(super) fn new(told: Told) -> Self {
+    pub(super) fn new(told: AgentOutput) -> Self {
         Self { told, used: Usage::default(), cost: None, reason: None, failed: None }
     }
 

@@ -111,5 +111,5 @@ fn tools_are_those_of_claude_code_and_no_other_is_passed_any() {
     assert!(allowed.starts_with("Bash,Edit,") && allowed.ends_with(",Write,Read,Bash(git *)"), "{allowed}");
     let codex = backend(LocalAgent::Codex).negotiate(&request);
     assert!(codex.supported && codex.degraded);
-    assert_eq!(codex.told(), "Codex uses tools of its own; those of the request are not passed on.");
+    assert_eq!(codex.describe(), "Codex uses tools of its own; those of the request are not passed on.");
 }

@@ -189,7 +189,7 @@ pub struct ToolCx {
     pub grant: Grant,
     /// Fires when the result is not wanted any more: stop, and answer with what there is.
     pub cancel: Cancel,
-    /// Who hears how far the call is; see [`ToolCx::tell`].
+    /// Who hears how far the call is; see [`ToolCx::emit`].
     pub updates: Updates,
     /// Where model calls of the tool itself are reserved and settled.
     pub ledger: Ledger,
@@ -215,8 +215,8 @@ impl ToolCx {
     }
 
     /// Tells whoever listens how far the call is. The model never sees it.
-    pub fn tell(&self, update: Vec<Block>) {
-        self.updates.tell(&self.call, update);
+    pub fn emit(&self, update: Vec<Block>) {
+        self.updates.emit(&self.call, update);
     }
 
     /// `THREAD/SESSION/MESSAGE/INDEX/CALL`: equal on every attempt of this call and, in a session with a name,

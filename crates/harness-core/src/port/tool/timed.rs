@@ -18,7 +18,7 @@ const KEPT: usize = 64 << 10;
 /// When the time is over, the call's `cancel` fires and the tool may still say what it has, for at most
 /// [`Timed::with_grace`]. Then its future is dropped. Either way the call ends with an error result of status
 /// and code `timeout`; the model reads how long it was waited, and what came so far: what the tool said in the
-/// end, or else its last [`ToolCx::tell`] (up to 64 KiB of text).
+/// end, or else its last [`ToolCx::emit`] (up to 64 KiB of text).
 ///
 /// The time is that of one attempt: a call that is tried again has it anew.
 ///
@@ -127,6 +127,6 @@ impl ToolUpdates for Heard {
         if size <= KEPT {
             self.last.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&content);
         }
-        self.outer.tell(call, content);
+        self.outer.emit(call, content);
     }
 }

@@ -22,7 +22,7 @@ impl Updates {
         Self(listener)
     }
 
-    pub(super) fn tell(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
+    pub(super) fn emit(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         if let Some(listener) = &self.0 {
             listener.update(call, content);
         }

@@ -175,7 +175,7 @@ impl Tool for SimTool {
             };
             world.expect(ran == 1, || format!("law 5: {} ran {ran} times", cx.call.id));
         }
-        cx.tell(vec![Block::text("begun")]);
+        cx.emit(vec![Block::text("begun")]);
         match name {
             _ if world.is_calm() => ToolOutcome::text("ok"),
             "listens" => {

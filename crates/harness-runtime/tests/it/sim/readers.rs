@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_runtime::{StartAt, Stream, Thread, ThreadEvent, Told};
+use harness_runtime::{StartAt, Stream, StreamItem, Thread, ThreadEvent};
 
 use super::tricks::Trick;
 use super::world::World;
@@ -58,13 +58,13 @@ async fn read(
     while let Some(told) = stream.next().await {
         world.expect(!over, || format!("{what} goes on behind the end of the run"));
         match told {
-            Told::Lagged { missed } => {
+            StreamItem::Lagged { missed } => {
                 world.expect(missed > 0, || format!("{what} missed nothing"));
                 let told = missed + u64::from(world.plays(Trick::Miscounts));
                 expected = expected.map(|at| at + told);
             }
-            Told::Event { .. } if world.strikes(Trick::SkipsEvent) => {}
-            Told::Event { seq, event } => {
+            StreamItem::Event { .. } if world.strikes(Trick::SkipsEvent) => {}
+            StreamItem::Event { seq, event } => {
                 let at = expected.unwrap_or(seq);
                 world.expect(seq == at, || format!("{what}: event {seq} came in the place of {at}"));
                 expected = Some(seq + 1);

@@ -142,7 +142,7 @@ impl FolderWorkspace {
         work: impl FnOnce(&Inner, &Stop) -> Result<T, WorkspaceFault> + Send + 'static,
     ) -> Result<T, WorkspaceFault> {
         let stop = Stop::default();
-        let _told = ToldToStop(stop.clone());
+        let _told = StopOnDrop(stop.clone());
         let (inner, inside) = (Arc::clone(&self.inner), stop.clone());
         let mut task = tokio::task::spawn_blocking(move || work(&inner, &inside));
         let done = match tokio::time::timeout(self.time, &mut task).await {
@@ -194,9 +194,9 @@ fn was_stopped() -> WorkspaceFault {
 }
 
 /// Stops the work when nobody waits for it any more.
-struct ToldToStop(Stop);
+struct StopOnDrop(Stop);
 
-impl Drop for ToldToStop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }

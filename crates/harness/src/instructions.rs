@@ -71,11 +71,11 @@ impl WithMore {
 
 impl AgentSource for WithMore {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
-        let mut brief = self.agents.prepare_boxed(ask).await?;
-        brief.instructions = match &*brief.instructions {
+        let mut config = self.agents.prepare_boxed(ask).await?;
+        config.instructions = match &*config.instructions {
             "" => self.text.as_str().into(),
             own => format!("{own}\n\n{}", self.text).into(),
         };
-        Ok(brief)
+        Ok(config)
     }
 }

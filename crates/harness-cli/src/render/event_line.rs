@@ -16,7 +16,7 @@ pub(super) type Note = (Paint, &'static str, String);
 const OWN_CHECKS: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
 
 /// The line of an event; `None` for one that others tell, or nobody watches.
-pub(super) fn told(kind: &EventKind) -> Option<Note> {
+pub(super) fn event_line(kind: &EventKind) -> Option<Note> {
     if is_silent(kind) {
         return None;
     }

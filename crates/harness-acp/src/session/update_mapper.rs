@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
-    ContentBlock, ContentChunk, MessageId, SessionUpdate, ToolCall as TellCall, ToolCallContent,
+    ContentBlock, ContentChunk, MessageId, SessionUpdate, ToolCall as WireCall, ToolCallContent,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
 };
 use harness::core::CallId;
@@ -23,7 +23,7 @@ use crate::{call, plan};
 /// Answers are told piece by piece, and completed from the message when it is in the transcript; so a model that
 /// does not stream, and a reader that missed pieces, tell the same in the end.
 #[derive(Debug)]
-pub(crate) struct Teller {
+pub(crate) struct UpdateMapper {
     cwd: PathBuf,
     /// Numbers the messages that were told.
     messages: u64,
@@ -49,7 +49,7 @@ struct Call {
     shown: Vec<ToolCallContent>,
 }
 
-impl Teller {
+impl UpdateMapper {
     /// Nothing was told yet; relative paths count from `cwd`.
     pub(crate) fn new(cwd: PathBuf) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Teller {
     }
 
     /// One thing that happened.
-    pub(crate) fn tell(&mut self, event: &ThreadEvent) -> Vec<SessionUpdate> {
+    pub(crate) fn updates_of(&mut self, event: &ThreadEvent) -> Vec<SessionUpdate> {
         let mut updates = Vec::new();
         if let ThreadEvent::Delta(part) = event {
             self.piece(part, &mut updates);
@@ -112,7 +112,7 @@ impl Teller {
     }
 
     /// What happened while the transcript was looked at: only messages count, the transcript may hold the rest.
-    pub(crate) fn tell_missed(&mut self, event: &ThreadEvent) -> Vec<SessionUpdate> {
+    pub(crate) fn updates_missed(&mut self, event: &ThreadEvent) -> Vec<SessionUpdate> {
         let mut updates = Vec::new();
         if let ThreadEvent::Event(event) = event {
             self.appended(event, &mut updates);
@@ -291,7 +291,7 @@ impl Teller {
         let mut fields = call::fields(call, &self.cwd);
         let shown = fields.content.take().unwrap_or_default();
         (known.times, known.over, known.shown) = (known.times + 1, false, shown.clone());
-        let mut told = TellCall::new(self.id_of(&call.id), fields.title.clone().unwrap_or_default())
+        let mut told = WireCall::new(self.id_of(&call.id), fields.title.clone().unwrap_or_default())
             .name(fields.name.clone())
             .kind(fields.kind.unwrap_or_default())
             .status(ToolCallStatus::Pending)

@@ -30,7 +30,7 @@ const MOST_NOTE: usize = 1024;
 
 /// What an agent has told so far; what it says goes on to the sink at once.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct AgentOutput {
     agent: LocalAgent,
     /// The ends of what it says and thinks, piece by piece.
     said_seam: Seam,
@@ -49,7 +49,7 @@ pub(super) struct Told {
     facts: Vec<(&'static str, Json)>,
 }
 
-impl Told {
+impl AgentOutput {
     pub(super) fn new(agent: LocalAgent, session: Session) -> Self {
         Self {
             agent,

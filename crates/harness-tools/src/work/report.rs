@@ -12,7 +12,7 @@ const SHOWN: usize = 60;
 
 /// What changed.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct WorkReport {
     lines: Vec<String>,
     changed: Vec<Change>,
     progress: Option<Left>,
@@ -60,7 +60,7 @@ impl Change {
     }
 }
 
-impl Told {
+impl WorkReport {
     fn say(&mut self, line: String, item: &WorkItem) {
         self.lines.push(line);
         self.changed.push(Change::of(item));
