@@ -12,6 +12,20 @@ use crate::subset::matches;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
+/// Words of vectors: what is not among them is refused.
+macro_rules! closed {
+    ($($(#[$on:meta])* $name:ident { $($(#[$field_on:meta])* $field:ident: $type:ty),* $(,)? })*) => {
+        $(
+            #[derive(::serde::Deserialize)]
+            #[serde(deny_unknown_fields, rename_all = "camelCase")]
+            $(#[$on])*
+            pub(crate) struct $name { $($(#[$field_on])* pub(crate) $field: $type),* }
+        )*
+    };
+}
+
+pub(crate) use closed;
+
 /// Longer than anything waits.
 const ENDLESS: Duration = Duration::from_secs(1_000_000);
 
@@ -59,7 +73,7 @@ pub(crate) fn each<I: DeserializeOwned>(vector: &Vector, play: impl FnOnce(I) ->
 
 /// Does asynchronous work on a runtime of its own.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Done<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(|e| e.to_string())?.block_on(work))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Programs have the whole environment.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::adapters::local::{LocalAgent, LocalRunner};
@@ -9,95 +10,101 @@ use harness::adapters::{CliInput, CliOutcome, CliRunner as _};
 use harness::host::process::Environment;
 use serde_json::{Value, json};
 
+use super::recorder::Recorder;
 use super::vectors;
+use super::words::{CliMode, CliVector, CliWords};
+use crate::Done;
+use crate::case::block_on;
 use crate::turn::compare::same;
-use crate::turn::convert::{Done, at, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs all vectors of the file.
+/// Judges a vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    vectors::each(vector, check)
+    vector.parse().and_then(check).into()
 }
 
-fn check(vector: &Value) -> Done<()> {
+fn check(vector: CliVector) -> Done<()> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    for (name, content) in at(vector, "files").as_object().into_iter().flatten() {
-        let path = folder.path().join(name);
-        std::fs::write(path, content.as_str().unwrap_or_default()).map_err(|e| e.to_string())?;
-    }
-    let name = text(vector, "runner");
+    vectors::write(folder.path(), vector.files.as_ref())?;
+    let name = &vector.runner;
     let agent = LocalAgent::parse(name).ok_or_else(|| format!("`{name}` is no runner"))?;
-    let config = at(vector, "config");
     let mut runner = LocalRunner::new(agent, &Environment::default())
         .with_program(|program| program.pass_all(&Environment::of_process()));
-    if let Some(command) = config.get("command").and_then(Value::as_str) {
+    if let Some(command) = vector.config.command {
         runner = runner.command(command);
     }
-    if let Some(script) = config.get("script").and_then(Value::as_str) {
+    if let Some(script) = vector.config.script {
         runner = runner.script(script);
     }
-    let (input, expected) = (input(at(vector, "input")), at(vector, "expected"));
-    if let Some(spawn) = expected.get("spawn") {
-        same("spawn", spawn, &spawned(&runner, &input))?;
-        let stdin = runner.invocation(&input).stdin.map(|text| json!({ "text": text, "closed": true }));
-        same("stdin", at(expected, "stdin"), &stdin.unwrap_or_default())?;
-        // Whatever it is given, the stand-in prints the same.
-        runner = runner.with_program(|program| {
-            let mut program = program.leading(["-c", "cat >/dev/null; echo done"]);
-            program.program = "sh".into();
-            program
-        });
-    }
-    let mut run = input;
-    run.cwd = Some(folder.path().to_owned());
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-    let mut got = outcome(runtime.block_on(runner.run(run)));
-    let want = at(expected, "result");
-    vectors::settle_free_texts(want, &mut got);
-    same("result", want, &got)
-}
-
-fn input(input: &Value) -> CliInput {
-    let repeat = at(input, "promptRepeat");
-    let times = ["times", "count"].iter().find_map(|key| repeat.get(key)).unwrap_or(repeat).as_u64();
-    let unit = ["unit", "text"].iter().find_map(|key| repeat.get(key)?.as_str()).unwrap_or("x");
-    let prompt = match times {
-        Some(times) => unit.repeat(usize::try_from(times).unwrap_or(0)),
-        None => text(input, "prompt").to_owned(),
+    let expected = vector.expected;
+    let mut got = match (vector.mode, &expected.spawn) {
+        (CliMode::Argv, Some(spawn)) => {
+            let recorder = Recorder::new(folder.path())?;
+            let command = runner.program().program.to_string_lossy().into_owned();
+            let wanted = vector.input.cwd.clone();
+            let cwd = wanted.as_ref().map(|cwd| folder.path().join(cwd.trim_start_matches('/')));
+            cwd.as_ref().map_or(Ok(()), std::fs::create_dir_all).map_err(|e| e.to_string())?;
+            runner = runner.with_program(|program| {
+                let mut program = program.leading(recorder.leading());
+                program.program = "sh".into();
+                program
+            });
+            let outcome = block_on(runner.run(input(vector.input, cwd)?))?;
+            let started = json!({
+                "command": command,
+                "args": recorder.arguments()?,
+                "stdio": recorder.streams()?,
+                "cwd": started_in(&recorder, folder.path())?,
+                "envInherited": recorder.inherits()?,
+            });
+            same("spawn", spawn, &started)?;
+            same("stdin", &expected.stdin, &recorder.stdin()?)?;
+            told(outcome)
+        }
+        (CliMode::Process, None) => {
+            let run = input(vector.input, Some(folder.path().to_owned()))?;
+            told(block_on(runner.run(run))?)
+        }
+        (CliMode::Argv, None) | (CliMode::Process, Some(_)) => {
+            return Err("what is spawned is compared in mode `argv`".to_owned());
+        }
     };
-    let limit = at(input, "timeoutMs").as_u64().unwrap_or(10_000);
-    let mut made = CliInput::new(prompt, Duration::from_millis(limit));
-    made.model = input.get("model").and_then(Value::as_str).map(str::to_owned);
-    made.cwd = input.get("cwd").and_then(Value::as_str).map(Into::into);
-    made
+    vectors::settle_free_texts(&expected.result, &mut got);
+    same("result", &expected.result, &got)
 }
 
-fn spawned(runner: &LocalRunner, input: &CliInput) -> Value {
-    let invocation = runner.invocation(input);
-    let program = runner.program();
-    let args: Vec<_> = invocation.args.iter().map(|arg| arg.to_string_lossy()).collect();
-    let stdin = if invocation.stdin.is_some() { "pipe" } else { "ignore" };
-    let inherited = Environment::of_process();
-    json!({
-        "command": program.program.to_string_lossy(),
-        "args": args,
-        "stdio": [stdin, "pipe", "pipe"],
-        "cwd": input.cwd,
-        "envInherited": program.env.iter().eq(inherited.iter()),
-    })
+fn input(words: CliWords, cwd: Option<PathBuf>) -> Done<CliInput> {
+    let prompt = match (words.prompt, words.prompt_repeat) {
+        (Some(prompt), None) => prompt,
+        (None, Some(repeat)) => repeat.text.repeat(repeat.times),
+        (Some(_), Some(_)) | (None, None) => return Err("an input has one prompt".to_owned()),
+    };
+    let mut made = CliInput::new(prompt, Duration::from_millis(words.timeout_ms));
+    (made.model, made.cwd) = (words.model, cwd);
+    Ok(made)
 }
 
-fn outcome(outcome: CliOutcome) -> Value {
-    if let CliOutcome::Completed { text, metadata: None } = outcome {
-        json!({ "status": "completed", "text": text })
-    } else if let CliOutcome::Failed { error, stderr, exit_code } = outcome {
-        let more = [("stderr", stderr.map(Value::from)), ("exitCode", exit_code.map(Value::from))];
-        let told = [("status", json!("failed")), ("error", json!(error))];
-        let more = more.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        told.into_iter().chain(more).map(|(key, value)| (key.to_owned(), value)).collect()
-    } else {
-        json!({ "unexpected": format!("{outcome:?}") })
+/// Where the program was started, below the folder of the case; null where this process runs.
+fn started_in(recorder: &Recorder, folder: &Path) -> Done<Value> {
+    let canonical = |path: &Path| path.canonicalize().map_err(|e| e.to_string());
+    let (cwd, folder) = (canonical(&recorder.cwd()?)?, canonical(folder)?);
+    if let Ok(below) = cwd.strip_prefix(folder) {
+        return Ok(json!(Path::new("/").join(below)));
+    }
+    let is_ours = std::env::current_dir().is_ok_and(|own| own == cwd);
+    Ok(if is_ours { Value::Null } else { json!(cwd) })
+}
+
+fn told(outcome: CliOutcome) -> Value {
+    match outcome {
+        CliOutcome::Completed { text, metadata: None } => json!({ "status": "completed", "text": text }),
+        CliOutcome::Failed { error, stderr, exit_code } => vectors::present([
+            ("status", Some(json!("failed"))),
+            ("error", Some(json!(error))),
+            ("stderr", stderr.map(Value::from)),
+            ("exitCode", exit_code.map(Value::from)),
+        ]),
+        unknown @ (CliOutcome::Completed { .. } | _) => json!({ "status": format!("{unknown:?}") }),
     }
 }

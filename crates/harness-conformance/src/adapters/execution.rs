@@ -1,17 +1,20 @@
-//! The adapter `execution`: a whole turn as one request to a model as a backend.
+//! The adapters that are asked over HTTP, and `execution` among them: a whole turn as one request to a model as a
+//! backend.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::chat::{ChatModel, ChatTimeouts};
-use harness::adapters::execution::{ExecutionAdapter, ExecutionCx, ExecutionRequest, ModelBackend};
+use harness::adapters::execution::{ExecutionAdapter, ExecutionCx, ModelBackend};
 use harness_core::Json;
 use harness_core::cancel::Cancel;
 use serde_json::{Map, Value};
 
 use super::clock::Steps;
-use super::vectors;
-use crate::turn::convert::{Done, at};
+use super::model;
+use super::words::{ChatAdapter, ChatConfig, Request, Step};
+use crate::Done;
+use crate::case::block_on;
 
 /// What a vector that names no request sends.
 const MINIMAL: &str = r#"{"assistantId":"asst-1","turnId":"turn-1","message":{"id":"msg-1","text":"hi"},"instructions":{"systemPrompt":"s"}}"#;
@@ -19,36 +22,45 @@ const MINIMAL: &str = r#"{"assistantId":"asst-1","turnId":"turn-1","message":{"i
 /// The model where a vector names none.
 const MODEL: &str = "openai/gpt-5-mini";
 
+impl ChatAdapter {
+    /// One question to the server at `url`; the result in the source's form.
+    pub(super) fn play(self, config: &ChatConfig, input: Option<&Json>, url: &str) -> Done<Value> {
+        let step = || input.map_or_else(|| Ok(Step::default()), Json::to).map_err(|e| e.to_string());
+        match self {
+            Self::Execution => play(config, input, url),
+            Self::Model => model::play(config, step()?, url),
+            Self::SingleShot => model::ask(config, step()?, url),
+        }
+    }
+}
+
 /// One turn against the server at `url`. What the product tells in addition is left out: usage, a cut by
 /// the token limit, and the wait that an endpoint asks for.
-pub(super) fn play(vector: &Value, url: &str) -> Done<Value> {
-    let backend = ModelBackend::new(
-        "openrouter-api",
-        chat(at(vector, "config"), MODEL, url)?,
-        Arc::new(Steps::default()),
-    );
-    let written = vector.get(vectors::WRITTEN_INPUT).and_then(Value::as_str).unwrap_or(MINIMAL);
-    let request: ExecutionRequest =
-        Json::parse(written).and_then(|input| input.to()).map_err(|e| e.to_string())?;
+fn play(config: &ChatConfig, input: Option<&Json>, url: &str) -> Done<Value> {
+    let backend = ModelBackend::new("openrouter-api", chat(config, MODEL, url)?, Arc::new(Steps::default()));
+    let request = match input {
+        Some(input) => input.to(),
+        None => Json::parse(MINIMAL).and_then(|input| input.to()),
+    };
+    let Request(request) = request.map_err(|e| e.to_string())?;
     let cancel = Cancel::never();
-    let result = vectors::on_a_runtime(backend.execute(request, ExecutionCx::new(&(), &cancel)))?;
+    let result = block_on(backend.execute(request, ExecutionCx::new(&(), &cancel)))?;
     serde_json::to_value(&result).map(without_additions).map_err(|e| e.to_string())
 }
 
 /// The model of a vector's settings, asked for whole replies.
-pub(super) fn chat(config: &Value, model: &str, url: &str) -> Done<ChatModel> {
-    let model = config.get("model").and_then(Value::as_str).unwrap_or(model);
-    let mut builder = ChatModel::compatible(url, model).without_streaming();
-    if let Some(key) = config.get("apiKey").and_then(Value::as_str) {
-        builder = builder.key(key);
+pub(super) fn chat(config: &ChatConfig, model: &str, url: &str) -> Done<ChatModel> {
+    let mut builder =
+        ChatModel::compatible(url, config.model.as_deref().unwrap_or(model)).without_streaming();
+    if let Some(key) = &config.api_key {
+        builder = builder.key(key.clone());
     }
-    if let Some(limit) = config.get("timeoutMs").and_then(Value::as_u64) {
+    if let Some(limit) = config.timeout_ms {
         let mut timeouts = ChatTimeouts::default();
         timeouts.total = Duration::from_millis(limit);
         builder = builder.timeouts(timeouts);
     }
-    let temperature = ["temperature", "defaultTemperature"].iter().find_map(|key| config.get(*key));
-    if let Some(temperature) = temperature {
+    if let Some(temperature) = &config.default_temperature {
         let settings = format!(r#"{{"temperature":{temperature}}}"#);
         builder = builder.settings(Json::parse(&settings).map_err(|e| e.to_string())?);
     }

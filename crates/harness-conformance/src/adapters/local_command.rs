@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use harness::adapters::execution::{ExecutionAdapter as _, ExecutionCx, ExecutionRequest};
 use harness::adapters::local::{
@@ -11,55 +12,62 @@ use harness::adapters::local::{
 };
 use harness::host::process::Environment;
 use harness_core::Cancel;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::clock::Steps;
+use super::recorder::Recorder;
 use super::vectors;
+use super::words::{CommandSpec, CommandVector, Fake, Parser, Preset};
+use crate::Done;
+use crate::case::block_on;
 use crate::turn::compare::same;
-use crate::turn::convert::{Done, at, json, list, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs all vectors of the file.
+/// Judges a vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    vectors::each(vector, check)
+    vector.parse().and_then(check).into()
 }
 
-fn check(vector: &Value) -> Done<()> {
+fn check(CommandVector { preset, spec, input, expected, .. }: CommandVector) -> Done<()> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let request: ExecutionRequest = json(at(vector, "input"))?.to().map_err(|e| e.to_string())?;
-    let spec = at(vector, "spec");
-    let adapter = match text(vector, "preset") {
-        "claude-code" => claude(spec, folder.path())?,
-        _ => command(spec, folder.path())?,
+    let recorder = Recorder::new(folder.path())?;
+    let adapter = match (preset, spec.fake) {
+        (Preset::None, None) => command(spec, folder.path())?,
+        (Preset::ClaudeCode, Some(Fake::PrintsItsArguments)) => claude(recorder.leading()),
+        (Preset::ClaudeCode, Some(Fake::PrintsAndExits)) => {
+            claude([printing(&spec, folder.path())?.display().to_string()])
+        }
+        (Preset::None, Some(_)) | (Preset::ClaudeCode, None) => {
+            return Err("a preset has a stand-in, and nothing else has one".to_owned());
+        }
     };
-    let expected = at(vector, "expected");
-    if let Some(argv) = expected.get("argv") {
-        let given = adapter.invocation(&request).map_err(|e| e.message)?;
-        let args: Vec<_> = given.args.iter().map(|arg| arg.to_string_lossy()).collect();
-        same("argv", argv, &json!(args))?;
-        return same("stdin", at(expected, "stdin"), &json!(given.stdin));
+    let result = block_on(adapter.execute(input.0, ExecutionCx::new(&(), &Cancel::never())))?;
+    match (expected.argv, expected.result) {
+        (Some(argv), None) => {
+            same("argv", &argv, &json!(recorder.arguments()?))?;
+            let stdin = recorder.stdin()?;
+            same("stdin", &expected.stdin, stdin.get("text").unwrap_or_default())
+        }
+        (None, Some(want)) => {
+            let mut got = serde_json::to_value(&result).map_err(|e| e.to_string())?;
+            vectors::settle_free_texts(&want, &mut got);
+            same("result", &want, &got)
+        }
+        (Some(_), Some(_)) | (None, None) => Err("either arguments are expected, or a result".to_owned()),
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-    let result = runtime.block_on(adapter.execute(request, ExecutionCx::new(&(), &Cancel::never())));
-    let mut got = serde_json::to_value(&result).map_err(|e| e.to_string())?;
-    let want = at(expected, "result");
-    vectors::settle_free_texts(want, &mut got);
-    same("result", want, &got)
 }
 
 /// The vector's own program.
-fn command(spec: &Value, folder: &Path) -> Done<LocalCommandAdapter> {
-    for (name, content) in at(spec, "files").as_object().into_iter().flatten() {
-        std::fs::write(folder.join(name), content.as_str().unwrap_or_default()).map_err(|e| e.to_string())?;
+fn command(spec: CommandSpec, folder: &Path) -> Done<LocalCommandAdapter> {
+    vectors::write(folder, spec.files.as_ref())?;
+    let command = spec.command.as_deref().unwrap_or("sh");
+    let mut program = LocalProgram::new(command).pass_all(&Environment::of_process()).cwd(folder);
+    program.timeout = spec.timeout_ms.map_or(program.timeout, Duration::from_millis);
+    for (name, value) in spec.env {
+        program = program.env(name, value);
     }
-    let mut program = program(spec, at(spec, "command").as_str().unwrap_or("sh")).cwd(folder);
-    for (name, value) in at(spec, "env").as_object().into_iter().flatten() {
-        program = program.env(name, value.as_str().unwrap_or_default());
-    }
-    let templates: Vec<String> =
-        list(spec, "args").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let templates = spec.args;
     let build = move |request: &ExecutionRequest| {
         let tools: Vec<_> = request.tools().iter().map(|tool| tool.name.as_str()).collect();
         let fill = |template: &String| {
@@ -70,38 +78,33 @@ fn command(spec: &Value, folder: &Path) -> Done<LocalCommandAdapter> {
         };
         Ok(Invocation::new(templates.iter().map(fill)))
     };
-    let format = match text(spec, "parser") {
-        "plain-text" => OutputFormat::plain_text(),
-        _ => OutputFormat::json_object(),
+    let format = match spec.parser.ok_or("a program has a parser")? {
+        Parser::PlainText => OutputFormat::plain_text(),
+        Parser::JsonObject => OutputFormat::json_object(),
     };
-    let capabilities = json(at(spec, "capabilities"))?.to().map_err(|e| e.to_string())?;
+    let capabilities = spec.capabilities.ok_or("a program has capabilities")?.0;
     let clock = Arc::new(Steps::default());
-    let mut adapter =
-        LocalCommandAdapter::new(text(spec, "backendId"), program, build, format, capabilities, clock);
-    if let Some(label) = spec.get("commandLabel").and_then(Value::as_str) {
+    let mut adapter = LocalCommandAdapter::new(spec.backend_id, program, build, format, capabilities, clock);
+    if let Some(label) = spec.command_label {
         adapter = adapter.label(label);
     }
-    let hopeless: Vec<i64> = list(spec, "nonRetryableExitCodes").iter().filter_map(Value::as_i64).collect();
+    let hopeless = spec.non_retryable_exit_codes;
     Ok(adapter
         .retryable_exit(move |exit: Exit| exit.code.is_none_or(|code| !hopeless.contains(&i64::from(code)))))
 }
 
-/// Claude Code's backend with a stand-in for the program, which prints what the vector says.
-fn claude(spec: &Value, folder: &Path) -> Done<LocalCommandAdapter> {
-    std::fs::write(folder.join("stdout"), text(spec, "stdout")).map_err(|e| e.to_string())?;
-    let code = at(spec, "exitCode").as_i64().unwrap_or(0);
-    let script = format!("cat \"$(dirname \"$0\")/stdout\"; exit {code}");
-    std::fs::write(folder.join("claude.sh"), script).map_err(|e| e.to_string())?;
+/// Claude Code's backend with a stand-in for the program, which a shell runs.
+fn claude<const N: usize>(leading: [String; N]) -> LocalCommandAdapter {
     let surroundings = Environment::of_process();
     let backend = AgentBackend::new(LocalAgent::ClaudeCode, &surroundings, Arc::new(Steps::default()));
-    let script = folder.join("claude.sh");
-    Ok(backend.command("sh").with_program(|program| program.leading([script])).adapter())
+    backend.command("sh").with_program(|program| program.leading(leading)).adapter()
 }
 
-fn program(spec: &Value, command: &str) -> LocalProgram {
-    let program = LocalProgram::new(command).pass_all(&Environment::of_process());
-    match at(spec, "timeoutMs").as_u64() {
-        Some(limit) => program.timeout(std::time::Duration::from_millis(limit)),
-        None => program,
-    }
+/// A script that prints what the vector says.
+fn printing(spec: &CommandSpec, folder: &Path) -> Done<std::path::PathBuf> {
+    let script = folder.join("claude.sh");
+    let text = format!("cat \"$(dirname \"$0\")/stdout\"; exit {}", spec.exit_code);
+    std::fs::write(folder.join("stdout"), &spec.stdout).map_err(|e| e.to_string())?;
+    std::fs::write(&script, text).map_err(|e| e.to_string())?;
+    Ok(script)
 }

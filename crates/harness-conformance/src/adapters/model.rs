@@ -8,59 +8,56 @@ use harness_core::message::{
     ApprovalRequest, AssistantMessage, Block, FinishReason, Message, ModelOutput, SystemMessage, ToolCall,
     ToolResultMessage, Usage,
 };
-use harness_core::port::{
-    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent, ToolDef,
-};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, ModelName};
-use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use super::words::{ChatConfig, ContextWords, Item, ItemType, Role, Step};
 use super::{execution, vectors};
-use crate::turn::convert::{Done, at, json as exact, list, text, tool_def};
-use crate::turn::words::Definition;
+use crate::Done;
+use crate::case::block_on;
+use crate::turn::convert::{product, tool_def};
+use crate::turn::words::{OutputType, Status, ToolResult};
 
 /// The models where a vector names none.
 const MODEL: &str = "anthropic/claude-sonnet-4-6";
 const QUICK_MODEL: &str = "anthropic/claude-haiku-4-5";
 
 /// One step against the server at `url`, tried twice; the model's output in the source's form.
-pub(super) fn play(vector: &Value, url: &str) -> Done<Value> {
-    let config = at(vector, "config");
+pub(super) fn play(config: &ChatConfig, mut step: Step, url: &str) -> Done<Value> {
     let mut policy = RetryPolicy::default();
     policy.attempts = 2;
     policy.jitter = false;
-    if let Some(delay) = config.get("transientRetryDelayMs").and_then(Value::as_u64) {
-        policy.first_wait = Duration::from_millis(delay);
-    }
-    let input = at(vector, "input");
-    let context = at(input, "context");
-    if !list(context, "blocks").is_empty() || context.get("structured").is_some_and(|data| *data != json!({}))
-    {
+    policy.first_wait = config.transient_retry_delay_ms.map_or(policy.first_wait, Duration::from_millis);
+    let says_something = |context: &ContextWords| {
+        !context.blocks.is_empty() || context.structured.as_ref().is_some_and(|data| *data != json!({}))
+    };
+    if step.context.as_ref().is_some_and(says_something) {
         return Err("no message of the product is made of a context".to_owned());
     }
     let model = Retry::new(execution::chat(config, MODEL, url)?, policy);
-    let request = request(input, transcript(list(input, "transcript"))?)?;
-    let asked = config.get("model").and_then(Value::as_str).unwrap_or(MODEL);
-    match vectors::on_a_runtime(model.step(request, &Unheard))? {
+    let said = transcript(std::mem::take(&mut step.transcript))?;
+    let asked = config.model.as_deref().unwrap_or(MODEL);
+    match block_on(model.step(request(step, said), &Unheard))? {
         Ok(message) => output(&message),
         Err(fault) => Ok(fault_output(&fault, asked)),
     }
 }
 
 /// One question to the server at `url`: `{text, usage?}`, or `{error}`.
-pub(super) fn ask(vector: &Value, url: &str) -> Done<Value> {
-    let model = execution::chat(at(vector, "config"), QUICK_MODEL, url)?;
-    let input = at(vector, "input");
-    let request = request(input, history(list(input, "threadHistory"))?)?;
-    Ok(match vectors::on_a_runtime(model.step(request, &Unheard))? {
-        Ok(message) if message.output() == ModelOutput::FinalAnswer => {
-            let mut answer = json!({ "text": message.joined_text() });
-            if let (Some(used), Some(answer)) = (&message.usage, answer.as_object_mut()) {
-                answer.insert("usage".to_owned(), usage(used));
-            }
-            answer
-        }
+pub(super) fn ask(config: &ChatConfig, mut step: Step, url: &str) -> Done<Value> {
+    let model = execution::chat(config, QUICK_MODEL, url)?;
+    let said = std::mem::take(&mut step.thread_history).into_iter().map(|said| match said.role {
+        Role::User => Message::user(said.content),
+        Role::Assistant => Message::Assistant(AssistantMessage::text(said.content)),
+    });
+    let request = request(step, said.collect());
+    Ok(match block_on(model.step(request, &Unheard))? {
+        Ok(message) if message.output() == ModelOutput::FinalAnswer => vectors::present([
+            ("text", Some(json!(message.joined_text()))),
+            ("usage", message.usage.as_deref().map(usage)),
+        ]),
         Ok(message) => json!({ "error": format!("no answer but a {}", message.output().kind()) }),
         Err(fault) => json!({ "error": fault.message }),
     })
@@ -73,70 +70,58 @@ impl Deltas for Unheard {
 }
 
 /// The system prompt as instructions, then the developer's prompt unless it is blank, what was said, and the message.
-fn request(input: &Value, said: Vec<Message>) -> Done<ModelRequest> {
-    let instructions = at(input, "instructions");
-    let developer = text(instructions, "developerPrompt");
+fn request(step: Step, said: Vec<Message>) -> ModelRequest {
+    let developer = step.instructions.developer_prompt;
     let developer = (!developer.trim().is_empty()).then(|| SystemMessage::text(developer).into());
-    let prompt = Message::user(text(at(input, "message"), "text"));
+    let prompt = Message::user(step.message.map(|message| message.text).unwrap_or_default());
     let log: Transcript = developer.into_iter().chain(said).chain([prompt]).map(Arc::new).collect();
-    let tool = |words: &Value| {
-        Definition::deserialize(words).map(|words| tool_def(&words)).map_err(|e| e.to_string())
-    };
-    let tools = list(input, "availableTools").iter().map(tool).collect::<Done<Vec<ToolDef>>>()?;
-    let prepared = PreparedAgent::new("main", text(instructions, "systemPrompt"), tools);
-    Ok(ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared)))
-}
-
-fn history(said: &[Value]) -> Done<Vec<Message>> {
-    let message = |said: &Value| match text(said, "role") {
-        "user" => Ok(Message::user(text(said, "content"))),
-        "assistant" => Ok(Message::Assistant(AssistantMessage::text(text(said, "content")))),
-        other => Err(format!("`{other}` is no role of a history")),
-    };
-    said.iter().map(message).collect()
+    let tools: Vec<_> = step.available_tools.iter().map(tool_def).collect();
+    let offer = PreparedAgent::new("main", step.instructions.system_prompt, tools);
+    ModelRequest::new(View::whole(log.prefix()), Arc::new(offer))
 }
 
 /// The source's transcript as messages: a request for tools holds the calls of the results that follow
 /// it, since the source keeps them nowhere else.
-fn transcript(items: &[Value]) -> Done<Vec<Message>> {
+fn transcript(items: Vec<Item>) -> Done<Vec<Message>> {
     let mut messages = Vec::new();
-    let mut rest = items.iter().peekable();
+    let mut rest = items.into_iter().peekable();
     while let Some(item) = rest.next() {
-        match text(item, "type") {
-            "assistant_step" => {
-                let mut answer = AssistantMessage::text(text(item, "text"));
+        match item.r#type {
+            ItemType::AssistantStep => {
+                let mut answer = AssistantMessage::text(item.text.unwrap_or_default());
                 let mut results = Vec::new();
-                while text(item, "outputType") == "tool_request"
-                    && let Some(result) = rest.next_if(|next| text(next, "type") == "tool_result")
+                while item.output_type == Some(OutputType::ToolRequest)
+                    && let Some(next) = rest.next_if(|next| next.r#type == ItemType::ToolResult)
                 {
-                    let (call, result) = tool_result(at(result, "result"));
+                    let (call, result) = tool_result(next.result)?;
                     answer.content.push(Block::from(call));
                     results.push(Message::ToolResult(result));
                 }
                 messages.push(Message::Assistant(answer));
                 messages.append(&mut results);
             }
-            "tool_result" => messages.push(Message::ToolResult(tool_result(at(item, "result")).1)),
-            "clarification_request" => {
-                messages.push(Message::Assistant(AssistantMessage::clarification(text(item, "question"))));
+            ItemType::ToolResult => messages.push(Message::ToolResult(tool_result(item.result)?.1)),
+            ItemType::ClarificationRequest => {
+                let question = item.question.ok_or("a clarification has a question")?;
+                messages.push(Message::Assistant(AssistantMessage::clarification(&question)));
             }
-            "approval_request" => {
-                let request: ApprovalRequest = exact(at(item, "request"))?.to().map_err(|e| e.to_string())?;
+            ItemType::ApprovalRequest => {
+                let request: ApprovalRequest = product(&item.request.ok_or("an approval has a request")?)?;
                 messages.push(Message::Assistant(AssistantMessage::approval_request(&request)));
             }
-            other => return Err(format!("`{other}` is no item of a transcript")),
         }
     }
     Ok(messages)
 }
 
-fn tool_result(result: &Value) -> (ToolCall, ToolResultMessage) {
-    let call = ToolCall::new(text(result, "callId"), text(result, "toolName"), Json::empty_object());
-    let output = result.get("output").and_then(Value::as_str);
-    let error = result.pointer("/error/message").and_then(Value::as_str);
-    let shown = Block::text(output.or(error).unwrap_or_default());
-    let result = ToolResultMessage::new(&call, vec![shown], text(result, "status") == "error");
-    (call, result)
+fn tool_result(result: Option<ToolResult>) -> Done<(ToolCall, ToolResultMessage)> {
+    let result = result.ok_or("a tool result has a result")?;
+    let (id, name) = (result.call_id.unwrap_or_default(), result.tool_name.unwrap_or_default());
+    let call = ToolCall::new(id, name, Json::empty_object());
+    let shown = result.output.or(result.error.map(|error| error.message)).unwrap_or_default();
+    let is_error = matches!(result.status, Status::Error);
+    let result = ToolResultMessage::new(&call, vec![Block::text(shown)], is_error);
+    Ok((call, result))
 }
 
 /// A message in the form of the source's model output.
@@ -176,7 +161,7 @@ fn output(message: &AssistantMessage) -> Done<Value> {
 fn fault_output(fault: &ModelFault, asked: &str) -> Value {
     let unnamed = [ModelFaultCode::Network, ModelFaultCode::Provider, ModelFaultCode::Protocol];
     let code = if unnamed.contains(&fault.code) { ModelFaultCode::Unknown } else { fault.code };
-    let fields = [
+    vectors::present([
         ("type", Some(json!("invalid"))),
         ("kind", Some(json!(if fault.transient { "transient" } else { "provider_error" }))),
         ("code", Some(json!(code.as_str()))),
@@ -184,8 +169,7 @@ fn fault_output(fault: &ModelFault, asked: &str) -> Value {
         ("raw", fault.reply.as_ref().and_then(|reply| reply.to().ok())),
         ("httpStatus", fault.http_status.map(Value::from)),
         ("metadata", Some(json!({ "modelId": asked }))),
-    ];
-    fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    ])
 }
 
 fn metadata(message: &AssistantMessage) -> Value {
@@ -219,6 +203,9 @@ fn metadata(message: &AssistantMessage) -> Value {
 /// The two counts of the source; all parts of a request's tokens are in the first.
 fn usage(used: &Usage) -> Value {
     let parts = [used.input, used.cache_read, used.cache_write].into_iter().flatten();
-    let counts = [("inputTokens", used.input.map(|_| parts.sum::<u64>())), ("outputTokens", used.output)];
-    counts.into_iter().filter_map(|(key, count)| Some((key.to_owned(), json!(count?)))).collect()
+    let input = used.input.map(|_| parts.sum::<u64>());
+    vectors::present([
+        ("inputTokens", input.map(Value::from)),
+        ("outputTokens", used.output.map(Value::from)),
+    ])
 }

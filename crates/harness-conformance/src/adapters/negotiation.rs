@@ -11,55 +11,54 @@ use harness::adapters::local::{AgentBackend, LocalAgent};
 use harness::adapters::relay::RelayAdapterConfig;
 use harness::host::process::Environment;
 use harness::system::SystemClock;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::vectors;
+use super::words::{NegotiationVector, Negotiator};
+use crate::Done;
 use crate::turn::compare::same;
-use crate::turn::convert::{Done, at, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// The adapter whose source has words of its own; those of the rules that all others share are compared.
-const HOSTED: &str = "openrouter";
-
-/// Runs all vectors of the file.
+/// Judges a vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    vectors::each(vector, check)
+    vector.parse().and_then(check).into()
 }
 
-fn check(vector: &Value) -> Done<()> {
-    let adapter = adapter(vector)?;
-    let request: ExecutionRequest =
-        serde_json::from_value(at(vector, "input").clone()).map_err(|e| e.to_string())?;
-    let expected = at(vector, "expected");
+fn check(vector: NegotiationVector) -> Done<()> {
+    let backend = backend(vector.adapter, vector.capabilities.map(|known| known.0))?;
     let mut got = json!({
-        "capabilities": serde_json::to_value(adapter.describe()).map_err(|e| e.to_string())?,
-        "negotiation": serde_json::to_value(adapter.negotiate_dyn(&request)).map_err(|e| e.to_string())?,
+        "capabilities": serde_json::to_value(backend.describe()).map_err(|e| e.to_string())?,
+        "negotiation": serde_json::to_value(backend.negotiate_dyn(&vector.input.0)).map_err(|e| e.to_string())?,
     });
-    if text(vector, "adapter") == HOSTED {
-        vectors::settle_free_texts(expected, &mut got);
+    // Of the hosted one its source has words of its own; those of the rules that all others share are compared.
+    if vector.adapter == Negotiator::Openrouter {
+        vectors::settle_free_texts(&vector.expected, &mut got);
     }
-    same("expected", expected, &got)
+    same("expected", &vector.expected, &got)
 }
 
-/// The adapter that a vector names.
-fn adapter(vector: &Value) -> Done<Box<dyn DynExecutionAdapter>> {
-    match text(vector, "adapter") {
-        HOSTED => {
+/// The backend that a vector names.
+fn backend(
+    name: Negotiator,
+    capabilities: Option<ExecutionCapabilities>,
+) -> Done<Box<dyn DynExecutionAdapter>> {
+    let clock = Arc::new(SystemClock::new());
+    Ok(match (name, capabilities) {
+        (Negotiator::Openrouter, None) => {
             let model = ChatModel::openrouter("any", "key").build().map_err(|e| e.to_string())?;
-            Ok(Box::new(ModelBackend::new("openrouter-api", model, Arc::new(SystemClock::new()))))
+            Box::new(ModelBackend::new("openrouter-api", model, clock))
         }
-        "claude-code" => {
-            let nothing = Environment::default();
-            Ok(Box::new(AgentBackend::new(LocalAgent::ClaudeCode, &nothing, Arc::new(SystemClock::new()))))
+        (Negotiator::ClaudeCode, None) => {
+            Box::new(AgentBackend::new(LocalAgent::ClaudeCode, &Environment::default(), clock))
         }
-        "relay" => Ok(Box::new(Able(RelayAdapterConfig::default().capabilities))),
-        name if name.starts_with("local-") => {
-            let capabilities = at(vector, "capabilities").clone();
-            Ok(Box::new(Able(serde_json::from_value(capabilities).map_err(|e| e.to_string())?)))
+        (Negotiator::Relay, None) => Box::new(Able(RelayAdapterConfig::default().capabilities)),
+        (Negotiator::LocalNone | Negotiator::LocalMid | Negotiator::LocalFull, Some(capabilities)) => {
+            Box::new(Able(capabilities))
         }
-        other => Err(format!("no code plays the adapter `{other}`")),
-    }
+        (_, Some(_)) => return Err("this adapter has capabilities of its own".to_owned()),
+        (_, None) => return Err("a local program has the capabilities of its vector".to_owned()),
+    })
 }
 
 /// A backend with these capabilities and the rules that all share.

@@ -1,37 +1,33 @@
 //! Kind `openrouter-request`: what the adapters send, seen by a loopback server.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::server::Server;
-use super::vectors::{self, Play};
-use super::{execution, model};
+use super::words::{Reply, RequestVector};
+use crate::Done;
 use crate::turn::compare::same;
-use crate::turn::convert::{Done, at};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// How each adapter is asked to send one request; what comes of it is not looked at.
-const ADAPTERS: &[(&str, Play)] =
-    &[("execution", execution::play), ("model", model::play), ("single-shot", model::ask)];
+/// What the server answers; what comes of it is not looked at.
+const ANSWER: &str = r#"{"id":"r","choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#;
 
-/// Runs all vectors of the file.
+/// Judges a vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    vectors::each(vector, check)
+    vector.parse().and_then(|vector| check(&vector)).into()
 }
 
-fn check(vector: &Value) -> Done<()> {
-    let play = vectors::of_adapter(ADAPTERS, vector)?;
-    let answer = r#"{"id":"r","choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#;
-    let server =
-        Server::start(&[json!({ "headers": { "content-type": "application/json" }, "body": answer })])?;
-    play(vector, &server.url)?;
+fn check(RequestVector { adapter, config, input, expected, .. }: &RequestVector) -> Done<()> {
+    let headers = [("content-type".to_owned(), "application/json".to_owned())].into();
+    let reply = Reply { headers, body: ANSWER.to_owned(), ..Reply::default() };
+    let server = Server::start(vec![reply])?;
+    adapter.play(config, Some(input), &server.url)?;
     let seen = server.seen();
-    let expected = at(vector, "expected");
-    same("requestCount", at(expected, "requestCount"), &json!(seen.len()))?;
+    same("requestCount", &json!(expected.request_count), &json!(seen.len()))?;
     let Some(request) = seen.first() else { return Ok(()) };
-    same("method", at(expected, "method"), &json!(request.method))?;
-    for (name, value) in at(expected, "headers").as_object().into_iter().flatten() {
+    same("method", &expected.method, &json!(request.method))?;
+    for (name, value) in &expected.headers {
         same(&format!("headers.{name}"), value, &json!(request.header(name)))?;
     }
-    same("body", at(expected, "body"), &request.body()?)
+    same("body", &expected.body, &request.body()?)
 }

@@ -4,31 +4,31 @@
 use harness::adapters::chat::{Assembler, Completion, CompletionCall, ReplyLimits, Verdict as Outcome};
 use serde_json::{Map, Value, json};
 
-use super::vectors;
+use super::words::StreamVector;
+use crate::Done;
 use crate::jsonl_session::decoded;
 use crate::turn::compare::same;
-use crate::turn::convert::{Done, at, list, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs all vectors of the file.
+/// Judges a vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    vectors::each(vector, check)
+    vector.parse().and_then(|vector| check(&vector)).into()
 }
 
-fn check(vector: &Value) -> Done<()> {
-    let reads: Vec<Vec<u8>> =
-        list(vector, "chunksBase64").iter().filter_map(Value::as_str).map(decoded).collect();
+fn check(vector: &StreamVector) -> Done<()> {
+    let reads: Vec<Vec<u8>> = vector.chunks_base64.iter().map(|read| decoded(read)).collect();
     let whole = reads.concat();
     let given: Vec<&[u8]> = reads.iter().map(Vec::as_slice).collect();
-    let is_stream = text(vector, "contentType").contains("event-stream");
-    compare(vector, "as given", &read(&given, is_stream)?, is_stream)?;
+    let is_stream = vector.content_type.contains("event-stream");
+    let expected = &vector.expected;
+    compare(expected, "as given", &read(&given, is_stream)?, is_stream)?;
     for (cut, _) in whole.iter().enumerate() {
         let (start, end) = whole.split_at(cut);
-        compare(vector, &format!("cut at byte {cut}"), &read(&[start, end], is_stream)?, is_stream)?;
+        compare(expected, &format!("cut at byte {cut}"), &read(&[start, end], is_stream)?, is_stream)?;
     }
     let bytes: Vec<&[u8]> = whole.chunks(1).collect();
-    compare(vector, "byte by byte", &read(&bytes, is_stream)?, is_stream)
+    compare(expected, "byte by byte", &read(&bytes, is_stream)?, is_stream)
 }
 
 /// The answer that these reads make; a reply that is no stream is one document.
@@ -45,15 +45,13 @@ fn read(reads: &[&[u8]], is_stream: bool) -> Done<Completion> {
     Ok(assembler.finish())
 }
 
-fn compare(vector: &Value, how: &str, answer: &Completion, is_stream: bool) -> Done<()> {
-    let expected = at(vector, "expected");
-    let mut got = message(answer);
-    got.insert("sawDone".to_owned(), json!(is_stream && answer.saw_done));
+fn compare(expected: &Value, how: &str, answer: &Completion, is_stream: bool) -> Done<()> {
+    let mut told = message(answer);
+    told.insert("sawDone".to_owned(), json!(is_stream && answer.saw_done));
     if expected.pointer("/message/malformedEvents").is_some() || answer.malformed_events > 0 {
-        got.insert("malformedEvents".to_owned(), json!(answer.malformed_events));
+        told.insert("malformedEvents".to_owned(), json!(answer.malformed_events));
     }
-    same(&format!("{how}, message"), at(expected, "message"), &Value::Object(got))?;
-    same(&format!("{how}, outcome"), at(expected, "outcome"), &outcome(answer))
+    same(how, expected, &json!({ "message": told, "outcome": outcome(answer) }))
 }
 
 fn message(answer: &Completion) -> Map<String, Value> {
@@ -116,27 +114,27 @@ fn outcome(answer: &Completion) -> Value {
 mod tests {
     use super::*;
 
-    fn vector(finish: &str) -> Value {
-        // "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n"
-        let stream = "ZGF0YTogeyJjaG9pY2VzIjpbeyJkZWx0YSI6eyJjb250ZW50IjoiaGkifSwiZmluaXNoX3JlYXNvbiI6InN0b3AifV19Cgo=";
-        json!({
-            "contentType": "text/event-stream",
-            "chunksBase64": [stream],
-            "expected": {
-                "message": {
-                    "responseId": null, "model": null, "content": "hi", "reasoning": null, "refusal": null,
-                    "reasoningDetails": [], "toolCalls": [], "finishReason": finish, "usage": null,
-                    "error": null, "sawDone": false, "comments": 0,
-                },
-                "outcome": { "type": "final_answer" },
-            },
-        })
-    }
-
     #[test]
     fn a_difference_says_where_it_is_and_how_the_stream_was_cut() {
-        assert_eq!(check(&vector("stop")), Ok(()));
-        let difference = r#"as given, message.finishReason: expected "length", got "stop""#;
-        assert_eq!(check(&vector("length")), Err(difference.to_owned()));
+        let judge = |finish: &str| {
+            let message = json!({
+                "responseId": null, "model": null, "content": "hi", "reasoning": null, "refusal": null,
+                "reasoningDetails": [], "toolCalls": [], "finishReason": finish, "usage": null,
+                "error": null, "sawDone": false, "comments": 0,
+            });
+            // "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n"
+            let stream = "ZGF0YTogeyJjaG9pY2VzIjpbeyJkZWx0YSI6eyJjb250ZW50IjoiaGkifSwiZmluaXNoX3JlYXNvbiI6InN0b3AifV19Cgo=";
+            let expected = json!({ "message": message, "outcome": { "type": "final_answer" } });
+            run(&Vector::made(
+                "openrouter-stream",
+                json!({
+                    "name": "x", "text": "", "cut": "whole", "byteLength": 71, "httpStatus": 200,
+                    "contentType": "text/event-stream", "chunksBase64": [stream], "expected": expected,
+                }),
+            ))
+        };
+        assert_eq!(judge("stop"), Verdict::Passed);
+        let difference = r#"as given.message.finishReason: expected "length", got "stop""#;
+        assert_eq!(judge("length"), Verdict::Failed(difference.to_owned()));
     }
 }

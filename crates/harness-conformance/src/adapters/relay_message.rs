@@ -1,6 +1,5 @@
 //! Kind `relay-message`: the relay adapter and the worker bridge over a transport that only records.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,43 +10,41 @@ use harness::adapters::relay::{
     SpawnWorker, WorkerBridge,
 };
 use harness::adapters::{CliInput, CliOutcome, CliRunner};
-use harness::core::port::{BoxFuture, Clock};
-use harness::core::{Cancel, Json, Time};
-use serde_json::{Map, Value, json};
+use harness::core::Cancel;
+use serde_json::{Value, json};
 
-use super::vectors;
+use super::clock::Steps;
+use super::vectors::present;
+use super::words::{Direction, RelayConfig, RelayTransportWords, RelayVector, RunnerStatus, RunnerWords};
+use crate::Done;
+use crate::case::block_on;
 use crate::turn::compare::same;
-use crate::turn::convert::{Done, at, list, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
-
-/// `2026-01-01T00:00:00.000Z`, with which the suite's clock begins.
-const T0: Time = Time(1_767_225_600_000);
 
 /// What the source's bridge logs; ours tells more.
 const LOGGED: &[&str] = &["registered", "request", "completed", "failed", "publish_failed"];
 
-/// Runs all vectors of the file.
+/// Judges a vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    vectors::each(vector, |vector| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        let runtime = runtime.map_err(|e| e.to_string())?;
-        let got = match text(vector, "direction") {
-            "adapter" => runtime.block_on(adapter(vector))?,
-            "bridge" => runtime.block_on(bridge(vector))?,
-            other => return Err(format!("`{other}` is no known direction")),
-        };
-        same("expected", at(vector, "expected"), &got)
-    })
+    vector.parse().and_then(check).into()
 }
 
-async fn adapter(vector: &Value) -> Done<Value> {
-    let transport = Arc::new(Recording::new(vector, true));
-    let config = adapter_config(at(vector, "config"));
+fn check(mut vector: RelayVector) -> Done<()> {
+    let expected = std::mem::take(&mut vector.expected);
+    let got = match vector.direction {
+        Direction::Adapter => block_on(adapter(vector))?,
+        Direction::Bridge => block_on(bridge(vector))?,
+    };
+    same("expected", &expected, &got?)
+}
+
+async fn adapter(vector: RelayVector) -> Done<Value> {
+    let transport = Arc::new(Recording::new(vector.transport, vector.inbound_events, true));
+    let config = adapter_config(vector.config);
     let task = SpawnWorker::default_task(&config.orchestrator_name, &config.channel_id);
-    let input = Json::of(at(vector, "input")).and_then(|input| input.to());
-    let request = input.map_err(|e| format!("input: {e}"))?;
-    let clock = Arc::new(Steps(AtomicI64::new(T0.0)));
+    let request = vector.input.ok_or("an adapter is asked with an input")?.0;
+    let clock = Arc::new(Steps::default());
     let adapter = RelayExecutionAdapter::new(Arc::clone(&transport) as _, clock, config);
     let result = adapter.execute(request, ExecutionCx::new(&(), &Cancel::never())).await;
 
@@ -67,15 +64,16 @@ async fn adapter(vector: &Value) -> Done<Value> {
     Ok(got)
 }
 
-async fn bridge(vector: &Value) -> Done<Value> {
-    let transport = Arc::new(Recording::new(vector, false));
-    let runner = Arc::new(Scripted::new(vector));
+async fn bridge(mut vector: RelayVector) -> Done<Value> {
+    let transport = Arc::new(Recording::new(vector.transport, vector.inbound_events, false));
+    let id = vector.config.runner_id.take().unwrap_or_default();
+    let runner = Arc::new(Scripted { id, words: vector.runner.unwrap_or_default(), runs: Mutex::default() });
     let logs = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&logs);
     let bridge = WorkerBridge::new(
         Arc::clone(&transport) as _,
         BridgeRunner::Cli(Arc::clone(&runner) as _),
-        bridge_config(vector),
+        bridge_config(vector.config),
     );
     let bridge = bridge.notes(move |note| {
         if LOGGED.contains(&note.name) {
@@ -94,54 +92,37 @@ async fn bridge(vector: &Value) -> Done<Value> {
     }))
 }
 
-fn adapter_config(from: &Value) -> RelayAdapterConfig {
+fn adapter_config(words: RelayConfig) -> RelayAdapterConfig {
     let mut config = RelayAdapterConfig::default();
-    let set = |target: &mut String, key: &str| {
-        if let Some(value) = from.get(key).and_then(Value::as_str) {
-            value.clone_into(target);
-        }
-    };
-    set(&mut config.backend_id, "backendId");
-    set(&mut config.channel_id, "channelId");
-    set(&mut config.orchestrator_name, "orchestratorName");
-    config.worker_name = optional(from, "workerName");
-    config.workspace_id = optional(from, "workspaceId");
-    config.timeout = Duration::from_millis(from.get("timeoutMs").and_then(Value::as_u64).unwrap_or(60_000));
-    config.shutdown_after_execute = at(from, "shutdownAfterExecute") == &Value::Bool(true);
-    if let Ok(capabilities) = serde_json::from_value(at(from, "capabilities").clone()) {
-        config.capabilities = capabilities;
-    }
-    let worker = at(from, "spawnWorker");
-    if at(worker, "enabled") == &Value::Bool(true) {
-        let mut spawn = SpawnWorker::new(text(worker, "cli"));
-        spawn.name = optional(worker, "name");
-        spawn.task = optional(worker, "task");
-        spawn.model = optional(worker, "model");
-        spawn.cwd = optional(worker, "cwd");
-        spawn.team = optional(worker, "team");
-        spawn.include_workflow_conventions = at(worker, "includeWorkflowConventions") != &Value::Bool(false);
-        config.spawn_worker = Some(spawn);
-    }
+    config.backend_id = words.backend_id.unwrap_or(config.backend_id);
+    config.channel_id = words.channel_id.unwrap_or(config.channel_id);
+    config.orchestrator_name = words.orchestrator_name.unwrap_or(config.orchestrator_name);
+    (config.worker_name, config.workspace_id) = (words.worker_name, words.workspace_id);
+    config.timeout = words.timeout_ms.map_or(config.timeout, Duration::from_millis);
+    config.shutdown_after_execute = words.shutdown_after_execute;
+    config.capabilities = words.capabilities.map_or(config.capabilities, |known| known.0);
+    config.spawn_worker = words.spawn_worker.filter(|worker| worker.enabled).map(|worker| {
+        let mut spawn = SpawnWorker::new(worker.cli);
+        (spawn.name, spawn.task, spawn.model) = (worker.name, worker.task, worker.model);
+        (spawn.cwd, spawn.team) = (worker.cwd, worker.team);
+        let conventions = worker.include_workflow_conventions;
+        spawn.include_workflow_conventions = conventions.unwrap_or(spawn.include_workflow_conventions);
+        spawn
+    });
     config
 }
 
-fn bridge_config(vector: &Value) -> BridgeConfig {
-    let from = at(vector, "config");
-    let mut config = BridgeConfig::new(text(from, "workerName"));
-    text(from, "channelId").clone_into(&mut config.channel_id);
-    config.timeout = Duration::from_millis(from.get("timeoutMs").and_then(Value::as_u64).unwrap_or(120_000));
-    config.model = optional(from, "model");
-    config.cwd = optional(from, "cwd").map(Into::into);
+fn bridge_config(words: RelayConfig) -> BridgeConfig {
+    let mut config = BridgeConfig::new(words.worker_name.unwrap_or_default());
+    config.channel_id = words.channel_id.unwrap_or(config.channel_id);
+    config.timeout = words.timeout_ms.map_or(config.timeout, Duration::from_millis);
+    (config.model, config.cwd) = (words.model, words.cwd.map(Into::into));
     // The source runs everything at once.
     config.concurrency = usize::MAX;
-    if at(from, "registerWorker") == &Value::Bool(false) {
+    if words.register_worker == Some(false) {
         config.registration = Registration::None;
     }
     config
-}
-
-fn optional(from: &Value, key: &str) -> Option<String> {
-    from.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A message with its text parsed, as the suite writes it.
@@ -172,33 +153,14 @@ fn spawned(agent: &SpawnAgent, default_task: &str) -> Value {
     ])
 }
 
-/// An object of the values that are there.
-fn present<const N: usize>(values: [(&str, Option<Value>); N]) -> Value {
-    let values = values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    Value::Object(values.collect::<Map<_, _>>())
-}
-
 fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A clock whose every reading is 250 ms after the one before.
-struct Steps(AtomicI64);
-
-impl Clock for Steps {
-    fn now(&self) -> Time {
-        Time(self.0.fetch_add(250, Ordering::Relaxed))
-    }
-
-    fn sleep_until(&self, _: Time) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
 }
 
 /// A transport that notes what it is asked for. An adapter hears the vector's events after its message, a
 /// bridge at once.
 struct Recording {
-    options: Value,
+    words: RelayTransportWords,
     events: Vec<Value>,
     after_send: bool,
     seen: Mutex<Seen>,
@@ -213,17 +175,13 @@ struct Seen {
 }
 
 impl Recording {
-    fn new(vector: &Value, after_send: bool) -> Self {
-        let (options, events) = (at(vector, "transport").clone(), list(vector, "inboundEvents").to_vec());
-        Self { options, events, after_send, seen: Mutex::default() }
+    fn new(words: Option<RelayTransportWords>, events: Option<Vec<Value>>, after_send: bool) -> Self {
+        let (words, events) = (words.unwrap_or_default(), events.unwrap_or_default());
+        Self { words, events, after_send, seen: Mutex::default() }
     }
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         lock(&self.seen)
-    }
-
-    fn fails(&self, key: &str) -> Result<(), RelayFault> {
-        self.options.get(key).and_then(Value::as_str).map_or(Ok(()), |text| Err(RelayFault::failed(text)))
     }
 
     async fn tell(&self, to: &RelayEventSender) {
@@ -235,7 +193,7 @@ impl Recording {
 
 impl RelayTransport for Recording {
     async fn start(&self) -> Result<(), RelayFault> {
-        self.fails("startError")
+        failed(self.words.start_error.as_ref())
     }
 
     async fn subscribe(&self, _: Since) -> Result<RelayEvents, RelayFault> {
@@ -251,7 +209,7 @@ impl RelayTransport for Recording {
 
     async fn send(&self, message: RelayMessage) -> Result<RelayReceipt, RelayFault> {
         self.seen().sent.push(message);
-        self.fails("sendError")?;
+        failed(self.words.send_error.as_ref())?;
         let subscriptions = self.seen().subscriptions.clone();
         for subscription in subscriptions.iter().filter(|_| self.after_send) {
             self.tell(subscription).await;
@@ -260,18 +218,18 @@ impl RelayTransport for Recording {
     }
 
     async fn agents(&self) -> Result<Vec<String>, RelayFault> {
-        let names = list(&self.options, "agents").iter();
-        Ok(names.map(|one| one.as_str().unwrap_or_else(|| text(one, "name")).to_owned()).collect())
+        Ok(self.words.agents.clone())
     }
 
     async fn spawn(&self, agent: SpawnAgent) -> Result<(), RelayFault> {
         let name = agent.name.clone();
         self.seen().spawned.push(agent);
-        let result = at(&self.options, "spawnResult");
-        if at(result, "success") == &Value::Bool(false) {
-            return Err(RelayFault::NotSpawned { name, reason: optional(result, "error") });
+        match &self.words.spawn_result {
+            Some(result) if !result.success => {
+                Err(RelayFault::NotSpawned { name, reason: result.error.clone() })
+            }
+            Some(_) | None => Ok(()),
         }
-        Ok(())
     }
 
     async fn release(&self, _: &str) -> Result<(), RelayFault> {
@@ -284,18 +242,15 @@ impl RelayTransport for Recording {
     }
 }
 
+fn failed(text: Option<&String>) -> Result<(), RelayFault> {
+    text.map_or(Ok(()), |text| Err(RelayFault::failed(text)))
+}
+
 /// A command that ends as the vector says.
 struct Scripted {
     id: String,
-    outcome: Value,
+    words: RunnerWords,
     runs: Mutex<Vec<Value>>,
-}
-
-impl Scripted {
-    fn new(vector: &Value) -> Self {
-        let id = text(at(vector, "config"), "runnerId").to_owned();
-        Self { id, outcome: at(vector, "runner").clone(), runs: Mutex::default() }
-    }
 }
 
 impl CliRunner for Scripted {
@@ -311,18 +266,19 @@ impl CliRunner for Scripted {
             ("cwd", input.cwd.map(|cwd| json!(cwd))),
         ]);
         lock(&self.runs).push(run);
-        if let Some(thrown) = self.outcome.get("throws").and_then(Value::as_str) {
+        let words = &self.words;
+        if let Some(thrown) = &words.throws {
             std::panic::resume_unwind(Box::new(thrown_text(thrown)));
         }
-        if text(&self.outcome, "status") == "completed" {
-            let metadata = self.outcome.get("metadata").and_then(|metadata| Json::of(metadata).ok());
-            return CliOutcome::Completed { text: text(&self.outcome, "text").to_owned(), metadata };
-        }
-        let exit_code = self.outcome.get("exitCode").and_then(Value::as_i64);
-        CliOutcome::Failed {
-            error: text(&self.outcome, "error").to_owned(),
-            stderr: optional(&self.outcome, "stderr"),
-            exit_code: exit_code.and_then(|code| i32::try_from(code).ok()),
+        match words.status {
+            Some(RunnerStatus::Completed) => {
+                CliOutcome::Completed { text: words.text.clone(), metadata: words.metadata.clone() }
+            }
+            Some(RunnerStatus::Failed) | None => CliOutcome::Failed {
+                error: words.error.clone(),
+                stderr: words.stderr.clone(),
+                exit_code: words.exit_code,
+            },
         }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::turn::convert::{Done, at, text};
+use super::words::Reply;
+use crate::Done;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
@@ -36,12 +37,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Listens on a free port; the n-th request gets the n-th reply, all later ones the last.
-    pub(super) fn start(replies: &[Value]) -> Done<Self> {
+    /// Listens on a free port; the n-th request gets the n-th reply, all later ones the last; without
+    /// replies all get an empty one.
+    pub(super) fn start(replies: Vec<Reply>) -> Done<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (log, replies) = (Arc::clone(&seen), replies.to_vec());
+        let log = Arc::clone(&seen);
         std::thread::spawn(move || serve(&listener, &replies, &log));
         Ok(Self { url: format!("http://{address}/api/v1/chat/completions"), seen })
     }
@@ -58,8 +60,8 @@ impl Server {
     }
 }
 
-fn serve(listener: &TcpListener, replies: &[Value], log: &Mutex<Vec<Seen>>) {
-    let mut silent = Vec::new();
+fn serve(listener: &TcpListener, replies: &[Reply], log: &Mutex<Vec<Seen>>) {
+    let (mut silent, silence) = (Vec::new(), Reply::default());
     while let Ok((mut stream, _)) = listener.accept() {
         let Some(seen) = read(&stream) else { continue };
         let number = {
@@ -67,23 +69,21 @@ fn serve(listener: &TcpListener, replies: &[Value], log: &Mutex<Vec<Seen>>) {
             log.push(seen);
             log.len() - 1
         };
-        let reply = replies.get(number).or(replies.last()).unwrap_or(&Value::Null);
-        if reply.get("hang").is_some() {
+        let reply = replies.get(number).or(replies.last()).unwrap_or(&silence);
+        if reply.hang {
             silent.push(stream);
-        } else if reply.get("closeWithoutReply").is_none() {
+        } else if !reply.close_without_reply {
             // The client may be gone already: its verdict does not depend on it.
             drop(stream.write_all(response(reply).as_bytes()));
         }
     }
 }
 
-fn response(reply: &Value) -> String {
-    let status = reply.get("status").and_then(Value::as_u64).unwrap_or(200);
-    let headers = at(reply, "headers").as_object().into_iter().flatten();
-    let line = |(name, value): (_, &Value)| format!("{name}: {}\r\n", value.as_str().unwrap_or_default());
-    let lines = headers.map(line).collect::<Vec<String>>().concat();
-    let body = text(reply, "body");
-    let length = body.len();
+fn response(reply: &Reply) -> String {
+    let status = reply.status.unwrap_or(200);
+    let lines = reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    let lines = lines.collect::<Vec<String>>().concat();
+    let (body, length) = (&reply.body, reply.body.len());
     format!(
         "HTTP/1.1 {status} Scripted\r\n{lines}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
     )

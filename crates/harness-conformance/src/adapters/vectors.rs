@@ -1,48 +1,25 @@
 //! What vectors of adapters have in common, and what is compared loosely in them.
 
-use harness_core::{Json, Time};
-use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use harness_core::Time;
 use serde_json::Value;
 
-use crate::turn::convert::{Done, text};
-use crate::vector::Vector;
-use crate::verdict::Verdict;
-
-/// Plays a vector against the server at a URL and gives the result in the source's form.
-pub(super) type Play = fn(&Value, &str) -> Done<Value>;
+use crate::Done;
 
 /// Keys of a failure's own words in a result.
 const MESSAGES: [&str; 3] = ["message", "reason", "error"];
 
-/// Under this key a vector has its input as it is written: keys in their order, numbers exact.
-pub(super) const WRITTEN_INPUT: &str = "<input as written>";
-
-/// Judges a vector.
-pub(super) fn each(vector: &Vector, check: impl Fn(&Value) -> Done<()>) -> Verdict {
-    match written(vector) {
-        Ok(value) => check(&value).into(),
-        Err(fault) => Verdict::Failed(fault),
-    }
+/// Writes files into a folder.
+pub(super) fn write(folder: &Path, files: Option<&BTreeMap<String, String>>) -> Done<()> {
+    let write = |(name, content): (&String, &String)| std::fs::write(folder.join(name), content);
+    files.into_iter().flatten().try_for_each(write).map_err(|e| e.to_string())
 }
 
-/// The vector, with its input as it is written beside it.
-fn written(vector: &Vector) -> Done<Value> {
-    #[derive(Deserialize)]
-    struct Written {
-        input: Option<Json>,
-    }
-    let mut value = vector.value.clone();
-    if let (Some(map), Some(input)) = (value.as_object_mut(), vector.parse::<Written>()?.input) {
-        map.insert(WRITTEN_INPUT.to_owned(), Value::from(input.text()));
-    }
-    Ok(value)
-}
-
-/// The code that plays the vector's adapter.
-pub(super) fn of_adapter(table: &[(&str, Play)], vector: &Value) -> Done<Play> {
-    let name = text(vector, "adapter");
-    let found = table.iter().find(|(known, _)| *known == name).map(|(_, play)| *play);
-    found.ok_or_else(|| format!("`{name}` is no adapter that can be played"))
+/// An object of the values that are there.
+pub(super) fn present<const N: usize>(values: [(&str, Option<Value>); N]) -> Value {
+    values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
 /// Puts what is expected in place of what need not be equal to it: a time where the vector only wants one, and the
@@ -70,12 +47,6 @@ pub(super) fn settle_free_texts(expected: &Value, got: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// Runs one step on a runtime of its own.
-pub(super) fn on_a_runtime<T>(play: impl Future<Output = T>) -> Done<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Ok(runtime.map_err(|e| e.to_string())?.block_on(play))
 }
 
 /// Whether a value is a list of texts, of which there are some.

@@ -35,12 +35,8 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-pub(crate) fn json(value: &Value) -> Done<Json> {
-    Json::of(value).map_err(|e| e.to_string())
-}
-
 /// A word as the product's type of the same form.
-fn product<T: DeserializeOwned>(word: &impl Serialize) -> Done<T> {
+pub(crate) fn product<T: DeserializeOwned>(word: &impl Serialize) -> Done<T> {
     Json::of(word).and_then(|json| json.to()).map_err(|e| e.to_string())
 }
 

@@ -11,17 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 use crate::Done;
-
-macro_rules! closed {
-    ($($(#[$on:meta])* $name:ident { $($(#[$field_on:meta])* $field:ident: $type:ty),* $(,)? })*) => {
-        $(
-            #[derive(Deserialize)]
-            #[serde(deny_unknown_fields, rename_all = "camelCase")]
-            $(#[$on])*
-            pub(crate) struct $name { $($(#[$field_on])* pub(crate) $field: $type),* }
-        )*
-    };
-}
+use crate::case::closed;
 
 closed! {
     /// A vector.
@@ -155,7 +145,7 @@ pub(crate) enum Mode {
     Sequential,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OutputType {
     FinalAnswer,
