@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::adapters::local::Environment;
+use harness_host::process::Environment;
 use serde_json::{Value, json};
 
 use crate::Done;
