@@ -1,10 +1,10 @@
 //! Vectors of kind `turn-fn`: functions beside the turn.
 
+use harness_control::checks::{SPARSE_EVIDENCE, ToolOutput, exceeds_evidence_budget};
 use harness_core::Json;
 use harness_core::StopReason;
 use harness_core::message::ToolCall;
 use harness_core::reply::{ReplyOptions, stop_reason_to_user_message, truthful_failure_reply};
-use harness_core::turn::evidence::{SPARSE_EVIDENCE, ToolOutput, exceeds_evidence_budget};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Value, json};

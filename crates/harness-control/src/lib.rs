@@ -11,6 +11,7 @@
 //! | runs that change nothing any more | [`StallSpec`], [`ProgressTracker`] |
 //! | what the model is told with a request | [`GuidanceSpec`], [`Instruction`] |
 //! | how each turn was decided, and what the end reports | [`StopDecision`], [`ControlReport`], [`ControlEvent`] |
+//! | ready-made checks of answers and results | [`checks`] |
 //! | facts from outside: files, checks, JSON Schema | [`StandardFacts`] |
 //!
 //! Plain data and pure functions over what the run knows; nothing here asks a model or a tool, or waits.
@@ -39,6 +40,7 @@
 //! }
 //! ```
 
+pub mod checks;
 pub mod contract;
 mod decide;
 mod decision;

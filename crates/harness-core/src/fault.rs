@@ -90,8 +90,6 @@ pub enum FaultSource {
     Checkpoints,
     /// The source of steering messages.
     Steering,
-    /// A hook of the host.
-    Hook,
     /// The source of facts for stop decisions.
     Facts,
     /// The machine itself.
@@ -112,7 +110,6 @@ impl fmt::Display for FaultSource {
             Self::Session => "session",
             Self::Checkpoints => "checkpoint store",
             Self::Steering => "steering",
-            Self::Hook => "hook",
             Self::Facts => "source of facts",
             Self::Machine => "machine",
         })

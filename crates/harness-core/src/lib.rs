@@ -68,7 +68,6 @@ pub mod display;
 pub mod driver;
 pub mod event;
 mod fault;
-pub mod hooks;
 mod ids;
 mod json;
 pub mod limits;

@@ -155,8 +155,10 @@ impl fmt::Display for StopReason {
 pub enum GuardStage {
     /// The prompt.
     Input,
-    /// The answer.
+    /// The answer, or an output of no use.
     Output,
+    /// The result of a call.
+    Result,
 }
 
 impl GuardStage {
@@ -165,6 +167,7 @@ impl GuardStage {
         match self {
             Self::Input => "input",
             Self::Output => "output",
+            Self::Result => "result",
         }
     }
 }
@@ -178,7 +181,6 @@ impl fmt::Display for GuardStage {
 /// An answer that claims more than its evidence holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct ThinEvidence {
     /// The tool results that there were.
     pub tool_call_count: usize,
@@ -290,6 +292,7 @@ impl Evidence {
                 let which = match stage {
                     GuardStage::Input => "Input",
                     GuardStage::Output => "Output",
+                    GuardStage::Result => "Result",
                 };
                 let reason = reason.as_ref().map(|reason| format!(" Reason: {reason}")).unwrap_or_default();
                 Some(format!("{which} guardrail \"{guardrail}\" triggered.{reason}"))

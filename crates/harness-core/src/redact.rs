@@ -140,7 +140,6 @@ impl Redactor {
             Input::Wake
             | Input::Cancel { .. }
             | Input::PartFailed(_)
-            | Input::Hooked(_)
             | Input::Spent(_)
             | Input::PersistFailed { .. } => (None, false),
         };

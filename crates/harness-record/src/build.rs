@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::decide::Point;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::Message;
-use harness_core::outcome::{End, Evidence, Outcome};
+use harness_core::outcome::{End, Evidence, GuardStage, Outcome};
 use harness_core::{AgentId, CallId, GateName, Json};
 use serde::Deserialize;
 
@@ -40,7 +40,9 @@ impl State {
         let (seq, timestamp, turn) = self.stamp(event);
         #[expect(clippy::wildcard_enum_match_arm, reason = "what is no decision may still be a note")]
         match &event.kind {
-            EventKind::Decided { call: Some(call), by, verdict, reason, facts, .. } => {
+            EventKind::Decided { call: Some(call), by, point, verdict, reason, facts, .. }
+                if point != Point::Result.as_str() =>
+            {
                 let policy = facts.as_ref().and_then(|facts| facts.to::<PolicyFacts>().ok());
                 match policy {
                     Some(facts) => self.policy(event, call, facts),
@@ -52,14 +54,18 @@ impl State {
                 self.stops.push(StopJudgement { seq, timestamp, turn, gate, judgement, reason });
             }
             EventKind::Decided { by, point, verdict, reason, facts, .. } => {
-                let stage = if point == Point::Prompt.as_str() { "input" } else { "output" };
+                let stage = match &**point {
+                    "prompt" => GuardStage::Input,
+                    "result" => GuardStage::Result,
+                    _ => GuardStage::Output,
+                };
                 let decision = if verdict == "accept" { "pass" } else { "triggered" };
                 self.guardrails.push(GuardrailDecision {
                     seq,
                     timestamp,
                     turn,
                     guardrail_name: by.clone(),
-                    stage: stage.to_owned(),
+                    stage: stage.as_str().to_owned(),
                     decision: decision.to_owned(),
                     reason: reason.clone(),
                     metadata: facts.clone(),

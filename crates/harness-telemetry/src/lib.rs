@@ -1,6 +1,6 @@
 //! What runs do, as `tracing` spans: run → turn → model calls and tool calls, side by side where they run
 //! side by side, with what agents do that were handed the turn, sub-agents below the calls that began them,
-//! hooks, approvals and compactions. Names and attributes are those of OpenTelemetry's conventions for
+//! approvals and compactions. Names and attributes are those of OpenTelemetry's conventions for
 //! generative AI (`invoke_agent NAME`, `chat MODEL`, `execute_tool TOOL`, `gen_ai.usage.input_tokens`, …).
 //!
 //! [`Spans`] makes them out of a run's events, so they say neither more nor less than the event stream does.
@@ -41,7 +41,6 @@
 //! | after a handoff, to the end of the turn | `invoke_agent NAME` | `harness.handoff.from` |
 //! | model call | `chat MODEL` | `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.response.*`, `gen_ai.usage.*`, `harness.cost`, also of calls that failed or were cut off |
 //! | tool call, with its retries | `execute_tool TOOL` | `gen_ai.tool.name`, `gen_ai.tool.call.id`, `harness.tool.status`, `harness.tool.attempts`; `harness.tool.ran` is false when a gate or policy answered |
-//! | hook | `hook NAME` | `harness.hook.point`, `harness.hook.decision` |
 //! | wait for somebody | `approval` | `gen_ai.tool.call.id`, `harness.approval.decision` |
 //! | compaction | `compact` | `harness.compaction.*`, what it used |
 //!
@@ -50,8 +49,8 @@
 //! called models, too, `harness.usage_by_purpose`: the shares of `answer`, `layer`, `guardrail`, `stop_gate`,
 //! `compaction`, `judge` and `child` as JSON. What failed has the status `ERROR` and an `error.type`, which is a stable code: a turn that
 //! ended as deferred, or waits for somebody, has not failed. What happened without taking time (a gate's
-//! verdict, a limit, a retry) is an event of the span that it happened in, at level `DEBUG`. Hooks, and
-//! compactions before a request, are told when they are over: how long they took is `harness.duration_ms`,
+//! verdict, a limit, a retry) is an event of the span that it happened in, at level `DEBUG`. Compactions
+//! before a request are told when they are over: how long they took is `harness.duration_ms`,
 //! and `otlp` moves their beginning back by that.
 
 mod content;

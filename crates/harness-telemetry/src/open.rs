@@ -187,23 +187,6 @@ impl Open {
         ))
     }
 
-    /// A hook that has been asked, for so long.
-    pub(crate) fn hook(&self, point: &str, name: &str, decision: &str, took: Millis) -> Self {
-        Self(info_span!(
-            target: TARGET,
-            parent: &self.0,
-            "hook",
-            otel.name = format!("hook {name}"),
-            otel.status_code = Empty,
-            otel.status_description = Empty,
-            "error.type" = Empty,
-            harness.hook.name = name,
-            harness.hook.point = point,
-            harness.hook.decision = decision,
-            harness.duration_ms = count(took.0),
-        ))
-    }
-
     /// A compaction.
     pub(crate) fn compaction(parent: Option<&Self>, trigger: &str) -> Self {
         let parent = parent.map(|open| &open.0);

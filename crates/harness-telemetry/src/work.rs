@@ -151,7 +151,6 @@ impl Work {
             EventKind::HandedOff { from, to, .. } => {
                 self.handed = self.turn_or_root().map(|turn| turn.handed(to, from));
             }
-            EventKind::Hook { call, .. } => self.hook(call.as_ref(), &event.kind),
             EventKind::ApprovalRequested { request, .. } => self.begin_approval(request),
             EventKind::ApprovalDecided { call, decision, .. } => self.end_approval(call, decision),
             EventKind::CompactionStarted { trigger } => {
@@ -350,16 +349,6 @@ impl Work {
             let code = error.map_or(outcome.status.as_str(), |error| error.code.as_str());
             // What a tool says of its error is part of what the model reads.
             open.fail(code, error.map(|error| &*error.message).filter(|_| bytes.is_some()));
-        }
-    }
-
-    fn hook(&self, call: Option<&CallId>, kind: &EventKind) {
-        let EventKind::Hook { point, name, decision, duration, fault, .. } = kind else { return };
-        let of_call = call.and_then(|id| self.call(id));
-        let Some(parent) = of_call.map(|call| &call.open).or(self.current()) else { return };
-        let open = parent.hook(point, name.as_str(), decision, *duration);
-        if let Some(fault) = fault {
-            open.fail(&fault.code, Some(&fault.message));
         }
     }
 

@@ -11,7 +11,7 @@ use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::port::{
     AgentConfig, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
-    DynPostToolHook, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
+    DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Transcript;
@@ -53,7 +53,6 @@ pub struct TurnRunner {
     tools: Arc<dyn DynToolRegistry>,
     clock: Arc<dyn Clock>,
     gates: Vec<Guarded<dyn DynGate>>,
-    post_tool: Vec<Arc<dyn DynPostToolHook>>,
     redactor: Option<Redactor>,
     checks: Vec<Guarded<dyn DynCheck>>,
     approver: Option<Arc<dyn DynApprover>>,
@@ -79,7 +78,6 @@ impl TurnRunner {
             tools,
             clock,
             gates: Vec::new(),
-            post_tool: Vec::new(),
             redactor: None,
             checks: Vec::new(),
             approver: None,
@@ -93,13 +91,6 @@ impl TurnRunner {
     #[must_use]
     pub fn gate(mut self, gate: Guarded<dyn DynGate>) -> Self {
         self.gates.push(gate);
-        self
-    }
-
-    /// The same runner with one more hook after each call of a sub-agent.
-    #[must_use]
-    pub fn post_tool(mut self, hook: Arc<dyn DynPostToolHook>) -> Self {
-        self.post_tool.push(hook);
         self
     }
 
@@ -168,7 +159,6 @@ impl TurnRunner {
         ports.agents = Arc::new(SingleAgent::of(config));
         ports.tools = Arc::clone(&self.tools);
         ports.gates.clone_from(&self.gates);
-        ports.post_tool.clone_from(&self.post_tool);
         ports.redactor.clone_from(&self.redactor);
         ports.checks.clone_from(&self.checks);
         ports.approver.clone_from(&self.approver);

@@ -9,7 +9,6 @@ use harness_core::decide::policy::{HandoffPolicy, NotConfigured, ToolPolicy};
 use harness_core::decide::{DynCheck, DynGate, Guarded, gate};
 use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
-use harness_core::hooks::Hooks;
 use harness_core::limits::Limits;
 use harness_core::machine::Origin;
 use harness_core::port::{
@@ -75,7 +74,6 @@ pub struct Builder {
     tool_policy: Option<Guarded<dyn DynGate>>,
     handoff_policy: Option<Guarded<dyn DynGate>>,
     default_deny: bool,
-    hooks: Hooks,
     wrappers: Vec<WrapTools>,
     pub(crate) recording: Option<Recording>,
     pub(crate) control: ControlParts,
@@ -117,7 +115,6 @@ impl Builder {
             tool_policy: None,
             handoff_policy: None,
             default_deny: false,
-            hooks: Hooks::new(),
             wrappers: Vec::new(),
             recording: None,
             control: ControlParts::default(),
@@ -249,12 +246,6 @@ impl Builder {
     /// ```
     pub fn gate(mut self, gate: Guarded<dyn DynGate>) -> Self {
         self.ports.gates.push(gate);
-        self
-    }
-
-    /// More hooks behind calls, behind those that were given before.
-    pub fn hooks(mut self, hooks: Hooks) -> Self {
-        self.hooks = self.hooks.and(hooks);
         self
     }
 
@@ -494,7 +485,6 @@ impl Builder {
         for wrap in self.wrappers {
             self.ports.tools = wrap(self.ports.tools);
         }
-        self.hooks.install(&mut self.ports);
         if self.default_deny {
             self.tool_policy.get_or_insert_with(|| gate::policy(NotConfigured));
             self.handoff_policy.get_or_insert_with(|| gate::handoff_policy(NotConfigured));

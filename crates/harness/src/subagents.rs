@@ -27,7 +27,7 @@ type Listen = Box<dyn FnOnce(TurnRunner) -> TurnRunner + Send>;
 impl Builder {
     /// Agents that every agent can give work to, by the tool `task`: each knows only what it is told, has its
     /// own instructions and those of the tools that it names, and spends of its caller's budget. They ask the
-    /// same model, and the same gates, hooks and approver decide about their calls. Default none.
+    /// same model, and the same gates and approver decide about their calls. Default none.
     pub fn subagents(self, agents: impl IntoIterator<Item = Subagent>) -> Self {
         let slot = RunnerSlot::new();
         let tool = SubagentTool::new(agents, Arc::new(slot.clone())).map(SubagentTool::gated);
@@ -108,7 +108,6 @@ impl SubagentSetup {
             let runner = TurnRunner::new(Arc::clone(&ports.model), tools, Arc::clone(&ports.clock));
             let runner = runner.without(SUBAGENT_TOOLS);
             let runner = ports.gates.iter().cloned().fold(runner, TurnRunner::gate);
-            let runner = ports.post_tool.iter().cloned().fold(runner, TurnRunner::post_tool);
             let runner = ports.redactor.iter().cloned().fold(runner, TurnRunner::redactor);
             let runner = ports.approver.iter().cloned().fold(runner, TurnRunner::approver);
             let runner = self.listeners.into_iter().fold(runner, |runner, listen| listen(runner));

@@ -20,7 +20,7 @@ pub(super) fn event_line(kind: &EventKind) -> Option<Note> {
     if is_silent(kind) {
         return None;
     }
-    of_call(kind).or_else(|| of_rule(kind)).or_else(|| Some(of_run(kind)))
+    of_call(kind).or_else(|| decided(kind)).or_else(|| Some(of_run(kind)))
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not silent is told")]
@@ -30,7 +30,6 @@ fn is_silent(kind: &EventKind) -> bool {
             let own = point == Point::End.as_str() && OWN_CHECKS.contains(&by.as_str());
             own || verdict == "allow" || verdict == "accept"
         }
-        EventKind::Hook { fault: None, decision, .. } => decision == "allow" || decision == "seen",
         // What the last line tells, and what nobody watches.
         EventKind::RunStarted { .. }
         | EventKind::AgentPrepared { .. }
@@ -80,24 +79,11 @@ fn of_call(kind: &EventKind) -> Option<Note> {
     })
 }
 
-/// Of what judges calls, answers and ends.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
-fn of_rule(kind: &EventKind) -> Option<Note> {
-    let because =
-        |reason: Option<&str>| reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
-    Some(match kind {
-        EventKind::Decided { .. } => decided(kind)?,
-        EventKind::Hook { point, name, decision, reason, .. } => {
-            (NOTE, "•", format!("{point} hook {name}: {decision}{}", because(reason.as_deref())))
-        }
-        _ => return None,
-    })
-}
-
 /// What a gate or a check decided.
 pub(crate) fn decided(kind: &EventKind) -> Option<Note> {
     let EventKind::Decided { by, point, call, verdict, reason, fault, .. } = kind else { return None };
-    let who = if call.is_some() { format!("gate {by}") } else { format!("check {by} of the {point}") };
+    let is_gate = call.is_some() && point != Point::Result.as_str();
+    let who = if is_gate { format!("gate {by}") } else { format!("check {by} of the {point}") };
     let why = reason.as_deref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
     Some(match fault {
         Some(fault) => (BAD, "!", format!("{who} failed: {fault}; that counts as `{verdict}`")),

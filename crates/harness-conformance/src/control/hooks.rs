@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness::prelude::*;
 use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::hooks::Hooks;
 use harness_core::message::ToolCall;
-use harness_core::port::{FinishedCall, PostToolHook, ProposedCall, RawTool, Tool, ToolOutcome};
+use harness_core::port::{ProposedCall, RawTool, Tool, ToolOutcome};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::{Fault, FaultSource, GateName, Json};
 use serde::Deserialize;
@@ -94,7 +93,7 @@ impl Scripted {
             return Ok(None);
         }
         match &self.does.raises {
-            Some(why) => Err(Fault::new(FaultSource::Hook, "raised", &**why)),
+            Some(why) => Err(Fault::new(FaultSource::Gate, "raised", &**why)),
             None => Ok(self.does.returns.as_ref()),
         }
     }
@@ -117,21 +116,21 @@ impl Gate for Scripted {
     }
 }
 
-impl PostToolHook for Scripted {
-    fn name(&self) -> GateName {
-        self.name.clone()
-    }
-
-    async fn after(&self, done: &FinishedCall) -> Result<(), Fault> {
-        let tool = done.call.name.as_str();
-        let error = done.outcome.error.as_ref().map(|error| error.message.clone());
-        let result = error.is_none().then(|| said(&done.outcome));
-        let mut entry = json!({ "hook": self.name, "tool": tool, "result": result });
+/// A hook behind calls is a listener: it only watches.
+impl Fold for Scripted {
+    fn apply(&mut self, event: &Event) {
+        let (EventKind::ToolFinished { call, outcome, .. }
+        | EventKind::ToolFailed { call, outcome, ran: true, .. }) = &event.kind
+        else {
+            return;
+        };
+        let error = outcome.error.as_ref().map(|error| error.message.clone());
+        let result = error.is_none().then(|| said(outcome));
+        let mut entry = json!({ "hook": self.name, "tool": call.name.as_str(), "result": result });
         if let (Some(error), Some(entry)) = (error, entry.as_object_mut()) {
             entry.insert("error".to_owned(), json!(error));
         }
         self.log.add(entry);
-        self.answer(tool).map(drop)
     }
 }
 
@@ -183,14 +182,12 @@ pub(super) fn run(input: Input) -> Done<Value> {
     let asked = asked.collect::<Done<Vec<_>>>()?;
     let model =
         ScriptedModel::new(asked.into_iter().chain([ModelStep::answer(AssistantMessage::text("done"))]));
-    let mut hooks = Hooks::new();
-    for hook in Scripted::all(input.post_tool, "post", &log) {
-        hooks = hooks.post_tool(hook);
-    }
     let mut builder = Harness::new(model.clone())
         .clock(Arc::new(VirtualClock::still(harness_core::Time(0))))
-        .fold(ends.clone())
-        .hooks(hooks);
+        .fold(ends.clone());
+    for hook in Scripted::all(input.post_tool, "post", &log) {
+        builder = builder.fold(hook);
+    }
     for hook in Scripted::all(input.pre_tool, "pre", &log) {
         builder = builder.gate(gate::new(hook.name.clone(), hook));
     }

@@ -1,10 +1,11 @@
 //! What only vectors of kind `turn-ext` have: cancellation, transforms of the view, sinks that fail, streams.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::cancel::Cancel;
-use harness_core::event::{Event, EventKind, Fold};
+use harness_core::event::{Event, Fold};
 use harness_core::message::AssistantMessage;
 use harness_core::port::{
     CompactAsk, Compaction, Compactor, Deltas, Model, ModelFault, ModelRequest, ToolCx, ToolDef, ToolOutcome,
@@ -14,6 +15,9 @@ use harness_core::testing::{ScriptedModel, ScriptedTools};
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, FaultSource};
 use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Level, Metadata, Subscriber};
 
 use super::flat::Trace;
 use super::hooks::Hooks;
@@ -130,33 +134,56 @@ impl Fold for Sink {
     }
 }
 
-/// What the product tells of hooks that fail when the turn is over. The source writes a line for each.
+/// What the product says in its own log of listeners that fail. The source writes a line for each of the turn's end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Complaints(Arc<Mutex<(bool, Vec<String>)>>);
+pub(super) struct Complaints(Arc<Mutex<Vec<String>>>);
 
 impl Complaints {
-    /// What each said, at the place that it has in a line of the source.
+    /// What each said, at the place that it has in a line of the source; the source says nothing of sinks.
     pub(super) fn lines(&self) -> Vec<Value> {
         let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.1.iter().map(|said| json!([null, null, said])).collect()
+        told.iter().filter(|said| *said != SINK).map(|said| json!([null, null, said])).collect()
     }
 }
 
-impl Fold for Complaints {
-    fn apply(&mut self, event: &Event) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.0 |= matches!(event.kind, EventKind::TurnFinished { .. });
-        if told.0
-            && let EventKind::PartFailed { fault } = &event.kind
-        {
-            told.1.push(fault.message.clone());
+impl Visit for Complaints {
+    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "panic" {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(value.to_owned());
         }
     }
 }
 
+impl Subscriber for Complaints {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// What a sink says that fails as the vector wants it.
+const SINK: &str = "the sink fails as scripted";
+
 /// Fails like a listener that panics, without the message of one on the terminal.
 fn fail_if(scripted: bool) {
     if scripted {
-        std::panic::resume_unwind(Box::new("the sink fails as scripted"));
+        std::panic::resume_unwind(Box::new(SINK));
     }
 }

@@ -1,14 +1,19 @@
 //! The hooks of a vector: scripted answers, and a record of what each was shown.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use harness_control::checks::{UnclearResults, default_question};
+use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
+};
+use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::{Invalid, ToolCall};
 use harness_core::outcome::{AskReason, Question};
-use harness_core::port::{HookCx, HookPoints, ToolOutcome, TurnHooks};
+use harness_core::port::{Progress, ToolOutcome};
 use harness_core::testing::VirtualClock;
-use harness_core::turn::clarify::{ToolEvidenceHook, default_question};
-use harness_core::{End, Fault, FaultSource, Json, Millis};
+use harness_core::transcript::{Prefix, Transcript};
+use harness_core::{Fault, FaultSource, Json, Millis};
 use serde_json::{Value, json};
 
 use super::seen;
@@ -18,8 +23,10 @@ use crate::Done;
 /// The hooks of one turn.
 pub(super) struct Hooks {
     words: words::Hooks,
-    evidence: Option<ToolEvidenceHook>,
+    evidence: Option<UnclearResults>,
     clock: VirtualClock,
+    /// Messages before the turn's own steps: those of earlier turns, and the prompt.
+    begin: usize,
     script: Mutex<Script>,
 }
 
@@ -30,7 +37,7 @@ struct Script {
 }
 
 impl Hooks {
-    pub(super) fn new(words: words::Hooks, clock: &VirtualClock) -> Done<Self> {
+    pub(super) fn new(words: words::Hooks, clock: &VirtualClock, begin: usize) -> Done<Self> {
         let returned = words.transform_transcript.as_ref().and_then(|transform| transform.returns.as_ref());
         if returned.is_some_and(Value::is_array) {
             return Err("a transform that returns steps of its own is not known: `returns`".to_owned());
@@ -39,7 +46,7 @@ impl Hooks {
         let (answers, evidence) = clarify.map(|clarify| (clarify.results, clarify.evidence)).unzip();
         let evidence = evidence.flatten().map(evidence_hook);
         let script = Script { answers: answers.flatten().unwrap_or_default().into(), calls: Vec::new() };
-        Ok(Self { words, evidence, clock: clock.clone(), script: Mutex::new(script) })
+        Ok(Self { words, evidence, clock: clock.clone(), begin, script: Mutex::new(script) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Script> {
@@ -63,7 +70,7 @@ impl Hooks {
     /// What a scripted step does: its time passes, then it throws or not.
     fn perform(&self, duration_ms: Option<u64>, thrown: Option<&Thrown>) -> Result<(), Fault> {
         self.clock.advance(Millis(duration_ms.unwrap_or(0)));
-        let fault = |thrown: &Thrown| Fault::new(FaultSource::Hook, "thrown", &*thrown.message);
+        let fault = |thrown: &Thrown| Fault::new(FaultSource::Gate, "thrown", &*thrown.message);
         thrown.map_or(Ok(()), |thrown| Err(fault(thrown)))
     }
 
@@ -73,8 +80,8 @@ impl Hooks {
 }
 
 /// The built-in heuristic with a vector's options.
-pub(crate) fn evidence_hook(options: EvidenceOptions) -> ToolEvidenceHook {
-    let mut hook = ToolEvidenceHook::default();
+pub(crate) fn evidence_hook(options: EvidenceOptions) -> UnclearResults {
+    let mut hook = UnclearResults::default();
     if let Some(keys) = options.empty_result_keys {
         hook = hook.with_empty_result_keys(keys);
     }
@@ -117,23 +124,67 @@ fn scripted(value: &Value) -> Option<Question> {
     Some(question)
 }
 
-impl TurnHooks for Hooks {
-    fn wants(&self) -> HookPoints {
-        let mut points = HookPoints::NONE;
-        points.results = self.words.clarify_on_tool_result.is_some();
-        points.tool_errors = self.words.on_tool_error.is_some();
-        points.invalid_outputs = self.words.on_invalid_model_output.is_some();
-        points.finished = self.words.on_turn_finished.is_some();
-        points
+/// A hook that a vector has, as the product's check.
+#[derive(Clone, Copy)]
+enum Kind {
+    ToolError,
+    Clarify,
+    Invalid,
+}
+
+struct Hook(Arc<Hooks>, Kind);
+
+impl Check for Hook {
+    async fn judge(&self, subject: &Subject, cx: &DecideCx) -> Result<CheckDecision, Fault> {
+        let Self(hooks, kind) = self;
+        let verdict = match (kind, subject) {
+            (Kind::ToolError, Subject::Result { call, outcome, progress }) if outcome.is_error() => {
+                hooks.tool_error(call, outcome, &hooks.state(&cx.log, progress))?;
+                CheckVerdict::Accept
+            }
+            (Kind::Clarify, Subject::Result { call, outcome, progress }) => {
+                let asked = hooks.clarify(call, outcome, &hooks.state(&cx.log, progress))?;
+                asked.map_or(CheckVerdict::Accept, CheckVerdict::Ask)
+            }
+            (Kind::Invalid, Subject::Invalid { invalid, progress }) => {
+                hooks.invalid_output(invalid, &hooks.state(&cx.log, progress))?;
+                CheckVerdict::Accept
+            }
+            _ => CheckVerdict::Accept,
+        };
+        Ok(verdict.into())
+    }
+}
+
+impl Hooks {
+    /// Those that may ask something, or that the turn waits for.
+    pub(super) fn checks(self: &Arc<Self>) -> Vec<Guarded<dyn DynCheck>> {
+        let words = &self.words;
+        [
+            ("onToolError", words.on_tool_error.is_some(), Kind::ToolError, Points::RESULT),
+            ("clarifyOnToolResult", words.clarify_on_tool_result.is_some(), Kind::Clarify, Points::RESULT),
+            ("onInvalidModelOutput", words.on_invalid_model_output.is_some(), Kind::Invalid, Points::INVALID),
+        ]
+        .into_iter()
+        .filter(|(_, wanted, ..)| *wanted)
+        .map(|(name, _, kind, points)| {
+            let hook = check::new(name, points, Hook(Arc::clone(self), kind));
+            hook.within(None).on_error(OnError::Lenient)
+        })
+        .collect()
     }
 
-    async fn on_result(
+    fn state(&self, log: &Prefix, progress: &Progress) -> Value {
+        let (calls, elapsed) = (progress.tool_calls, progress.elapsed);
+        seen::hook_state(log, self.begin, (progress.iteration, calls, elapsed))
+    }
+
+    fn clarify(
         &self,
         call: &ToolCall,
         outcome: &ToolOutcome,
-        cx: &HookCx,
+        state: &Value,
     ) -> Result<Option<Question>, Fault> {
-        let state = seen::hook_state(cx);
         let status = if outcome.is_error() { "error" } else { "success" };
         let mut told = json!({
             "hook": "clarifyOnToolResult", "callId": call.id.as_str(), "status": status, "state": state
@@ -161,37 +212,60 @@ impl TurnHooks for Hooks {
         performed.map(|()| asked)
     }
 
-    async fn on_tool_error(&self, call: &ToolCall, outcome: &ToolOutcome, cx: &HookCx) -> Result<(), Fault> {
+    fn tool_error(&self, call: &ToolCall, outcome: &ToolOutcome, state: &Value) -> Result<(), Fault> {
         let code = outcome.error.as_ref().map(|error| error.code.clone());
         self.note(seen::object([
             ("hook", Some(json!("onToolError"))),
             ("callId", Some(json!(call.id.as_str()))),
             ("code", code.map(Value::String)),
-            ("state", Some(seen::hook_state(cx))),
+            ("state", Some(state.clone())),
         ]));
         self.step(self.words.on_tool_error.as_ref())
     }
 
-    async fn on_invalid_output(&self, invalid: &Invalid, cx: &HookCx) -> Result<(), Fault> {
+    fn invalid_output(&self, invalid: &Invalid, state: &Value) -> Result<(), Fault> {
         self.note(seen::object([
             ("hook", Some(json!("onInvalidModelOutput"))),
             ("reason", Some(json!(invalid.reason))),
             ("kind", invalid.kind.as_ref().map(|kind| json!(kind))),
             ("hasRaw", Some(json!(invalid.raw.is_some()))),
-            ("state", Some(seen::hook_state(cx))),
+            ("state", Some(state.clone())),
         ]));
         self.step(self.words.on_invalid_model_output.as_ref())
     }
+}
 
-    async fn on_finished(&self, end: &End, cx: &HookCx) -> Result<(), Fault> {
-        self.note(json!({
+/// `onTurnFinished` as a listener: it only watches.
+pub(super) struct Finished {
+    hooks: Arc<Hooks>,
+    log: Transcript,
+}
+
+impl Finished {
+    /// Over a transcript that holds earlier work.
+    pub(super) fn of(hooks: &Arc<Hooks>, log: &Transcript) -> Option<Self> {
+        hooks.words.on_turn_finished.as_ref()?;
+        Some(Self { hooks: Arc::clone(hooks), log: log.iter().cloned().collect() })
+    }
+}
+
+impl Fold for Finished {
+    fn apply(&mut self, event: &Event) {
+        if let EventKind::MessageAppended { message, .. } = &event.kind {
+            self.log.push(Arc::clone(message));
+        }
+        let EventKind::TurnFinished { end } = &event.kind else { return };
+        let at = (event.iteration, end.usage.tool_calls, end.elapsed);
+        self.hooks.note(json!({
             "hook": "onTurnFinished",
             "outcome": end.outcome().as_str(),
             "stopReason": end.reason().as_str(),
             "finalEventType": "turn_finished",
-            "state": seen::hook_state(cx),
+            "state": seen::hook_state(&self.log.prefix(), self.hooks.begin, at),
         }));
-        self.step(self.words.on_turn_finished.as_ref())
+        if let Err(fault) = self.hooks.step(self.hooks.words.on_turn_finished.as_ref()) {
+            std::panic::resume_unwind(Box::new(fault.message.clone()));
+        }
     }
 }
 

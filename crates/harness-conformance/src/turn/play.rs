@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::tools::{DuplicateGuard, DuplicateOptions};
+use harness_control::checks::evidence_density;
 use harness_core::continuation::Continuation;
 use harness_core::driver::Ports;
 use harness_core::machine::{Origin, Start};
@@ -11,7 +12,6 @@ use harness_core::message::{ApprovalRequest, Message};
 use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
 use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::evidence::evidence_density;
 use harness_core::turn::{Execution, Turn, TurnSpec};
 use harness_core::{Cancel, Fault, FaultSource, Json, Time};
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ use super::compare::{only, same, without};
 use super::convert;
 use super::extras::{Abort, AbortingModel, AbortingTools, Complaints, Sink, Transform};
 use super::flat::{Trace, streamed};
-use super::hooks::{Hooks, with_placeholders};
+use super::hooks::{Finished, Hooks, with_placeholders};
 use super::result::turn_result;
 use super::seen;
 use super::words::{self, Place, Turns};
@@ -105,12 +105,16 @@ impl Thread<'_> {
         let log = std::mem::take(&mut self.log);
         let begin = log.len();
         let mut ports = stage.ports(&self.clock, &turn.input.instructions.system_prompt, begin + 1);
+        if let Some(finished) = stage.hooks.as_ref().and_then(|hooks| Finished::of(hooks, &log)) {
+            ports.hub.fold(finished);
+        }
         let stream = (turn.streaming == Some(true)).then(|| ports.hub.subscribe(1_024));
         let start = Start::prompt(Message::user(&*turn.input.message.text))
             .with_continuation(self.resumed(turn.input.continuation.take())?);
         let origin = convert::origin(turn.input);
         let machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
-        let (end, machine) = block_on(self.driver.turn(machine, &ports, &cancel, start))?;
+        let run = || block_on(self.driver.turn(machine, &ports, &cancel, start));
+        let (end, machine) = tracing::subscriber::with_default(stage.complaints.clone(), run)?;
 
         let result = turn_result(&end, &origin);
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
@@ -153,7 +157,10 @@ impl Thread<'_> {
             guard: self.vector.tools.as_ref().and_then(|tools| tools.idempotency_guard.as_ref()).map(guard),
             approvals: turn.approvals.take().map(|script| Approvals::of(script, &abort)).transpose()?,
             trace: (trace.present != Some(false)).then(|| Arc::new(Mutex::new(self.sink(trace)))),
-            hooks: hooks.map(|words| Hooks::new(words, &self.clock)).transpose()?.map(Arc::new),
+            hooks: hooks
+                .map(|words| Hooks::new(words, &self.clock, self.log.len() + 1))
+                .transpose()?
+                .map(Arc::new),
             complaints: Complaints::default(),
             abort,
             later: self.later,
@@ -206,7 +213,7 @@ impl Stage {
                 let hooks = Arc::clone(hooks);
                 ports.compactor = Some(Arc::new(Transform { hooks, words, begin }));
             }
-            ports.hooks = Some(Arc::<Hooks>::clone(hooks));
+            ports.checks.extend(hooks.checks());
         }
         if let Some(trace) = &self.trace {
             ports.hub.fold(Arc::clone(trace));
@@ -214,7 +221,6 @@ impl Stage {
         if self.later {
             ports.checks.push(evidence_density());
         }
-        ports.hub.fold(self.complaints.clone());
         ports
     }
 

@@ -1,10 +1,10 @@
 //! The flat turn result of the source, made from the end of a turn.
 
+use harness_control::checks::SPARSE_EVIDENCE;
 use harness_core::continuation::{Continuation, ContinuationKind};
 use harness_core::machine::Origin;
 use harness_core::outcome::ThinEvidence;
 use harness_core::outcome::{End, Evidence, Outcome, Purpose, Stop, StopReason, TotalUsage};
-use harness_core::turn::evidence::SPARSE_EVIDENCE;
 use serde_json::{Value, json};
 
 use super::seen::object;

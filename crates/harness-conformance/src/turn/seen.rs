@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use harness_core::Time;
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, FinishReason, Message, ModelOutput, ToolResultMessage, Usage};
-use harness_core::port::{HookCx, ModelRequest, ToolCx, ToolScope};
+use harness_core::port::{ModelRequest, ToolCx, ToolScope};
 use harness_core::transcript::Prefix;
+use harness_core::{Millis, Time};
 use serde_json::{Map, Value, json};
 
 use super::convert::Done;
@@ -105,16 +105,18 @@ fn stop_step(output: &ModelOutput<'_>, iteration: u32) -> Option<Value> {
 }
 
 /// The state that a hook is given.
-pub(super) fn hook_state(cx: &HookCx) -> Value {
-    let messages: Vec<_> = cx.log.iter().cloned().collect();
-    // The first own message is the prompt.
-    let begin = cx.from + 1;
+pub(super) fn hook_state(
+    log: &Prefix,
+    begin: usize,
+    (iteration, tool_calls, elapsed): (u32, u32, Millis),
+) -> Value {
+    let messages: Vec<_> = log.iter().cloned().collect();
     let answers = messages.iter().skip(begin).filter_map(|message| given(message));
     json!({
-        "iteration": cx.progress.iteration,
-        "toolCallCount": cx.progress.tool_calls,
-        "elapsedMs": cx.progress.elapsed.0,
-        "transcript": transcript(&messages, begin, &cx.log),
+        "iteration": iteration,
+        "toolCallCount": tool_calls,
+        "elapsedMs": elapsed.0,
+        "transcript": transcript(&messages, begin, log),
         "modelCalls": answers.zip(1..).map(|(answer, n)| model_call(answer, n)).collect::<Vec<_>>(),
     })
 }

@@ -1,4 +1,4 @@
-//! Checks: asked about a prompt, an answer or an end before it counts.
+//! Checks: asked about a prompt, an answer or an end before it counts, and about what tools and models gave.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::DecideCx;
 use super::guarded::{Guard, Guarded, OnError, Point, Points};
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
-use crate::message::Message;
+use crate::message::{Block, Invalid, Message, ToolCall};
 use crate::outcome::{End, Fault, Question, ThinEvidence};
-use crate::port::{BoxFuture, RunProgress};
+use crate::port::{BoxFuture, Progress, RunProgress, ToolOutcome};
 
 /// What a check looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,10 +38,27 @@ pub enum Subject {
         /// Where the run stands.
         progress: Arc<RunProgress>,
     },
+    /// The result of a call that ran, a success or a failure. It is in the transcript.
+    Result {
+        /// The call.
+        call: Arc<ToolCall>,
+        /// What came of it.
+        outcome: Arc<ToolOutcome>,
+        /// Where the turn stands.
+        progress: Progress,
+    },
+    /// An output of a model that is of no use. It is in the transcript.
+    Invalid {
+        /// What is wrong with it.
+        invalid: Box<Invalid>,
+        /// Where the turn stands.
+        progress: Progress,
+    },
 }
 
 impl Subject {
-    /// Its words: those of the messages of a prompt, one per line, those of the answer, or the answer of an end.
+    /// Its words: those of the messages of a prompt, one per line, those of the answer or of the result, the answer of
+    /// an end, or what is wrong with an output.
     pub fn text(&self) -> String {
         match self {
             Self::Prompt(messages) => {
@@ -49,6 +66,8 @@ impl Subject {
             }
             Self::Answer { text, .. } => text.clone(),
             Self::End { end, .. } => end.answer.clone().unwrap_or_default(),
+            Self::Result { outcome, .. } => outcome.content.iter().filter_map(Block::as_text).collect(),
+            Self::Invalid { invalid, .. } => invalid.reason.clone(),
         }
     }
 
@@ -68,7 +87,7 @@ impl Subject {
                 }
                 *text = words;
             }
-            Self::End { .. } => {}
+            Self::End { .. } | Self::Result { .. } | Self::Invalid { .. } => {}
         }
     }
 }
@@ -84,6 +103,8 @@ const STRICTEST: u8 = 4;
 /// | [`Points::PROMPT`] | `Accept`, `Amend`, `Continue`, `Refuse` |
 /// | [`Points::ANSWER`] | `Accept`, `Amend`, `Continue`, `Ask`, `Refuse`, `Unfounded` |
 /// | [`Points::END`] | `Accept`, `Waive`, `Continue`, `Ask`, `Refuse` |
+/// | [`Points::RESULT`] | `Accept`, `Ask`, `Refuse` |
+/// | [`Points::INVALID`] | `Accept`, `Continue`, `Ask`, `Refuse` |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -98,16 +119,19 @@ pub enum CheckVerdict {
         /// Why.
         why: String,
     },
-    /// An answer is kept, but does not count: the model reads the guidance and answers again. An end is not believed:
-    /// another turn begins with the guidance. A prompt is refused.
+    /// An answer is kept, but does not count: the model reads the guidance and answers again. So it does behind an output
+    /// of no use. An end is not believed: another turn begins with the guidance. A prompt is refused.
     Continue {
         /// What the model reads.
         guidance: String,
     },
-    /// The user is asked something first: it ends `clarification_required`. An answer is not kept.
+    /// The user is asked something first: it ends `clarification_required`. An answer is not kept. Because of a result it
+    /// is asked unless a limit is reached at that moment, and can rescue a failure that would have ended the turn. A blank
+    /// question counts as [`Accept`](Self::Accept).
     Ask(Question),
     /// A prompt or an answer is not kept, and the turn ends `guardrail_triggered`. Pieces of a streamed answer may be out
-    /// already. An end is not believed: another turn begins with the reason.
+    /// already. An end is not believed: another turn begins with the reason. Because of a result or of an output of no use
+    /// the turn ends, and these stay.
     Refuse {
         /// Why.
         reason: String,
@@ -163,8 +187,8 @@ impl CheckVerdict {
             Self::Accept | Self::Refuse { .. } => return true,
             Self::Amend(_) | Self::Unfounded(_) => &[Point::Prompt, Point::Answer],
             Self::Waive { .. } => &[Point::End],
-            Self::Continue { .. } => &[Point::Prompt, Point::Answer, Point::End],
-            Self::Ask(_) => &[Point::Answer, Point::End],
+            Self::Continue { .. } => &[Point::Prompt, Point::Answer, Point::End, Point::Invalid],
+            Self::Ask(_) => &[Point::Answer, Point::End, Point::Result, Point::Invalid],
         };
         at.contains(&point)
     }
@@ -309,7 +333,9 @@ pub fn stop_hook(
         Subject::End { end, progress } => {
             why(end, progress).map_or(CheckVerdict::Accept, |guidance| CheckVerdict::Continue { guidance })
         }
-        Subject::Prompt(_) | Subject::Answer { .. } => CheckVerdict::Accept,
+        Subject::Prompt(_) | Subject::Answer { .. } | Subject::Result { .. } | Subject::Invalid { .. } => {
+            CheckVerdict::Accept
+        }
     });
     check.on_error(OnError::LenientIfInteractive)
 }

@@ -61,6 +61,10 @@ pub enum Point {
     Answer,
     /// A check, about the end of a turn that claims that the work of its run is done.
     End,
+    /// A check, about the result of a call that ran.
+    Result,
+    /// A check, about an output of a model that is of no use.
+    Invalid,
 }
 
 impl Point {
@@ -73,6 +77,8 @@ impl Point {
             Self::Prompt => "prompt",
             Self::Answer => "answer",
             Self::End => "end",
+            Self::Result => "result",
+            Self::Invalid => "invalid",
         }
     }
 }
@@ -95,6 +101,10 @@ impl Points {
     pub const ANSWER: Self = Self::of(Point::Answer);
     /// Before a run ends as completed.
     pub const END: Self = Self::of(Point::End);
+    /// Behind a call that ran, before the turn goes on.
+    pub const RESULT: Self = Self::of(Point::Result);
+    /// Behind an output of no use, before the model is asked again.
+    pub const INVALID: Self = Self::of(Point::Invalid);
 
     /// One point.
     pub const fn of(point: Point) -> Self {

@@ -8,7 +8,6 @@
 mod checkpoint;
 mod compact;
 pub(crate) mod in_flight;
-mod observers;
 mod op;
 mod persist;
 mod ports;
@@ -26,7 +25,6 @@ pub use compact::compact;
 pub use ports::Ports;
 
 use in_flight::InFlight;
-use observers::Observers;
 use persist::Journal;
 use sink::Sink;
 
@@ -90,7 +88,6 @@ struct Driver<'p, P: Phase> {
     grace_until: Option<Time>,
     fx: Effects,
     in_flight: InFlight<'p>,
-    observers: Observers,
     journal: Journal<'p>,
     /// Steering entries that are let go of once they are stored.
     drained: Vec<EntryId>,
@@ -100,7 +97,7 @@ struct Driver<'p, P: Phase> {
 impl<'p, P: Phase> Driver<'p, P> {
     fn new(machine: &'p mut Machine<P>, ports: &'p Ports, sink: &'p Sink<'p>, cancel: &'p Cancel) -> Self {
         let mut fx = Effects::new();
-        if ports.hub.is_silent() && ports.post_tool.is_empty() {
+        if ports.hub.is_silent() {
             fx = fx.without_events();
         }
         if !ports.stores() {
@@ -116,7 +113,6 @@ impl<'p, P: Phase> Driver<'p, P> {
             grace_until: None,
             fx,
             in_flight: InFlight::new(ports, sink),
-            observers: Observers::new(ports),
             journal: Journal::new(ports.session.as_deref(), stored),
             drained: Vec::new(),
             now: Time(0),
@@ -186,7 +182,7 @@ impl<'p, P: Phase> Driver<'p, P> {
                             failed.get_or_insert(message);
                         }
                     }
-                    Effect::Event(event) => self.observers.see(event),
+                    Effect::Event(_) => {}
                     Effect::Perform(id, _) if failed.is_some() => unperformed.push(*id),
                     Effect::Perform(id, op) => self.in_flight.start(self.machine, *id, op),
                     Effect::AbortAll => {
@@ -208,7 +204,6 @@ impl<'p, P: Phase> Driver<'p, P> {
                     self.machine.set_stored(stored);
                 }
                 checkpoint::clear(self.ports, self.machine).await;
-                self.observers.release();
                 self.ports.hub.flush();
                 return Some(end);
             }
@@ -308,9 +303,6 @@ impl<'p, P: Phase> Driver<'p, P> {
     fn ready(&mut self, cx: &mut Context<'_>) -> Option<Input> {
         if let Some(input) = self.asked_for() {
             return Some(input);
-        }
-        if let Some(note) = self.observers.poll(cx) {
-            return Some(Input::Hooked(Box::new(note)));
         }
         let (id, reply) = self.in_flight.poll(cx)?;
         let Some(input) = self.asked_for() else { return Some(Input::Reply(id, reply)) };

@@ -129,10 +129,6 @@ pub(super) fn approver_panicked(text: String) -> Reply {
     Reply::Approval(Decision::Denied { reason: format!("the approver failed ({text})") })
 }
 
-pub(super) fn hook_panicked(text: String) -> Reply {
-    Reply::Hooked(Err(fault(FaultSource::Hook, &text)))
-}
-
 pub(super) fn note_panicked(text: String) -> Reply {
     Reply::ApprovalNoted(Err(fault(FaultSource::Approver, &text)))
 }
@@ -161,7 +157,6 @@ pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::Approve { .. } => approver_panicked,
         Op::NoteApproval { .. } => note_panicked,
         Op::Tool { .. } => tool_panicked,
-        Op::Hook { .. } => hook_panicked,
         Op::Drain { .. } => |_| Reply::Drained(Vec::new()),
         Op::Facts { .. } => facts_panicked,
     }

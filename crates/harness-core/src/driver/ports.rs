@@ -8,8 +8,7 @@ use crate::event::Hub;
 use crate::machine::PortSet;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
-    DynModel, DynPostToolHook, DynSession, DynToolRegistry, DynTurnHooks, HookPoints, SingleAgent, Steering,
-    ToolUpdates, Toolbox,
+    DynModel, DynSession, DynToolRegistry, SingleAgent, Steering, ToolUpdates, Toolbox,
 };
 use crate::redact::Redactor;
 use crate::time::Millis;
@@ -54,12 +53,8 @@ pub struct Ports {
     pub facts: Option<Arc<dyn DynFactSource>>,
     /// The steering queue.
     pub steering: Option<Arc<dyn Steering>>,
-    /// The host's own code at points of a turn.
-    pub hooks: Option<Arc<dyn DynTurnHooks>>,
     /// Who hears what tools tell while their calls run.
     pub updates: Option<Arc<dyn ToolUpdates>>,
-    /// Hooks that are shown every call that ran. Nobody waits for them.
-    pub post_tool: Vec<Arc<dyn DynPostToolHook>>,
     /// Who listens.
     pub hub: Hub,
     /// Known secrets, which nothing that is emitted or stored holds. Default none.
@@ -93,9 +88,7 @@ impl Ports {
             compactor: None,
             facts: None,
             steering: None,
-            hooks: None,
             updates: None,
-            post_tool: Vec::new(),
             hub: Hub::default(),
             redactor: None,
             grace: Millis(2_000),
@@ -117,7 +110,6 @@ impl Ports {
             layers: self.layers.as_ref().map(|_| self.complete_within),
             compactor: self.compactor.is_some(),
             steering: self.steering.is_some(),
-            hooks: self.hooks.as_ref().map_or(HookPoints::NONE, |hooks| hooks.wanted()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::op::{Running, check_panicked, facts_panicked, gate_panicked, hook_panicked, panicked_by};
+use super::op::{Running, check_panicked, facts_panicked, gate_panicked, panicked_by};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
@@ -15,8 +15,8 @@ use crate::message::ApprovalRequest;
 use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentConfig, ApprovalAsk, Decision, HookAsk, HookCx, Ledger, ModelRequest, PrepareAsk, Prepared,
-    PreparedAgent, Progress, ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
+    AgentConfig, ApprovalAsk, Decision, Ledger, ModelRequest, PrepareAsk, Prepared, PreparedAgent,
+    ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
 };
 use crate::redact::RedactedUpdates;
 
@@ -84,7 +84,6 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
             Op::Approve { proposed } => self.approve(*proposed),
             Op::NoteApproval { request } => self.note_approval(*request),
             Op::Facts { ask } => self.facts(ask),
-            Op::Hook { ask, progress, from } => self.hook(ask, progress, from),
             Op::Drain { point } => Running::Ready(Reply::Drained(
                 self.ports.steering.as_ref().map(|queue| queue.waiting_at(point)).unwrap_or_default(),
             )),
@@ -146,6 +145,7 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
                 };
                 let cx = self.gate_cx(match *subject {
                     Subject::Prompt(_) | Subject::Answer { .. } => Purpose::Guardrail,
+                    Subject::Result { .. } | Subject::Invalid { .. } => Purpose::Judge,
                     Subject::End { .. } => Purpose::StopGate,
                 });
                 let clock = &*ports.clock;
@@ -189,27 +189,6 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
         };
         let asked = async move { Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new)) };
         Running::Other(Box::pin(asked), super::op::note_panicked)
-    }
-
-    fn hook(&self, ask: Box<HookAsk>, progress: Progress, from: u64) -> Running<'p> {
-        let Some(hooks) = &self.ports.hooks else { return Running::Ready(Reply::Hooked(Ok(None))) };
-        let cx = HookCx {
-            log: self.machine.log().prefix(),
-            from: usize::try_from(from).unwrap_or(usize::MAX),
-            origin: Arc::clone(self.machine.origin()),
-            progress,
-            deadline: self.machine.cut_off(),
-            cancel: self.token.clone(),
-            ledger: self.ledger.for_purpose(Purpose::Judge),
-        };
-        let asked = async move {
-            let answer = hooks.ask_boxed(&ask, &cx).await;
-            if let (HookAsk::Finished(_), Err(fault)) = (&*ask, &answer) {
-                tracing::warn!(code = %fault.code, "the hook of the turn's end failed: {}", fault.message);
-            }
-            Reply::Hooked(answer.map(|question| question.map(Box::new)))
-        };
-        Running::Other(Box::pin(asked), hook_panicked)
     }
 }
 

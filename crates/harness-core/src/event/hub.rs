@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use super::{Delta, Event};
 use crate::machine::Origin;
+use crate::panics::panic_text;
 
 /// Code that is called inline with every event: pure, quick and trusted (a record, usage, counters).
 ///
@@ -241,8 +242,8 @@ impl Hub {
 
 /// Runs a listener's code; a panic of it ends here.
 fn isolated(run: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(run)).is_err() {
-        tracing::warn!("a listener panicked; the work goes on without it");
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+        tracing::warn!(panic = panic_text(&*panic), "a listener panicked; the work goes on");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
 use crate::outcome::{End, Fault, Purpose, PurposeUsage, StopReason, TotalUsage};
-use crate::port::{CompactionNote, HookNote, PreparedAgent, ToolError, ToolOutcome};
+use crate::port::{CompactionNote, PreparedAgent, ToolError, ToolOutcome};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -203,11 +203,12 @@ events! {
         /// Whether they may run at once; absent in records of earlier versions.
         parallel: Option<bool> = "parallel",
     },
-    /// A gate decided about a call or a handoff, or a check about a prompt, an answer or an end.
+    /// A gate decided about a call or a handoff, or a check about a prompt, an answer, an end or a
+    /// result.
     Decided = "decided" {
         /// The gate or the check.
         by: GateName = "by",
-        /// About what: `prepare`, `call`, `handoff`, `prompt`, `answer` or `end`.
+        /// About what: `prepare`, `call`, `handoff`, `prompt`, `answer`, `end`, `result` or `invalid`.
         point: Cow<'static, str> = "point",
         /// The call.
         call: Option<CallId> = "callId",
@@ -218,23 +219,6 @@ events! {
         reason: Option<String> = "reason",
         /// What it rests on, as the gate gave it: of a policy its whole decision.
         facts: Option<Json> = "facts",
-        /// How long it took.
-        duration: Millis = "durationMs",
-        /// What went wrong, when it failed, panicked or took too long.
-        fault: Option<Fault> = "fault",
-    },
-    /// A hook of the host was shown a call that ran.
-    Hook = "hook" {
-        /// `post_tool`.
-        point: Cow<'static, str> = "point",
-        /// The hook.
-        name: GateName = "name",
-        /// The call.
-        call: Option<CallId> = "callId",
-        /// What followed: `seen`, `failed` or `missed`.
-        decision: Cow<'static, str> = "decision",
-        /// Why.
-        reason: Option<String> = "reason",
         /// How long it took.
         duration: Millis = "durationMs",
         /// What went wrong, when it failed, panicked or took too long.
@@ -406,11 +390,4 @@ events! {
         /// How and why.
         end: Arc<End> = "end",
     },
-}
-
-impl From<HookNote> for EventKind {
-    fn from(note: HookNote) -> Self {
-        let HookNote { point, name, call, decision, reason, duration, fault } = note;
-        Self::Hook { point: point.as_str().into(), name, call, decision, reason, duration, fault }
-    }
 }

@@ -34,15 +34,17 @@ impl Cx<'_> {
         };
         let reason = verdict.reason().map(str::to_owned);
         let said = Said { verdict: verdict.as_str(), reason, facts, took, fault };
-        self.tell_decided(guard.name.clone(), point, Some(call), said);
+        self.emit_decided(guard.name.clone(), point, Some(call), said);
         (guard.name, verdict)
     }
 
     /// Takes what a check has decided, or that it failed to, and tells it. A verdict that means nothing at this point is
-    /// a failure. `mode` is that of the run whose end is judged.
+    /// a failure; a blank question is none. `call` is the one whose result is judged, `mode` that of the run
+    /// whose end is.
     pub(crate) fn take_check(
         &mut self,
         (check, point): (u32, Point),
+        call: Option<CallId>,
         mode: Option<StopMode>,
         asked: Answered<CheckDecision>,
     ) -> (GateName, CheckVerdict) {
@@ -55,17 +57,17 @@ impl Cx<'_> {
             };
         let reason = verdict.reason().map(str::to_owned);
         let said = Said { verdict: verdict.as_str(), reason, facts, took, fault };
-        self.tell_decided(guard.name.clone(), point, None, said);
+        self.emit_decided(guard.name.clone(), point, call, said);
         (guard.name, verdict)
     }
 
     /// Tells what a check of the control itself has said about the end of a run.
-    pub(crate) fn tell_own_check(&mut self, check: GateName, verdict: &'static str, reason: Option<String>) {
+    pub(crate) fn emit_own_check(&mut self, check: GateName, verdict: &'static str, reason: Option<String>) {
         let said = Said { verdict, reason, facts: None, took: Millis(0), fault: None };
-        self.tell_decided(check, Point::End, None, said);
+        self.emit_decided(check, Point::End, None, said);
     }
 
-    fn tell_decided(&mut self, by: GateName, point: Point, call: Option<CallId>, said: Said) {
+    fn emit_decided(&mut self, by: GateName, point: Point, call: Option<CallId>, said: Said) {
         let Said { verdict, reason, facts, took: duration, fault } = said;
         let (point, verdict) = (point.as_str().into(), verdict.into());
         self.event(|| EventKind::Decided { by, point, call, verdict, reason, facts, duration, fault });
@@ -77,7 +79,13 @@ fn guard(guards: &[Guard], at: u32, point: Point) -> Guard {
     guards.get(at as usize).cloned().unwrap_or_else(|| Guard::new("unknown", Points::of(point)))
 }
 
-fn fitting(decision: CheckDecision, point: Point) -> Result<CheckDecision, Fault> {
+fn fitting(mut decision: CheckDecision, point: Point) -> Result<CheckDecision, Fault> {
+    if let CheckVerdict::Ask(question) = &mut decision.verdict {
+        question.text = question.text.trim().to_owned();
+        if question.text.is_empty() {
+            decision.verdict = CheckVerdict::Accept;
+        }
+    }
     if decision.verdict.fits(point) {
         return Ok(decision);
     }

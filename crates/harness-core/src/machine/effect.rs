@@ -13,8 +13,8 @@ use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
-    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, HookAsk, Measured, PreparedAgent,
-    Progress, ProposedCall, RetryClass,
+    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, Measured, PreparedAgent, Progress,
+    ProposedCall, RetryClass,
 };
 use crate::transcript::Plan;
 
@@ -310,15 +310,6 @@ pub enum Op {
         attempt: u32,
         /// What it may spend beyond itself.
         grant: Grant,
-    },
-    /// Ask the hooks.
-    Hook {
-        /// About what.
-        ask: Box<HookAsk>,
-        /// Where the turn stands.
-        progress: Progress,
-        /// The position in the transcript at which the turn began.
-        from: u64,
     },
     /// Ask for waiting steering messages.
     Drain {

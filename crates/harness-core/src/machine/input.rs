@@ -9,9 +9,9 @@ use crate::decide::{Answered, CheckDecision, GateDecision};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::json::Json;
 use crate::message::Message;
-use crate::outcome::{Fault, Question, TotalUsage};
+use crate::outcome::{Fault, TotalUsage};
 use crate::port::{
-    ArgumentFault, Compaction, Decision, HookNote, ModelFault, OpenCall, Prepared, PreparedAgent, RetryClass,
+    ArgumentFault, Compaction, Decision, ModelFault, OpenCall, Prepared, PreparedAgent, RetryClass,
     ToolOutcome,
 };
 use crate::transcript::Plan;
@@ -114,8 +114,6 @@ pub enum Input {
     },
     /// A part beside the machine failed: it is told, and nothing follows from it.
     PartFailed(Fault),
-    /// A hook beside the machine was shown something: it is told, and nothing follows from it.
-    Hooked(Box<HookNote>),
     /// Parts spent this on models since the last time; it comes before the reply of the operation in which they
     /// did.
     Spent(Box<TotalUsage>),
@@ -161,8 +159,6 @@ pub enum Reply {
     ApprovalNoted(Result<Box<Prepared>, Fault>),
     /// Of [`crate::machine::Op::Tool`].
     Tool(Result<Box<ToolOutcome>, Fault>),
-    /// Of [`crate::machine::Op::Hook`].
-    Hooked(Result<Option<Box<Question>>, Fault>),
     /// Of [`crate::machine::Op::Drain`].
     Drained(Vec<(EntryId, Arc<Message>)>),
     /// Of [`crate::machine::Op::Facts`].

@@ -172,28 +172,12 @@ pub enum Pending {
     Tool(u32),
     /// The approver takes note of the model's own request.
     NoteApproval,
-    /// A hook.
-    Hook(HookPoint),
     /// Steering.
     Drain,
     /// What lies outside of the run and its stop decision rests on.
     Facts,
     /// The compactor, about the transcript itself.
     Shorten,
-}
-
-/// What an outstanding hook looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum HookPoint {
-    /// The result of a call of the batch.
-    Result(u32),
-    /// The failure of a call of the batch.
-    ToolError(u32),
-    /// An output of no use.
-    Invalid,
-    /// The end of the turn.
-    Finished,
 }
 
 /// What a phase works with while it takes a step.
@@ -478,10 +462,6 @@ impl<P: Phase> Machine<P> {
         let end = match input {
             Input::PartFailed(fault) => {
                 cx.event(|| EventKind::PartFailed { fault });
-                None
-            }
-            Input::Hooked(note) => {
-                cx.event(|| EventKind::from(*note));
                 None
             }
             Input::Spent(spent) => {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::decide::{Guard, Point};
-use crate::port::HookPoints;
 use crate::time::Millis;
 
 /// Which ports there are, so that a machine asks only those. A driver tells its machine of its own:
@@ -27,8 +26,6 @@ pub struct PortSet {
     pub compactor: bool,
     /// Whether there is a steering queue.
     pub steering: bool,
-    /// The points at which the host's hooks are asked.
-    pub hooks: HookPoints,
 }
 
 impl Default for PortSet {
@@ -41,7 +38,6 @@ impl Default for PortSet {
             layers: None,
             compactor: false,
             steering: false,
-            hooks: HookPoints::NONE,
         }
     }
 }

@@ -7,14 +7,12 @@
 
 mod agent;
 mod approver;
-mod call_hook;
 mod checkpoint;
 mod clock;
 mod context;
 mod control;
 mod estimate;
 mod facts;
-mod hooks;
 mod ledger;
 mod model;
 mod proposed;
@@ -27,7 +25,6 @@ mod tool;
 
 pub use agent::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, PreparedAgent, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
-pub use call_hook::{CallHookPoint, DynPostToolHook, FinishedCall, HookNote, PostToolHook};
 pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
 pub use clock::{Clock, Ids};
 pub use context::{
@@ -37,7 +34,6 @@ pub use context::{
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
 pub(crate) use estimate::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
 pub use facts::{DynFactSource, FactSource};
-pub use hooks::{DynTurnHooks, HookAsk, HookCx, HookPoints, TurnHooks};
 pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use proposed::ProposedCall;

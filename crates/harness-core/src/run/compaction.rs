@@ -96,11 +96,7 @@ impl RunState {
             Input::Reply(_, reply) if pending == Some(Pending::Shorten) => {
                 return self.on_shortened(spec, cx, reply);
             }
-            Input::Reply(..)
-            | Input::Start(_)
-            | Input::PartFailed(_)
-            | Input::Hooked(_)
-            | Input::Spent(_) => {}
+            Input::Reply(..) | Input::Start(_) | Input::PartFailed(_) | Input::Spent(_) => {}
             Input::Wake if !waiting.asked => return self.shorten_or_go_on(spec, cx),
             Input::Wake => waiting.abort(cx),
             Input::Cancel { by } => {

@@ -15,7 +15,7 @@ use crate::json::Json;
 use crate::limits::{Amount, Limit, Reached};
 use crate::machine::{Boundary, Cx, Effect, Op, Pending, Reply, Start};
 use crate::message::{AssistantMessage, Message};
-use crate::outcome::{End, Fault, FaultSource, Outcome, Question, Stop, StopMode, StopReason};
+use crate::outcome::{End, Fault, FaultSource, Outcome, Stop, StopMode, StopReason};
 use crate::port::{Checked, CheckedAs, Review, RunNext, RunStop, TurnEnd};
 use crate::time::{Millis, Time};
 use crate::turn::guidance_message;
@@ -178,9 +178,9 @@ impl RunState {
         reply: Reply,
     ) -> Option<End> {
         let asked = if let Reply::Check(asked) = reply { *asked } else { unanswered() };
-        let (name, verdict) = cx.take_check((check, Point::End), Some(spec.mode), asked);
+        let (name, verdict) = cx.take_check((check, Point::End), None, Some(spec.mode), asked);
         if let CheckVerdict::Ask(question) = verdict {
-            return self.ask_user(spec, cx, &question);
+            return self.ask_user(spec, cx, question.text);
         }
         let judging = self.judging.as_mut()?;
         let check_of_end = taken(name, verdict, spec.mode, judging.waives);
@@ -190,8 +190,7 @@ impl RunState {
     }
 
     /// The run ends with a question to the user.
-    fn ask_user(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, question: &Question) -> Option<End> {
-        let text = question.text.trim().to_owned();
+    fn ask_user(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, text: String) -> Option<End> {
         cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
         let judging = self.judging.as_mut()?;
         let mut message = AssistantMessage::clarification(&text);
@@ -291,7 +290,7 @@ fn emit_checks(cx: &mut Cx<'_>, own: &[Checked]) {
             CheckedAs::Waived => "waive",
             CheckedAs::Refused => "continue",
         };
-        cx.tell_own_check(check.check.clone(), verdict, check.why.clone());
+        cx.emit_own_check(check.check.clone(), verdict, check.why.clone());
     }
 }
 

@@ -84,9 +84,6 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::Decided { by, point, call, verdict, reason, .. } => {
             with_reason(on_call(call.as_ref(), format!("{point} {by} {verdict}")), reason.as_deref())
         }
-        EventKind::Hook { point, name, call, decision, reason, .. } => {
-            with_reason(on_call(call.as_ref(), format!("{point} {name} {decision}")), reason.as_deref())
-        }
         EventKind::ApprovalRequested { request, .. } => format!("{} {:?}", request.id, request.summary),
         EventKind::ApprovalDecided { call, decision, reason } => {
             with_reason(format!("#{call} {decision}"), reason.as_deref())

@@ -20,7 +20,7 @@ use crate::transcript::Transcript;
 ///
 /// The machine gets one input at a time, and between two of them each operation that runs is polled once. Aborted
 /// operations are polled once more; what does not answer then is interrupted. The driver's journal stands in for the
-/// session and the checkpoint store of the ports, which are not used; neither are its redactor and its hooks after tools.
+/// session and the checkpoint store of the ports, which are not used; neither is its redactor.
 ///
 /// ```
 /// use std::sync::Arc;

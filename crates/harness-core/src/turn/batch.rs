@@ -293,7 +293,7 @@ impl TurnState {
     }
 
     /// Brings the results that are next in call order into the transcript and judges each, until layers or
-    /// a hook have to be waited for.
+    /// a check have to be waited for.
     pub(super) fn flush(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut appended: bool) {
         loop {
             let stopping = self.is_stopping();
@@ -314,7 +314,7 @@ impl TurnState {
             if stopping || terminates {
                 continue;
             }
-            if !self.ask_hooks(cx, at) {
+            if !self.checks_result(cx, at) {
                 self.judge_result(spec, cx, at);
             }
         }

@@ -8,11 +8,10 @@ use super::flow::{answer_unrun, guidance_message};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::decide::{Answered, CheckDecision, CheckVerdict, Point, Subject};
-use crate::event::EventKind;
 use crate::ids::GateName;
 use crate::machine::{Cx, Pending};
 use crate::message::{Message, ModelOutput};
-use crate::outcome::{End, Evidence, GuardStage, Question, Stop, StopReason};
+use crate::outcome::{End, Evidence, GuardStage, Stop, StopReason};
 
 /// What is being checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,7 +69,12 @@ impl TurnState {
         })
     }
 
-    fn check(&mut self, cx: &mut Cx<'_>, point: Point, subject: impl FnOnce() -> Option<Subject>) -> bool {
+    pub(super) fn check(
+        &mut self,
+        cx: &mut Cx<'_>,
+        point: Point,
+        subject: impl FnOnce() -> Option<Subject>,
+    ) -> bool {
         let Some(first) = cx.ports.next_check(point, 0) else { return false };
         let Some(subject) = subject() else { return false };
         self.checking = Some(Box::new(Checking { point, subject }));
@@ -86,8 +90,11 @@ impl TurnState {
         (point, check): (Point, u32),
         asked: Answered<CheckDecision>,
     ) -> Option<End> {
-        let (name, verdict) = cx.take_check((check, point), None, asked);
+        let judged = self.checking.as_ref().map(|checking| &checking.subject);
+        let call = if let Some(Subject::Result { call, .. }) = judged { Some(call.id.clone()) } else { None };
+        let (name, verdict) = cx.take_check((check, point), call, None, asked);
         if self.is_stopping() {
+            self.unwatch();
             return self.settle(spec, cx);
         }
         let checking = self.checking.as_mut()?;
@@ -98,12 +105,27 @@ impl TurnState {
                 Subject::Answer { message: Some(answer), .. } => {
                     return self.answer_again(spec, cx, &answer, guidance);
                 }
-                subject @ (Subject::Prompt(_) | Subject::Answer { .. } | Subject::End { .. }) => {
+                Subject::Invalid { invalid, .. } => {
+                    return self.after_invalid(spec, cx, *invalid, Some(guidance));
+                }
+                subject @ (Subject::Prompt(_)
+                | Subject::Answer { .. }
+                | Subject::End { .. }
+                | Subject::Result { .. }) => {
                     self.checking = Some(Box::new(Checking { point, subject }));
                     return self.refuse(spec, cx, name, point, guidance);
                 }
             },
-            CheckVerdict::Ask(question) => return self.ask_user(spec, cx, &question),
+            CheckVerdict::Ask(question) if point == Point::Result => {
+                return self.result_asks(spec, cx, question);
+            }
+            CheckVerdict::Ask(question) => {
+                self.question_asked(cx, question.text);
+                return self.stop_now(spec, cx, StopReason::ClarificationRequired.into());
+            }
+            CheckVerdict::Refuse { reason } if point == Point::Result => {
+                return self.result_refused(spec, cx, name, reason);
+            }
             CheckVerdict::Refuse { reason } => return self.refuse(spec, cx, name, point, reason),
             CheckVerdict::Unfounded(thin) => {
                 self.stop = Some(Stop::new(StopReason::EvidenceDensityViolation, Evidence::Density(thin)));
@@ -130,16 +152,6 @@ impl TurnState {
         let stage = if point == Point::Prompt { GuardStage::Input } else { GuardStage::Output };
         let evidence = Evidence::Guardrail { guardrail, stage, reason: Some(reason) };
         self.stop = Some(Stop::new(StopReason::GuardrailTriggered, evidence));
-        self.settle(spec, cx)
-    }
-
-    /// The user is asked instead: what was checked does not count.
-    fn ask_user(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, question: &Question) -> Option<End> {
-        let text = question.text.trim().to_owned();
-        cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
-        self.answer = Some(text.clone());
-        self.question = Some(text);
-        self.stop = Some(StopReason::ClarificationRequired.into());
         self.settle(spec, cx)
     }
 
@@ -172,6 +184,8 @@ impl TurnState {
                 self.answer = Some(text);
                 self.complete(spec, cx)
             }
+            Subject::Result { .. } => self.result_accepted(spec, cx),
+            Subject::Invalid { invalid, .. } => self.after_invalid(spec, cx, *invalid, None),
             Subject::End { .. } => None,
         }
     }

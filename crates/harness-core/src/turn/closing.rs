@@ -73,7 +73,7 @@ impl Closing {
                     cx.perform(Pending::Complete, self.op());
                 }
             }
-            Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) | Input::Spent(_) => {}
+            Input::Start(_) | Input::PartFailed(_) | Input::Spent(_) => {}
         }
         false
     }

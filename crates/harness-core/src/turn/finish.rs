@@ -222,10 +222,10 @@ impl TurnState {
     }
 
     /// Tells the end, which nothing changes any more.
-    pub(super) fn announce_end(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
+    pub(super) fn emit_end(cx: &mut Cx<'_>, end: End) -> End {
         let told = Arc::new(end.clone());
         cx.event(|| EventKind::TurnFinished { end: told });
-        self.emit_end(cx, end)
+        end
     }
 
     fn continuation(

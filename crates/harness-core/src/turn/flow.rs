@@ -9,7 +9,7 @@ use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
 use crate::limits::{Amount, Budget, Limit, Reached};
-use crate::machine::{Cx, HookPoint, Pending, Start};
+use crate::machine::{Cx, Pending, Start};
 use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{ModelFault, ModelFaultCode, Prepared, PreparedAgent};
@@ -407,20 +407,19 @@ impl TurnState {
 
     fn on_invalid(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, invalid: Invalid) -> Option<End> {
         self.invalid += 1;
-        if cx.ports.hooks.invalid_outputs {
-            self.unusable = Some(Box::new(invalid));
-            self.issue(cx, Pending::Hook(HookPoint::Invalid));
+        if self.checks_invalid(cx, &invalid) {
             return None;
         }
-        self.after_invalid(spec, cx, invalid)
+        self.after_invalid(spec, cx, invalid, None)
     }
 
-    /// Decides whether to ask again after an invalid output.
+    /// Decides whether to ask again after an invalid output; with what the model is told, when that is not the usual.
     pub(super) fn after_invalid(
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         invalid: Invalid,
+        guidance: Option<String>,
     ) -> Option<End> {
         if self.invalid >= spec.limits.invalid_outputs {
             let stop = Stop::new(StopReason::ModelInvalidResponse, Evidence::Invalid(invalid));
@@ -429,10 +428,9 @@ impl TurnState {
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             return self.stop_at_limit(spec, cx, reason, reached);
         }
-        cx.append_one(guidance_message(format!(
-            "Your last answer could not be used: {}. Answer again, in full.",
-            invalid.reason
-        )));
+        let usual =
+            || format!("Your last answer could not be used: {}. Answer again, in full.", invalid.reason);
+        cx.append_one(guidance_message(guidance.unwrap_or_else(usual)));
         self.iterate(spec, cx)
     }
 

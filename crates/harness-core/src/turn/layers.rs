@@ -15,7 +15,7 @@ use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::ids::EntryId;
-use crate::machine::{Cx, Op, Pending, Standing};
+use crate::machine::{Cx, Input, Op, Pending, Standing};
 use crate::message::{AssistantMessage, Message, ModelOutput, ToolCall};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{AppendSource, Progress};
@@ -61,7 +61,6 @@ impl TurnState {
             | Pending::Approve(_)
             | Pending::Tool(_)
             | Pending::NoteApproval
-            | Pending::Hook(_)
             | Pending::Drain
             | Pending::Facts
             | Pending::Shorten => return None,
@@ -204,11 +203,20 @@ impl TurnState {
     /// Tells the layers that the execution is over, when this turn is all of it.
     pub(super) fn close_layers(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
         if cx.ports.layers.is_none() || self.inner {
-            return self.announce_end(cx, end);
+            return Some(Self::emit_end(cx, end));
         }
         let standing = self.standing(cx);
         self.leaving = Some(Closing::begin(cx, end, standing));
         None
+    }
+
+    /// Goes on while the layers take note of the end.
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, pending: Option<Pending>, input: Input) -> Option<End> {
+        if !self.leaving.as_mut()?.step(cx, pending, input) {
+            return None;
+        }
+        let end = self.leaving.take()?.into_end(cx);
+        Some(Self::emit_end(cx, end))
     }
 }
 

@@ -11,26 +11,22 @@ mod batch;
 mod call_ids;
 mod call_state;
 mod checks;
-pub mod clarify;
 mod closing;
 mod compaction;
 mod cycle;
-pub mod evidence;
 mod finish;
 mod flow;
 mod gates;
-mod hooks;
 mod judge;
 mod layers;
 mod recovery;
 mod redundancy;
 mod repair;
+mod results;
 mod resume;
 mod spec;
 mod state;
 mod usage;
-
-use std::sync::Arc;
 
 pub(crate) use closing::Closing;
 pub(crate) use compaction::{charge, emit_start, or_failed, take_permanent};
@@ -62,15 +58,12 @@ impl Phase for TurnState {
         if self.leaving.is_some() {
             return self.leave(cx, pending, input);
         }
-        if self.ended.is_some() {
-            return self.after_end(cx, pending, input);
-        }
         match input {
             Input::Start(start) => self.start(spec, cx, *start),
             Input::Reply(_, reply) => self.reply(spec, cx, pending?, reply),
             Input::Wake => self.wake(spec, cx),
             Input::Cancel { by } => self.cancel(spec, cx, by),
-            Input::PartFailed(_) | Input::Hooked(_) | Input::Spent(_) => None,
+            Input::PartFailed(_) | Input::Spent(_) => None,
             Input::PersistFailed { message, messages_from, unperformed } => {
                 self.persist_failed(spec, cx, message, messages_from, &unperformed)
             }
@@ -85,7 +78,7 @@ impl Phase for TurnState {
         id: OpId,
         reply: Reply,
     ) -> Option<End> {
-        if self.leaving.is_some() || self.ended.is_some() {
+        if self.leaving.is_some() {
             return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
         }
         self.reply(spec, cx, pending, reply)
@@ -94,8 +87,6 @@ impl Phase for TurnState {
     fn spend(&mut self, spent: &TotalUsage) {
         if let Some(leaving) = &mut self.leaving {
             leaving.spend(spent);
-        } else if let Some(ended) = &mut self.ended {
-            Arc::make_mut(ended).usage.merge(spent);
         } else {
             self.usage.merge(spent);
         }
@@ -105,30 +96,23 @@ impl Phase for TurnState {
         self.op_for(cx, pending)
     }
 
-    fn wake_at(&self, shared: &Shared) -> Option<Time> {
+    fn wake_at(&self, _: &Shared) -> Option<Time> {
         if let Some(leaving) = &self.leaving {
             return leaving.wake_at();
         }
         if self.aborted {
             return None;
         }
-        if self.ended.is_some() {
-            return Some(self.finish_by);
-        }
         let retry =
             self.batch.as_deref().filter(|_| !self.is_stopping()).and_then(call_state::Batch::wake_at);
-        [retry, self.cut_off(shared)].into_iter().flatten().min()
+        [retry, self.turn_deadline].into_iter().flatten().min()
     }
 
-    fn cut_off(&self, shared: &Shared) -> Option<Time> {
+    fn cut_off(&self, _: &Shared) -> Option<Time> {
         if let Some(leaving) = &self.leaving {
             return leaving.wake_at();
         }
-        if self.ended.is_none() {
-            return self.turn_deadline;
-        }
-        // The turn's own level is gone by then.
-        shared.budgets.deadline()
+        self.turn_deadline
     }
 
     fn take_over(&mut self, _: Self) -> Result<(), serde_json::Error> {
@@ -158,7 +142,6 @@ impl TurnState {
             (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
             (Pending::Store, Reply::Noted(result)) => self.on_stored(spec, cx, result),
             (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
-            (Pending::Hook(point), Reply::Hooked(result)) => self.on_hooked(spec, cx, point, result),
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
             (Pending::Arguments(at), Reply::Arguments(result)) => {
                 self.on_arguments(spec, cx, at, result.map_err(|fault| *fault))

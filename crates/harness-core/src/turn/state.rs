@@ -14,8 +14,8 @@ use super::redundancy::History;
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
-use crate::message::{ApprovalRequest, Invalid, Message};
-use crate::outcome::{End, Stop, TotalUsage};
+use crate::message::{ApprovalRequest, Message};
+use crate::outcome::{Stop, TotalUsage};
 use crate::port::{DrainPoint, PreparedAgent, Progress, ProposedCall};
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
@@ -59,8 +59,6 @@ pub struct TurnState {
     pub(super) recovering: Recovering,
     pub(super) grant: Grant,
     pub(super) asked_at: Time,
-    /// The invalid output that a hook looks at.
-    pub(super) unusable: Option<Box<Invalid>>,
     /// What is being checked.
     pub(super) checking: Option<Box<super::checks::Checking>>,
     /// Whether they let the prompt pass.
@@ -102,11 +100,8 @@ pub struct TurnState {
     /// Whether everything outstanding was told to stop; until then a stop waits for what still runs.
     pub(super) aborted: bool,
     pub(super) answer: Option<String>,
-    /// A hook's question that is not in the transcript yet.
+    /// A question of a check that is not in the transcript yet.
     pub(super) question: Option<String>,
-    /// The end, while a hook looks at it, and when that is over at the latest.
-    pub(super) ended: Option<Arc<End>>,
-    pub(super) finish_by: Time,
     /// A continuation of the approver's own.
     pub(super) replaced: Option<crate::json::Json>,
 }
@@ -200,7 +195,6 @@ impl TurnState {
             Pending::Compact => self.compact_op(cx),
             Pending::Model => self.model_op(cx)?,
             Pending::NoteApproval => Op::NoteApproval { request: Box::new(self.noted.clone()?) },
-            Pending::Hook(point) => self.hook_op(cx, point)?,
             Pending::Drain => Op::Drain { point: self.drain_point(iteration) },
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
             Pending::Gate(at, gate, _) => {

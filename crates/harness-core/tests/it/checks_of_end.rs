@@ -51,7 +51,7 @@ fn block() -> CheckVerdict {
 }
 
 fn broken() -> Fault {
-    Fault::new(FaultSource::Hook, "down", "review service down")
+    Fault::new(FaultSource::Gate, "down", "review service down")
 }
 
 struct Played {

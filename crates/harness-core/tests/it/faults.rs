@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use harness_core::decide::{Answered, GateDecision, GateVerdict, Guard, Points};
+use harness_core::decide::{
+    Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, OnError, Points,
+};
 use harness_core::event::EventKind;
 use harness_core::machine::PortSet;
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
@@ -86,7 +88,7 @@ impl Stage {
                     if failed { ToolOutcome::error("bad", "no") } else { ToolOutcome::text("fine") };
                 Reply::Tool(Ok(Box::new(outcome)))
             }
-            Op::Hook { .. } => Reply::Hooked(Ok(None)),
+            Op::Check { .. } => Reply::Check(Box::new(CheckDecision::from(CheckVerdict::Accept).into())),
             Op::Drain { .. } => Reply::Drained(Vec::new()),
             other => unreachable!("nobody is there for {other:?}"),
         }
@@ -104,7 +106,7 @@ impl Stage {
             Op::Gate { .. } => Reply::Gate(Box::new(Answered { answer: Err(fault()), took: Millis(0) })),
             Op::Approve { .. } => Reply::Approval(Decision::Denied { reason: "it failed".into() }),
             Op::Tool { .. } => Reply::Tool(Err(fault())),
-            Op::Hook { .. } => Reply::Hooked(Err(fault())),
+            Op::Check { .. } => Reply::Check(Box::new(Answered { answer: Err(fault()), took: Millis(0) })),
             _ => Reply::Interrupted { partial: None },
         }
     }
@@ -139,7 +141,9 @@ fn spec(execution: Execution) -> TurnSpec {
 fn ports() -> PortSet {
     let mut ports = PortSet::default();
     ports.gates = vec![Guard::new("policy", Points::CALL)];
-    ports.hooks = harness_core::port::HookPoints::ALL;
+    let mut looks = Guard::new("looks", Points::RESULT.and(Points::INVALID));
+    looks.on_error = OnError::Lenient;
+    ports.checks = vec![looks];
     (ports.approver, ports.layers) = (true, Some(Millis(30_000)));
     (ports.compactor, ports.steering) = (true, true);
     ports

@@ -13,8 +13,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{
-    CompactAsk, Compaction, Compactor, ContextPipeline, HookCx, HookPoints, Ledger, ModelFault,
-    ModelFaultCode, ModelRequest, PreparedAgent, ProposedCall, ToolDef, ToolOutcome, TurnHooks, ViewCx,
+    CompactAsk, Compaction, Compactor, ContextPipeline, Ledger, ModelFault, ModelFaultCode, ModelRequest,
+    PreparedAgent, ProposedCall, ToolDef, ToolOutcome, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -116,19 +116,6 @@ impl Compactor for Asks {
     }
 }
 
-impl TurnHooks for Asks {
-    fn wants(&self) -> HookPoints {
-        let mut points = HookPoints::NONE;
-        points.finished = true;
-        points
-    }
-
-    async fn on_finished(&self, _: &End, cx: &HookCx) -> Result<(), Fault> {
-        self.0.ask(&cx.ledger).await.expect("a call with room");
-        Ok(())
-    }
-}
-
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<Event>>>);
 
@@ -220,8 +207,8 @@ fn fault_16_every_part_that_calls_a_model_is_in_the_usage_of_the_run() {
     ports.tools = Arc::new(look(1));
     ports.layers = Some(Arc::new(Layer(part.clone(), Hook::Recall)));
     ports.compactor = Some(asks());
-    ports.hooks = Some(asks());
-    ports.checks = vec![check::new("asks", Points::PROMPT.and(Points::ANSWER), Asks(part.clone()))];
+    let points = Points::PROMPT.and(Points::ANSWER).and(Points::RESULT);
+    ports.checks = vec![check::new("asks", points, Asks(part.clone()))];
     ports.gates = vec![gate::new("asks", Asks(part.clone()))];
     ports.checks.push(check::new("asks too", Points::END, Asks(part.clone())));
     let (end, seen) = run(ports, limited(100_000));
@@ -232,7 +219,7 @@ fn fault_16_every_part_that_calls_a_model_is_in_the_usage_of_the_run() {
         (Purpose::Guardrail, 2, 202),
         (Purpose::StopGate, 1, 101),
         (Purpose::Compaction, 2, 202),
-        // The gate of the call, and the hook of the turn's end.
+        // The gate of the call, and the check of its result.
         (Purpose::Judge, 2, 202),
     ];
     for (purpose, calls, used) in shares {

@@ -4,19 +4,18 @@
 use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{
-    Check, CheckDecision, CheckVerdict, DecideCx, Gate, GateDecision, GateVerdict, Points, Subject, check,
-    gate,
+    Check, CheckDecision, CheckVerdict, DecideCx, Gate, GateDecision, GateVerdict, OnError, Points, Subject,
+    check, gate,
 };
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
-use harness_core::outcome::Question;
 use harness_core::port::{
     AgentConfig, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
-    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, HookCx, Loaded, Model, ModelFault,
+    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, Loaded, Model, ModelFault,
     ModelFaultCode, ModelRequest, PrepareAsk, ProposedCall, RetryClass, Session, SessionError, Steering,
-    ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, ViewCx,
+    ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::VirtualClock;
@@ -151,6 +150,8 @@ impl Check for Cast {
         let port = match subject {
             Subject::Prompt(_) => "check of the prompt",
             Subject::End { .. } => "check of the end",
+            Subject::Result { .. } => "check of a result",
+            Subject::Invalid { .. } => "check of an output",
             _ => "check of the answer",
         };
         self.part(port, FaultSource::Guardrail).await?;
@@ -165,17 +166,6 @@ impl Approver for Cast {
         } else {
             Decision::Granted
         }
-    }
-}
-
-impl TurnHooks for Cast {
-    async fn on_result(&self, _: &ToolCall, _: &ToolOutcome, _: &HookCx) -> Result<Option<Question>, Fault> {
-        self.part("result hook", FaultSource::Hook).await?;
-        Ok(None)
-    }
-
-    async fn on_finished(&self, _: &End, _: &HookCx) -> Result<(), Fault> {
-        self.part("end hook", FaultSource::Hook).await
     }
 }
 
@@ -280,14 +270,14 @@ async fn run(execution: Execution, plot: Option<Plot>) -> Ran {
     ports.agents = Arc::new(cast.clone());
     ports.tools = Arc::new(cast.clone());
     ports.gates = vec![gate::new("gate", cast.clone())];
-    ports.checks =
-        vec![check::new("check", Points::PROMPT.and(Points::ANSWER).and(Points::END), cast.clone())];
+    let points = Points::PROMPT.and(Points::ANSWER).and(Points::END);
+    let looks = check::new("looks", Points::RESULT.and(Points::INVALID), cast.clone());
+    ports.checks = vec![check::new("check", points, cast.clone()), looks.on_error(OnError::Lenient)];
     ports.approver = Some(Arc::new(cast.clone()));
     ports.session = Some(Arc::new(cast.clone()));
     ports.layers = Some(Arc::new(cast.clone()));
     ports.compactor = Some(Arc::new(cast.clone()));
     ports.steering = Some(Arc::new(cast.clone()));
-    ports.hooks = Some(Arc::new(cast.clone()));
     let ends = Ends::default();
     ports.hub.fold(cast.clone());
     ports.hub.fold(ends.clone());
@@ -329,9 +319,15 @@ async fn whatever_port_fails_wherever_the_run_ends_lawfully_and_keeps_what_is_fi
         check(&quiet, "quiet");
         assert_eq!(quiet.end.reason(), StopReason::AnswerFinalized);
         let called = quiet.cast.with(|state| state.called.clone());
-        for port in
-            ["agents", "tool list", "gate", "check of the prompt", "check of the answer", "check of the end"]
-        {
+        for port in [
+            "agents",
+            "tool list",
+            "gate",
+            "check of the prompt",
+            "check of the answer",
+            "check of the end",
+            "check of a result",
+        ] {
             assert!(called.contains(&port), "{port} is never called");
         }
         for (at, port) in called.iter().enumerate() {

@@ -156,7 +156,7 @@ fn the_rest_survives_its_text_too() {
             .to_owned(),
         r#""type":"view_planned","by":"layers","messages":2,"spans":1,"plan":{"spans":[{"kept":{"start":0,"end":2}}]}"#
             .to_owned(),
-        r#""type":"hook","point":"post_tool","name":"h","callId":"c","decision":"failed","durationMs":7,"fault":{"source":"hook","code":"timeout","message":"late"}"#
+        r#""type":"decided","by":"g","point":"result","callId":"c","verdict":"accept","durationMs":7,"fault":{"source":"gate","code":"timeout","message":"late"}"#
             .to_owned(),
         r#""type":"decided","by":"g","point":"end","verdict":"waive","reason":"why","durationMs":0"#.to_owned(),
         format!(r#""type":"run_finished","end":{end}"#),

@@ -15,8 +15,8 @@ use harness_core::message::{
 };
 use harness_core::outcome::{AskReason, Question};
 use harness_core::port::{
-    ArgumentFault, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints, ModelFault,
-    ModelFaultCode, Overflow, Prepared, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
+    ArgumentFault, CompactReason, Compaction, CompactionNote, Decision, ModelFault, ModelFaultCode, Overflow,
+    Prepared, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
 };
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
@@ -68,17 +68,6 @@ fn limits() -> impl Strategy<Value = Limits> {
     )
 }
 
-fn hooks() -> impl Strategy<Value = HookPoints> {
-    any::<[bool; 5]>().prop_map(|[wanted, results, tool_errors, invalid_outputs, finished]| {
-        let mut points = HookPoints::NONE;
-        if wanted {
-            (points.results, points.tool_errors) = (results, tool_errors);
-            (points.invalid_outputs, points.finished) = (invalid_outputs, finished);
-        }
-        points
-    })
-}
-
 /// Every setting of a turn.
 pub(crate) fn spec() -> impl Strategy<Value = TurnSpec> {
     let execution =
@@ -116,14 +105,14 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
     ];
     let timeout = prop_oneof![Just(None), (1u64..50).prop_map(|ms| Some(Millis(ms)))];
     let gates = (0usize..3, any::<bool>(), any::<bool>(), 0usize..3, timeout);
-    (gates, any::<bool>(), layers, any::<bool>(), any::<bool>(), hooks(), rails).prop_map(
+    (gates, any::<bool>(), layers, any::<bool>(), any::<bool>(), any::<[bool; 2]>(), rails).prop_map(
         |(
             (gates, prepares, lenient, ends, facts_within),
             approver,
             layers,
             compactor,
             steering,
-            hooks,
+            looks,
             rails,
         )| {
             let mut ports = PortSet::default();
@@ -140,10 +129,12 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
                 ports.gates.iter_mut().for_each(|gate| gate.on_error = OnError::Lenient);
             }
             ports.checks.extend((0..ends).map(rail("end", Points::END)));
+            for (wanted, points) in looks.into_iter().zip([Points::RESULT, Points::INVALID]) {
+                ports.checks.extend((0..usize::from(wanted)).map(rail("look", points)));
+            }
             ports.facts_within = facts_within;
             (ports.approver, ports.layers, ports.compactor, ports.steering) =
                 (approver, layers, compactor, steering);
-            ports.hooks = hooks;
             ports
         },
     )
@@ -297,6 +288,16 @@ impl World {
     }
 
     fn check(&mut self, subject: &Subject) -> Reply {
+        if let Subject::Result { .. } | Subject::Invalid { .. } = subject {
+            let verdict = match self.die(9) {
+                7 => CheckVerdict::Ask(Question::new("Which one?", AskReason::Custom)),
+                6 => CheckVerdict::Ask(Question::new("  ", AskReason::Custom)),
+                5 => CheckVerdict::Continue { guidance: "in full".into() },
+                8 => CheckVerdict::refuse("not this"),
+                _ => CheckVerdict::Accept,
+            };
+            return Reply::Check(Box::new(CheckDecision::from(verdict).into()));
+        }
         if let Subject::End { .. } = subject {
             let verdict = match self.die(9) {
                 0..=2 => CheckVerdict::Accept,
@@ -386,16 +387,6 @@ impl World {
         Reply::AfterModel(self.fault(guidance))
     }
 
-    fn hooked(&mut self, ask: &HookAsk) -> Reply {
-        let is_result = matches!(ask, HookAsk::Result { .. });
-        let question = match self.die(9) {
-            7 if is_result => Some(Question::new("Which one?", AskReason::Custom)),
-            6 if is_result => Some(Question::new("  ", AskReason::Custom)),
-            _ => None,
-        };
-        Reply::Hooked(self.fault(question.map(Box::new)))
-    }
-
     fn drained(&mut self) -> Reply {
         if self.die(6) < 5 {
             return Reply::Drained(Vec::new());
@@ -447,7 +438,6 @@ impl World {
                 self.executions.entry(call.id.clone()).or_default().push(class);
                 self.tool()
             }
-            Op::Hook { ask, .. } => self.hooked(ask),
             Op::Drain { .. } => self.drained(),
             Op::Check { subject, .. } => self.check(subject),
             Op::Facts { .. } => Reply::Facts(self.fault(Json::empty_object())),

@@ -130,6 +130,8 @@ fn guard(text: &str) -> Read<Guard> {
             "prompt" => Points::PROMPT,
             "answer" => Points::ANSWER,
             "end" => Points::END,
+            "result" => Points::RESULT,
+            "invalid" => Points::INVALID,
             other => return Err(format!("`{other}` is no point of a check")),
         });
     }

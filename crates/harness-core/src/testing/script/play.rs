@@ -208,9 +208,6 @@ impl Stage {
         if let Op::Facts { .. } = op {
             return Some(Reply::Facts(Ok(Json::null())));
         }
-        if let Op::Hook { .. } = op {
-            return Some(Reply::Hooked(Ok(None)));
-        }
         matches!(op, Op::Prepare { .. }).then(|| Reply::Prepared(Ok(Arc::clone(&self.prepared))))
     }
 }
@@ -256,7 +253,6 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::Store { .. }
         | Op::Complete { .. }
         | Op::NoteApproval { .. }
-        | Op::Hook { .. }
         | Op::Drain { .. }
         | Op::Facts { .. } => None,
     }

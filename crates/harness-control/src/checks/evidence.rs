@@ -1,9 +1,9 @@
 //! Evidence density: an answer full of details after one thin listing was made up.
 
-use crate::decide::{CheckVerdict, DynCheck, Guarded, Points, check};
-use crate::message::Message;
-use crate::outcome::ThinEvidence;
-use crate::transcript::Prefix;
+use harness_core::decide::{CheckVerdict, DynCheck, Guarded, Points, check};
+use harness_core::message::Message;
+use harness_core::outcome::ThinEvidence;
+use harness_core::transcript::Prefix;
 
 /// The reason code of thin evidence, the only one.
 pub const SPARSE_EVIDENCE: &str = "sparse_tool_evidence_with_structured_claims";
@@ -37,7 +37,7 @@ impl<'a> ToolOutput<'a> {
 /// `owner/repository`.
 ///
 /// ```
-/// use harness_core::turn::evidence::{ToolOutput, exceeds_evidence_budget};
+/// use harness_control::checks::{ToolOutput, exceeds_evidence_budget};
 ///
 /// let listing = [ToolOutput::new("workspace_list", 12)];
 /// let thin = exceeds_evidence_budget(&listing, "| a |\n|---|\n| 1 |").expect("a table out of nothing");
@@ -63,7 +63,7 @@ pub fn exceeds_evidence_budget(outputs: &[ToolOutput<'_>], text: &str) -> Option
 ///
 /// ```
 /// use harness_core::driver::Ports;
-/// use harness_core::turn::evidence::evidence_density;
+/// use harness_control::checks::evidence_density;
 ///
 /// fn checked(mut ports: Ports) -> Ports {
 ///     ports.checks.push(evidence_density());

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::ids::ToolName;
-use crate::message::{Block, ToolCall};
-use crate::outcome::{AskReason, Fault, Question};
-use crate::port::{HookCx, HookPoints, ToolOutcome, TurnHooks};
+use harness_core::ToolName;
+use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
+};
+use harness_core::message::{Block, ToolCall};
+use harness_core::outcome::{AskReason, Fault, Question};
+use harness_core::port::ToolOutcome;
 
 /// Lists whose emptiness means that nothing was found, when nothing else is said.
 const LISTS: [&str; 6] = ["results", "items", "matches", "entries", "records", "data"];
@@ -15,46 +18,50 @@ const LISTS: [&str; 6] = ["results", "items", "matches", "entries", "records", "
 /// Lists of which more than one entry means that what was asked for is ambiguous.
 const CANDIDATES: [&str; 3] = ["candidates", "possibleMatches", "ambiguousMatches"];
 
-/// A hook that asks the user when a tool's result is empty or ambiguous, or itself says what to ask.
+/// Asks the user when a tool's result is empty or ambiguous, or itself says what to ask.
 ///
 /// The texts that it looks for occur in ordinary prose, too ("there were no matches for X but Y is fine"):
 /// exclude tools that return prose.
 ///
 /// ```
-/// use std::sync::Arc;
-/// use harness_core::port::DynTurnHooks;
-/// use harness_core::turn::clarify::ToolEvidenceHook;
+/// use harness_control::checks::UnclearResults;
 ///
-/// let hook: Arc<dyn DynTurnHooks> = Arc::new(ToolEvidenceHook::default().excluding(["read_file"]));
+/// let check = UnclearResults::default().excluding(["read_file"]).check();
+/// assert_eq!(check.guard().name.as_str(), "unclear-results");
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct ToolEvidenceHook {
+pub struct UnclearResults {
     questions: BTreeMap<AskReason, String>,
     empty_result_keys: Option<Vec<String>>,
     excluded: Vec<ToolName>,
 }
 
-impl ToolEvidenceHook {
-    /// The same hook with a question of the host's own for a reason. A blank one counts as none.
+impl UnclearResults {
+    /// The same with a question of the host's own for a reason. A blank one counts as none.
     #[must_use]
     pub fn asking(mut self, reason: AskReason, question: impl Into<String>) -> Self {
         self.questions.insert(reason, question.into());
         self
     }
 
-    /// The same hook, which looks for empty lists under these keys only.
+    /// The same, which looks for empty lists under these keys only.
     #[must_use]
     pub fn with_empty_result_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.empty_result_keys = Some(keys.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The same hook, which does not guess about results of these tools. What such a result itself asks
+    /// The same, which does not guess about results of these tools. What such a result itself asks
     /// is still asked.
     #[must_use]
     pub fn excluding<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.excluded.extend(names.into_iter().map(Into::into));
         self
+    }
+
+    /// As a check of results, named `unclear-results`.
+    pub fn check(self) -> Guarded<dyn DynCheck> {
+        check::new("unclear-results", Points::RESULT, self).on_error(OnError::Lenient)
     }
 
     /// What the user has to be asked because of a result, if anything. In this order:
@@ -114,18 +121,17 @@ impl ToolEvidenceHook {
     }
 }
 
-impl TurnHooks for ToolEvidenceHook {
-    fn wants(&self) -> HookPoints {
-        HookPoints::RESULTS
-    }
-
-    async fn on_result(
-        &self,
-        call: &ToolCall,
-        outcome: &ToolOutcome,
-        _: &HookCx,
-    ) -> Result<Option<Question>, Fault> {
-        Ok(self.detect(call, outcome))
+impl Check for UnclearResults {
+    async fn judge(&self, subject: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        let asked = match subject {
+            Subject::Result { call, outcome, .. } => self.detect(call, outcome),
+            Subject::Prompt(_)
+            | Subject::Answer { .. }
+            | Subject::End { .. }
+            | Subject::Invalid { .. }
+            | _ => None,
+        };
+        Ok(asked.map_or(CheckVerdict::Accept, CheckVerdict::Ask).into())
     }
 }
 
@@ -142,7 +148,7 @@ pub fn default_question(reason: AskReason, tool: &str) -> String {
         AskReason::TransientProviderError => {
             format!("`{tool}` cannot be reached just now. Should I try again with the same request?")
         }
-        AskReason::Custom => format!("`{tool}` needs more detail. What exactly are you looking for?"),
+        AskReason::Custom | _ => format!("`{tool}` needs more detail. What exactly are you looking for?"),
     }
 }
 
@@ -162,7 +168,7 @@ fn explicit(call: &ToolCall, hint: &Value) -> Option<Question> {
         return None;
     }
     let metadata = metadata.unwrap_or_else(|| serde_json::json!({ "toolName": call.name.as_str() }));
-    Some(Question { metadata: Some(metadata.into()), ..Question::new(text, reason) })
+    Some(Question::new(text, reason).with_metadata(metadata.into()))
 }
 
 fn is_ambiguous(data: &Value, words: &[String]) -> bool {

@@ -1,20 +1,17 @@
-//! Gates before calls and hooks behind them, through the real driver.
+//! Gates before calls, through the real driver.
 
 use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, OnError, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
-use harness_core::hooks::Hooks;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    ApprovalAsk, Approver, Decision, FinishedCall, PostToolHook, ProposedCall, RawTool, Toolbox,
-};
+use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall, RawTool, Toolbox};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Fault, FaultSource, GateName, Json, Millis, Time};
+use harness_core::{Cancel, End, Fault, FaultSource, Json, Millis, Time};
 
 type Gates = Vec<Guarded<dyn DynGate>>;
 
@@ -44,7 +41,7 @@ impl Hook {
     async fn act(&self) -> Result<GateVerdict, Fault> {
         match &self.does {
             Does::Says(answer) => Ok(answer.clone()),
-            Does::Fails => Err(Fault::new(FaultSource::Hook, "down", "policy service down")),
+            Does::Fails => Err(Fault::new(FaultSource::Gate, "down", "policy service down")),
             Does::Panics => panic!("out of order"),
             Does::Hangs => std::future::pending().await,
         }
@@ -55,17 +52,6 @@ impl Gate for Hook {
     async fn decide(&self, ask: &ProposedCall, _: &DecideCx) -> Result<GateDecision, Fault> {
         saw(&self.seen, format!("{} {}", self.name, ask.call.arguments.text()));
         self.act().await.map(GateDecision::from)
-    }
-}
-
-impl PostToolHook for Hook {
-    fn name(&self) -> GateName {
-        self.name.into()
-    }
-
-    async fn after(&self, done: &FinishedCall) -> Result<(), Fault> {
-        saw(&self.seen, format!("{} #{} {}", self.name, done.call.id, done.outcome.status.as_str()));
-        self.act().await.map(drop)
     }
 }
 
@@ -90,11 +76,11 @@ struct Played {
 
 /// A turn of one call of a tool that takes `{"n": number}` and fails for 13, then an answer; who waits on the
 /// clock makes the time pass.
-async fn play(n: &str, hooks: impl FnOnce(&Seen) -> (Gates, Hooks)) -> Played {
+async fn play(n: &str, hooks: impl FnOnce(&Seen) -> Gates) -> Played {
     play_on(VirtualClock::jumping(Time(0)), n, hooks).await
 }
 
-async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> (Gates, Hooks)) -> Played {
+async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Gates) -> Played {
     let seen = Seen::default();
     let arguments = Json::parse(&format!(r#"{{"n":{n}}}"#)).expect("JSON");
     let model = ScriptedModel::new([
@@ -111,9 +97,7 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> (Gat
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     ports.approver = Some(Arc::new(Grants(Arc::clone(&seen))));
     ports.hub.fold(events.clone());
-    let (gates, hooks) = hooks(&seen);
-    ports.gates = gates;
-    hooks.install(&mut ports);
+    ports.gates = hooks(&seen);
     let mut spec = TurnSpec::default();
     spec.limits.elapsed = None;
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
@@ -123,16 +107,12 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> (Gat
     Played {
         end,
         results: results.map(|message| message.joined_text()).collect(),
-        events: lines
-            .into_iter()
-            .filter(|line| line.starts_with("hook") || line.starts_with("decided"))
-            .collect(),
+        events: lines.into_iter().filter(|line| line.starts_with("decided")).collect(),
         faults: events
             .events()
             .iter()
             .filter_map(|event| match &event.kind {
-                EventKind::Hook { fault: Some(fault), duration, .. }
-                | EventKind::Decided { fault: Some(fault), duration, .. } => {
+                EventKind::Decided { fault: Some(fault), duration, .. } => {
                     Some(format!("{} after {}", fault.code, duration.0))
                 }
                 _ => None,
@@ -160,12 +140,8 @@ fn deny() -> Does {
 }
 
 #[tokio::test]
-async fn a_denial_skips_later_hooks_the_tool_and_the_observers_and_the_turn_goes_on() {
-    let played = play("1", |seen| {
-        let gates = vec![gate("first", deny(), seen), gate("second", allow(), seen)];
-        (gates, Hooks::new().post_tool(hook("audit", allow(), seen)))
-    })
-    .await;
+async fn a_denial_skips_later_gates_and_the_tool_and_the_turn_goes_on() {
+    let played = play("1", |seen| vec![gate("first", deny(), seen), gate("second", allow(), seen)]).await;
     assert_eq!(played.seen, [r#"first {"n":1}"#]);
     assert_eq!(played.results, ["Denied: read-only session"]);
     assert_eq!(played.end.answer.as_deref(), Some("done"));
@@ -173,35 +149,21 @@ async fn a_denial_skips_later_hooks_the_tool_and_the_observers_and_the_turn_goes
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_minds_runs_and_is_observed() {
-    let played = play("1", |seen| {
-        (vec![gate("pre", allow(), seen)], Hooks::new().post_tool(hook("post", allow(), seen)))
-    })
-    .await;
-    assert_eq!(played.seen, [r#"pre {"n":1}"#, r#"run {"n":1}"#, "post #c success"]);
-    assert_eq!(played.events, ["decided #c call pre allow", "hook #c post_tool post seen"]);
-}
-
-#[tokio::test]
-async fn a_failing_call_is_observed_with_its_error() {
-    let played = play("13", |seen| (Vec::new(), Hooks::new().post_tool(hook("post", allow(), seen)))).await;
-    assert_eq!(played.seen, [r#"run {"n":13}"#, "post #c failed"]);
+async fn a_call_that_nobody_minds_runs() {
+    let played = play("1", |seen| vec![gate("pre", allow(), seen)]).await;
+    assert_eq!(played.seen, [r#"pre {"n":1}"#, r#"run {"n":1}"#]);
+    assert_eq!(played.events, ["decided #c call pre allow"]);
 }
 
 #[tokio::test]
 async fn replaced_arguments_are_checked_and_seen_by_whoever_comes_later() {
     let rewrite = |json: &str| Does::Says(GateVerdict::Rewrite(Json::parse(json).expect("JSON")));
-    let played = play("1", |seen| {
-        let gates = vec![gate("swap", rewrite(r#"{"n":2}"#), seen), gate("later", allow(), seen)];
-        (gates, Hooks::new().post_tool(hook("post", allow(), seen)))
-    })
-    .await;
-    assert_eq!(played.seen, [r#"swap {"n":1}"#, r#"later {"n":2}"#, r#"run {"n":2}"#, "post #c success"]);
+    let played =
+        play("1", |seen| vec![gate("swap", rewrite(r#"{"n":2}"#), seen), gate("later", allow(), seen)]).await;
+    assert_eq!(played.seen, [r#"swap {"n":1}"#, r#"later {"n":2}"#, r#"run {"n":2}"#]);
 
-    let played = play("1", |seen| {
-        (vec![gate("swap", rewrite("[2]"), seen), gate("later", allow(), seen)], Hooks::new())
-    })
-    .await;
+    let played =
+        play("1", |seen| vec![gate("swap", rewrite("[2]"), seen), gate("later", allow(), seen)]).await;
     assert_eq!(played.seen, [r#"swap {"n":1}"#], "neither a gate nor the tool sees what does not fit");
     assert!(played.results[0].contains("expected an object"), "{:?}", played.results);
 }
@@ -209,15 +171,13 @@ async fn replaced_arguments_are_checked_and_seen_by_whoever_comes_later() {
 #[tokio::test]
 async fn a_gate_that_holds_a_call_asks_the_approver_behind_the_others() {
     let hold = || Does::Says(GateVerdict::Hold { reason: "it counts".into() });
-    let played =
-        play("1", |seen| (vec![gate("ask", hold(), seen), gate("later", allow(), seen)], Hooks::new())).await;
+    let played = play("1", |seen| vec![gate("ask", hold(), seen), gate("later", allow(), seen)]).await;
     assert_eq!(
         played.seen,
         [r#"ask {"n":1}"#, r#"later {"n":1}"#, r#"approver "it counts""#, r#"run {"n":1}"#]
     );
 
-    let played =
-        play("1", |seen| (vec![gate("ask", hold(), seen), gate("later", deny(), seen)], Hooks::new())).await;
+    let played = play("1", |seen| vec![gate("ask", hold(), seen), gate("later", deny(), seen)]).await;
     assert_eq!(played.seen, [r#"ask {"n":1}"#, r#"later {"n":1}"#], "nobody is asked about what is refused");
 }
 
@@ -231,7 +191,7 @@ fn closed(played: &Played, why: &str, fault: &str) {
 
 #[tokio::test]
 async fn a_gate_that_fails_denies() {
-    let one = |does| move |seen: &Seen| (vec![gate("guard", does, seen)], Hooks::new());
+    let one = |does| move |seen: &Seen| vec![gate("guard", does, seen)];
     closed(&play("1", one(Does::Fails)).await, "policy service down", "down after 0");
     closed(&play("1", one(Does::Panics)).await, "it panicked: out of order", "panicked after 0");
     let played = play("1", one(Does::Hangs)).await;
@@ -243,23 +203,8 @@ async fn a_gate_that_fails_denies() {
 async fn a_gate_may_be_told_to_fail_open_and_how_long_it_may_take() {
     for does in [Does::Fails, Does::Panics, Does::Hangs] {
         let lenient = |seen: &Seen| gate("guard", does, seen).within(Millis(50)).on_error(OnError::Lenient);
-        let played = play("1", |seen| (vec![lenient(seen)], Hooks::new())).await;
+        let played = play("1", |seen| vec![lenient(seen)]).await;
         assert_eq!((&*played.results[0], played.faults.len()), ("counted", 1));
         assert!(played.now <= Time(50), "{}", played.now);
-    }
-}
-
-#[tokio::test]
-async fn what_an_observer_does_has_no_effect() {
-    for does in [Does::Fails, Does::Panics, Does::Hangs] {
-        // On this clock whoever waited would wait for ever.
-        let played = play_on(VirtualClock::still(Time(0)), "1", |seen| {
-            let hooks = Hooks::new().post_tool(hook("bad", does.clone(), seen));
-            (Vec::new(), hooks.post_tool(hook("good", allow(), seen)))
-        })
-        .await;
-        assert_eq!(played.end.answer.as_deref(), Some("done"));
-        assert_eq!(played.results, ["counted"]);
-        assert!(played.seen.contains(&"good #c success".to_owned()), "{:?}", played.seen);
     }
 }
