@@ -60,18 +60,9 @@ pub mod messages;
 pub mod price;
 #[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 mod raw;
-#[cfg(feature = "relay")]
-pub mod relay;
 #[cfg(feature = "responses")]
 pub mod responses;
 mod runner;
-#[cfg(any(
-    feature = "anthropic",
-    feature = "local-command",
-    feature = "openrouter",
-    feature = "relay",
-    feature = "responses"
-))]
 mod seam;
 mod secret;
 pub mod structured;
@@ -82,6 +73,7 @@ pub use error::AdapterError;
 pub use label::MAX_LABEL_BYTES;
 pub use price::PriceTable;
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
+pub use seam::lenient_text;
 pub use secret::ApiKey;
 pub use structured::{OutputSchema, read_answer};
 pub use thinking::ThinkingLevels;

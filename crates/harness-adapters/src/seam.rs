@@ -3,6 +3,8 @@
 //! JSON writes a character outside of the basic plane as two escapes (`\ud83d\ude80`), and some endpoints cut their
 //! pieces between them. A half is no Rust text: it waits here for the other one.
 
+use harness_core::Json;
+
 /// In place of half a character whose other half never came.
 const MARK: char = '\u{fffd}';
 
@@ -23,13 +25,6 @@ impl Piece {
     }
 
     /// The text alone, with a mark in place of each half.
-    #[cfg(any(
-        test,
-        feature = "anthropic",
-        feature = "openrouter",
-        feature = "relay",
-        feature = "responses"
-    ))]
     pub(crate) fn into_text(self) -> String {
         let mut seam = Seam::default();
         let text = seam.join(self);
@@ -41,6 +36,21 @@ impl From<String> for Piece {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }
     }
+}
+
+/// The text of a JSON string; `None` for any other value. JSON can hold half a character (`\ud83d` alone), which no
+/// Rust text can: a mark stands for it.
+///
+/// ```
+/// use harness_adapters::lenient_text;
+/// use harness_core::Json;
+///
+/// assert_eq!(lenient_text(&Json::parse(r#""cut \ud83d""#)?).as_deref(), Some("cut \u{fffd}"));
+/// assert_eq!(lenient_text(&Json::parse("4")?), None);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn lenient_text(json: &Json) -> Option<String> {
+    piece_of(json.text()).map(Piece::into_text)
 }
 
 /// What a valid JSON string says; `None` for any other value. Halves of characters inside of it, which nothing can complete,

@@ -53,6 +53,7 @@
 //! | [`session`] | session stores |
 //! | [`record`] | run records, recordings of model traffic, replay |
 //! | [`adapters`] | models over HTTP, wrappers around models |
+//! | `relay` | workers behind an Agent Relay broker (feature `relay`) |
 //! | [`tools`] | command tools, MCP servers |
 
 mod agents;
@@ -73,18 +74,8 @@ mod thread;
 mod threads;
 mod until_done;
 
-pub use harness_adapters as adapters;
-pub use harness_control as control;
-pub use harness_core as core;
-pub use harness_descriptor as descriptor;
-pub use harness_flow as flow;
-pub use harness_host as host;
-pub use harness_memory as memory;
-pub use harness_record as record;
-pub use harness_runtime as runtime;
-pub use harness_session as session;
-pub use harness_telemetry as telemetry;
-pub use harness_tools as tools;
+#[cfg(feature = "relay")]
+pub use harness_relay as relay;
 
 pub use self::agents::BoundGraph;
 pub use self::builder::Builder;
@@ -94,6 +85,12 @@ pub use self::harness::Harness;
 pub use self::prompt::Prompt;
 pub use self::report::Report;
 pub use self::sessions::{SessionFolder, StoredThread};
+pub use ::{
+    harness_adapters as adapters, harness_control as control, harness_core as core,
+    harness_descriptor as descriptor, harness_flow as flow, harness_host as host, harness_memory as memory,
+    harness_record as record, harness_runtime as runtime, harness_session as session,
+    harness_telemetry as telemetry, harness_tools as tools,
+};
 
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]

@@ -24,12 +24,6 @@ mod messages_request;
 mod of_request;
 mod options;
 mod recorded;
-#[cfg(feature = "relay")]
-mod relay_adapter;
-#[cfg(feature = "relay")]
-mod relay_bridge;
-#[cfg(feature = "relay")]
-mod relay_broker;
 mod request;
 mod responses_faults;
 mod responses_request;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::execution::DynExecutionAdapter;
-use harness::adapters::relay::{Registration, RelayAdapterConfig, RelayExecutionAdapter};
 use harness::core::port::Clock;
+use harness::relay::{Registration, RelayAdapterConfig, RelayExecutionAdapter};
 
 use crate::args::BackendArgs;
 use crate::error::CliError;

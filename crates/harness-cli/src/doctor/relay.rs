@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::adapters::relay::{BrokerConfig, BrokerTransport, Connection, RelayFault, RelayTransport as _};
+use harness::relay::{BrokerConfig, BrokerTransport, Connection, RelayFault, RelayTransport as _};
 
 use super::finding::{Area, Finding, Status};
 use crate::env;

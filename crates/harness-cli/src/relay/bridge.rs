@@ -5,22 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::adapters::local::{LocalAgent, LocalRunner};
-use harness::adapters::relay::{
+use harness::core::Cancel;
+use harness::relay::{
     BridgeConfig, BridgeNote, BridgeReport, BridgeRunner, Connection, Registration, RelayTransport as _,
     WorkerBridge,
 };
-use harness::core::Cancel;
 
 use super::attach;
 use super::own::own;
 use crate::args::BridgeArgs;
 use crate::descriptor::at;
-use crate::env;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::run::block_on;
 use crate::signal::Signals;
-use crate::terminal;
+use crate::{env, terminal};
 
 /// Answers requests until it is told to stop.
 pub(crate) fn bridge(args: &BridgeArgs) -> Result<Exit, CliError> {

@@ -6,7 +6,7 @@ mod own;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::adapters::relay::{BrokerConfig, BrokerTransport, Connection, RelayFault};
+use harness::relay::{BrokerConfig, BrokerTransport, Connection, RelayFault};
 
 pub(crate) use bridge::bridge;
 

@@ -8,8 +8,8 @@ use harness::adapters::execution::{
     ExecutionResult, ModelBackend,
 };
 use harness::adapters::local::{AgentBackend, LocalAgent};
-use harness::adapters::relay::RelayAdapterConfig;
 use harness::host::process::Environment;
+use harness::relay::RelayAdapterConfig;
 use harness::system::SystemClock;
 use serde_json::json;
 

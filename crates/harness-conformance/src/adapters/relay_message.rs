@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use harness::adapters::execution::{ExecutionAdapter as _, ExecutionCx};
-use harness::adapters::relay::{
+use harness::adapters::{CliInput, CliOutcome, CliRunner};
+use harness::core::Cancel;
+use harness::relay::{
     BridgeConfig, BridgeRunner, Registration, RelayAdapterConfig, RelayEvent, RelayEventSender, RelayEvents,
     RelayExecutionAdapter, RelayFault, RelayMessage, RelayReceipt, RelayTransport, Since, SpawnAgent,
     SpawnWorker, WorkerBridge,
 };
-use harness::adapters::{CliInput, CliOutcome, CliRunner};
-use harness::core::Cancel;
 use serde_json::{Value, json};
 
 use super::clock::Steps;

@@ -1,10 +1,6 @@
 //! What several topics need.
 
-#[cfg(feature = "relay")]
-pub(crate) mod broker;
 mod protocol;
-#[cfg(feature = "relay")]
-pub(crate) mod relay;
 mod scripted;
 mod server;
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use harness::adapters::execution::{
     ExecutionAdapter as _, ExecutionCx, ExecutionMessage, ExecutionRequest, ExecutionResult,
 };
-use harness::adapters::relay::{
+use harness::core::Cancel;
+use harness::relay::{
     BrokerConfig, BrokerTransport, Connection, Registration, RelayAdapterConfig, RelayExecutionAdapter,
     RelayTransport as _, SpawnAgent,
 };
-use harness::core::Cancel;
 use harness::system::SystemClock;
 use tokio::runtime::Runtime;
 

@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::adapters::execution::ExecutionResult;
-use harness::adapters::relay::{
-    RelayEventKind, RelayFault, RelayMessage, RelayTransport as _, Since, SpawnAgent,
-};
+use harness::relay::{RelayEventKind, RelayFault, RelayMessage, RelayTransport as _, Since, SpawnAgent};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use harness_adapters::execution::{
     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionMessage, ExecutionRequest, ExecutionResult,
 };
-use harness_adapters::relay::{
+use harness_core::Time;
+use harness_core::cancel::Cancel;
+use harness_relay::{
     BridgeConfig, BridgeReport, BridgeRunner, Registration, RelayAdapterConfig, RelayExecutionAdapter,
     RelayFault, RelayMessage, RelayTransport as _, SpawnAgent, WorkerBridge,
 };
-use harness_core::Time;
-use harness_core::cancel::Cancel;
 use serde_json::{Value, json};
 
 use crate::support::Stopped;

@@ -9,12 +9,12 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::super::event::{RelayEvent, RelayEventKind, RelayEventSender};
-use super::super::fault::RelayFault;
-use super::super::transport::Since;
 use super::api::{self, KEY};
 use super::connection::Connection;
 use super::transport::BrokerConfig;
+use crate::event::{RelayEvent, RelayEventKind, RelayEventSender};
+use crate::fault::RelayFault;
+use crate::transport::Since;
 
 const CALL: &str = "GET /ws";
 

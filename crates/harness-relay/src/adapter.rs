@@ -5,6 +5,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness_adapters::execution::{
+    ContextStrategy, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError,
+    ExecutionErrorCode, ExecutionPart, ExecutionRequest, ExecutionResult, Negotiated, Support, ToolUse,
+    TraceDepth,
+};
 use harness_core::port::Clock;
 use harness_core::{Json, Time};
 
@@ -17,11 +22,6 @@ use super::message::{Body, Key, REQUEST_TYPE, ReplyTo, RequestBody};
 use super::normalize::normalized;
 use super::spawn::{SpawnWorker, ensure_worker};
 use super::transport::{Delivery, DynRelayTransport, RelayMessage, RelayReceipt, Since};
-use crate::execution::{
-    ContextStrategy, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError,
-    ExecutionErrorCode, ExecutionPart, ExecutionRequest, ExecutionResult, Negotiated, Support, ToolUse,
-    TraceDepth,
-};
 
 /// Whom to ask, in whose name, and how long to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::super::message::Key;
 use super::job::Job;
+use crate::message::Key;
 
 /// Bytes of an answer that is kept to be sent again.
 const LONGEST_KEPT: usize = 64 * 1024;

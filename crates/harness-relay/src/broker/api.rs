@@ -6,10 +6,10 @@ use harness_core::Json;
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use reqwest::{Client, Method, Url, redirect};
 
-use super::super::fault::RelayFault;
-use super::super::json::Object;
-use super::super::transport::{Delivery, RelayMessage, RelayReceipt, SpawnAgent};
 use super::connection::Connection;
+use crate::fault::RelayFault;
+use crate::json::Object;
+use crate::transport::{Delivery, RelayMessage, RelayReceipt, SpawnAgent};
 
 /// Bytes of an answer, at most.
 const LONGEST: usize = 4 * 1024 * 1024;

@@ -5,15 +5,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use harness_adapters::execution::{
+    DynExecutionAdapter, ExecutionCx, ExecutionError, ExecutionErrorCode, ExecutionResult,
+};
+use harness_adapters::{CliInput, CliOutcome, DynCliRunner};
 use harness_core::Json;
 use harness_core::cancel::Cancel;
 
-use super::super::json::Object;
 use super::config::BridgeConfig;
-use crate::execution::{
-    DynExecutionAdapter, ExecutionCx, ExecutionError, ExecutionErrorCode, ExecutionResult,
-};
-use crate::runner::{CliInput, CliOutcome, DynCliRunner};
+use crate::json::Object;
 
 /// What does the work of a worker.
 #[derive(Clone)]
@@ -91,6 +91,7 @@ fn ran(backend_id: &str, outcome: CliOutcome) -> ExecutionResult {
             }
             result
         }
+        _ => failed(backend_id, "the runner ended with an unknown outcome".to_owned()),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::super::lifeline::Registration;
-use super::super::transport::Since;
+use crate::lifeline::Registration;
+use crate::transport::Since;
 
 /// What a bridge is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

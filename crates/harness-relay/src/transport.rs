@@ -112,8 +112,9 @@ impl SpawnAgent {
 /// for relays that can start agents.
 ///
 /// ```
-/// use harness_adapters::relay::{
-///     RelayEvent, RelayEventSender, RelayEvents, RelayFault, RelayMessage, RelayReceipt, RelayTransport, Since,
+/// use harness_relay::{
+///     RelayEvent, RelayEventSender, RelayEvents, RelayFault, RelayMessage, RelayReceipt, RelayTransport,
+///     Since,
 /// };
 /// use std::sync::Mutex;
 ///

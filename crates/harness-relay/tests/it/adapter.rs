@@ -7,12 +7,12 @@ use harness_adapters::execution::{
     ExecutionAdapter as _, ExecutionCx, ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult,
     ExecutionSink,
 };
-use harness_adapters::relay::{
+use harness_core::Time;
+use harness_core::cancel::Cancel;
+use harness_relay::{
     Registration, RelayAdapterConfig, RelayCounts, RelayEventKind, RelayExecutionAdapter, RelayMessage,
     RelayTransport as _, SpawnAgent,
 };
-use harness_core::Time;
-use harness_core::cancel::Cancel;
 
 use crate::support::Stopped;
 use crate::support::relay::MemoryRelay;

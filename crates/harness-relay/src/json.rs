@@ -4,7 +4,7 @@ use harness_core::Json;
 use serde::Serialize;
 use serde::ser::SerializeMap as _;
 
-use crate::seam::{Piece, piece_of};
+use harness_adapters::lenient_text;
 
 /// An object as its entries; the last one of a repeated key counts.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ impl Object {
 
     /// A text. Half a character in it becomes a mark.
     pub(super) fn text(&self, key: &str) -> Option<String> {
-        piece_of(self.get(key)?.text()).map(Piece::into_text)
+        lenient_text(self.get(key)?)
     }
 
     /// A text that holds more than white space.

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use harness_adapters::execution::{ExecutionRequest, ExecutionResult};
 use harness_core::Json;
 use serde::Serialize;
 
 use super::json::Object;
-use crate::execution::{ExecutionRequest, ExecutionResult};
 
 /// The type of a request.
 pub const REQUEST_TYPE: &str = "agent-assistant.execution-request.v1";

@@ -2,9 +2,9 @@
 
 use harness_core::Json;
 
-use super::super::event::RelayInbound;
-use super::super::json::Object;
-use super::super::message::Key;
+use crate::event::RelayInbound;
+use crate::json::Object;
+use crate::message::Key;
 
 /// A request that somebody waits for.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! Results of workers, in whatever form they come.
 
+use harness_adapters::execution::{
+    ExecutionError, ExecutionErrorCode, ExecutionOutput, ExecutionResult, ExecutionStatus,
+};
 use harness_core::Json;
 
 use super::json::Object;
-use crate::execution::{
-    ExecutionError, ExecutionErrorCode, ExecutionOutput, ExecutionResult, ExecutionStatus,
-};
 
 /// The backend of a worker that does not say what it is.
 const UNNAMED: &str = "agent-relay-worker";
@@ -61,7 +61,9 @@ fn shorthand(object: &Object) -> Option<ExecutionResult> {
     let mut result = ExecutionResult::new(backend.unwrap_or_else(|| UNNAMED.to_owned()), status);
     let structured = structured(object);
     if text.is_some() || structured.is_some() {
-        result.output = Some(ExecutionOutput { text, structured, ..ExecutionOutput::default() });
+        let mut output = ExecutionOutput::default();
+        (output.text, output.structured) = (text, structured);
+        result.output = Some(output);
     }
     result.error = error;
     let marked: Object =

@@ -1,7 +1,7 @@
 //! Workers behind a relay: the adapter that asks them, and the bridge that makes a program one of them.
 //!
 //! - [`RelayExecutionAdapter`] sends a whole turn to a worker and waits for its result.
-//! - [`WorkerBridge`] answers such requests with a [`CliRunner`](crate::CliRunner) or with any execution
+//! - [`WorkerBridge`] answers such requests with a [`CliRunner`](harness_adapters::CliRunner) or with any execution
 //!   adapter.
 //! - [`RelayTransport`] is the way between them; [`BrokerTransport`] is the one over an Agent Relay broker,
 //!   found by its connection file or started here.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use harness_adapters::relay::{BrokerConfig, BrokerTransport, Connection};
+use harness_relay::{BrokerConfig, BrokerTransport, Connection};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use harness_adapters::relay::{
+use harness_adapters::{CliInput, CliOutcome, CliRunner};
+use harness_core::cancel::Cancel;
+use harness_relay::{
     Delivery, RelayEvent, RelayEventKind, RelayEventSender, RelayEvents, RelayFault, RelayMessage,
     RelayReceipt, RelayTransport, Since, SpawnAgent,
 };
-use harness_adapters::{CliInput, CliOutcome, CliRunner};
-use harness_core::cancel::Cancel;
 use tokio::sync::{Semaphore, watch};
 
 /// Keeps all events, tells them to all who listen, and knows its agents.

@@ -4,19 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness_adapters::execution::{ExecutionError, ExecutionErrorCode, ExecutionResult, ExecutionStatus};
 use harness_core::cancel::Cancel;
 
-use super::super::fault::RelayFault;
-use super::super::lifeline::Lifeline;
-use super::super::message::{RESULT_TYPE, ResultBody};
-use super::super::transport::{DynRelayTransport, RelayMessage, SpawnAgent};
 use super::config::BridgeConfig;
 use super::job::Job;
 use super::note::{BridgeNote, NoteLevel};
 use super::prompt::prompt;
 use super::runner::BridgeRunner;
 use super::session::Session;
-use crate::execution::{ExecutionError, ExecutionErrorCode, ExecutionResult, ExecutionStatus};
+use crate::fault::RelayFault;
+use crate::lifeline::Lifeline;
+use crate::message::{RESULT_TYPE, ResultBody};
+use crate::transport::{DynRelayTransport, RelayMessage, SpawnAgent};
 
 /// Waits before further attempts to send a reply that the relay could not take.
 const AGAIN: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
@@ -37,7 +37,7 @@ type Notes = Arc<dyn Fn(&BridgeNote) + Send + Sync>;
 /// ```no_run
 /// use std::sync::Arc;
 ///
-/// use harness_adapters::relay::{BridgeConfig, BridgeRunner, BrokerTransport, WorkerBridge};
+/// use harness_relay::{BridgeConfig, BridgeRunner, BrokerTransport, WorkerBridge};
 /// # use harness_adapters::{CliInput, CliOutcome, CliRunner};
 /// use harness_core::cancel::Cancel;
 /// # struct Echo;

@@ -1,6 +1,6 @@
 //! The transport over a broker, with a fake one over real sockets.
 
-use harness_adapters::relay::{
+use harness_relay::{
     Delivery, RelayEventKind, RelayEvents, RelayFault, RelayMessage, RelayTransport as _, Since, SpawnAgent,
 };
 

@@ -2,7 +2,7 @@
 
 use harness_core::Json;
 
-use super::super::json::Object;
+use crate::json::Object;
 
 /// Everything that the request says, in one text: system prompt, developer prompt, context, what to go on
 /// with, tools, attachments, the wished form, and last the message.

@@ -9,9 +9,8 @@ use std::time::Duration;
 use harness_host::process::{Capture, Child, Command, Environment, start, why_not_started};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
-use super::super::fault::RelayFault;
 use super::connection::Connection;
-use crate::secret::ApiKey;
+use crate::fault::RelayFault;
 
 /// What a broker prints when it can be reached.
 const LISTENING: &str = "API listening on ";
@@ -112,7 +111,7 @@ impl BrokerStart {
             Ok(Some(url)) => {
                 // What it prints later must not fill its pipe.
                 tokio::spawn(tail(lines));
-                Ok((Connection::new(&url, ApiKey::new(key))?, broker))
+                Ok((Connection::new(&url, key)?, broker))
             }
             ended => {
                 let what = if ended.is_ok() { "it ended" } else { "it took too long" };

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use harness_core::port::Secret;
 use reqwest::Url;
 use rustix::process::{Pid, test_kill_process};
 
-use super::super::fault::RelayFault;
-use super::super::json::Object;
-use crate::secret::ApiKey;
+use crate::fault::RelayFault;
+use crate::json::Object;
 
 /// Where brokers keep their connection file, below the folder of the project: up to 6.x, and from 9.x on.
 pub const STATE_DIRECTORIES: [&str; 2] = [".agent-relay", ".agentworkforce/relay"];
@@ -24,7 +24,7 @@ const LONGEST: u64 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(super) url: Url,
-    pub(super) key: ApiKey,
+    pub(super) key: Secret,
     pub(super) pid: Option<u32>,
     directory: Option<PathBuf>,
 }
@@ -35,10 +35,10 @@ impl Connection {
     /// # Errors
     /// When the URL is not plain HTTP to this machine: a broker listens nowhere else, and its key opens
     /// everything that the agents may do.
-    pub fn new(url: &str, key: impl Into<ApiKey>) -> Result<Self, RelayFault> {
+    pub fn new(url: &str, key: impl AsRef<str>) -> Result<Self, RelayFault> {
         let url = loopback(url)
             .map_err(|problem| RelayFault::failed(format!("the broker's URL `{url}` {problem}")))?;
-        Ok(Self { url, key: key.into(), pid: None, directory: None })
+        Ok(Self { url, key: Secret::new(key), pid: None, directory: None })
     }
 
     /// Finds the running broker of a folder.
@@ -99,7 +99,7 @@ impl Connection {
             return Err(RelayFault::Stale { path: path.to_owned(), pid });
         }
         let directory = path.parent().map(Path::to_owned);
-        Ok(Self { url, key: ApiKey::new(key), pid: Some(pid), directory })
+        Ok(Self { url, key: Secret::new(key), pid: Some(pid), directory })
     }
 
     /// Host and port, for messages.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use harness_core::cancel::Cancel;
 use tokio::task::JoinSet;
 
-use super::super::event::{RelayEvent, RelayEventKind, RelayEvents, RelayInbound};
-use super::super::fault::RelayFault;
-use super::super::message::Body;
-use super::super::transport::SpawnAgent;
 use super::job::Job;
 use super::note::NoteLevel;
 use super::seen::{Known, Seen};
 use super::worker::{BridgeReport, Finished, Work};
+use crate::event::{RelayEvent, RelayEventKind, RelayEvents, RelayInbound};
+use crate::fault::RelayFault;
+use crate::message::Body;
+use crate::transport::SpawnAgent;
 
 /// How often the agent that stands for the worker is started again at most.
 const REGISTRATIONS: u32 = 8;

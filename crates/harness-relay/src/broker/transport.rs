@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::super::event::RelayEvents;
-use super::super::fault::RelayFault;
-use super::super::transport::{RelayMessage, RelayReceipt, RelayTransport, Since, SpawnAgent};
 use super::api::{Api, BrokerSession};
 use super::connection::Connection;
 use super::events::Stream;
 use super::launch::{Broker, BrokerStart};
+use crate::event::RelayEvents;
+use crate::fault::RelayFault;
+use crate::transport::{RelayMessage, RelayReceipt, RelayTransport, Since, SpawnAgent};
 
 /// How patient a [`BrokerTransport`] is.
 #[derive(Clone, Debug, PartialEq, Eq)]
