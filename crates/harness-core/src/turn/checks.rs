@@ -41,7 +41,7 @@ impl TurnState {
 
     /// Asks the checks of answers; gives whether anything was asked. Calls and refusals are no answers.
     pub(super) fn checks_answer(&mut self, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
-        if self.is_stopping() || cx.ports.next_check(Point::Answer, 0).is_none() {
+        if cx.ports.next_check(Point::Answer, 0).is_none() {
             return false;
         }
         let agent = self.agent_id();
@@ -90,13 +90,7 @@ impl TurnState {
         (point, check): (Point, u32),
         asked: Answered<CheckDecision>,
     ) -> Option<End> {
-        let judged = self.checking.as_ref().map(|checking| &checking.subject);
-        let call = if let Some(Subject::Result { call, .. }) = judged { Some(call.id.clone()) } else { None };
-        let (name, verdict) = cx.take_check((check, point), call, None, asked);
-        if self.is_stopping() {
-            self.unwatch();
-            return self.settle(spec, cx);
-        }
+        let (name, verdict) = self.take_check(cx, (point, check), asked);
         let checking = self.checking.as_mut()?;
         match verdict {
             CheckVerdict::Accept | CheckVerdict::Waive { .. } => {}
@@ -139,6 +133,18 @@ impl TurnState {
             }
             None => self.accepted(spec, cx),
         }
+    }
+
+    /// Takes what a check has said, and tells it.
+    pub(super) fn take_check(
+        &self,
+        cx: &mut Cx<'_>,
+        (point, check): (Point, u32),
+        asked: Answered<CheckDecision>,
+    ) -> (GateName, CheckVerdict) {
+        let judged = self.checking.as_ref().map(|checking| &checking.subject);
+        let call = if let Some(Subject::Result { call, .. }) = judged { Some(call.id.clone()) } else { None };
+        cx.take_check((check, point), call, None, asked)
     }
 
     fn refuse(

@@ -17,7 +17,7 @@ use crate::limits::{Grant, Limit, Reached};
 use crate::machine::{Cx, Op, Pending, Record};
 use crate::message::{AssistantMessage, Usage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Purpose, Stop, StopReason, TotalUsage};
-use crate::port::{CompactReason, Compaction, CompactionNote, Measured, Pressure};
+use crate::port::{CompactReason, Compaction, CompactionNote, Measured, Overflow, Pressure};
 use crate::time::Time;
 use crate::transcript::Plan;
 
@@ -30,7 +30,7 @@ pub(super) struct Shortening {
     /// Whether the view still has to be told.
     untold: bool,
     /// The fault by which a provider refused the view as too long, until it is shorter.
-    refused: Option<Box<Fault>>,
+    pub(super) refused: Option<Box<Fault>>,
     /// Whether that happened once: there is no second attempt.
     mended: bool,
     since: Time,
@@ -109,18 +109,7 @@ impl TurnState {
     ) -> Option<End> {
         let refused = self.shortening.refused.take();
         let before = self.plan.clone();
-        let Compaction { plan, note, usage, failed, pressure, overflow } = *or_failed(result);
-        let usage = charge(&mut self.usage, cx, usage);
-        emit_troubles(cx, failed, pressure);
-        if let Some(plan) = plan {
-            if refused.is_none() && note.is_some() {
-                emit_start(cx, &CompactReason::Request);
-            }
-            self.take_compacted(cx, plan, note, &usage);
-        }
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
+        let overflow = self.take_compaction(cx, refused.is_none(), result);
         if let Some(overflow) = overflow {
             let reached = Reached::new(Limit::Context, overflow.tokens, overflow.ceiling);
             return self.stop_at_limit(spec, cx, StopReason::ContextOverflow, reached);
@@ -130,6 +119,25 @@ impl TurnState {
             return self.stop_now(spec, cx, stop);
         }
         self.ask(spec, cx)
+    }
+
+    /// Takes what came of a compaction; gives what is still too long. `starts`: whether its start was not told yet.
+    pub(super) fn take_compaction(
+        &mut self,
+        cx: &mut Cx<'_>,
+        starts: bool,
+        result: Result<Box<Compaction>, Fault>,
+    ) -> Option<Overflow> {
+        let Compaction { plan, note, usage, failed, pressure, overflow } = *or_failed(result);
+        let usage = charge(&mut self.usage, cx, usage);
+        emit_troubles(cx, failed, pressure);
+        if let Some(plan) = plan {
+            if starts && note.is_some() {
+                emit_start(cx, &CompactReason::Request);
+            }
+            self.take_compacted(cx, plan, note, &usage);
+        }
+        overflow
     }
 
     /// Takes a view that keeps calls and results together; any other leaves it as it was. With a note it

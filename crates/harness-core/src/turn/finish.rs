@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use super::batch::not_run_outcome;
 use super::call_state::Progress;
-use super::flow::answer_unrun;
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
 use crate::ids::{CallDigest, OpId};
 use crate::limits::Reached;
-use crate::machine::{Boundary, Cx, Effect, Pending, Record};
+use crate::machine::{Boundary, Cx, Pending, Record};
 use crate::message::{AssistantMessage, FinishReason, Message};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
 use crate::port::{PreparedAgent, RetryClass};
@@ -46,48 +45,8 @@ impl TurnState {
         self.stop_now(spec, cx, stop)
     }
 
-    pub(crate) fn cancel(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, by: Arc<str>) -> Option<End> {
-        self.stop.get_or_insert_with(|| Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
-        self.abort(cx);
-        self.settle(spec, cx)
-    }
-
-    /// Tells everything outstanding that it is not wanted any more. Once is enough.
-    pub(super) fn abort(&mut self, cx: &mut Cx<'_>) {
-        if !self.aborted && !cx.idle() {
-            self.aborted = true;
-            cx.fx.push(Effect::AbortAll);
-        }
-    }
-
-    /// The time that was asked for has come: the deadline, or a retry.
-    pub(super) fn wake(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if self.aborted {
-            return None;
-        }
-        if let Some(reached) = self.overdue(spec, cx) {
-            if self.stop.is_none() {
-                let reason = StopReason::TimeoutReached;
-                cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-                self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
-            }
-            self.abort(cx);
-            return self.settle(spec, cx);
-        }
-        if self.is_stopping() {
-            return None;
-        }
-        // A driver whose clock stands still says with the wake-up itself that the time has come.
-        let asked = self.batch.as_deref().and_then(super::call_state::Batch::wake_at).unwrap_or(cx.now);
-        self.wake_retries(asked.max(cx.now));
-        if self.batch.is_some() { self.run_batch(spec, cx) } else { None }
-    }
-
     /// Something was cut off that has no result of its own.
     pub(super) fn on_cut(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
         let fault = Fault::new(
             FaultSource::Machine,
             "interrupted",
@@ -135,56 +94,7 @@ impl TurnState {
         }
     }
 
-    /// Goes on stopping: when nothing is outstanding, every call gets its result and the turn ends.
-    pub(super) fn settle(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        self.give_up_retries(spec, cx);
-        if !cx.idle() {
-            return None;
-        }
-        if let Some(answer) = self.judged.take() {
-            cx.append_one(Arc::clone(&answer));
-            answer_unrun(cx, &answer, "the turn had ended");
-        }
-        self.stop_checking(cx);
-        self.stop_showing(cx);
-        self.abandon_open_calls(spec, cx);
-        self.answer_rest(spec, cx);
-        self.keep_what_layers_added(cx);
-        let Some(stop) = self.stop.take() else {
-            return self.invariant(spec, cx, "the turn was settled without a stop".into());
-        };
-        self.drop_unchecked_prompt(cx);
-        let end = self.end(cx, stop);
-        self.close_layers(cx, end)
-    }
-
-    /// Gives every call of the batch that has no result one that says why. Parked calls keep waiting.
-    fn answer_rest(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) {
-        let Some(stop) = &self.stop else { return };
-        let parking = stop.reason == StopReason::ApprovalRequired;
-        let why = format!("the turn ended first ({})", stop.reason);
-        let open: Vec<u32> = self
-            .batch
-            .iter()
-            .flat_map(|batch| batch.slots.iter().enumerate())
-            .filter(|(_, slot)| match slot.progress {
-                Progress::Finished(_) => false,
-                Progress::Parked => !parking,
-                Progress::New
-                | Progress::Asking
-                | Progress::Ready
-                | Progress::Running
-                | Progress::Waiting(_) => true,
-            })
-            .filter_map(|(at, _)| u32::try_from(at).ok())
-            .collect();
-        for at in open {
-            self.answer_call(spec, cx, at, not_run_outcome(&why));
-        }
-        self.flush(spec, cx, false);
-    }
-
-    fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
         mark_unanswered(self.prepared.as_deref(), cx, &stop);
         let mut waiting = std::mem::take(&mut self.prompt);
         waiting.append(&mut self.steering);

@@ -67,13 +67,15 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Vec<Arc<Message>>, Fault>,
     ) -> Option<End> {
+        self.take_seen_prompt(cx, result);
+        self.after_prompt(spec, cx)
+    }
+
+    /// Appends what layers gave in place of the prompt.
+    pub(super) fn take_seen_prompt(&mut self, cx: &mut Cx<'_>, result: Result<Vec<Arc<Message>>, Fault>) {
         let prompt = std::mem::take(&mut self.prompt);
         let prompt = super::layers::admitted(cx, prompt, result);
         cx.append(prompt);
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
-        self.after_prompt(spec, cx)
     }
 
     fn after_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
@@ -90,14 +92,6 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Arc<PreparedAgent>, Fault>,
     ) -> Option<End> {
-        if self.is_stopping() {
-            if let (Ok(prepared), false, true) = (result, self.announced, self.stop.is_some()) {
-                // The agent is known, so the turn did begin.
-                self.prepared = Some(prepared);
-                self.announce(cx);
-            }
-            return self.settle(spec, cx);
-        }
         match result {
             Ok(prepared) => {
                 self.agent = Some(prepared.agent.clone());
@@ -148,11 +142,6 @@ impl TurnState {
         cx: &mut Cx<'_>,
         entries: Vec<(EntryId, Arc<Message>)>,
     ) -> Option<End> {
-        if self.is_stopping() {
-            // The queue lets go of them once the input is taken: they come before what waits.
-            self.steering.splice(0..0, entries.into_iter().map(|(_, message)| message));
-            return self.settle(spec, cx);
-        }
         let injected = !entries.is_empty() || !self.steering.is_empty();
         let (ids, mut messages): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
         messages.append(&mut self.steering);
@@ -249,7 +238,7 @@ impl TurnState {
         result: Result<Option<Plan>, Fault>,
     ) -> Option<End> {
         self.take_recalled(cx, result);
-        if self.is_stopping() { self.settle(spec, cx) } else { self.compact(spec, cx) }
+        self.compact(spec, cx)
     }
 
     pub(super) fn ask(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
@@ -285,23 +274,30 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Arc<Message>, Box<ModelFault>>,
     ) -> Option<End> {
-        let answer = result.map(|answer| super::call_ids::unique(cx.log, answer));
-        match answer.map(|answer| self.estimated(cx, answer)) {
-            Ok(answer) => match answer.as_assistant() {
-                Some(message) => {
-                    self.book(cx, message, true);
-                    self.measure(cx, message);
-                    if cx.ports.layers.is_some() && !self.is_stopping() {
-                        self.judged = Some(answer);
-                        self.issue(cx, Pending::AfterModel);
-                        return None;
-                    }
-                    self.take_answer(spec, cx, answer)
-                }
-                None => self.invariant(spec, cx, "a model answered with another role than assistant".into()),
-            },
-            Err(fault) => self.on_model_fault(spec, cx, *fault),
+        let answer = match result {
+            Ok(answer) => self.book_answer(cx, answer),
+            Err(fault) => return self.on_model_fault(spec, cx, *fault),
+        };
+        if answer.as_assistant().is_none() {
+            return self.invariant(spec, cx, "a model answered with another role than assistant".into());
         }
+        if cx.ports.layers.is_some() {
+            self.judged = Some(answer);
+            self.issue(cx, Pending::AfterModel);
+            return None;
+        }
+        self.take_answer(spec, cx, answer)
+    }
+
+    /// Books what an answer used; gives it with ids of its own and all its tokens.
+    pub(super) fn book_answer(&mut self, cx: &mut Cx<'_>, answer: Arc<Message>) -> Arc<Message> {
+        let answer = super::call_ids::unique(cx.log, answer);
+        let answer = self.estimated(cx, answer);
+        if let Some(message) = answer.as_assistant() {
+            self.book(cx, message, true);
+            self.measure(cx, message);
+        }
+        answer
     }
 
     pub(super) fn on_after_model(
@@ -312,8 +308,8 @@ impl TurnState {
     ) -> Option<End> {
         let answer = self.judged.take()?;
         match cx.tolerate(result).flatten() {
-            Some(guidance) if !self.is_stopping() => self.answer_again(spec, cx, &answer, guidance),
-            Some(_) | None => self.take_answer(spec, cx, answer),
+            Some(guidance) => self.answer_again(spec, cx, &answer, guidance),
+            None => self.take_answer(spec, cx, answer),
         }
     }
 
@@ -344,10 +340,6 @@ impl TurnState {
         answer: Arc<Message>,
     ) -> Option<End> {
         self.append_answer(cx, answer);
-        if self.is_stopping() {
-            answer_last_unrun(cx, "the turn had ended");
-            return self.settle(spec, cx);
-        }
         if cx.ports.layers.is_some() && self.stores(cx) {
             return None;
         }
@@ -441,9 +433,6 @@ impl TurnState {
         result: Result<Box<Prepared>, Fault>,
     ) -> Option<End> {
         self.noted = None;
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
         match result {
             Ok(prepared) => {
                 let Prepared { request, continuation } = *prepared;
@@ -462,27 +451,7 @@ impl TurnState {
     fn on_model_fault(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut fault: ModelFault) -> Option<End> {
         let broke_off = fault.partial.is_some();
         let recovers = self.recovers_from(spec, &fault);
-        fault.partial.iter_mut().for_each(|partial| self.estimate(cx, partial));
-        let usage = fault.partial.as_ref().and_then(|partial| partial.usage.clone());
-        match fault.partial.take() {
-            Some(partial) if recovers => {
-                self.book(cx, &partial, false);
-                if let Some(partial) = kept_partial(*partial) {
-                    append_partial(cx, partial, "the answer that asked for it broke off");
-                }
-            }
-            Some(partial) => {
-                self.book(cx, &partial, false);
-                let partial = Arc::new(Message::Assistant(*partial));
-                append_partial(cx, partial, "the answer that asked for it broke off");
-            }
-            None => self.book(cx, &AssistantMessage::default(), false),
-        }
-        let told = Fault::new(FaultSource::Model, fault.code.as_str(), fault.message);
-        cx.event(|| EventKind::ModelStepFailed { fault: told.clone(), usage });
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
+        let told = self.take_model_fault(cx, &mut fault, recovers);
         if recovers {
             return self.recover(spec, cx, fault.code.as_str());
         }
@@ -504,13 +473,36 @@ impl TurnState {
         self.stop_now(spec, cx, Stop::new(reason, Evidence::Fault(told)))
     }
 
-    /// The driver gave up on the model; what had arrived stays, marked.
-    pub(super) fn on_model_cut(
+    /// Keeps what had arrived before a model failed, and tells the failure.
+    pub(super) fn take_model_fault(
         &mut self,
-        spec: &TurnSpec,
         cx: &mut Cx<'_>,
-        partial: Option<Arc<Message>>,
-    ) -> Option<End> {
+        fault: &mut ModelFault,
+        recovers: bool,
+    ) -> Fault {
+        fault.partial.iter_mut().for_each(|partial| self.estimate(cx, partial));
+        let usage = fault.partial.as_ref().and_then(|partial| partial.usage.clone());
+        match fault.partial.take() {
+            Some(partial) if recovers => {
+                self.book(cx, &partial, false);
+                if let Some(partial) = kept_partial(*partial) {
+                    append_partial(cx, partial, "the answer that asked for it broke off");
+                }
+            }
+            Some(partial) => {
+                self.book(cx, &partial, false);
+                let partial = Arc::new(Message::Assistant(*partial));
+                append_partial(cx, partial, "the answer that asked for it broke off");
+            }
+            None => self.book(cx, &AssistantMessage::default(), false),
+        }
+        let told = Fault::new(FaultSource::Model, fault.code.as_str(), std::mem::take(&mut fault.message));
+        cx.event(|| EventKind::ModelStepFailed { fault: told.clone(), usage });
+        told
+    }
+
+    /// The driver gave up on the model; what had arrived stays, marked.
+    pub(super) fn take_cut_answer(&mut self, cx: &mut Cx<'_>, partial: Option<Arc<Message>>) {
         let mut cut =
             partial.as_ref().and_then(|message| message.as_assistant()).cloned().unwrap_or_default();
         // The request was sent, and counts.
@@ -520,7 +512,6 @@ impl TurnState {
         if let Some(partial) = partial {
             append_partial(cx, partial, "the answer that asked for it was cut off");
         }
-        self.on_cut(spec, cx, Pending::Model)
     }
 }
 
@@ -542,7 +533,7 @@ pub(super) fn answer_unrun(cx: &mut Cx<'_>, message: &Message, why: &str) {
 }
 
 /// The same for the answer that is the last message of the transcript.
-fn answer_last_unrun(cx: &mut Cx<'_>, why: &str) {
+pub(super) fn answer_last_unrun(cx: &mut Cx<'_>, why: &str) {
     if let Some(answer) = cx.log.last().cloned() {
         answer_unrun(cx, &answer, why);
     }

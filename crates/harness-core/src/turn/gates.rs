@@ -107,9 +107,6 @@ impl TurnState {
         at: u32,
         result: Result<(), ArgumentFault>,
     ) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
         match result {
             Ok(()) => {
                 let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at));
@@ -206,9 +203,6 @@ impl TurnState {
         (at, gate, point): (u32, u32, Point),
         asked: Answered<GateDecision>,
     ) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
         let (name, verdict) = cx.take_gate((gate, point), slot.call.id.clone(), asked);
         match verdict {
@@ -247,9 +241,6 @@ impl TurnState {
         at: u32,
         decision: Decision,
     ) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
         emit_decision(cx, slot.call.id.clone(), &decision);
         match decision {

@@ -82,9 +82,6 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<(), Fault>,
     ) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
         if let Err(fault) = result {
             let stop = Stop::new(StopReason::RuntimeError, Evidence::Fault(fault));
             return self.stop_now(spec, cx, stop);
@@ -107,14 +104,16 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Vec<Arc<Message>>, Fault>,
     ) -> Option<End> {
+        self.take_seen_results(cx, result);
+        self.flush(spec, cx, false);
+        self.run_batch(spec, cx)
+    }
+
+    /// Takes what layers gave in place of results.
+    pub(super) fn take_seen_results(&mut self, cx: &mut Cx<'_>, result: Result<Vec<Arc<Message>>, Fault>) {
         let given = cx.tolerate(result);
         let refused = self.batch.as_mut().map_or(0, |batch| batch.take_seen(given));
         emit_refused(cx, refused);
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
-        self.flush(spec, cx, false);
-        self.run_batch(spec, cx)
     }
 
     /// Brings what layers added to results into the transcript: behind the last result, or, behind a parked
@@ -154,13 +153,16 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Vec<Arc<Message>>, Fault>,
     ) -> Option<End> {
-        let Injecting { messages, entries } = *self.injecting.take()?;
-        Injecting { messages: admitted(cx, messages, result), entries }.append(cx);
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
+        self.take_seen_steering(cx, result);
         self.answer = None;
         self.iterate(spec, cx)
+    }
+
+    /// Injects what layers gave in place of messages that come in between.
+    pub(super) fn take_seen_steering(&mut self, cx: &mut Cx<'_>, result: Result<Vec<Arc<Message>>, Fault>) {
+        let Some(injecting) = self.injecting.take() else { return };
+        let Injecting { messages, entries } = *injecting;
+        Injecting { messages: admitted(cx, messages, result), entries }.append(cx);
     }
 
     /// Whether layers first learn from the answer that is the last message, if it counts.
@@ -180,9 +182,6 @@ impl TurnState {
         result: Result<(), Fault>,
     ) -> Option<End> {
         cx.tolerate(result);
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
         self.storing.take()?;
         self.act_on_last(spec, cx)
     }

@@ -26,6 +26,7 @@ mod results;
 mod resume;
 mod spec;
 mod state;
+mod stopping;
 mod usage;
 
 pub(crate) use closing::Closing;
@@ -128,6 +129,9 @@ impl TurnState {
     /// Hands a reply to the stage that asked for it. A reply of the wrong kind ends the turn with
     /// `internal_invariant`: the driver broke its contract.
     fn reply(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending, reply: Reply) -> Option<End> {
+        if self.is_stopping() {
+            return self.late(spec, cx, pending, reply);
+        }
         match (pending, reply) {
             (Pending::Model, Reply::Model(result)) => self.on_model(spec, cx, result),
             (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
@@ -138,7 +142,10 @@ impl TurnState {
             (Pending::Prepare, Reply::Prepared(result)) => self.on_prepared(spec, cx, result),
             (Pending::Recall, Reply::Recalled(result)) => self.on_recalled(spec, cx, result),
             (Pending::Compact, Reply::Compacted(result)) => self.on_compacted(spec, cx, result),
-            (Pending::Model, Reply::Interrupted { partial }) => self.on_model_cut(spec, cx, partial),
+            (Pending::Model, Reply::Interrupted { partial }) => {
+                self.take_cut_answer(cx, partial);
+                self.on_cut(spec, cx, Pending::Model)
+            }
             (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
             (Pending::Store, Reply::Noted(result)) => self.on_stored(spec, cx, result),
             (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),

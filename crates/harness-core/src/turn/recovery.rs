@@ -69,7 +69,7 @@ impl TurnState {
             | ModelFaultCode::BudgetReached
             | ModelFaultCode::Unknown => false,
         };
-        on_its_way && self.recovering.attempts < spec.continue_broken && !self.is_stopping()
+        on_its_way && self.recovering.attempts < spec.continue_broken
     }
 
     /// Goes on behind a step that broke off.
