@@ -58,24 +58,15 @@ impl<H: Host> State<H> {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: NewSessionRequest, answer, line| {
-                    new.begin(ask, answer, line);
-                    Ok(())
-                },
+                async move |ask: NewSessionRequest, answer, line| new.begin(ask, answer, line),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: LoadSessionRequest, answer, line| {
-                    load.load(ask, answer, line);
-                    Ok(())
-                },
+                async move |ask: LoadSessionRequest, answer, line| load.load(ask, answer, line),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: ResumeSessionRequest, answer, line| {
-                    resume.resume(ask, answer, line);
-                    Ok(())
-                },
+                async move |ask: ResumeSessionRequest, answer, line| resume.resume(ask, answer, line),
                 on_receive_request!(),
             )
             .on_receive_request(
@@ -96,9 +87,7 @@ impl<H: Host> State<H> {
             )
             .on_receive_notification(
                 async move |ask: CancelNotification, _| {
-                    if let Ok(session) = cancel.session(&ask.session_id) {
-                        session.cancel();
-                    }
+                    cancel.cancel(&ask.session_id);
                     Ok(())
                 },
                 on_receive_notification!(),
@@ -140,21 +129,31 @@ impl<H: Host> State<H> {
         self.sessions().get(id).cloned().ok_or_else(|| unknown(id))
     }
 
+    /// Ends the turn of a session; a client may name one that is closed by now.
+    fn cancel(&self, id: &SessionId) {
+        if let Ok(session) = self.session(id) {
+            session.cancel();
+        }
+    }
+
     fn begin(
         self: &Arc<Self>,
         ask: NewSessionRequest,
         answer: Responder<NewSessionResponse>,
         connection: Connection,
-    ) {
-        let setup = setup(ask.cwd, ask.mcp_servers);
+    ) -> Result<(), Error> {
+        let setup = match setup(ask.cwd, ask.mcp_servers) {
+            Ok(setup) => setup,
+            Err(refused) => return answer.respond_with_error(refused),
+        };
         self.spawn(answer, move |state| async move {
-            let setup = setup?;
             state.room()?;
             let opened = state.server.host.begin(setup.clone()).await.map_err(|fault| told(&fault))?;
             let session = state.open(opened, setup, connection);
             let answer = NewSessionResponse::new(session.id.clone()).modes(session.modes());
             Ok((answer, Some(session)))
         });
+        Ok(())
     }
 
     fn load(
@@ -162,13 +161,17 @@ impl<H: Host> State<H> {
         ask: LoadSessionRequest,
         answer: Responder<LoadSessionResponse>,
         connection: Connection,
-    ) {
-        let setup = setup(ask.cwd, ask.mcp_servers);
+    ) -> Result<(), Error> {
+        let setup = match setup(ask.cwd, ask.mcp_servers) {
+            Ok(setup) => setup,
+            Err(refused) => return answer.respond_with_error(refused),
+        };
         self.spawn(answer, move |state| async move {
-            let session = state.again(&ask.session_id, setup?, connection).await?;
+            let session = state.again(&ask.session_id, setup, connection).await?;
             session.replay().await?;
             Ok((LoadSessionResponse::new().modes(session.modes()), Some(session)))
         });
+        Ok(())
     }
 
     fn resume(
@@ -176,13 +179,17 @@ impl<H: Host> State<H> {
         ask: ResumeSessionRequest,
         answer: Responder<ResumeSessionResponse>,
         connection: Connection,
-    ) {
-        let setup = setup(ask.cwd, ask.mcp_servers);
+    ) -> Result<(), Error> {
+        let setup = match setup(ask.cwd, ask.mcp_servers) {
+            Ok(setup) => setup,
+            Err(refused) => return answer.respond_with_error(refused),
+        };
         self.spawn(answer, move |state| async move {
-            let session = state.again(&ask.session_id, setup?, connection).await?;
+            let session = state.again(&ask.session_id, setup, connection).await?;
             session.pass().await?;
             Ok((ResumeSessionResponse::new().modes(session.modes()), Some(session)))
         });
+        Ok(())
     }
 
     fn list(

@@ -59,22 +59,7 @@ fn conversations() -> [Conversation; 5] {
         },
         Conversation {
             question: "Which of my orders 1040, 1041 and 1042 are still on their way?",
-            answers: vec![
-                Answer::call("call_1", "handoff_to_orders", &json!({})),
-                Answer::text("I will look all three of them up.")
-                    .and_call("call_2", "find_order", &order("1040"))
-                    .and_call("call_3", "find_order", &order("1041"))
-                    .and_call("call_4", "find_order", &order("1042")),
-                Answer::call("call_5", "track_parcel", &order("1042")).and_call(
-                    "call_6",
-                    "track_parcel",
-                    &order("1043"),
-                ),
-                Answer::text(
-                    "Only order 1042, the Trail tent 2P: its parcel NP-77342 is at the Gothenburg depot. Orders 1040 \
-                     and 1041 have arrived \u{2013} and 1043, which you did not ask for, has no parcel yet.",
-                ),
-            ],
+            answers: three_orders(),
         },
         Conversation {
             question: "My socks from order 1040 have holes. I want my money back.",
@@ -99,6 +84,27 @@ fn conversations() -> [Conversation; 5] {
                 ),
             ],
         },
+    ]
+}
+
+/// Where three orders are: two calls at once, and a call of one that is not asked for.
+fn three_orders() -> Vec<Answer> {
+    let order = |id: &str| json!({ "order_id": id });
+    vec![
+        Answer::call("call_1", "handoff_to_orders", &json!({})),
+        Answer::text("I will look all three of them up.")
+            .and_call("call_2", "find_order", &order("1040"))
+            .and_call("call_3", "find_order", &order("1041"))
+            .and_call("call_4", "find_order", &order("1042")),
+        Answer::call("call_5", "track_parcel", &order("1042")).and_call(
+            "call_6",
+            "track_parcel",
+            &order("1043"),
+        ),
+        Answer::text(
+            "Only order 1042, the Trail tent 2P: its parcel NP-77342 is at the Gothenburg depot. Orders 1040 \
+             and 1041 have arrived \u{2013} and 1043, which you did not ask for, has no parcel yet.",
+        ),
     ]
 }
 

@@ -235,104 +235,105 @@ impl CliError {
 
     /// What to do about it.
     pub(crate) fn hint(&self) -> Option<String> {
+        self.hint_of_cause().or_else(|| self.advice().map(str::to_owned))
+    }
+
+    /// What the cause says to do, or what follows from what is known of it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others have a text of their own")]
+    fn hint_of_cause(&self) -> Option<String> {
         match self {
             Self::Harness(HarnessError::Descriptor(error)) | Self::Descriptor(error) => {
                 error.hint().map(str::to_owned)
             }
-            Self::Harness(HarnessError::SameName { .. }) => {
-                Some("give one of them another `name` in the registry file".to_owned())
-            }
-            Self::Harness(_) => None,
             Self::Decision(error) => Some(error.hint()),
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
             Self::Record(error) => Some(error.hint().to_owned()),
-            Self::Session(harness::session::Error::NotFound { .. }) => {
-                Some("check the path; without --resume a message begins a new session there".to_owned())
-            }
+            Self::Session(harness::session::Error::NotFound { .. }) => None,
             Self::Session(error) => Some(error.hint().to_owned()),
-            Self::Orphans(_) => Some("end these processes, then try again".to_owned()),
             Self::Part { hint, .. } => hint.clone(),
-            Self::NoRegistry { .. } => {
-                Some("write one there, or name another with --registry FILE".to_owned())
-            }
             Self::Unbound { why, .. } => why.hint(),
-            Self::NoSession { .. } => Some("check the path".to_owned()),
-            Self::SessionWithoutDescriptor { .. } => Some("pass `--descriptor FILE`".to_owned()),
-            Self::OtherDescriptor { .. } => Some(
-                "use the descriptor that it was started under, another session, or --allow-changed to go on with this one \
-                 all the same"
-                    .to_owned(),
-            ),
-            Self::NoHarnessYaml { parents: true, .. } => Some(
-                "create one with `harness new`, or pass a descriptor: `harness run FILE \"…\"`".to_owned(),
-            ),
             Self::NoHarnessYaml { directory, parents: false } => {
-                Some(format!("create one with `harness new {}`, or pass a descriptor file", directory.display()))
+                let directory = directory.display();
+                Some(format!("create one with `harness new {directory}`, or pass a descriptor file"))
             }
-            Self::NoSuchDescriptor { .. } => Some(
-                "check the path; to send it as a message, pass the descriptor first: `harness run FILE \"…\"`".to_owned(),
-            ),
             Self::NoAgent { known, .. } => Some(format!("its agents are {}", listed(known))),
             Self::NoTurn { fault, .. } => no_turn_hint(fault),
-            Self::Exists { .. } => Some("choose another directory or pass `--force`; nothing was written".to_owned()),
-            Self::NotWritten { .. } => Some("check that the folder is there and that you may write to it".to_owned()),
             Self::NoParent { folder, .. } => {
                 Some(format!("create it with `mkdir -p {}`, or choose another path", folder.display()))
             }
-            Self::NoDescriptor => Some("name it with --descriptor FILE".to_owned()),
-            Self::NoRecord => None,
-            Self::NoMessage => Some(
-                "give it as an argument or on standard input, or use --resume with --session".to_owned(),
-            ),
-            Self::Message { .. } => None,
             Self::NoKey { names, .. } => Some(no_key_hint(names)),
             Self::NoAddress { .. } => Some(format!("give it with --base-url URL or in {}", env::LOCAL_URL)),
-            Self::TokenFile { fault: KeyFileFault::TooLong, .. } => Some("write the token alone into it".to_owned()),
+            Self::TokenFile { fault: KeyFileFault::TooLong, .. } => None,
             Self::KeyFile { path, fault } | Self::TokenFile { path, fault } => Some(fault.hint(path)),
-            Self::Listen { .. } => {
-                Some("choose another address with --listen; port 0 takes one that is free".to_owned())
+            Self::NoTool { known, .. } if !known.is_empty() => {
+                Some(format!("there are {}", known.join(", ")))
             }
-            Self::Context { .. } => Some(
-                "write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a \
-                 mapping"
-                    .to_owned(),
-            ),
+            Self::Memory { source, .. } => source.hint().map(str::to_owned),
+            Self::Runtime(error) => error.hint().map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    /// What to do about it, whatever is known of it.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "of the others the cause says what to do, or nobody knows"
+    )]
+    fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Harness(HarnessError::SameName { .. }) => {
+                "give one of them another `name` in the registry file"
+            }
+            Self::Session(harness::session::Error::NotFound { .. }) => {
+                "check the path; without --resume a message begins a new session there"
+            }
+            Self::Orphans(_) => "end these processes, then try again",
+            Self::NoRegistry { .. } => "write one there, or name another with --registry FILE",
+            Self::NoSession { .. } | Self::NoFolder { .. } => "check the path",
+            Self::SessionWithoutDescriptor { .. } => "pass `--descriptor FILE`",
+            Self::OtherDescriptor { .. } => {
+                "use the descriptor that it was started under, another session, or --allow-changed to go on with this one \
+                 all the same"
+            }
+            Self::NoHarnessYaml { parents: true, .. } => {
+                "create one with `harness new`, or pass a descriptor: `harness run FILE \"…\"`"
+            }
+            Self::NoSuchDescriptor { .. } => {
+                "check the path; to send it as a message, pass the descriptor first: `harness run FILE \"…\"`"
+            }
+            Self::Exists { .. } => "choose another directory or pass `--force`; nothing was written",
+            Self::NotWritten { .. } => "check that the folder is there and that you may write to it",
+            Self::NoDescriptor => "name it with --descriptor FILE",
+            Self::NoMessage => "give it as an argument or on standard input, or use --resume with --session",
+            Self::TokenFile { fault: KeyFileFault::TooLong, .. } => "write the token alone into it",
+            Self::Listen { .. } => "choose another address with --listen; port 0 takes one that is free",
+            Self::Context { .. } => {
+                "write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a mapping"
+            }
             Self::LogFilter { .. } => {
-                Some("use error, warn, info, debug or trace, or a list such as harness_adapters=debug".to_owned())
+                "use error, warn, info, debug or trace, or a list such as harness_adapters=debug"
             }
-            Self::ToolInput { .. } => {
-                Some("give a JSON object, as text, as @FILE, or as - for standard input".to_owned())
-            }
-            Self::NoTool { known, .. } if known.is_empty() => Some("the file binds none".to_owned()),
-            Self::NoTool { known, .. } => Some(format!("there are {}", known.join(", "))),
-            Self::ToolArguments { .. } => {
-                Some("list the tools with --json to see the schema of their arguments".to_owned())
-            }
-            Self::BackendFile { .. } => Some(
+            Self::ToolInput { .. } => "give a JSON object, as text, as @FILE, or as - for standard input",
+            Self::NoTool { .. } => "the file binds none",
+            Self::ToolArguments { .. } => "list the tools with --json to see the schema of their arguments",
+            Self::BackendFile { .. } => {
                 "write `version: 1`, `command:` and, where they are needed, `args`, `stdin`, `env`, `set`, `cwd`, \
                  `timeout`, `output` and `backend`"
-                    .to_owned(),
-            ),
-            Self::Memory { source, .. } => Some(source.hint().map_or_else(
-                || "name a SQLite file that --memory made, or one that is not there yet".to_owned(),
-                str::to_owned,
-            )),
-            Self::Runtime(error) => error.hint().map(str::to_owned),
-            Self::NobodyToTalkTo => Some(
+            }
+            Self::Memory { .. } => "name a SQLite file that --memory made, or one that is not there yet",
+            Self::NobodyToTalkTo => {
                 "pass a descriptor, `--model PROVIDER/NAME`, `--base-url URL` or `--backend NAME`; `harness new` creates \
                  a descriptor"
-                    .to_owned(),
-            ),
-            Self::NoConversation { .. } => Some("begin one: the same command without that option".to_owned()),
-            Self::NoFolder { .. } => Some("check the path".to_owned()),
-            Self::NoTerminal => Some("name the file of the conversation with --session".to_owned()),
-            Self::NoSuchCommand { .. } => {
-                Some("begin a message that begins with a slash with two, or give all of it with --whole".to_owned())
             }
-            Self::NoOutput { .. } => Some("make room, or send the output elsewhere".to_owned()),
-            Self::Io { .. } => None,
-        }
+            Self::NoConversation { .. } => "begin one: the same command without that option",
+            Self::NoTerminal => "name the file of the conversation with --session",
+            Self::NoSuchCommand { .. } => {
+                "begin a message that begins with a slash with two, or give all of it with --whole"
+            }
+            Self::NoOutput { .. } => "make room, or send the output elsewhere",
+            _ => return None,
+        })
     }
 }
 

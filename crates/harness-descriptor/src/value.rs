@@ -284,67 +284,67 @@ fn serialize_number<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, 
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ValueVisitor;
-
-        impl<'de> Visitor<'de> for ValueVisitor {
-            type Value = Value;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON value")
-            }
-
-            fn visit_unit<E>(self) -> Result<Value, E> {
-                Ok(Value::Null)
-            }
-
-            fn visit_none<E>(self) -> Result<Value, E> {
-                Ok(Value::Null)
-            }
-
-            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-                Deserialize::deserialize(deserializer)
-            }
-
-            fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-                Ok(Value::Bool(value))
-            }
-
-            #[expect(clippy::cast_precision_loss, reason = "numbers are doubles here, as documented")]
-            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-                Ok(Value::Number(number as f64))
-            }
-
-            #[expect(clippy::cast_precision_loss, reason = "numbers are doubles here, as documented")]
-            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-                Ok(Value::Number(number as f64))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-                Ok(Value::Number(number))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-                Ok(text.into())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = access.next_element()? {
-                    items.push(item);
-                }
-                Ok(Value::List(items))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-                let mut entries: Vec<(Arc<str>, Value)> = Vec::new();
-                while let Some((key, value)) = access.next_entry::<String, Value>()? {
-                    entries.push((key.into(), value));
-                }
-                Ok(Value::Map(entries.into_iter().collect()))
-            }
-        }
-
         deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        Deserialize::deserialize(deserializer)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "numbers are doubles here, as documented")]
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "numbers are doubles here, as documented")]
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut entries: Vec<(Arc<str>, Value)> = Vec::new();
+        while let Some((key, value)) = access.next_entry::<String, Value>()? {
+            entries.push((key.into(), value));
+        }
+        Ok(Value::Map(entries.into_iter().collect()))
     }
 }
 

@@ -123,12 +123,7 @@ impl Work {
                 self.asked(agent, model.as_ref(), event.iteration);
             }
             EventKind::ModelStepFinished { output_type, usage, .. } => {
-                if let Some(Chat { open, is_counted, .. }) = self.chat.take() {
-                    open.set("harness.output_type", &**output_type);
-                    if let Some(usage) = usage.as_ref().filter(|_| !is_counted) {
-                        self.count(&open, usage);
-                    }
-                }
+                self.answered(output_type, usage.as_deref());
             }
             EventKind::ModelStepFailed { fault, .. } => {
                 if let Some(Chat { open, .. }) = self.chat.take() {
@@ -176,6 +171,15 @@ impl Work {
             other => self.note(other),
         }
         false
+    }
+
+    /// The model has answered; its usage counts once.
+    fn answered(&mut self, output_type: &str, usage: Option<&Usage>) {
+        let Some(Chat { open, is_counted, .. }) = self.chat.take() else { return };
+        open.set("harness.output_type", output_type);
+        if let Some(usage) = usage.filter(|_| !is_counted) {
+            self.count(&open, usage);
+        }
     }
 
     fn root(&self) -> Option<&Open> {

@@ -1,12 +1,13 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`faults`], [`laws`], [`manifests`], [`modules`],
-//! [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`] lists them. `cargo test`
-//! applies them too.
+//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`faults`], [`functions`], [`laws`], [`manifests`],
+//! [`modules`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`] lists them.
+//! `cargo test` applies them too.
 
 mod arrows;
 mod deviations;
 mod faults;
+mod functions;
 mod laws;
 mod manifests;
 mod modules;

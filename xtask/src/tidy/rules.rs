@@ -1,7 +1,7 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{arrows, deviations, faults, laws, manifests, modules, order, text};
+use super::{arrows, deviations, faults, functions, laws, manifests, modules, order, text};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
@@ -24,6 +24,7 @@ fn problems() -> Result<Vec<String>> {
         arrows::problems(&workspace.packages, &tree),
         deviations::problems(&tree),
         faults::problems(&tree),
+        functions::problems(&tree),
         laws::problems(&tree),
         order::problems(&tree),
         manifests::problems(&workspace.packages, &tree),

@@ -108,34 +108,11 @@ impl ExecutionNegotiation {
                 "Backend does not support tool use.",
             );
         }
-        let wishes = [
-            (
-                NegotiationCode::StructuredToolCallsUnsupported,
-                wants.structured_tool_calls,
-                capabilities.structured_tool_calls,
-                "Structured tool calls are required but unsupported.",
-                "Structured tool calls are preferred but unsupported.",
-            ),
-            (
-                NegotiationCode::ContinuationUnsupported,
-                wants.continuation_support,
-                capabilities.continuation_support != Support::None,
-                "Structured continuation support is required but unavailable.",
-                "Continuation support is preferred but unavailable.",
-            ),
-            (
-                NegotiationCode::ApprovalInterruptUnsupported,
-                wants.approval_interrupts,
-                capabilities.approval_interrupts != Support::None,
-                "Approval interrupts are required but unsupported.",
-                "Approval interrupts are preferred but unavailable.",
-            ),
-        ];
-        for (code, wish, able, required, preferred) in wishes {
+        for (code, wish, is_able, required, preferred) in wishes(wants, capabilities) {
             match wish {
-                Some(Requested::Required) if !able => reason(code, Severity::Blocking, required),
-                Some(Requested::Preferred) if !able => reason(code, Severity::Warning, preferred),
-                _ => {}
+                Some(Requested::Required) if !is_able => reason(code, Severity::Blocking, required),
+                Some(Requested::Preferred) if !is_able => reason(code, Severity::Warning, preferred),
+                Some(_) | None => {}
             }
         }
         let attached = !request.attachments().is_empty() || wants.attachments == Some(Usefulness::Required);
@@ -166,4 +143,33 @@ impl ExecutionNegotiation {
     pub fn degradation(&self) -> Option<Vec<NegotiationReason>> {
         self.degraded.then(|| self.reasons.clone())
     }
+}
+
+/// A reason, what is wished for, whether it can be had, and what is said where it is required or preferred in vain.
+type Wish = (NegotiationCode, Option<Requested>, bool, &'static str, &'static str);
+
+fn wishes(wants: &super::ExecutionRequirements, capabilities: &ExecutionCapabilities) -> [Wish; 3] {
+    [
+        (
+            NegotiationCode::StructuredToolCallsUnsupported,
+            wants.structured_tool_calls,
+            capabilities.structured_tool_calls,
+            "Structured tool calls are required but unsupported.",
+            "Structured tool calls are preferred but unsupported.",
+        ),
+        (
+            NegotiationCode::ContinuationUnsupported,
+            wants.continuation_support,
+            capabilities.continuation_support != Support::None,
+            "Structured continuation support is required but unavailable.",
+            "Continuation support is preferred but unavailable.",
+        ),
+        (
+            NegotiationCode::ApprovalInterruptUnsupported,
+            wants.approval_interrupts,
+            capabilities.approval_interrupts != Support::None,
+            "Approval interrupts are required but unsupported.",
+            "Approval interrupts are preferred but unavailable.",
+        ),
+    ]
 }

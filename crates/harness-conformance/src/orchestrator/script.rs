@@ -53,26 +53,10 @@ impl Script {
             if request.cancel.is_cancelled() {
                 return broken(&content, "aborted", "the request was cancelled");
             }
-            match chunk {
-                Chunk::Text(TextChunk { text }) => {
-                    text.split('|').for_each(|piece| tell(DeltaPart::Text(piece.to_owned())));
-                    content.push(json!({"type": "text", "text": text.replace('|', "")}));
-                }
-                Chunk::Thought(ThoughtChunk { thinking, signature }) => {
-                    tell(DeltaPart::Thinking(thinking.clone()));
-                    let signature = signature.as_deref().unwrap_or_default();
-                    content.push(
-                        json!({"type": "thinking", "thinking": thinking, "thinkingSignature": signature}),
-                    );
-                }
-                Chunk::Tool(ToolChunk { tool }) => {
-                    let (id, name) = (Some(tool.id.as_str().into()), tool.name.as_str().into());
-                    tell(DeltaPart::CallStarted { index: calls, id, name });
-                    calls += 1;
-                    content.push(json!(tool));
-                }
-                Chunk::Act(ActionChunk { r#do }) => perform_all(&self.0, std::slice::from_ref(r#do)).await,
+            if let Chunk::Act(ActionChunk { r#do }) = chunk {
+                perform_all(&self.0, std::slice::from_ref(r#do)).await;
             }
+            content.extend(said(chunk, &mut calls, tell));
         }
         tokio::task::yield_now().await;
         if request.cancel.is_cancelled() {
@@ -87,6 +71,28 @@ impl Script {
         let usual = if calls > 0 { "toolUse" } else { "stop" };
         let stop = entry.stop.as_deref().unwrap_or(usual);
         answer(request, &content, stop, None, entry).map_err(|error| failed(&error))
+    }
+}
+
+/// A chunk's block, told in its parts.
+fn said(chunk: &Chunk, calls: &mut usize, tell: impl Fn(DeltaPart)) -> Option<Value> {
+    match chunk {
+        Chunk::Text(TextChunk { text }) => {
+            text.split('|').for_each(|piece| tell(DeltaPart::Text(piece.to_owned())));
+            Some(json!({"type": "text", "text": text.replace('|', "")}))
+        }
+        Chunk::Thought(ThoughtChunk { thinking, signature }) => {
+            tell(DeltaPart::Thinking(thinking.clone()));
+            let signature = signature.as_deref().unwrap_or_default();
+            Some(json!({"type": "thinking", "thinking": thinking, "thinkingSignature": signature}))
+        }
+        Chunk::Tool(ToolChunk { tool }) => {
+            let (id, name) = (Some(tool.id.as_str().into()), tool.name.as_str().into());
+            tell(DeltaPart::CallStarted { index: *calls, id, name });
+            *calls += 1;
+            Some(json!(tool))
+        }
+        Chunk::Act(_) => None,
     }
 }
 

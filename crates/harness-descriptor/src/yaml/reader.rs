@@ -283,27 +283,7 @@ impl<'src> Builder<'src> {
             None => Tagged::Scalar(Scalar::Text),
         };
         if self.wants_key() {
-            // In a block mapping, `? <<` announces an ordinary key.
-            let announced =
-                tagged == Tagged::Merge && !self.in_flow() && layout::is_announced(self.source, bytes);
-            let tagged = if announced { Tagged::Scalar(Scalar::Text) } else { tagged };
-            if anchor != 0
-                && let Tagged::Scalar(scalar) = tagged
-            {
-                // The anchor names the typed value, not the key's text.
-                let kind = self.kind(scalar, text.clone(), bytes)?;
-                let id = self.push(kind, bytes)?;
-                self.anchors.insert(anchor, Anchor::Closed(id));
-            }
-            if let Tagged::Scalar(Scalar::Number { value, lossy: true }) = tagged
-                && value.is_finite()
-                && anchor == 0
-            {
-                self.document.push_lossy(bytes, LossyReason::Rounded);
-            }
-            let key = Self::key(tagged, text, bytes)?;
-            self.set_key(key);
-            return Ok(());
+            return self.scalar_key(tagged, text, anchor, bytes);
         }
         let kind = match tagged {
             Tagged::Scalar(scalar) => self.kind(scalar, text, bytes)?,
@@ -317,6 +297,37 @@ impl<'src> Builder<'src> {
             self.anchors.insert(anchor, Anchor::Closed(id));
         }
         self.node(id, bytes)
+    }
+
+    /// Takes a scalar for the key of the next entry.
+    fn scalar_key(
+        &mut self,
+        tagged: Tagged,
+        text: Cow<'src, str>,
+        anchor: usize,
+        bytes: Bytes,
+    ) -> Result<(), Stop> {
+        // In a block mapping, `? <<` announces an ordinary key.
+        let announced =
+            tagged == Tagged::Merge && !self.in_flow() && layout::is_announced(self.source, bytes);
+        let tagged = if announced { Tagged::Scalar(Scalar::Text) } else { tagged };
+        if anchor != 0
+            && let Tagged::Scalar(scalar) = tagged
+        {
+            // The anchor names the typed value, not the key's text.
+            let kind = self.kind(scalar, text.clone(), bytes)?;
+            let id = self.push(kind, bytes)?;
+            self.anchors.insert(anchor, Anchor::Closed(id));
+        }
+        if let Tagged::Scalar(Scalar::Number { value, lossy: true }) = tagged
+            && value.is_finite()
+            && anchor == 0
+        {
+            self.document.push_lossy(bytes, LossyReason::Rounded);
+        }
+        let key = Self::key(tagged, text, bytes)?;
+        self.set_key(key);
+        Ok(())
     }
 
     fn kind(&mut self, scalar: Scalar, text: Cow<'src, str>, bytes: Bytes) -> Result<Kind, Stop> {

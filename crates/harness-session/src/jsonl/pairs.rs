@@ -28,6 +28,16 @@ enum Step {
     Made(Arc<Message>),
 }
 
+/// The lines of a file, by where they go.
+struct Sorted {
+    /// Those before all entries.
+    out: Vec<KeptLine>,
+    /// Those on the way to the leaf that stay, by their place.
+    own: HashMap<u32, KeptLine>,
+    /// Those of other branches, by the place of the entry that they follow.
+    branches: HashMap<Option<u32>, Vec<KeptLine>>,
+}
+
 impl Pairs<'_> {
     /// The lines with calls and results in their order: lost results are made, marked `interrupted`, and those
     /// that belong to no call go to the report's quarantined lines. Other branches stay as they are.
@@ -105,17 +115,15 @@ impl Pairs<'_> {
         all
     }
 
-    /// Writes the way to the leaf in its new order. What lies on other branches follows the entry from which it
-    /// branched off.
-    fn put_together(
+    /// Parts the lines by where they go; what is on the way to the leaf and does not stay is left out.
+    fn sorted(
         &self,
         lines: Vec<KeptLine>,
         path: &[u32],
-        steps: Vec<Step>,
+        stays: &HashSet<u32>,
         report: &mut RepairReport,
-    ) -> io::Result<Vec<KeptLine>> {
+    ) -> io::Result<Sorted> {
         let on_path: HashSet<u32> = path.iter().copied().collect();
-        let stays: HashSet<u32> = steps.iter().filter_map(Step::place).collect();
         let (mut own, mut branches) = (HashMap::new(), HashMap::<Option<u32>, Vec<KeptLine>>::new());
         let mut out = Vec::with_capacity(lines.len());
         for line in lines {
@@ -126,15 +134,29 @@ impl Pairs<'_> {
                     report.quarantined.push(left_out(&line, report));
                 }
                 Some(place) => {
-                    let parent = self.standing(self.chain.parent(place), &on_path, &stays);
+                    let parent = self.standing(self.chain.parent(place), &on_path, stays);
                     let line =
                         self.following(line, parent.and_then(|parent| self.chain.id(parent)).as_ref())?;
-                    branches.entry(self.anchor(place, &on_path, &stays)).or_default().push(line);
+                    branches.entry(self.anchor(place, &on_path, stays)).or_default().push(line);
                 }
             }
         }
         report.quarantined.sort_by_key(|line| line.line);
         out.extend(branches.remove(&None).unwrap_or_default());
+        Ok(Sorted { out, own, branches })
+    }
+
+    /// Writes the way to the leaf in its new order. What lies on other branches follows the entry from which it
+    /// branched off.
+    fn put_together(
+        &self,
+        lines: Vec<KeptLine>,
+        path: &[u32],
+        steps: Vec<Step>,
+        report: &mut RepairReport,
+    ) -> io::Result<Vec<KeptLine>> {
+        let stays: HashSet<u32> = steps.iter().filter_map(Step::place).collect();
+        let Sorted { mut out, mut own, mut branches } = self.sorted(lines, path, &stays, report)?;
         let (mut last, mut made) = (None, self.chain.made());
         let mut ends_in_branch = false;
         for step in steps {

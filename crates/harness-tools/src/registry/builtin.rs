@@ -269,16 +269,7 @@ impl Builtin {
                 let edits = if *approval { edits } else { edits.without_approval() };
                 (self.set(edits.into_set(), prefix), missing)
             }
-            Which::Shell(shell) => {
-                let tool = shell.tool(workshop);
-                let missing = (!tool.folder().is_dir()).then(|| {
-                    let problem = format!("its folder {} does not exist", tool.folder().display());
-                    ("cwd", problem, "create it, or correct `cwd`")
-                });
-                let tool = Arc::new(tool);
-                let target = self.target.clone();
-                (vec![Made { target, tool: Arc::clone(&tool) as _, shell: Some(tool) }], missing)
-            }
+            Which::Shell(shell) => self.shell(shell.tool(workshop)),
             Which::Planning { max_todos, keep } => {
                 let most = max_todos.and_then(|most| usize::try_from(most).ok()).unwrap_or(32);
                 (self.set(PlanningTools::new(most, *keep).into_set(), ""), None)
@@ -312,6 +303,16 @@ impl Builtin {
                 (tools.unwrap_or_default(), None)
             }
         }
+    }
+
+    /// The tool that runs commands, which misses its folder where there is none.
+    fn shell(&self, tool: ShellTool) -> (Vec<Made>, Option<Missing>) {
+        let missing = (!tool.folder().is_dir()).then(|| {
+            let problem = format!("its folder {} does not exist", tool.folder().display());
+            ("cwd", problem, "create it, or correct `cwd`")
+        });
+        let (tool, target) = (Arc::new(tool), self.target.clone());
+        (vec![Made { target, tool: Arc::clone(&tool) as _, shell: Some(tool) }], missing)
     }
 
     /// The tools of a set, each behind the target `ENTRY.TOOL`.

@@ -41,39 +41,10 @@ pub(super) fn parse(spec: TurnSpec, text: &str) -> Result<Script, ScriptFault> {
 /// One line: what it says, or nothing when it configures the script.
 fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
     let mut words = Words(line);
-    let says = match words.word() {
-        "tools" => {
-            script.tools = words.after_colon()?.0.split(',').map(tool).collect::<Read<_>>()?;
-            return Ok(None);
-        }
-        "limits" => {
-            for limit in words.after_colon()?.0.split(',') {
-                set_limit(&mut script.spec, limit)?;
-            }
-            return Ok(None);
-        }
-        "gates" => {
-            let points = Points::CALL.and(Points::HANDOFF);
-            let gates = names(words.after_colon()?).into_iter();
-            script.ports.gates = gates.map(|name| Guard::new(name, points)).collect();
-            return Ok(None);
-        }
-        "checks" => {
-            let checks = words.after_colon()?.0.split(',').map(guard);
-            script.ports.checks = checks.collect::<Read<_>>()?;
-            return Ok(None);
-        }
-        "parallel" => {
-            script.spec.execution = Execution::Parallel { max: words.number()? };
-            return Ok(None);
-        }
-        "approver" => {
-            script.ports.approver = true;
-            return Ok(None);
-        }
-        "prompt" => {
-            script.prompt = words.after_colon()?.text()?;
-            return Ok(None);
+    let first = words.word();
+    let says = match first {
+        "tools" | "limits" | "gates" | "checks" | "parallel" | "approver" | "prompt" => {
+            return configure(script, first, words).map(|()| None);
         }
         "model" => Says::Answer(Asked::Model, model(words.after_colon()?)?),
         "tool" => Says::Answer(Asked::Tool(words.call()?), execution(words.after_colon()?)?),
@@ -100,6 +71,32 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         other => return Err(format!("`{other}` begins no line of a script")),
     };
     Ok(Some(says))
+}
+
+/// A line that says what the script runs with.
+fn configure(script: &mut Script, what: &str, mut words: Words<'_>) -> Read<()> {
+    match what {
+        "tools" => script.tools = words.after_colon()?.0.split(',').map(tool).collect::<Read<_>>()?,
+        "limits" => {
+            for limit in words.after_colon()?.0.split(',') {
+                set_limit(&mut script.spec, limit)?;
+            }
+        }
+        "gates" => {
+            let points = Points::CALL.and(Points::HANDOFF);
+            let gates = names(words.after_colon()?).into_iter();
+            script.ports.gates = gates.map(|name| Guard::new(name, points)).collect();
+        }
+        "checks" => {
+            let checks = words.after_colon()?.0.split(',').map(guard);
+            script.ports.checks = checks.collect::<Read<_>>()?;
+        }
+        "parallel" => script.spec.execution = Execution::Parallel { max: words.number()? },
+        "approver" => script.ports.approver = true,
+        "prompt" => script.prompt = words.after_colon()?.text()?,
+        other => return Err(format!("`{other}` configures nothing")),
+    }
+    Ok(())
 }
 
 fn tool(text: &str) -> Read<ToolDef> {
