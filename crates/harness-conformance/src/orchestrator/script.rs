@@ -75,7 +75,7 @@ impl Script {
 }
 
 /// A chunk's block, told in its parts.
-fn said(chunk: &Chunk, calls: &mut usize, tell: impl Fn(DeltaPart)) -> Option<Value> {
+fn said(chunk: &Chunk, calls: &mut u32, tell: impl Fn(DeltaPart)) -> Option<Value> {
     match chunk {
         Chunk::Text(TextChunk { text }) => {
             text.split('|').for_each(|piece| tell(DeltaPart::Text(piece.to_owned())));
