@@ -13,6 +13,7 @@ mod bounds;
 mod connections;
 mod crowd;
 mod description;
+mod examples;
 mod faults;
 mod queue;
 mod restart;

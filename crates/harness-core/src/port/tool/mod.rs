@@ -289,7 +289,9 @@ pub trait Tool: Send + Sync {
     /// The definition; must not change while the tool is offered.
     fn def(&self) -> &ToolDef;
 
-    /// Checks arguments before any gate, approver or user code sees them. The default accepts all.
+    /// Checks arguments before a gate or an approver sees them. The default accepts all.
+    ///
+    /// A call that no gate or approver decides about runs without this check: [`Tool::call`] checks its arguments, too.
     ///
     /// # Errors
     /// The wrong field and what was expected; the model reads it.

@@ -1,0 +1,59 @@
+//! Holds a call until a person approves it: the run stops, and continues from plain data.
+//!
+//! `cargo run -p harness --example approvals`
+#![expect(clippy::print_stdout, reason = "an example prints what it shows")]
+
+use std::error::Error;
+
+use harness::core::Json;
+use harness::core::continuation::{CallDecision, Continuation, Resume};
+use harness::core::message::ToolCall;
+use harness::core::testing::ScriptedModel;
+use harness::prelude::*;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Payment {
+    euros: u32,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let model = ScriptedModel::new([
+        AssistantMessage::calls([ToolCall::new("call-1", "pay", Json::parse(r#"{"euros":90}"#)?)]),
+        AssistantMessage::text("Your refund is on its way."),
+    ]);
+    let pay = tool_fn("pay", "Pays a customer", |payment: Payment, _| async move {
+        println!("(the tool pays {} euros)", payment.euros);
+        Ok::<_, std::io::Error>("paid")
+    });
+    let harness = Harness::new(model)
+        .tool(pay)
+        .gate(gate::needs_approval("payments", |call| {
+            (call.call.name.as_str() == "pay").then(|| "money leaves the account".to_owned())
+        }))
+        .build()?;
+
+    let report = harness.prompt("I want my money back.").await?;
+    println!("stopped: {}", report.reason().as_str());
+
+    // A continuation is plain data. Store it, and decide in another request, another day.
+    let stored = serde_json::to_string(&report.end.continuation)?;
+    let Some(continuation) = serde_json::from_str::<Option<Continuation>>(&stored)? else {
+        return Err("nothing is pending".into());
+    };
+    let mut decisions = Vec::new();
+    for call in &continuation.pending {
+        println!(
+            "pending: {} {} ({})",
+            call.tool,
+            call.arguments.as_ref().map_or("{}", Json::text),
+            call.reason
+        );
+        // The digest binds the approval to exactly this call.
+        decisions.push(CallDecision::granted(call.call_id.clone()).having_seen(call.digest.clone()));
+    }
+    let report = harness.resume_with(continuation, Resume::decided(decisions)).await?;
+    println!("stopped: {}", report.reason().as_str());
+    println!("answer: {}", report.answer());
+    Ok(())
+}
