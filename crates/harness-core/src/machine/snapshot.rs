@@ -12,7 +12,7 @@ use crate::transcript::Transcript;
 #[serde(rename_all = "camelCase", bound = "P: Phase")]
 #[non_exhaustive]
 pub struct Snapshot<P: Phase> {
-    /// The version of this form: 2.
+    /// The version of this form: 3.
     pub version: u32,
     pub(crate) shared: Shared,
     pub(crate) phase: P,
@@ -22,7 +22,7 @@ pub struct Snapshot<P: Phase> {
 }
 
 /// The version of [`Snapshot`].
-pub const SNAPSHOT_VERSION: u32 = 2;
+pub const SNAPSHOT_VERSION: u32 = 3;
 
 /// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -122,7 +122,7 @@ impl TurnState {
             }
             CheckVerdict::Refuse { reason } => return self.refuse(spec, cx, name, point, reason),
             CheckVerdict::Unfounded(thin) => {
-                self.stop = Some(Stop::new(StopReason::EvidenceDensityViolation, Evidence::Density(thin)));
+                self.stop(Stop::new(StopReason::EvidenceDensityViolation, Evidence::Density(thin)));
                 return self.settle(spec, cx);
             }
         }
@@ -157,7 +157,7 @@ impl TurnState {
     ) -> Option<End> {
         let stage = if point == Point::Prompt { GuardStage::Input } else { GuardStage::Output };
         let evidence = Evidence::Guardrail { guardrail, stage, reason: Some(reason) };
-        self.stop = Some(Stop::new(StopReason::GuardrailTriggered, evidence));
+        self.stop(Stop::new(StopReason::GuardrailTriggered, evidence));
         self.settle(spec, cx)
     }
 

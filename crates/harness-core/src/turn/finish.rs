@@ -18,7 +18,7 @@ use crate::port::{PreparedAgent, RetryClass};
 impl TurnState {
     /// Ends the turn as soon as nothing is outstanding. The first stop stays.
     pub(super) fn stop_now(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
-        self.stop.get_or_insert(stop);
+        self.stop(stop);
         self.settle(spec, cx)
     }
 

@@ -228,7 +228,7 @@ impl TurnState {
                 let (call, tool) = (slot.call.id.clone(), slot.call.name.clone());
                 let evidence = Evidence::Gate { gate: name, call, tool, reason };
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
-                self.stop.get_or_insert_with(|| Stop::new(StopReason::PolicyDenied, evidence));
+                self.stop(Stop::new(StopReason::PolicyDenied, evidence));
             }
         }
         self.run_batch(spec, cx)

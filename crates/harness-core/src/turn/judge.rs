@@ -21,12 +21,12 @@ impl TurnState {
             if stop.reason == StopReason::RedundantToolLoop {
                 cx.event(|| EventKind::LimitReached { reason: stop.reason, reached: None });
             }
-            self.stop = Some(stop);
+            self.stop(stop);
             return;
         }
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-            self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
+            self.stop(Stop::new(reason, Evidence::Limit(reached)));
         }
     }
 

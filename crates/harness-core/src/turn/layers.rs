@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::call_state::{Batch, Finished, Progress as Stage};
+use super::call_state::{Batch, Finished, Progress as CallProgress};
 use super::closing::Closing;
 use super::flow::answer_unrun;
 use super::spec::TurnSpec;
+use super::stage::Stage;
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -51,7 +52,10 @@ impl TurnState {
             Pending::Recall => Op::Recall { standing: standing() },
             Pending::AfterModel => Op::AfterModel { answer: self.judged.clone()?, standing: standing() },
             Pending::Store => Op::Store { answer: self.storing.clone()?, standing: standing() },
-            Pending::Complete => self.leaving.as_ref()?.op(),
+            Pending::Complete => {
+                let Stage::Closing(closing) = &self.stage else { return None };
+                closing.op()
+            }
             Pending::Prepare
             | Pending::Compact
             | Pending::Model
@@ -205,17 +209,18 @@ impl TurnState {
             return Some(Self::emit_end(cx, end));
         }
         let standing = self.standing(cx);
-        self.leaving = Some(Closing::begin(cx, end, standing));
+        self.stage = Stage::Closing(Closing::begin(cx, end, standing));
         None
     }
 
     /// Goes on while the layers take note of the end.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_>, pending: Option<Pending>, input: Input) -> Option<End> {
-        if !self.leaving.as_mut()?.step(cx, pending, input) {
+        let Stage::Closing(closing) = &mut self.stage else { return None };
+        if !closing.step(cx, pending, input) {
             return None;
         }
-        let end = self.leaving.take()?.into_end(cx);
-        Some(Self::emit_end(cx, end))
+        let Stage::Closing(closing) = std::mem::replace(&mut self.stage, Stage::Ended) else { return None };
+        Some(Self::emit_end(cx, closing.into_end(cx)))
     }
 }
 
@@ -244,7 +249,7 @@ impl Batch {
                 continue;
             };
             let message = given.remove(at);
-            if let Stage::Finished(finished) = &mut slot.progress {
+            if let CallProgress::Finished(finished) = &mut slot.progress {
                 finished.message = Some(message);
             }
         }
@@ -254,8 +259,8 @@ impl Batch {
     }
 }
 
-fn finished(stage: &Stage) -> Option<&Finished> {
-    if let Stage::Finished(finished) = stage { Some(finished) } else { None }
+fn finished(stage: &CallProgress) -> Option<&Finished> {
+    if let CallProgress::Finished(finished) = stage { Some(finished) } else { None }
 }
 
 fn is_result_of(message: &Message, call: &ToolCall) -> bool {

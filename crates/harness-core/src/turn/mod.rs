@@ -25,6 +25,7 @@ mod repair;
 mod results;
 mod resume;
 mod spec;
+mod stage;
 mod state;
 mod stopping;
 mod usage;
@@ -36,6 +37,8 @@ pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use resume::PriorUsage;
 pub use spec::{Execution, OnToolFailure, RetryPolicy, SpecFault, TurnSpec};
 pub use state::TurnState;
+
+use stage::Stage;
 
 use crate::ids::OpId;
 use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
@@ -56,8 +59,10 @@ impl Phase for TurnState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
-        if self.leaving.is_some() {
-            return self.leave(cx, pending, input);
+        match self.stage {
+            Stage::Working | Stage::Stopping { .. } => {}
+            Stage::Closing(_) => return self.leave(cx, pending, input),
+            Stage::Ended => return None,
         }
         match input {
             Input::Start(start) => self.start(spec, cx, *start),
@@ -79,15 +84,12 @@ impl Phase for TurnState {
         id: OpId,
         reply: Reply,
     ) -> Option<End> {
-        if self.leaving.is_some() {
-            return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
-        }
-        self.reply(spec, cx, pending, reply)
+        self.step(spec, cx, Some(pending), Input::Reply(id, reply))
     }
 
     fn spend(&mut self, spent: &TotalUsage) {
-        if let Some(leaving) = &mut self.leaving {
-            leaving.spend(spent);
+        if let Stage::Closing(closing) = &mut self.stage {
+            closing.spend(spent);
         } else {
             self.usage.merge(spent);
         }
@@ -98,22 +100,22 @@ impl Phase for TurnState {
     }
 
     fn wake_at(&self, _: &Shared) -> Option<Time> {
-        if let Some(leaving) = &self.leaving {
-            return leaving.wake_at();
+        match &self.stage {
+            Stage::Working => {
+                let retry = self.batch.as_deref().and_then(call_state::Batch::wake_at);
+                [retry, self.turn_deadline].into_iter().flatten().min()
+            }
+            Stage::Stopping { aborted, .. } => self.turn_deadline.filter(|_| !aborted),
+            Stage::Closing(closing) => closing.wake_at(),
+            Stage::Ended => None,
         }
-        if self.aborted {
-            return None;
-        }
-        let retry =
-            self.batch.as_deref().filter(|_| !self.is_stopping()).and_then(call_state::Batch::wake_at);
-        [retry, self.turn_deadline].into_iter().flatten().min()
     }
 
     fn cut_off(&self, _: &Shared) -> Option<Time> {
-        if let Some(leaving) = &self.leaving {
-            return leaving.wake_at();
+        match &self.stage {
+            Stage::Working | Stage::Stopping { .. } | Stage::Ended => self.turn_deadline,
+            Stage::Closing(closing) => closing.wake_at(),
         }
-        self.turn_deadline
     }
 
     fn take_over(&mut self, _: Self) -> Result<(), serde_json::Error> {

@@ -67,7 +67,7 @@ impl TurnState {
     ) -> Option<End> {
         self.unwatch();
         let evidence = Evidence::Guardrail { guardrail, stage: GuardStage::Result, reason: Some(reason) };
-        self.stop = Some(Stop::new(StopReason::GuardrailTriggered, evidence));
+        self.stop(Stop::new(StopReason::GuardrailTriggered, evidence));
         self.flush(spec, cx, false);
         self.run_batch(spec, cx)
     }
@@ -84,12 +84,12 @@ impl TurnState {
         let (call, is_error) = (Arc::clone(&slot.call), finished.outcome.is_error());
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-            self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
+            self.stop(Stop::new(reason, Evidence::Limit(reached)));
         } else {
             self.question_asked(cx, std::mem::take(&mut question.text));
             let evidence = ToolEvidence::new(&call, is_error, question);
             let evidence = Evidence::ToolResult(Box::new(evidence));
-            self.stop = Some(Stop::new(StopReason::ClarificationRequired, evidence));
+            self.stop(Stop::new(StopReason::ClarificationRequired, evidence));
         }
         self.flush(spec, cx, false);
         self.run_batch(spec, cx)

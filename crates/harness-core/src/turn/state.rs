@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::call_state::Batch;
-use super::closing::Closing;
 use super::compaction::Shortening;
 use super::cycle::Cycles;
 use super::layers::Injecting;
 use super::recovery::Recovering;
 use super::redundancy::History;
+use super::stage::Stage;
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
@@ -73,8 +73,6 @@ pub struct TurnState {
     pub(super) carried: Option<Box<super::resume::PriorUsage>>,
     /// Whether it is part of a run, which tells the layers of its end.
     pub(super) inner: bool,
-    /// The end, while the layers take note of it.
-    pub(super) leaving: Option<Box<Closing>>,
     pub(super) noted: Option<ApprovalRequest>,
     pub(super) batch: Option<Box<Batch>>,
     pub(super) history: History,
@@ -95,10 +93,7 @@ pub struct TurnState {
     pub(super) after_drain: AfterDrain,
     /// Messages that wait to be injected: what waited behind parked calls, what came while the turn stopped.
     pub(super) steering: Vec<Arc<Message>>,
-    /// Set once; nothing new is started from then on.
-    pub(super) stop: Option<Stop>,
-    /// Whether everything outstanding was told to stop; until then a stop waits for what still runs.
-    pub(super) aborted: bool,
+    pub(super) stage: Stage,
     pub(super) answer: Option<String>,
     /// A question of a check that is not in the transcript yet.
     pub(super) question: Option<String>,
@@ -125,10 +120,6 @@ impl TurnState {
     /// A turn of a run that has not begun, with what it begins with.
     pub(crate) fn of_start(start: Start) -> Self {
         Self { prompt: start.prompt, agent: start.agent, ..Self::of_run() }
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stop.is_some()
     }
 
     pub(super) fn agent_id(&self) -> AgentId {

@@ -9,6 +9,7 @@ use super::batch::not_run_outcome;
 use super::call_state::Progress;
 use super::flow::{answer_last_unrun, answer_unrun};
 use super::spec::TurnSpec;
+use super::stage::Stage;
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::machine::{Cx, Effect, Pending, Reply};
@@ -17,34 +18,36 @@ use crate::outcome::{End, Evidence, Stop, StopReason};
 
 impl TurnState {
     pub(crate) fn cancel(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, by: Arc<str>) -> Option<End> {
-        self.stop.get_or_insert_with(|| Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
+        self.stop(Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
         self.abort(cx);
         self.settle(spec, cx)
     }
 
     /// Tells everything outstanding that it is not wanted any more. Once is enough.
     fn abort(&mut self, cx: &mut Cx<'_>) {
-        if !self.aborted && !cx.idle() {
-            self.aborted = true;
+        if let Stage::Stopping { aborted, .. } = &mut self.stage
+            && !cx.idle()
+            && !std::mem::replace(aborted, true)
+        {
             cx.fx.push(Effect::AbortAll);
         }
     }
 
     /// The time that was asked for has come: the deadline, or a retry.
     pub(super) fn wake(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if self.aborted {
+        if let Stage::Stopping { aborted: true, .. } = self.stage {
             return None;
         }
         if let Some(reached) = self.overdue(spec, cx) {
-            if self.stop.is_none() {
+            if !self.is_stopping() {
                 let reason = StopReason::TimeoutReached;
                 cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-                self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
+                self.stop(Stop::new(reason, Evidence::Limit(reached)));
             }
             self.abort(cx);
             return self.settle(spec, cx);
         }
-        if self.stop.is_some() {
+        if self.is_stopping() {
             return None;
         }
         // A driver whose clock stands still says with the wake-up itself that the time has come.
@@ -130,7 +133,8 @@ impl TurnState {
         self.abandon_open_calls(spec, cx);
         self.answer_rest(spec, cx);
         self.keep_what_layers_added(cx);
-        let Some(stop) = self.stop.take() else {
+        let Stage::Stopping { stop, .. } = std::mem::replace(&mut self.stage, Stage::Ended) else {
+            self.stage = Stage::Working;
             return self.invariant(spec, cx, "the turn was settled without a stop".into());
         };
         self.drop_unchecked_prompt(cx);
@@ -140,7 +144,7 @@ impl TurnState {
 
     /// Gives every call of the batch that has no result one that says why. Parked calls keep waiting.
     fn answer_rest(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) {
-        let Some(stop) = &self.stop else { return };
+        let Stage::Stopping { stop, .. } = &self.stage else { return };
         let parking = stop.reason == StopReason::ApprovalRequired;
         let why = format!("the turn ended first ({})", stop.reason);
         let open: Vec<u32> = self
