@@ -123,3 +123,23 @@ struct CookbookObservability;
 #[doc = include_str!("../../../docs/cookbook/hosted-models.md")]
 #[cfg(all(doctest, feature = "openrouter"))]
 struct CookbookHostedModels;
+
+#[doc = include_str!("../../../docs/cookbook/streaming.md")]
+#[cfg(doctest)]
+struct CookbookStreaming;
+
+#[doc = include_str!("../../../docs/cookbook/steering.md")]
+#[cfg(doctest)]
+struct CookbookSteering;
+
+#[doc = include_str!("../../../docs/cookbook/threads.md")]
+#[cfg(doctest)]
+struct CookbookThreads;
+
+#[doc = include_str!("../../../docs/cookbook/testing.md")]
+#[cfg(doctest)]
+struct CookbookTesting;
+
+#[doc = include_str!("../../../docs/cookbook/custom-models.md")]
+#[cfg(doctest)]
+struct CookbookCustomModels;

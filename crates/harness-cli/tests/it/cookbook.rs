@@ -39,10 +39,11 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 22] = [
+const PAGES: [(&str, &str); 27] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
+    ("custom-models.md", EMPTY),
     ("descriptors.md", EMPTY),
     ("editors.md", SUPPORT),
     ("finish-the-work.md", REPORT),
@@ -59,7 +60,11 @@ const PAGES: [(&str, &str); 22] = [
     ("resume.md", SUPPORT),
     ("serve.md", SUPPORT),
     ("skills.md", EMPTY),
+    ("steering.md", EMPTY),
+    ("streaming.md", EMPTY),
     ("sub-agents.md", EMPTY),
+    ("testing.md", EMPTY),
+    ("threads.md", EMPTY),
     ("tools.md", EMPTY),
     ("workers.md", EMPTY),
 ];
@@ -151,11 +156,16 @@ pages! {
 fn pages_without_a_test_have_no_commands() {
     for page in [
         "approvals.md",
+        "custom-models.md",
         "flows.md",
         "hosted-models.md",
         "local-agents.md",
         "mcp.md",
+        "steering.md",
+        "streaming.md",
         "sub-agents.md",
+        "testing.md",
+        "threads.md",
         "workers.md",
     ] {
         check(page);
