@@ -21,7 +21,7 @@ impl Recorder {
     pub(super) fn leading(&self) -> [String; 3] {
         let script = r#"cd "$0" && printf '%s\0' "$@" >argv && printf %s "$OLDPWD" >cwd && env -0 >env && exec 3>streams
             for n in 0 1 2; do
-                if [ -p /dev/fd/$n ] || [ -S /dev/fd/$n ]; then echo pipe; else echo ignore; fi >&3
+                if [ -p /dev/fd/$n ] || [ -S /dev/fd/$n ]; then echo pipe >&3; else echo ignore >&3; fi
             done
             cat >stdin; echo done"#;
         ["-c".to_owned(), script.to_owned(), self.0.display().to_string()]
