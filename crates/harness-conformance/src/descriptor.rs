@@ -2,6 +2,7 @@
 //!
 //! Of several faults the first is looked at. Of its message the facts count: what it quotes, and the path.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,10 @@ use harness_descriptor::{
     PromptMap, Registry, TextSource, Value,
 };
 
+use serde::Deserialize;
+use serde::de::IgnoredAny as Any;
+
+use crate::case::closed;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
@@ -19,90 +24,93 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
     checked(vector).into()
 }
 
-/// The words of a case: what is not here is refused.
-mod words {
-    #![expect(
-        dead_code,
-        reason = "which words there are is what counts; they are read where they are acted on"
-    )]
-
-    use std::collections::BTreeMap;
-
-    use serde::Deserialize;
-    use serde::de::IgnoredAny as Any;
-
-    macro_rules! closed {
-        ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
-            $(
-                #[derive(Deserialize)]
-                #[serde(deny_unknown_fields, rename_all = "camelCase")]
-                pub(super) struct $name { $($field: $type),* }
-            )*
-        };
+closed! {
+    #[expect(dead_code, reason = "what is for readers is named, so that all other words are refused")]
+    Case {
+        kind: Any, description: Any, optional: Option<Any>, tier: Tier, #[serde(default)] load: Load,
+        #[serde(default)] outside: BTreeMap<String, String>, #[serde(default)] symlinks: Vec<Symlink>,
+        #[serde(default)] registry: Bindings, expect: Expect, #[serde(default)] resolve: Vec<Resolve>,
+        #[serde(default)] create_context: Vec<CreateContext>,
     }
-
-    closed! {
-        Case {
-            kind: Any, description: Any, tier: Any, optional: Option<Any>, load: Option<Load>,
-            outside: Option<BTreeMap<String, String>>, symlinks: Option<Vec<Symlink>>, registry: Option<Registry>,
-            expect: Expect, resolve: Option<Vec<Resolve>>, create_context: Option<Vec<CreateContext>>,
-        }
-        Expect {
-            hash: Option<Any>, canonical: Option<Any>, materialized: Option<Any>, metadata: Option<Any>,
-            max_turns: Option<Any>, entry_agent: Option<Any>, agent_order: Option<Any>, agents: Option<Any>,
-            error: Option<Error>,
-        }
-        Error { stage: Any, kind: Any, message: Any, compare: Any }
-        Load {
-            mode: Mode, path: Option<String>, root_dir: Option<String>, descriptor_path: Option<String>,
-            prompt_map: Option<BTreeMap<String, String>>, prompt_map_direct: Option<BTreeMap<String, String>>,
-        }
-        Symlink { path: String, target: String }
-        Registry { registry_version: Option<String>, tools: BTreeMap<String, String> }
-        Resolve { agent: String, context: Any, expect: Resolved, turn: Option<Turn> }
-        Resolved { instructions: Option<String>, error: Option<String> }
-        Turn {
-            tools: Option<Vec<Tool>>, model: Option<Any>, model_settings: Option<Any>, error: Option<String>,
-        }
-        Tool { name: String, description: String }
-        CreateContext { input: Input, expect: Made }
-        Input { message: Option<String>, now: Option<String>, overrides: Option<Any> }
-        Made { context: Option<Any>, error: Option<String>, compare: Option<String> }
+    Expect {
+        hash: Option<String>, canonical: Option<String>, materialized: Option<Value>,
+        #[serde(default)] metadata: Value, #[serde(default)] max_turns: Value,
+        #[serde(default)] entry_agent: Value, #[serde(default)] agent_order: Value,
+        #[serde(default)] agents: Value, error: Option<Refusal>,
     }
-
-    #[derive(Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Mode {
-        File,
-        Text,
+    /// A fault; how it is called is each product's own.
+    Refusal { stage: Stage, #[serde(rename = "kind")] _kind: Any, message: String, compare: Compare }
+    #[derive(Default)]
+    Load {
+        #[serde(default)] mode: Mode, path: Option<String>, root_dir: Option<String>,
+        descriptor_path: Option<String>, prompt_map: Option<Value>, prompt_map_direct: Option<Value>,
     }
+    Symlink { path: String, target: String }
+    #[derive(Default)]
+    Bindings { registry_version: Option<String>, tools: BTreeMap<String, String> }
+    Resolve { agent: String, context: Value, expect: Resolved, turn: Option<Turn> }
+    Resolved { instructions: Option<String>, error: Option<String> }
+    Turn {
+        #[serde(default)] tools: Value, #[serde(default)] model: Value,
+        #[serde(default)] model_settings: Value, error: Option<String>,
+    }
+    CreateContext { input: Input, expect: Made }
+    Input { message: Option<String>, now: Option<String>, #[serde(default)] overrides: Value }
+    Made { #[serde(default)] context: Value, error: Option<String>, compare: Option<Compare> }
+}
+
+/// What a case is worth: oddities of YAML may be refused.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tier {
+    Core,
+    Exotic,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    #[default]
+    File,
+    Text,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Stage {
+    Load,
+    Build,
+}
+
+/// What of a fault is compared: that it is of its stage, or its facts too.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Compare {
+    Stage,
+    Message,
 }
 
 fn checked(vector: &Vector) -> Result<(), String> {
-    vector.parse::<words::Case>()?;
-    let (case, vector) = (&vector.path, vector.parse::<Value>()?);
+    let case: Case = vector.parse()?;
     let work = tempfile::tempdir().map_err(|error| format!("temporary folder: {error}"))?;
     let work_path = work.path().canonicalize().map_err(|error| format!("temporary folder: {error}"))?;
-    let folder = set_up(case, &work_path, &vector).map_err(|error| format!("setting up: {error}"))?;
-    Case { folder, vector: &vector }.check()
+    let folder = set_up(&vector.path, &work_path, &case).map_err(|error| format!("setting up: {error}"))?;
+    case.check(&folder)
 }
 
 /// Copies the case and makes what the vector wants beside it.
-fn set_up(case: &Path, work: &Path, vector: &Value) -> io::Result<PathBuf> {
+fn set_up(from: &Path, work: &Path, case: &Case) -> io::Result<PathBuf> {
     let folder = work.join("case");
-    copy(case, &folder)?;
+    copy(from, &folder)?;
     let outside = work.join("outside");
     fs::create_dir(&outside)?;
-    for (name, text) in object(at(vector, "outside")) {
+    for (name, text) in &case.outside {
         let path = outside.join(name);
         fs::create_dir_all(path.parent().unwrap_or(&outside))?;
-        fs::write(path, text.as_str().unwrap_or_default())?;
+        fs::write(path, text)?;
     }
-    for link in list(at(vector, "symlinks")) {
-        make_link(
-            text(link, "target").unwrap_or_default(),
-            &folder.join(text(link, "path").unwrap_or_default()),
-        )?;
+    for link in &case.symlinks {
+        make_link(&link.target, &folder.join(&link.path))?;
     }
     Ok(folder)
 }
@@ -131,93 +139,84 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-struct Case<'a> {
-    folder: PathBuf,
-    vector: &'a Value,
-}
-
-impl Case<'_> {
-    fn check(&self) -> Result<(), String> {
-        let expect = at(self.vector, "expect");
-        let descriptor = match self.load() {
+impl Case {
+    fn check(&self, folder: &Path) -> Result<(), String> {
+        let Expect { error: refusal, .. } = &self.expect;
+        let refused = |error: &DescriptorError, stage| match refusal {
+            Some(refusal) => refusal.check(error, stage, folder),
+            None => Err(format!("failed at {stage:?}: {error}")),
+        };
+        let descriptor = match self.load(folder) {
             Ok(descriptor) => descriptor,
             // Oddities may be refused, as long as they never get another hash.
-            Err(error) if text(self.vector, "tier") == Some("exotic") => {
-                return clear(&error);
-            }
-            Err(error) => return self.check_error(&error, "load", at(expect, "error")),
+            Err(error) if self.tier == Tier::Exotic => return clear(&error),
+            Err(error) => return refused(&error, Stage::Load),
         };
-        if text(expect, "error.stage") == Some("load") {
-            return Err(format!("loaded, but expected the error {}", at(expect, "error.message")));
+        if let Some(Refusal { stage: Stage::Load, message, .. }) = refusal {
+            return Err(format!("loaded, but expected the error {message}"));
         }
-        check_loaded(&descriptor, expect)?;
+        check_loaded(&descriptor, &self.expect)?;
         let graph = match Graph::build(&descriptor, &self.registry()) {
             Ok(graph) => graph,
-            Err(error) => return self.check_error(&error, "build", at(expect, "error")),
+            Err(error) => return refused(&error, Stage::Build),
         };
-        if expect.get("error").is_some() {
-            return Err(format!("built, but expected the error {}", at(expect, "error.message")));
+        if let Some(Refusal { message, .. }) = refusal {
+            return Err(format!("built, but expected the error {message}"));
         }
-        check_graph(&graph, expect)?;
-        for (index, step) in list(at(self.vector, "resolve")).iter().enumerate() {
+        check_graph(&graph, &self.expect)?;
+        for (index, step) in self.resolve.iter().enumerate() {
             check_resolve(&graph, step).map_err(|reason| format!("resolve[{index}]: {reason}"))?;
         }
-        for (index, step) in list(at(self.vector, "createContext")).iter().enumerate() {
+        for (index, step) in self.create_context.iter().enumerate() {
             check_context(&graph, step).map_err(|reason| format!("createContext[{index}]: {reason}"))?;
         }
         Ok(())
     }
 
-    fn load(&self) -> Result<Descriptor, DescriptorError> {
-        let load = at(self.vector, "load");
-        if text(load, "mode") != Some("text") {
-            let path = text(load, "path").unwrap_or("descriptor.yaml");
-            let source = FileSource::new(self.folder.join(path));
-            return match text(load, "rootDir") {
-                Some(root) => source.root(self.folder.join(root)).load(),
+    fn load(&self, folder: &Path) -> Result<Descriptor, DescriptorError> {
+        let load = &self.load;
+        if let Mode::File = load.mode {
+            let source = FileSource::new(folder.join(load.path.as_deref().unwrap_or("descriptor.yaml")));
+            return match &load.root_dir {
+                Some(root) => source.root(folder.join(root)).load(),
                 None => source.load(),
             };
         }
-        let bytes = fs::read(self.folder.join("descriptor.yaml")).unwrap_or_default();
+        let bytes = fs::read(folder.join("descriptor.yaml")).unwrap_or_default();
         let mut source = TextSource::new(String::from_utf8_lossy(&bytes));
-        if let Some(path) = text(load, "descriptorPath") {
+        if let Some(path) = &load.descriptor_path {
             source = source.path(path);
         }
-        if let Some(root) = text(load, "rootDir") {
+        if let Some(root) = &load.root_dir {
             source = source.root(root);
         }
-        let prompts = [at(load, "promptMap"), at(load, "promptMapDirect")]
-            .into_iter()
-            .find(|map| map.as_map().is_some());
-        if let Some(prompts) = prompts {
+        if let Some(prompts) = load.prompt_map.as_ref().or(load.prompt_map_direct.as_ref()) {
             source = source.prompt_map(PromptMap::from_value(prompts));
         }
         source.load()
     }
 
     fn registry(&self) -> Registry {
-        let registry = at(self.vector, "registry");
-        let mut built = Registry::new();
-        if let Some(version) = text(registry, "registryVersion") {
-            built = built.version(version);
-        }
-        for (target, name) in object(at(registry, "tools")) {
-            let name = name.as_str().unwrap_or_default();
-            built = built.bind(target, name, format!("stub {name}"));
-        }
-        built
+        let version = self.registry.registry_version.as_ref();
+        let built = version.into_iter().fold(Registry::new(), Registry::version);
+        let bind = |built: Registry, (target, name): (&String, &String)| {
+            built.bind(target, name.as_str(), format!("stub {name}"))
+        };
+        self.registry.tools.iter().fold(built, bind)
     }
+}
 
-    fn check_error(&self, error: &DescriptorError, stage: &str, expected: &Value) -> Result<(), String> {
-        if text(expected, "stage") != Some(stage) {
-            return Err(format!("failed at {stage}: {error}; expected {expected}"));
+impl Refusal {
+    fn check(&self, error: &DescriptorError, stage: Stage, folder: &Path) -> Result<(), String> {
+        if self.stage != stage {
+            return Err(format!("failed at {stage:?}: {error}; expected {}", self.message));
         }
-        if text(expected, "compare") == Some("message") {
-            let folder = self.folder.to_string_lossy();
-            let message = text(expected, "message").unwrap_or_default().replace("${CASE}", &folder);
-            return same_facts(error, &message);
+        match self.compare {
+            Compare::Message => {
+                same_facts(error, &self.message.replace("${CASE}", &folder.to_string_lossy()))
+            }
+            Compare::Stage => clear(error),
         }
-        clear(error)
     }
 }
 
@@ -244,23 +243,23 @@ fn same_facts(error: &DescriptorError, expected: &str) -> Result<(), String> {
     }
 }
 
-fn check_loaded(descriptor: &Descriptor, expect: &Value) -> Result<(), String> {
-    if let Some(canonical) = text(expect, "canonical") {
+fn check_loaded(descriptor: &Descriptor, expect: &Expect) -> Result<(), String> {
+    if let Some(canonical) = &expect.canonical {
         let found = descriptor.canonical_text();
-        if found != canonical {
+        if found != *canonical {
             return Err(format!("canonical text {found}, expected {canonical}"));
         }
     }
-    if let Some(hash) = text(expect, "hash") {
-        same("hash", &Value::from(descriptor.hash().to_string().as_str()), &Value::from(hash))?;
+    if let Some(hash) = &expect.hash {
+        same("hash", &Value::from(descriptor.hash().to_string().as_str()), &Value::from(hash.as_str()))?;
     }
-    match expect.get("materialized") {
+    match &expect.materialized {
         Some(expected) => same("materialized", &json(&descriptor.to_value())?, expected),
         None => Ok(()),
     }
 }
 
-fn check_graph(graph: &Graph, expect: &Value) -> Result<(), String> {
+fn check_graph(graph: &Graph, expect: &Expect) -> Result<(), String> {
     let meta = graph.metadata();
     let metadata = [
         ("name", meta.name.clone()),
@@ -269,14 +268,14 @@ fn check_graph(graph: &Graph, expect: &Value) -> Result<(), String> {
         ("descriptorHash", Some(meta.descriptor_hash.to_string().as_str().into())),
         ("registryVersion", meta.registry_version.as_deref().map(Value::from)),
     ];
-    same("metadata", &present(metadata), at(expect, "metadata"))?;
+    same("metadata", &present(metadata), &expect.metadata)?;
     let max_turns = graph.max_iterations().map_or(Value::Null, |most| Value::from(f64::from(most.get())));
-    same("maxTurns", &max_turns, at(expect, "maxTurns"))?;
-    same("entryAgent", &graph.entry_agent().id().into(), at(expect, "entryAgent"))?;
+    same("maxTurns", &max_turns, &expect.max_turns)?;
+    same("entryAgent", &graph.entry_agent().id().into(), &expect.entry_agent)?;
     let order = graph.agents().map(|agent| agent.id().into()).collect();
-    same("agentOrder", &Value::List(order), at(expect, "agentOrder"))?;
+    same("agentOrder", &Value::List(order), &expect.agent_order)?;
     let agents: Map = graph.agents().map(|agent| (agent.id().into(), describe(agent))).collect();
-    same("agents", &Value::Map(agents), at(expect, "agents"))
+    same("agents", &Value::Map(agents), &expect.agents)
 }
 
 fn describe(agent: &Agent) -> Value {
@@ -307,58 +306,52 @@ fn present<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
     Value::Map(entries.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect())
 }
 
-fn check_resolve(graph: &Graph, step: &Value) -> Result<(), String> {
-    let agent = text(step, "agent").unwrap_or_default();
-    let context = at(step, "context");
-    let expect = at(step, "expect");
-    match (graph.instructions(agent, context), text(expect, "error")) {
+fn check_resolve(graph: &Graph, step: &Resolve) -> Result<(), String> {
+    let Resolve { agent, context, expect, turn } = step;
+    match (graph.instructions(agent, context), &expect.error) {
         (Err(error), Some(message)) => same_facts(&error, message)?,
         (Err(error), None) => return Err(format!("failed: {error}")),
         (Ok(_), Some(message)) => return Err(format!("resolved, but expected the error {message}")),
         (Ok(found), None) => {
-            same(
-                "instructions",
-                &found.as_deref().map_or(Value::Null, Value::from),
-                at(expect, "instructions"),
-            )?;
+            let text = |text: Option<&str>| text.map_or(Value::Null, Value::from);
+            same("instructions", &text(found.as_deref()), &text(expect.instructions.as_deref()))?;
         }
     }
-    let Some(turn) = step.get("turn") else { return Ok(()) };
-    match (graph.resolve(agent, context), text(turn, "error")) {
+    let Some(turn) = turn else { return Ok(()) };
+    match (graph.resolve(agent, context), &turn.error) {
         (Err(error), Some(message)) => same_facts(&error, message),
         (Err(error), None) => Err(format!("no offer: {error}")),
         (Ok(_), Some(message)) => Err(format!("offered, but expected the error {message}")),
-        (Ok(resolved), None) => {
-            let own = resolved.tools.iter().map(|tool| (&tool.name, &tool.description));
-            let handoffs = resolved.handoffs.iter().map(|handoff| (&handoff.tool_name, &handoff.description));
+        (Ok(offer), None) => {
+            let own = offer.tools.iter().map(|tool| (&tool.name, &tool.description));
+            let handoffs = offer.handoffs.iter().map(|handoff| (&handoff.tool_name, &handoff.description));
             let tools = own.chain(handoffs).map(|(name, description)| {
                 present([("name", Some((&**name).into())), ("description", Some((&**description).into()))])
             });
-            same("tools", &Value::List(tools.collect()), at(turn, "tools"))?;
-            same("model", &Value::from(&*resolved.model), at(turn, "model"))?;
-            same(
-                "modelSettings",
-                resolved.model_settings.as_ref().unwrap_or(&Value::Null),
-                at(turn, "modelSettings"),
-            )
+            same("tools", &Value::List(tools.collect()), &turn.tools)?;
+            same("model", &Value::from(&*offer.model), &turn.model)?;
+            let settings = offer.model_settings.as_ref().unwrap_or(&Value::Null);
+            same("modelSettings", settings, &turn.model_settings)
         }
     }
 }
 
-fn check_context(graph: &Graph, step: &Value) -> Result<(), String> {
-    let given = at(step, "input");
-    let mut input = ContextInput::new(text(given, "now").unwrap_or("1970-01-01T00:00:00.000Z"));
-    input = input.message(text(given, "message").unwrap_or_default());
-    if let Some(overrides) = at(given, "overrides").as_map() {
+fn check_context(
+    graph: &Graph,
+    CreateContext { input: given, expect }: &CreateContext,
+) -> Result<(), String> {
+    let mut input = ContextInput::new(given.now.as_deref().unwrap_or("1970-01-01T00:00:00.000Z"));
+    input = input.message(given.message.as_deref().unwrap_or_default());
+    // What is no mapping has nothing to put in the place of a default.
+    if let Some(overrides) = given.overrides.as_map() {
         input = input.overrides(overrides.clone());
     }
-    let expect = at(step, "expect");
-    match (graph.create_context(&input), text(expect, "error")) {
-        (Err(error), Some(_)) if text(expect, "compare") == Some("stage") => clear(&error),
+    match (graph.create_context(&input), &expect.error) {
+        (Err(error), Some(_)) if expect.compare == Some(Compare::Stage) => clear(&error),
         (Err(error), Some(message)) => same_facts(&error, message),
         (Err(error), None) => Err(format!("failed: {error}")),
         (Ok(_), Some(message)) => Err(format!("made, but expected the error {message}")),
-        (Ok(found), None) => same("context", &json(&found)?, at(expect, "context")),
+        (Ok(found), None) => same("context", &json(&found)?, &expect.context),
     }
 }
 
@@ -370,21 +363,4 @@ fn same(what: &str, found: &Value, expected: &Value) -> Result<(), String> {
 /// A value as JSON carries it: non-finite numbers become `null`.
 fn json(value: &Value) -> Result<Value, String> {
     serde_json::from_str(&value.to_string()).map_err(|error| format!("printed as bad JSON: {error}"))
-}
-
-/// The value at a dotted path, `null` if there is none.
-fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
-    path.split('.').try_fold(value, Value::get).unwrap_or(&Value::Null)
-}
-
-fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
-    at(value, path).as_str()
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_list().unwrap_or_default()
-}
-
-fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
-    value.as_map().into_iter().flat_map(Map::iter)
 }
