@@ -285,12 +285,10 @@ impl Budgets {
         self.0.first().copied()
     }
 
-    /// Takes all levels away. Gives what was used on the outermost and, when there is more than one, on the
-    /// innermost.
-    pub(crate) fn take_used(&mut self) -> (Amount, Amount) {
+    /// Takes all levels away. Gives what was used on the outermost.
+    pub(crate) fn take_used(&mut self) -> Amount {
         let levels = std::mem::take(&mut self.0);
-        let used = |level: Option<&Budget>| level.map_or(Amount::NONE, Budget::used);
-        (used(levels.first()), used(levels.get(1..).and_then(<[Budget]>::last)))
+        levels.first().map_or(Amount::NONE, Budget::used)
     }
 
     /// The innermost level.

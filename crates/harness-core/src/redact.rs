@@ -137,11 +137,7 @@ impl Redactor {
         let (id, begins) = match &input {
             Input::Reply(id, _) => (Some(*id), false),
             Input::Start(_) => (None, true),
-            Input::Wake
-            | Input::Cancel { .. }
-            | Input::PartFailed(_)
-            | Input::Spent(_)
-            | Input::PersistFailed { .. } => (None, false),
+            Input::Wake | Input::Cancel { .. } | Input::PartFailed(_) | Input::Spent(_) => (None, false),
         };
         self.clean(input).unwrap_or_else(|()| match id {
             Some(id) => Input::Reply(id, Reply::Interrupted { partial: None }),

@@ -9,14 +9,14 @@ use harness_control::work::WorkLedger;
 use harness_control::{ControlSpec, ControlState, SignalSpec, StallSpec, StandardFacts, UntilDone, WorkSpec};
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, OnError, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{self, Effects, Origin, SNAPSHOT_VERSION, Start};
+use harness_core::machine::{self, Effect, Effects, Op, Origin, Start};
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
 use harness_core::outcome::StopMode;
 use harness_core::port::{
     Checked, Checkpoint, Control, Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool,
     Review, RunNext, RunProgress, SingleAgent, ToolOutcome, Toolbox, TurnEnd,
 };
-use harness_core::run::{Run, RunResume, RunSpec};
+use harness_core::run::{Run, RunResume, RunSpec, SNAPSHOT_VERSION};
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
 use harness_core::{CallId, Cancel, Fault, FaultSource, Json, Time, ToolName};
@@ -347,17 +347,26 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is stored of a run that had so many turns and begins the next.
-fn saved(mut run: Run, turns: u32) -> Done<(Checkpoint, Transcript)> {
-    let begin = Start::prompt(Message::user("begin"));
-    run.advance(machine::Input::Start(Box::new(begin)), Time(0), &mut Effects::default());
-    let mut state: Value = run.snapshot().and_then(|state| state.to()).map_err(|e| e.to_string())?;
+/// What is stored of a run that had so many turns and has begun the next.
+fn saved(run: Run, turns: u32) -> Done<(Checkpoint, Transcript)> {
+    let begin = Message::user("begin");
+    let mut effects = Effects::default();
+    let start = machine::Input::Start(Box::new(Start::prompt(begin.clone())));
+    run.with_checkpoints().advance(start, Time(0), &mut effects);
+    let saved = effects.drain().find_map(|effect| {
+        if let Effect::Perform(_, Op::Save { messages, state }) = effect {
+            Some((messages, state))
+        } else {
+            None
+        }
+    });
+    let (messages, state) = saved.ok_or("a run that begins saves no state")?;
+    let mut state: Value = state.to().map_err(|e| e.to_string())?;
     let turn = state.pointer_mut("/shared/turn").ok_or("a saved run has no turn")?;
     *turn = json!(turns.saturating_add(1));
     let state = Json::of(&state).map_err(|e| e.to_string())?;
-    let messages = run.log().len() as u64;
     let saved = Checkpoint::new("run".into(), Time(0), SNAPSHOT_VERSION, messages, Arc::new(state));
-    Ok((saved, run.into_log()))
+    Ok((saved, [Arc::new(begin)].into_iter().collect()))
 }
 
 /// The turn of a step. The work items that it gives are what its tools made of those that are `known`.

@@ -63,7 +63,7 @@ impl ScriptedWorld for World {
         })
     }
 
-    fn persist(&mut self, _: &harness_core::machine::Record) -> Result<(), String> {
+    fn persist(&mut self, _: &[harness_core::machine::Record]) -> Result<(), String> {
         if self.unstored == 0 {
             return Ok(());
         }
@@ -144,7 +144,7 @@ fn law_7_the_inputs_alone_rebuild_a_controlled_run() {
     assert!(matches!(driver.run(Start::prompt(Message::user("go"))), Ran::Ended(_)));
     let mut again = run_of(unsignalled());
     replay(&mut again, driver.inputs());
-    let state = |run: &Run| run.snapshot().expect("a state").text().to_owned();
+    let state = |run: &Run| run.control().save().text().to_owned();
     assert_eq!(state(&again), state(driver.machine()));
 }
 

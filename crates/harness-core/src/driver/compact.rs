@@ -1,16 +1,17 @@
 //! Makes the transcript of an idle thread shorter for good.
 
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 
-use super::persist::Journal;
+use super::persist::start_store;
 use super::ports::Ports;
 use crate::cancel::Cancel;
 use crate::event::EventKind;
-use crate::machine::{Effect, Effects, Machine, Phase};
+use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Reply};
 use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{CompactAsk, CompactReason, Compaction, CompactionNote, Ledger, ViewCx};
@@ -80,20 +81,26 @@ async fn take<P: Phase>(
     done: Compaction,
     since: Time,
 ) -> Result<Option<Arc<CompactionNote>>, Fault> {
+    machine.set_ports(ports.set());
     let mut effects = Effects::new();
-    let mut journal = Journal::new(ports.session.as_deref(), machine.stored());
-    let now = ports.clock.now();
-    let note = machine.shorten(done, since, now, &mut effects);
+    let note = machine.shorten(done, since, ports.clock.now(), &mut effects);
     let mut events = Vec::new();
-    for effect in effects.drain() {
-        match effect {
-            Effect::Persist(record) => {
-                let stored = journal.write(machine, now, &record).await;
-                stored.map_err(|message| Fault::new(FaultSource::Session, "persist_failed", message))?;
+    loop {
+        let mut store = None;
+        for effect in effects.drain() {
+            match effect {
+                Effect::Perform(id, Op::Store { records }) => store = Some((id, records)),
+                Effect::Event(event) => events.push(event),
+                Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => {}
             }
-            Effect::Event(event) => events.push(event),
-            Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => {}
         }
+        let Some((id, records)) = store else { break };
+        let mut storing = start_store(ports, machine, records);
+        let reply = poll_fn(|cx| storing.poll(cx)).await;
+        if let Reply::Stored(Err(message)) = reply {
+            return Err(Fault::new(FaultSource::Session, "persist_failed", message));
+        }
+        machine.advance(Input::Reply(id, reply), ports.clock.now(), &mut effects);
     }
     ports.hub.publish(events.iter());
     ports.hub.flush();

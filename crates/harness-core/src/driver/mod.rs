@@ -5,7 +5,6 @@
 //! becomes a fault, not a panic of the host. Dropping the driver's future is like a crash: what was
 //! journaled is durable, and the next run repairs the rest.
 
-mod checkpoint;
 mod compact;
 pub(crate) mod in_flight;
 mod op;
@@ -25,13 +24,12 @@ pub use compact::compact;
 pub use ports::Ports;
 
 use in_flight::InFlight;
-use persist::Journal;
 use sink::Sink;
 
 use crate::cancel::Cancel;
 use crate::event::Hub;
 use crate::ids::{EntryId, OpId};
-use crate::machine::{Effect, Effects, Input, Machine, Origin, Phase, Record, Reply, Start};
+use crate::machine::{Effect, Effects, Input, Machine, Origin, Phase, Reply, Start};
 use crate::outcome::End;
 use crate::panics::panic_text;
 use crate::time::Time;
@@ -88,7 +86,6 @@ struct Driver<'p, P: Phase> {
     grace_until: Option<Time>,
     fx: Effects,
     in_flight: InFlight<'p>,
-    journal: Journal<'p>,
     /// Steering entries that are let go of once they are stored.
     drained: Vec<EntryId>,
     now: Time,
@@ -100,10 +97,6 @@ impl<'p, P: Phase> Driver<'p, P> {
         if ports.hub.is_silent() {
             fx = fx.without_events();
         }
-        if !ports.stores() {
-            fx = fx.without_journal();
-        }
-        let stored = machine.stored();
         Self {
             machine,
             ports,
@@ -113,7 +106,6 @@ impl<'p, P: Phase> Driver<'p, P> {
             grace_until: None,
             fx,
             in_flight: InFlight::new(ports, sink),
-            journal: Journal::new(ports.session.as_deref(), stored),
             drained: Vec::new(),
             now: Time(0),
         }
@@ -154,7 +146,11 @@ impl<'p, P: Phase> Driver<'p, P> {
         self.end_grace();
         self.now = self.ports.clock.now();
         self.emit_spent();
+        let notice = if let Reply::Stored(_) = reply { persist::notice(self.ports) } else { None };
         self.machine.answer(id, reply, self.now, &mut self.fx);
+        if let Some(fault) = notice {
+            self.machine.advance(Input::PartFailed(fault), self.now, &mut self.fx);
+        }
     }
 
     /// What was aborted has answered: what is started now is not part of it.
@@ -164,84 +160,41 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    /// Performs the effects in order. After a failed barrier nothing more is started; what failed is told
-    /// to the machine.
+    /// Performs the effects in order. Gives the end, when it is among them.
     async fn perform(&mut self) -> Option<Arc<End>> {
-        loop {
-            let mut done = None;
-            let mut failed: Option<String> = None;
-            let mut unperformed = Vec::new();
-            let mut boundary = false;
-            let mut stored = false;
-            for effect in self.fx.as_mut_slice() {
-                match effect {
-                    Effect::Persist(record) => {
-                        stored = true;
-                        boundary |= matches!(record, Record::Boundary { .. });
-                        if let Err(message) = self.journal.write(self.machine, self.now, record).await {
-                            failed.get_or_insert(message);
-                        }
-                    }
-                    Effect::Event(_) => {}
-                    Effect::Perform(id, _) if failed.is_some() => unperformed.push(*id),
-                    Effect::Perform(id, op) => self.in_flight.start(self.machine, *id, op),
-                    Effect::AbortAll => {
-                        self.in_flight.abort();
-                        self.grace_until = Some(self.now.after(self.ports.grace));
-                    }
-                    Effect::Done(end) => done = Some(Arc::clone(end)),
+        let mut done = None;
+        for effect in self.fx.as_mut_slice() {
+            match effect {
+                Effect::Event(_) => {}
+                Effect::Perform(id, op) => self.in_flight.start(self.machine, *id, op),
+                Effect::AbortAll => {
+                    self.in_flight.abort();
+                    self.grace_until = Some(self.now.after(self.ports.grace));
                 }
+                Effect::Done(end) => done = Some(Arc::clone(end)),
             }
-            self.publish();
-            self.fx.clear();
-            // An end that could not be stored has what was drained in its transcript all the same.
-            if failed.is_none() || done.is_some() {
-                self.let_go_of_drained();
-            }
-            if let Some(end) = done {
-                let end = self.journal.finish(self.machine, self.now, end).await;
-                if let Some(stored) = self.journal.stored() {
-                    self.machine.set_stored(stored);
-                }
-                checkpoint::clear(self.ports, self.machine).await;
-                self.ports.hub.flush();
-                return Some(end);
-            }
-            let noticed = self.note_faults(stored, boundary).await;
-            if noticed && failed.is_none() {
-                continue;
-            }
-            let message = failed?;
-            let messages_from = self.journal.unsaved_from();
-            self.advance(Input::PersistFailed { message, messages_from, unperformed });
         }
+        self.publish();
+        self.fx.clear();
+        // An end that could not be stored has what was drained in its transcript all the same.
+        if done.is_some() || self.machine.is_settled() {
+            self.let_go_of_drained();
+        }
+        if done.is_some() {
+            persist::clear(self.ports, self.machine).await;
+            self.ports.hub.flush();
+        }
+        done
     }
 
-    /// Tells the machine what went wrong beside the run: with its session, and with a checkpoint at a
-    /// boundary. Whether anything did.
-    async fn note_faults(&mut self, stored: bool, boundary: bool) -> bool {
-        let mut faults = Vec::new();
-        if stored {
-            faults.extend(self.journal.notice());
-        }
-        if boundary {
-            faults.extend(checkpoint::save(self.ports, self.machine, self.now).await);
-        }
-        let any = !faults.is_empty();
-        for fault in faults {
-            self.machine.advance(Input::PartFailed(fault), self.now, &mut self.fx);
-        }
-        any
-    }
-
-    /// Tells the events among the effects, once every record before them is safe.
+    /// Tells the events among the effects.
     fn publish(&self) {
         if !self.fx.events {
             return;
         }
         let events = self.fx.as_slice().iter().filter_map(|effect| match effect {
             Effect::Event(event) => Some(event),
-            Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
+            Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
         });
         if let Some(last) = events.clone().next_back() {
             self.sink.saw(last.seq);

@@ -137,10 +137,19 @@ pub(super) fn facts_panicked(text: String) -> Reply {
     Reply::Facts(Err(fault(FaultSource::Facts, &text)))
 }
 
+pub(super) fn store_panicked(text: String) -> Reply {
+    Reply::Stored(Err(format!("the session panicked: {text}")))
+}
+
+pub(super) fn save_panicked(text: String) -> Reply {
+    let text = format!("the checkpoint store panicked: {text}");
+    Reply::Saved(Err(Fault::new(FaultSource::Checkpoints, "panicked", text)))
+}
+
 pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
     match op {
         Op::Prepare { .. } => prepare_panicked,
-        Op::Begin { .. } | Op::Store { .. } | Op::Complete { .. } => note_layers_panicked,
+        Op::Begin { .. } | Op::LayerStore { .. } | Op::Complete { .. } => note_layers_panicked,
         Op::Append { .. } => append_panicked,
         Op::Recall { .. } => recall_panicked,
         Op::Compact { .. } => compact_panicked,
@@ -159,5 +168,7 @@ pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::Tool { .. } => tool_panicked,
         Op::Drain { .. } => |_| Reply::Drained(Vec::new()),
         Op::Facts { .. } => facts_panicked,
+        Op::Store { .. } => store_panicked,
+        Op::Save { .. } => save_panicked,
     }
 }

@@ -95,11 +95,6 @@ impl Ports {
         }
     }
 
-    /// Whether anything of a machine is stored.
-    pub(super) fn stores(&self) -> bool {
-        self.session.is_some() || self.checkpoints.is_some()
-    }
-
     /// Which of them there are.
     pub fn set(&self) -> PortSet {
         PortSet {
@@ -109,6 +104,8 @@ impl Ports {
             approver: self.approver.is_some(),
             layers: self.layers.as_ref().map(|_| self.complete_within),
             compactor: self.compactor.is_some(),
+            session: self.session.is_some(),
+            checkpoints: self.checkpoints.is_some(),
             steering: self.steering.is_some(),
         }
     }

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::op::{Running, check_panicked, facts_panicked, gate_panicked, panicked_by};
+use super::persist::{start_save, start_store};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
@@ -72,7 +73,7 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
             | Op::Recall { .. }
             | Op::Compact { .. }
             | Op::AfterModel { .. }
-            | Op::Store { .. }
+            | Op::LayerStore { .. }
             | Op::Complete { .. }) => {
                 super::view::start(self.ports, self.machine, (self.token, self.ledger), op)
             }
@@ -84,6 +85,8 @@ impl<'p, P: Phase> Performer<'p, '_, P> {
             Op::Approve { proposed } => self.approve(*proposed),
             Op::NoteApproval { request } => self.note_approval(*request),
             Op::Facts { ask } => self.facts(ask),
+            Op::Store { records } => start_store(self.ports, self.machine, records),
+            Op::Save { messages, state } => start_save(self.ports, self.machine, messages, state),
             Op::Drain { point } => Running::Ready(Reply::Drained(
                 self.ports.steering.as_ref().map(|queue| queue.waiting_at(point)).unwrap_or_default(),
             )),

@@ -55,7 +55,7 @@ pub(super) fn start<'p, P: Phase>(
             let cx = cx(standing);
             Box::pin(async move { Reply::AfterModel(layers.after_model_boxed(&answer, &cx).await) })
         }
-        Op::Store { answer, standing } => {
+        Op::LayerStore { answer, standing } => {
             let cx = cx(standing);
             Box::pin(async move { Reply::Noted(layers.store_boxed(&answer, &cx).await) })
         }
@@ -75,7 +75,7 @@ fn unlayered(op: Op) -> Reply {
         Op::Append { messages, .. } => Reply::Appended(Ok(messages)),
         Op::Recall { .. } => Reply::Recalled(Ok(None)),
         Op::AfterModel { .. } => Reply::AfterModel(Ok(None)),
-        Op::Begin { .. } | Op::Store { .. } | Op::Complete { .. } => Reply::Noted(Ok(())),
+        Op::Begin { .. } | Op::LayerStore { .. } | Op::Complete { .. } => Reply::Noted(Ok(())),
         _ => Reply::Interrupted { partial: None },
     }
 }

@@ -1,6 +1,5 @@
 //! What a machine asks of its driver.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -22,8 +21,6 @@ use crate::transcript::Plan;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
-    /// Journal this before any later effect. On failure send [`crate::machine::Input::PersistFailed`].
-    Persist(Record),
     /// This happened: tell it, in order, without waiting for anybody.
     Event(Event),
     /// Start this and answer it once.
@@ -40,7 +37,6 @@ pub enum Effect {
 pub struct Effects {
     list: Vec<Effect>,
     pub(crate) events: bool,
-    pub(crate) journal: bool,
 }
 
 impl Default for Effects {
@@ -52,20 +48,13 @@ impl Default for Effects {
 impl Effects {
     /// All effects.
     pub fn new() -> Self {
-        Self { list: Vec::new(), events: true, journal: true }
+        Self { list: Vec::new(), events: true }
     }
 
     /// Leaves events out (they are still numbered), for runs that nobody listens to.
     #[must_use]
     pub fn without_events(mut self) -> Self {
         self.events = false;
-        self
-    }
-
-    /// Leaves journal records out, for runs that nobody stores.
-    #[must_use]
-    pub fn without_journal(mut self) -> Self {
-        self.journal = false;
         self
     }
 
@@ -95,26 +84,17 @@ impl Effects {
     }
 }
 
-/// The phases that a boundary can end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Boundary {
-    /// Calls left open by an earlier process are settled.
-    Repair,
-    /// The transcript is as short as it has to be.
-    Compact,
-    /// A turn is over.
-    Turn,
-    /// It is decided how the run goes on.
-    Decide,
-}
-
-/// What is durable.
+/// One thing to store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Record {
-    /// These messages of the transcript.
-    Messages(Range<usize>),
+    /// Messages of the transcript.
+    Messages {
+        /// The position of the first.
+        from: usize,
+        /// The messages.
+        messages: Vec<Arc<Message>>,
+    },
     /// A call is about to run. Not written for `pure` tools.
     CallStarted {
         /// The call.
@@ -141,38 +121,36 @@ pub enum Record {
         note: Arc<CompactionNote>,
         /// What is shown, over the transcript as it was.
         plan: Plan,
-        /// Whether the transcript itself is what the plan shows: positions begin anew.
+        /// Whether the transcript itself is what the plan shows: positions start anew.
         permanent: bool,
         /// Messages of the transcript from here on.
         messages: usize,
     },
-    /// A boundary between phases. The place for a checkpoint.
-    Boundary {
-        /// The phase that is over.
-        phase: Boundary,
-        /// The turn, from 1.
-        turn: u32,
-        /// Its last iteration.
-        iteration: u32,
-    },
+    /// A turn has ended: everything before this is on stable storage. Adds nothing to a session.
+    TurnEnd,
     /// The run is over.
     RunEnd(Arc<End>),
 }
 
 impl Record {
-    /// How safe it must be before the next effect: synced before an `unsafe` call runs and at boundaries.
+    /// How safe it must be before anything follows: synced before an `unsafe` call runs and at the end of a turn.
     pub fn durability(&self) -> Durability {
         match self {
-            Self::CallStarted { class: RetryClass::Unsafe, .. }
-            | Self::Boundary { phase: Boundary::Turn, .. }
-            | Self::RunEnd(_) => Durability::Sync,
-            Self::Messages(_)
+            Self::CallStarted { class: RetryClass::Unsafe, .. } | Self::TurnEnd | Self::RunEnd(_) => {
+                Durability::Sync
+            }
+            Self::Messages { .. }
             | Self::CallStarted { .. }
             | Self::CallFinished { .. }
-            | Self::Compaction { .. }
-            | Self::Boundary { phase: Boundary::Repair | Boundary::Compact | Boundary::Decide, .. } => {
-                Durability::Flush
-            }
+            | Self::Compaction { .. } => Durability::Flush,
+        }
+    }
+
+    /// Whether it must not be missing: it is tried again after a store has failed.
+    pub(crate) fn is_owed(&self) -> bool {
+        match self {
+            Self::Messages { .. } | Self::Compaction { .. } | Self::RunEnd(_) => true,
+            Self::CallStarted { .. } | Self::CallFinished { .. } | Self::TurnEnd => false,
         }
     }
 }
@@ -252,7 +230,7 @@ pub enum Op {
         standing: Box<Standing>,
     },
     /// Let the layers learn from an answer that was accepted.
-    Store {
+    LayerStore {
         /// The answer.
         answer: Arc<Message>,
         /// Where the work stands.
@@ -321,6 +299,18 @@ pub enum Op {
     Facts {
         /// What.
         ask: Arc<Json>,
+    },
+    /// Write these into the session, in order and at once: all of them or none.
+    Store {
+        /// What to write.
+        records: Vec<Record>,
+    },
+    /// Save the state of the run. A failure stops nothing.
+    Save {
+        /// Messages of the transcript that belong to the state.
+        messages: u64,
+        /// The state; see [`crate::run::RunResume`].
+        state: Arc<Json>,
     },
 }
 

@@ -117,15 +117,6 @@ pub enum Input {
     /// Parts spent this on models since the last time; it comes before the reply of the operation in which they
     /// did.
     Spent(Box<TotalUsage>),
-    /// A journal record could not be stored. What came after it in the effects was not performed.
-    PersistFailed {
-        /// Why.
-        message: String,
-        /// The first message of the transcript that is not stored, when messages were to be stored.
-        messages_from: Option<usize>,
-        /// The operations that were not started because of it.
-        unperformed: Vec<OpId>,
-    },
 }
 
 /// What came of an operation. Exhaustive on purpose.
@@ -134,7 +125,7 @@ pub enum Input {
 pub enum Reply {
     /// Of [`crate::machine::Op::Prepare`].
     Prepared(Result<Arc<PreparedAgent>, Fault>),
-    /// Of [`crate::machine::Op::Begin`], [`crate::machine::Op::Store`] and
+    /// Of [`crate::machine::Op::Begin`], [`crate::machine::Op::LayerStore`] and
     /// [`crate::machine::Op::Complete`]: the layers took note.
     Noted(Result<(), Fault>),
     /// Of [`crate::machine::Op::Append`].
@@ -163,6 +154,10 @@ pub enum Reply {
     Drained(Vec<(EntryId, Arc<Message>)>),
     /// Of [`crate::machine::Op::Facts`].
     Facts(Result<Json, Fault>),
+    /// Of [`crate::machine::Op::Store`]: whether all of it is stored, or nothing, and why.
+    Stored(Result<(), String>),
+    /// Of [`crate::machine::Op::Save`].
+    Saved(Result<(), Fault>),
     /// The driver gave up on the operation.
     Interrupted {
         /// What a model had said so far.

@@ -7,41 +7,44 @@
 //!
 //! The rules between a machine and its driver:
 //!
-//! - effects are performed in order; a [`Effect::Persist`] is a barrier: it is done before any later
-//!   effect of the list;
+//! - effects are performed in order. What must be stored first is held back: a machine gives what follows an
+//!   [`Op::Store`] when that is answered, and alone knows what is stored and what to try again;
 //! - each [`Effect::Perform`] is answered by exactly one [`Input::Reply`]; late and repeated replies
 //!   are ignored;
 //! - timers are no effects: the driver sends [`Input::Wake`] when [`Machine::wake_at`] has come;
 //! - after [`Effect::Done`] every input is ignored.
 
+mod cx;
 mod decided;
 mod effect;
 mod input;
+mod outbox;
 mod parent;
 mod phase;
 mod set;
-mod snapshot;
 mod view;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
+pub use cx::Cx;
+pub(crate) use cx::Mark;
+pub use effect::{Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
 pub use parent::ParentCall;
 pub use phase::Phase;
 pub use set::PortSet;
-pub use snapshot::{RestoreError, SNAPSHOT_VERSION, Snapshot};
 pub use view::ViewState;
 
+use outbox::{Barrier, Held, Outbox};
+
 use crate::decide::Point;
-use crate::event::{Event, EventKind};
+use crate::event::EventKind;
 use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
-use crate::limits::{Amount, Budgets, Grant, HeldGrants};
-use crate::message::Message;
-use crate::outcome::{End, Fault, Purpose, TotalUsage};
+use crate::limits::{Amount, Budgets, HeldGrants};
+use crate::outcome::{End, Purpose, TotalUsage};
 use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
@@ -99,9 +102,8 @@ pub struct Shared {
     /// What work has that outlives its call.
     #[serde(default)]
     pub(crate) held: HeldGrants,
+    #[serde(skip)]
     pub(crate) pending: Vec<(OpId, Pending)>,
-    /// Messages of the transcript that are known to be stored.
-    pub(crate) persisted: usize,
     pub(crate) persist_failed: Option<String>,
     pub(crate) started: bool,
     pub(crate) len: usize,
@@ -133,10 +135,8 @@ fn is_unused(usage: &TotalUsage) -> bool {
     *usage == TotalUsage::default()
 }
 
-/// What an outstanding operation is for: a small reference into the state, from which the operation can
-/// be built again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// What an outstanding operation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// The agent.
     Prepare,
@@ -157,7 +157,7 @@ pub enum Pending {
     /// Layers see the answer.
     AfterModel,
     /// Layers learn from the answer.
-    Store,
+    LayerStore,
     /// Layers hear that the execution is over.
     Complete,
     /// The arguments of a call of the batch.
@@ -180,169 +180,6 @@ pub enum Pending {
     Shorten,
 }
 
-/// What a phase works with while it takes a step.
-#[derive(Debug)]
-pub struct Cx<'a> {
-    pub(crate) now: Time,
-    pub(crate) sh: &'a mut Shared,
-    pub(crate) log: &'a mut Transcript,
-    pub(crate) fx: &'a mut Effects,
-    pub(crate) ports: &'a PortSet,
-}
-
-impl Cx<'_> {
-    /// Emits an event. With events switched off it is numbered and not built.
-    pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
-        let seq = self.number();
-        if self.fx.events {
-            self.emit(seq, kind());
-        }
-    }
-
-    /// Emits an event about the message at a position of the transcript.
-    pub(crate) fn event_about(&mut self, at: usize, kind: impl FnOnce(&Arc<Message>) -> EventKind) {
-        let seq = self.number();
-        if self.fx.events
-            && let Some(message) = self.log.get(at)
-        {
-            let kind = kind(message);
-            self.emit(seq, kind);
-        }
-    }
-
-    fn emit(&mut self, seq: u64, kind: EventKind) {
-        let origin = Arc::clone(&self.sh.origin);
-        let (turn, iteration) = (self.sh.turn, self.sh.iteration);
-        self.fx.push(Effect::Event(Event { seq, at: self.now, origin, turn, iteration, kind }));
-    }
-
-    fn number(&mut self) -> u64 {
-        let seq = self.sh.next_seq;
-        self.sh.next_seq += 1;
-        seq
-    }
-
-    /// Asks the driver for an operation.
-    pub(crate) fn perform(&mut self, pending: Pending, op: Op) {
-        let id = OpId(self.sh.next_op);
-        self.sh.next_op += 1;
-        self.sh.pending.push((id, pending));
-        self.fx.push(Effect::Perform(id, op));
-    }
-
-    /// Appends a message; gives its position.
-    pub(crate) fn append_one(&mut self, message: Arc<Message>) -> usize {
-        let at = self.log.len();
-        self.log.push(message);
-        self.store_from(at);
-        self.emit_appended(at);
-        at
-    }
-
-    /// Appends messages.
-    pub(crate) fn append(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
-        let from = self.log.len();
-        for message in messages {
-            self.log.push(message);
-        }
-        let to = self.log.len();
-        if from < to {
-            self.store_from(from);
-            (from..to).for_each(|at| self.emit_appended(at));
-        }
-    }
-
-    /// Messages were pushed: they are journaled, and told after that.
-    fn store_from(&mut self, from: usize) {
-        let to = self.log.len();
-        self.sh.len = to;
-        // A range that could not be stored before is part of the next one: nothing is left out.
-        let unstored = self.sh.persisted..to;
-        self.sh.persisted = to;
-        self.persist(|| Record::Messages(unstored));
-        if let Some(appended) = &mut self.sh.appended {
-            appended.push(Appended { from, event: self.sh.next_seq });
-        }
-    }
-
-    /// Tells that a message is in the transcript.
-    fn emit_appended(&mut self, at: usize) {
-        self.event_about(at, |message| EventKind::MessageAppended {
-            index: at as u64,
-            message: Arc::clone(message),
-        });
-    }
-
-    /// Messages of the transcript, from a position on, that were stored before the machine was made from a saved
-    /// state: they are taken as if they were appended now.
-    pub(crate) fn append_stored(&mut self, from: usize) {
-        let to = self.log.len();
-        (self.sh.len, self.sh.persisted) = (to, to);
-        if let Some(appended) = self.sh.appended.as_mut().filter(|_| from < to) {
-            appended.push(Appended { from, event: self.sh.next_seq });
-        }
-        (from..to).for_each(|at| self.emit_appended(at));
-    }
-
-    /// Makes the transcript itself what `plan` shows of it: positions begin anew, and nothing is in force any
-    /// more. What was stored before stays stored.
-    pub(crate) fn shorten(&mut self, plan: &Plan) {
-        let mut log = Transcript::default();
-        View::planned(self.log.prefix(), plan.clone()).for_each(|message| log.push(Arc::clone(message)));
-        (self.sh.len, self.sh.persisted) = (log.len(), log.len());
-        self.sh.view = ViewState::default();
-        self.log.replace(log);
-    }
-
-    /// Has something journaled.
-    pub(crate) fn persist(&mut self, record: impl FnOnce() -> Record) {
-        if self.fx.journal {
-            self.fx.push(Effect::Persist(record()));
-        }
-    }
-
-    /// A record could not be stored: that is told, and what it held is part of the next one. Takes out what
-    /// was not begun because of it.
-    pub(crate) fn unstored(
-        &mut self,
-        message: String,
-        messages_from: Option<usize>,
-        unperformed: &[OpId],
-    ) -> Vec<(OpId, Pending)> {
-        if let Some(from) = messages_from {
-            self.sh.persisted = self.sh.persisted.min(from);
-        }
-        self.event(|| EventKind::PersistFailed { message: message.clone() });
-        self.sh.persist_failed = Some(message);
-        let pending = std::mem::take(&mut self.sh.pending);
-        let (failed, kept) = pending.into_iter().partition(|(id, _)| unperformed.contains(id));
-        self.sh.pending = kept;
-        failed
-    }
-
-    /// The result of a part that the work can do without; its fault is told.
-    pub(crate) fn tolerate<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
-        result.map_err(|fault| self.event(|| EventKind::PartFailed { fault })).ok()
-    }
-
-    /// Charges what parts have spent on models, and tells it.
-    fn spend(&mut self, spent: &TotalUsage) {
-        for (purpose, used) in &spent.by_purpose {
-            self.sh.budgets.settle(Grant::default(), used.amount());
-            if *purpose == Purpose::Compaction {
-                self.sh.compacting.add(*purpose, used);
-            }
-            let usage = Box::new(used.clone());
-            self.event(|| EventKind::ModelUsageCharged { purpose: *purpose, usage });
-        }
-    }
-
-    /// Whether anything is outstanding.
-    pub(crate) fn idle(&self) -> bool {
-        self.sh.pending.is_empty()
-    }
-}
-
 /// A turn or a run, as a machine.
 #[derive(Debug)]
 pub struct Machine<P: Phase> {
@@ -351,6 +188,9 @@ pub struct Machine<P: Phase> {
     shared: Shared,
     phase: P,
     log: Transcript,
+    outbox: Outbox,
+    /// Whether the phase has ended; the end itself may wait until it is stored.
+    over: bool,
     end: Option<Arc<End>>,
 }
 
@@ -371,7 +211,6 @@ impl<P: Phase> Machine<P> {
             budgets: Budgets::default(),
             held: HeldGrants::default(),
             pending: Vec::new(),
-            persisted: log.len(),
             persist_failed: None,
             started: false,
             len: log.len(),
@@ -381,7 +220,9 @@ impl<P: Phase> Machine<P> {
             compacting: TotalUsage::default(),
             appended: None,
         };
-        Self { spec, ports: PortSet::default(), shared, phase: P::default(), log, end: None }
+        let outbox = Outbox::stored(log.len());
+        let (ports, phase) = (PortSet::default(), P::default());
+        Self { spec, ports, shared, phase, log, outbox, over: false, end: None }
     }
 
     /// The same machine with the ports that its driver has. Default none but those that every driver has.
@@ -396,6 +237,18 @@ impl<P: Phase> Machine<P> {
         self.ports = ports;
     }
 
+    /// Its driver has a session: what it does is stored.
+    pub(crate) fn set_session(&mut self) {
+        self.ports.session = true;
+    }
+
+    /// The same machine with a store for the state of runs.
+    #[must_use]
+    pub fn with_checkpoints(mut self) -> Self {
+        self.ports.checkpoints = true;
+        self
+    }
+
     /// The same machine over a transcript of which an earlier compaction is in force.
     #[must_use]
     pub fn with_view(mut self, view: ViewState) -> Self {
@@ -407,18 +260,18 @@ impl<P: Phase> Machine<P> {
     /// rest is stored with what it stores first.
     #[must_use]
     pub fn with_stored(mut self, stored: usize) -> Self {
-        self.shared.persisted = stored.min(self.log.len());
+        self.outbox.set_messages(stored.min(self.log.len()));
         self
     }
 
     /// Messages at the beginning of the transcript that are in the session, as far as is known.
     pub fn stored(&self) -> usize {
-        self.shared.persisted
+        self.outbox.messages()
     }
 
-    /// Its driver knows better what is stored.
-    pub(crate) fn set_stored(&mut self, stored: usize) {
-        self.shared.persisted = stored;
+    /// Whether all that this machine gave to its session is stored: what it read from elsewhere may be forgotten there.
+    pub fn is_settled(&self) -> bool {
+        self.outbox.is_settled()
     }
 
     /// Takes a compaction of the transcript itself while the machine is not at work: before its start or
@@ -431,12 +284,14 @@ impl<P: Phase> Machine<P> {
         fx: &mut Effects,
     ) -> Option<Arc<CompactionNote>> {
         let idle = !self.shared.started || self.end.is_some();
-        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx, ports: &self.ports };
+        let (_, _, mut cx) = self.parts(now, fx);
         if idle && done.usage != TotalUsage::default() {
             let usage = Box::new(done.usage.as_one());
             cx.event(|| EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
         }
-        if idle { crate::turn::take_permanent(&mut cx, done, since) } else { None }
+        let note = if idle { crate::turn::take_permanent(&mut cx, done, since) } else { None };
+        self.release(now, fx);
+        note
     }
 
     /// What of the view outlives this machine: give it to the next one with [`Machine::with_view`].
@@ -453,12 +308,12 @@ impl<P: Phase> Machine<P> {
             return self.answer(id, reply, now, fx);
         }
         let starts = matches!(input, Input::Start(_));
-        if self.end.is_some() || starts == self.shared.started {
+        if self.over || starts == self.shared.started {
             return;
         }
         self.shared.started = true;
         self.shared.at = now;
-        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx, ports: &self.ports };
+        let (spec, phase, mut cx) = self.parts(now, fx);
         let end = match input {
             Input::PartFailed(fault) => {
                 cx.event(|| EventKind::PartFailed { fault });
@@ -466,49 +321,160 @@ impl<P: Phase> Machine<P> {
             }
             Input::Spent(spent) => {
                 cx.spend(&spent);
-                self.phase.spend(&spent);
+                phase.spend(&spent);
                 None
             }
-            input @ (Input::Start(_)
-            | Input::Reply(..)
-            | Input::Wake
-            | Input::Cancel { .. }
-            | Input::PersistFailed { .. }) => self.phase.step(&self.spec, &mut cx, None, input),
+            input @ (Input::Start(_) | Input::Reply(..) | Input::Wake | Input::Cancel { .. }) => {
+                if starts && cx.ports.session && !cx.is_all_stored() {
+                    let from = cx.stored();
+                    cx.record_messages(from);
+                }
+                phase.step(spec, &mut cx, None, input)
+            }
         };
-        if let Some(end) = end {
-            self.finish(end, fx);
-        }
+        self.finish(end, now, fx);
     }
 
     /// Takes the reply to an operation, like [`Machine::advance`] with [`Input::Reply`].
     pub(crate) fn answer(&mut self, id: OpId, reply: Reply, now: Time, fx: &mut Effects) {
-        if self.end.is_some() {
+        if let Some(barrier) = self.outbox.answered(id) {
+            let end = self.pass(barrier, reply, now, fx);
+            return self.finish(end, now, fx);
+        }
+        if self.over {
             return;
         }
         // Mostly there is one.
         let Some(at) = self.shared.pending.iter().position(|(pending, _)| *pending == id) else { return };
         let (_, pending) = self.shared.pending.swap_remove(at);
-        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx, ports: &self.ports };
-        let end = self.phase.answer(&self.spec, &mut cx, pending, id, reply);
+        let (spec, phase, mut cx) = self.parts(now, fx);
+        let end = phase.answer(spec, &mut cx, pending, id, reply);
+        self.finish(end, now, fx);
+    }
+
+    fn parts<'a>(&'a mut self, now: Time, fx: &'a mut Effects) -> (&'a P::Spec, &'a mut P, Cx<'a>) {
+        let Self { spec, ports, shared: sh, phase, log, outbox, .. } = self;
+        (spec, phase, Cx { now, sh, log, fx, outbox, ports })
+    }
+
+    /// Takes the end of the phase, when it has come, and lets out what waits for nothing any more.
+    fn finish(&mut self, end: Option<End>, now: Time, fx: &mut Effects) {
         if let Some(end) = end {
-            self.finish(end, fx);
+            self.over = true;
+            self.outbox.hold(Held::Effect(Effect::Done(Arc::new(end))));
+        }
+        self.release(now, fx);
+    }
+
+    fn release(&mut self, now: Time, fx: &mut Effects) {
+        while !self.outbox.is_waiting() {
+            match self.outbox.next() {
+                None => return,
+                Some(Held::Effect(Effect::Done(end))) => self.release_end(end, fx),
+                Some(Held::Effect(effect)) => fx.push(effect),
+                Some(Held::Record(record)) => self.store(Some(record), fx),
+                Some(Held::Rest { saved: false }) => self.save(fx),
+                Some(Held::Rest { saved: true }) => {
+                    let (spec, phase, mut cx) = self.parts(now, fx);
+                    if let Some(end) = phase.go_on(spec, &mut cx) {
+                        self.over = true;
+                        self.outbox.hold(Held::Effect(Effect::Done(Arc::new(end))));
+                    }
+                }
+            }
         }
     }
 
-    fn finish(&mut self, end: End, fx: &mut Effects) {
-        let end = Arc::new(end);
-        fx.push(Effect::Done(Arc::clone(&end)));
-        self.end = Some(end);
+    /// What could not be stored is tried once more before the end. An end whose session does not hold all that happened
+    /// says why.
+    fn release_end(&mut self, end: Arc<End>, fx: &mut Effects) {
+        if self.outbox.owes() && !self.outbox.was_last_try() {
+            self.outbox.put_first(Held::Effect(Effect::Done(end)));
+            self.outbox.try_last();
+            return self.store(None, fx);
+        }
+        let end = match self.outbox.failure() {
+            Some(why) => Arc::new(End { persist_failed: Some(why.clone()), ..Arc::unwrap_or_clone(end) }),
+            None => end,
+        };
+        self.end = Some(Arc::clone(&end));
+        fx.push(Effect::Done(end));
+    }
+
+    fn store(&mut self, first: Option<Record>, fx: &mut Effects) {
+        let records = self.outbox.collect(first);
+        let op = Op::Store { records: records.clone() };
+        self.perform(Barrier::Store(records), op, fx);
+    }
+
+    /// Saves the state of a phase at rest.
+    fn save(&mut self, fx: &mut Effects) {
+        self.outbox.put_first(Held::Rest { saved: true });
+        if let Some(state) = self.phase.save(&self.shared, &self.log) {
+            let (messages, state) = (self.log.len() as u64, Arc::new(state));
+            self.perform(Barrier::Save, Op::Save { messages, state }, fx);
+        }
+    }
+
+    fn perform(&mut self, barrier: Barrier, op: Op, fx: &mut Effects) {
+        let id = OpId(self.shared.next_op);
+        self.shared.next_op += 1;
+        self.outbox.wait_for(id, barrier);
+        fx.push(Effect::Perform(id, op));
+    }
+
+    /// Takes what a store or a save answered.
+    fn pass(&mut self, barrier: Barrier, reply: Reply, now: Time, fx: &mut Effects) -> Option<End> {
+        let records = match barrier {
+            Barrier::Store(records) => records,
+            Barrier::Save => {
+                let (_, _, mut cx) = self.parts(now, fx);
+                if let Reply::Saved(result) = reply {
+                    cx.tolerate(result);
+                }
+                return None;
+            }
+        };
+        let stored = if let Reply::Stored(stored) = reply {
+            stored
+        } else {
+            Err("the session gave no answer".to_owned())
+        };
+        let Err(why) = stored else {
+            self.outbox.are_stored(&records);
+            return None;
+        };
+        self.outbox.are_refused(records, why.clone());
+        if self.over { None } else { self.unstored(why, now, fx) }
+    }
+
+    /// A store failed: the work goes on in memory, but for what must not begin unstored.
+    fn unstored(&mut self, why: String, now: Time, fx: &mut Effects) -> Option<End> {
+        let Self { outbox, shared, phase, .. } = self;
+        shared.persist_failed = Some(why.clone());
+        let pending = &mut shared.pending;
+        let unperformed = outbox.take_unstored(|id| {
+            pending.iter().any(|(pending, what)| *pending == id && phase.must_be_stored(*what))
+        });
+        let cut = pending.extract_if(.., |(id, _)| unperformed.contains(id)).map(|(_, what)| what).collect();
+        let (spec, phase, mut cx) = self.parts(now, fx);
+        cx.event(|| EventKind::PersistFailed { message: why });
+        phase.not_stored(spec, &mut cx, cut)
     }
 
     /// When the driver must send [`Input::Wake`], if nothing else came before.
     pub fn wake_at(&self) -> Option<Time> {
-        let runs = self.shared.started && self.end.is_none();
+        let runs = self.shared.started && !self.over;
         if runs { self.phase.wake_at(&self.shared) } else { None }
     }
 
     pub(crate) fn phase(&self) -> &P {
         &self.phase
+    }
+
+    /// What a machine that goes on from a saved state still has to be told.
+    pub(crate) fn state_mut(&mut self) -> (&mut P, &mut Shared) {
+        (&mut self.phase, &mut self.shared)
     }
 
     pub(crate) fn phase_mut(&mut self) -> &mut P {

@@ -1,13 +1,12 @@
 //! What differs between a turn and a run.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use super::{Cx, Input, Op, Pending, Reply, Shared};
+use super::{Cx, Input, Pending, Reply, Shared};
 use crate::ids::OpId;
+use crate::json::Json;
 use crate::outcome::{End, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
+use crate::transcript::Transcript;
 
 mod sealed {
     /// Closes [`super::Phase`].
@@ -19,7 +18,7 @@ mod sealed {
 
 /// The part of a machine that differs between turn and run. Sealed: users drive machines, they do not
 /// write them.
-pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send + 'static {
+pub trait Phase: sealed::Sealed + Default + Send + 'static {
     /// What configures it.
     type Spec: Send + Sync;
 
@@ -48,8 +47,21 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
     #[doc(hidden)]
     fn spend(&mut self, spent: &TotalUsage);
 
+    /// Goes on from a rest ([`Cx::rest`]).
     #[doc(hidden)]
-    fn reissue(&self, spec: &Self::Spec, cx: &Cx<'_>, pending: Pending) -> Option<Op>;
+    fn go_on(&mut self, spec: &Self::Spec, cx: &mut Cx<'_>) -> Option<End>;
+
+    /// The state at a rest; `None` when nothing goes on from it.
+    #[doc(hidden)]
+    fn save(&self, shared: &Shared, log: &Transcript) -> Option<Json>;
+
+    /// Whether an operation must not begin before its record is stored.
+    #[doc(hidden)]
+    fn must_be_stored(&self, pending: Pending) -> bool;
+
+    /// These have not begun, and do not, because their records could not be stored.
+    #[doc(hidden)]
+    fn not_stored(&mut self, spec: &Self::Spec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End>;
 
     #[doc(hidden)]
     fn wake_at(&self, shared: &Shared) -> Option<Time>;
@@ -61,11 +73,4 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
     /// Calls that have begun and have no result in the transcript.
     #[doc(hidden)]
     fn open_calls(&self) -> Vec<OpenCall>;
-
-    /// Takes what is no data from one that was made anew, and is itself what was stored.
-    ///
-    /// # Errors
-    /// When the control of a run cannot read what was stored.
-    #[doc(hidden)]
-    fn take_over(&mut self, fresh: Self) -> Result<(), serde_json::Error>;
 }

@@ -24,6 +24,10 @@ pub struct PortSet {
     pub layers: Option<Millis>,
     /// Whether there is a compactor.
     pub compactor: bool,
+    /// Whether the transcript is kept in a session.
+    pub session: bool,
+    /// Whether the state of runs is kept.
+    pub checkpoints: bool,
     /// Whether there is a steering queue.
     pub steering: bool,
 }
@@ -37,6 +41,8 @@ impl Default for PortSet {
             approver: false,
             layers: None,
             compactor: false,
+            session: false,
+            checkpoints: false,
             steering: false,
         }
     }

@@ -87,8 +87,8 @@ pub enum Entry<'a> {
     },
 }
 
-/// How safe an append must be when it returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// How safe an append must be when it returns, from the least on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Durability {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{RunPhase, RunSpec, RunState};
-use crate::event::EventKind;
-use crate::machine::{Boundary, Cx, Effect, Input, Op, Pending, Reply, Standing, Start};
+use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing, Start};
 use crate::outcome::{End, Fault, FaultSource};
 use crate::port::{CompactReason, Progress};
 use crate::time::Time;
@@ -17,25 +16,24 @@ use crate::turn::{charge, emit_start, or_failed, take_permanent};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Waiting {
     start: Box<Start>,
-    since: Time,
-    /// Whether the compactor was asked. Before that nothing happens in this moment, so that what was decided is
-    /// stored, and the state saved, before anything follows from it.
-    #[serde(default)]
-    asked: bool,
+    /// When the compactor was asked; `None` while the run is at rest.
+    #[serde(skip)]
+    asked: Option<Time>,
     /// Who cancelled meanwhile: the turn begins, and ends at once.
+    #[serde(skip)]
     cancelled: Option<Arc<str>>,
+    #[serde(skip)]
     aborted: bool,
 }
 
 impl Waiting {
-    /// When it is over: at once, or when the compactor is cut off.
+    /// When the compactor is cut off.
     pub(super) fn wake_at(&self, deadline: Option<Time>) -> Option<Time> {
-        if self.asked { deadline.filter(|_| !self.aborted) } else { Some(self.since) }
+        deadline.filter(|_| self.asked.is_some() && !self.aborted)
     }
 
     /// It goes on in another process.
-    pub(super) fn resume(&mut self, now: Time, start: Start) {
-        (self.since, self.aborted, self.cancelled) = (now, false, None);
+    pub(super) fn resume(&mut self, start: Start) {
         self.start.prompt.extend(start.prompt);
         self.start.open_calls = start.open_calls;
     }
@@ -47,31 +45,28 @@ impl Waiting {
 }
 
 impl RunState {
-    /// Begins a turn, with a shorter transcript where that is wanted.
-    pub(super) fn begin_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if cx.sh.turn == 1 && !may_shorten(spec, cx, &start) {
-            return self.start_turn(spec, cx, start);
-        }
-        self.phase = RunPhase::Compact;
+    /// A turn begins next: when all that was is stored, and the state is saved.
+    pub(super) fn begin_turn(&mut self, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+        self.phase = RunPhase::Between;
         let start = Box::new(start);
-        let waiting = Waiting { start, since: cx.now, asked: false, cancelled: None, aborted: false };
-        self.waiting = Some(Box::new(waiting));
-        if cx.sh.turn == 1 { self.shorten_or_go_on(spec, cx) } else { None }
+        self.waiting = Some(Box::new(Waiting { start, asked: None, cancelled: None, aborted: false }));
+        cx.rest();
+        None
     }
 
-    /// Asks the compactor where that is wanted, else goes on.
-    fn shorten_or_go_on(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+    /// Asks the compactor where that is wanted, else begins the turn.
+    pub(super) fn shorten_or_go_on(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
         let waiting = self.waiting.as_mut()?;
         if waiting.cancelled.is_some() || !may_shorten(spec, cx, &waiting.start) {
-            return self.go_on(spec, cx);
+            return self.go_on_waiting(spec, cx);
         }
-        (waiting.asked, waiting.since) = (true, cx.now);
+        waiting.asked = Some(cx.now);
         let op = self.shorten_op(cx);
         cx.perform(Pending::Shorten, op);
         None
     }
 
-    pub(super) fn shorten_op(&self, cx: &Cx<'_>) -> Op {
+    fn shorten_op(&self, cx: &Cx<'_>) -> Op {
         let Standing { prepared, .. } = self.turn.standing(cx);
         let elapsed = cx.now.since(self.started_at);
         let progress = Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left());
@@ -97,22 +92,10 @@ impl RunState {
                 return self.on_shortened(spec, cx, reply);
             }
             Input::Reply(..) | Input::Start(_) | Input::PartFailed(_) | Input::Spent(_) => {}
-            Input::Wake if !waiting.asked => return self.shorten_or_go_on(spec, cx),
             Input::Wake => waiting.abort(cx),
             Input::Cancel { by } => {
                 waiting.cancelled.get_or_insert(by);
                 waiting.abort(cx);
-            }
-            Input::PersistFailed { message, messages_from, unperformed } => {
-                if let Some(from) = messages_from {
-                    cx.sh.persisted = cx.sh.persisted.min(from);
-                }
-                cx.event(|| EventKind::PersistFailed { message: message.clone() });
-                cx.sh.persist_failed = Some(message);
-                if !unperformed.is_empty() {
-                    cx.sh.pending.clear();
-                    return self.go_on(spec, cx);
-                }
             }
         }
         None
@@ -126,7 +109,7 @@ impl RunState {
             let text = "it gave no answer; the transcript was left as it is";
             Err(Fault::new(FaultSource::Compactor, "interrupted", text))
         };
-        let (since, may) = (waiting.since, may_shorten(spec, cx, &waiting.start));
+        let (since, may) = (waiting.asked.unwrap_or(cx.now), may_shorten(spec, cx, &waiting.start));
         let mut done = *or_failed(result);
         done.usage = charge(&mut self.usage, cx, std::mem::take(&mut done.usage));
         if !may {
@@ -136,14 +119,11 @@ impl RunState {
             emit_start(cx, &CompactReason::Request);
         }
         take_permanent(cx, done, since);
-        self.go_on(spec, cx)
+        self.go_on_waiting(spec, cx)
     }
 
-    fn go_on(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+    fn go_on_waiting(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
         let Waiting { start, cancelled, .. } = *self.waiting.take()?;
-        if cx.sh.turn > 1 {
-            self.boundary(cx, RunPhase::Compact, Boundary::Compact);
-        }
         let end = self.start_turn(spec, cx, *start);
         match (end, cancelled) {
             (None, Some(by)) => {
@@ -157,8 +137,8 @@ impl RunState {
 
 impl Waiting {
     fn abort(&mut self, cx: &mut Cx<'_>) {
-        if self.asked && !std::mem::replace(&mut self.aborted, true) {
-            cx.fx.push(Effect::AbortAll);
+        if self.asked.is_some() && !std::mem::replace(&mut self.aborted, true) {
+            cx.emit(Effect::AbortAll);
         }
     }
 }
@@ -169,7 +149,7 @@ fn may_shorten(spec: &RunSpec, cx: &Cx<'_>, start: &Start) -> bool {
         && cx.ports.compactor
         && !cx.log.is_empty()
         && cx.sh.persist_failed.is_none()
-        && cx.sh.persisted == cx.log.len()
+        && cx.is_all_stored()
         && start.continuation.is_none()
         && !cx.log.has_open_calls()
 }

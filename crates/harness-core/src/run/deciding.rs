@@ -5,15 +5,13 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::{RunPhase, RunSpec, RunState};
 use crate::decide::{Answered, CheckDecision, CheckVerdict, Point, Subject};
 use crate::event::EventKind;
 use crate::ids::GateName;
 use crate::json::Json;
 use crate::limits::{Amount, Limit, Reached};
-use crate::machine::{Boundary, Cx, Effect, Op, Pending, Reply, Start};
+use crate::machine::{Cx, Effect, Op, Pending, Reply, Start};
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::{End, Fault, FaultSource, Outcome, Stop, StopMode, StopReason};
 use crate::port::{Checked, CheckedAs, Review, RunNext, RunStop, TurnEnd};
@@ -21,8 +19,7 @@ use crate::time::{Millis, Time};
 use crate::turn::guidance_message;
 
 /// A turn whose end is judged.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(super) struct Judging {
     pub(super) end: Arc<End>,
     /// The limit that lets no further turn begin.
@@ -137,16 +134,7 @@ impl RunState {
         let Some(judging) = &mut self.judging else { return };
         if judging.by.is_some_and(|by| by <= cx.now) {
             judging.by = None;
-            cx.fx.push(Effect::AbortAll);
-        }
-    }
-
-    /// A record could not be stored while the end is judged: what was not asked because of it is asked again.
-    pub(super) fn judging_unstored(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, unstored: Vec<Pending>) {
-        for pending in unstored {
-            if let Some(op) = self.judging_op(spec, cx, pending) {
-                cx.perform(pending, op);
-            }
+            cx.emit(Effect::AbortAll);
         }
     }
 
@@ -215,32 +203,25 @@ impl RunState {
                     let stop = RunStop { stop: Some(reached.into()), ..RunStop::default() };
                     self.stop(cx, judging.end, stop)
                 }
-                None => self.another_turn(spec, cx, &judging.end, text),
+                None => self.another_turn(cx, &judging.end, text),
             },
         }
     }
 
-    fn another_turn(
-        &mut self,
-        spec: &RunSpec,
-        cx: &mut Cx<'_>,
-        judged: &End,
-        text: Option<String>,
-    ) -> Option<End> {
+    fn another_turn(&mut self, cx: &mut Cx<'_>, judged: &End, text: Option<String>) -> Option<End> {
         self.usage.merge(&judged.usage);
         self.iterations = self.iterations.saturating_add(judged.iterations);
-        self.boundary(cx, RunPhase::Decide, Boundary::Decide);
         cx.sh.turn += 1;
         cx.sh.iteration = 0;
         let prompt = text.map(guidance_message).into_iter().collect();
         let start = Start { prompt, agent: judged.agent.clone(), ..Start::default() };
-        self.begin_turn(spec, cx, start)
+        self.begin_turn(cx, start)
     }
 
     /// The run is cancelled while the end of a turn is judged.
     pub(super) fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
         cx.sh.pending.clear();
-        cx.fx.push(Effect::AbortAll);
+        cx.emit(Effect::AbortAll);
         self.stop_judging(spec, cx, stop)
     }
 

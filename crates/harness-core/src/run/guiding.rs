@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::{RunSpec, RunState};
 use crate::event::EventKind;
-use crate::machine::{Cx, Effect, Op, Shared};
+use crate::machine::{Cx, Effect, Mark, Op, Shared};
 use crate::message::Message;
 use crate::outcome::End;
+use crate::port::PreparedAgent;
 use crate::transcript::{Plan, Span};
 use crate::turn::TurnState;
 
 /// The guidance of the latest request, and whose request that was.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(super) struct Guidance {
     turn: u32,
     iteration: u32,
@@ -35,52 +33,40 @@ impl RunState {
         cx: &mut Cx<'_>,
         step: impl FnOnce(&mut TurnState, &mut Cx<'_>) -> Option<End>,
     ) -> Option<End> {
-        let before = cx.fx.as_slice().len();
+        let mark = cx.mark();
         let end = step(&mut self.turn, cx);
-        let is_request = |effect: &Effect| matches!(effect, Effect::Perform(_, Op::Model { .. }));
-        if let Some(at) = cx.fx.as_slice().iter().skip(before).position(is_request) {
-            self.guide(spec, cx, before + at);
+        let request = cx.since(mark).find_map(|effect| {
+            let Effect::Perform(_, Op::Model { prepared, .. }) = effect else { return None };
+            Some(Arc::clone(prepared))
+        });
+        if let Some(prepared) = request {
+            self.guide(spec, cx, mark, prepared);
         }
         end
     }
 
-    /// Puts the guidance of the moment behind the request among the effects.
-    fn guide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, at: usize) {
+    /// Puts the guidance of the moment behind the request among the effects since `mark`.
+    fn guide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, mark: Mark, prepared: Arc<PreparedAgent>) {
         self.observe(cx);
         if !self.guidance.as_ref().is_some_and(|guidance| guidance.is_of(cx.sh)) {
-            let prepared = match cx.fx.as_slice().get(at) {
-                Some(Effect::Perform(_, Op::Model { prepared, .. })) => Some(Arc::clone(prepared)),
-                Some(_) | None => None,
-            };
-            let progress = self.progress(spec, cx, prepared);
+            let progress = self.progress(spec, cx, Some(prepared));
             let message = self.control.get_mut().guide(&progress);
             self.guidance = Some(Guidance { turn: cx.sh.turn, iteration: cx.sh.iteration, message });
             self.emit_control(cx);
         }
+        let guidance = self.guidance.as_ref().filter(|guidance| guidance.is_of(cx.sh));
+        let Some(message) = guidance.and_then(|guidance| guidance.message.clone()) else { return };
         let messages = cx.log.len();
-        if let Some(Effect::Perform(_, Op::Model { plan, .. })) = cx.fx.as_mut_slice().get_mut(at) {
-            self.under_guidance(cx.sh, messages, plan);
+        for effect in cx.since(mark) {
+            if let Effect::Perform(_, Op::Model { plan, .. }) = effect {
+                let made = Span::Made([Arc::clone(&message)].into());
+                let spans: Arc<[Span]> = match plan {
+                    Some(plan) => plan.spans.iter().cloned().chain([made]).collect(),
+                    None => [Span::Kept(0..messages), made].into(),
+                };
+                *plan = Some(Plan { spans });
+            }
         }
-    }
-
-    /// The request that was asked for, as it was made.
-    pub(super) fn guided(&self, cx: &Cx<'_>, mut op: Op) -> Op {
-        if let Op::Model { plan, .. } = &mut op {
-            self.under_guidance(cx.sh, cx.log.len(), plan);
-        }
-        op
-    }
-
-    /// Puts the guidance behind a request of `messages` of the transcript.
-    fn under_guidance(&self, shared: &Shared, messages: usize, plan: &mut Option<Plan>) {
-        let guidance = self.guidance.as_ref().filter(|guidance| guidance.is_of(shared));
-        let Some(message) = guidance.and_then(|guidance| guidance.message.as_ref()) else { return };
-        let made = Span::Made([Arc::clone(message)].into());
-        let spans: Arc<[Span]> = match plan {
-            Some(plan) => plan.spans.iter().cloned().chain([made]).collect(),
-            None => [Span::Kept(0..messages), made].into(),
-        };
-        *plan = Some(Plan { spans });
     }
 
     /// Lets the control see what was appended since the last time.

@@ -1,8 +1,8 @@
 //! The run: from accepting a prompt to the stop decision; one or more turns.
 //!
-//! Phases: repair → compact → turn → decide → (another turn | stopped). Each passes through unless
-//! something is configured for it; at each boundary there is a checkpoint record. Everything that is not
-//! the run's own goes to the turn inside it: there is one numbering, one journal, one set of budgets.
+//! Phases: between → turn → decide → (between | stopped). Before a turn begins the run is at rest: all that was is
+//! stored, and its state is saved. Everything that is not the run's own goes to the turn inside it: there is one
+//! numbering, one outbox, one set of budgets.
 
 mod compaction;
 mod deciding;
@@ -11,6 +11,7 @@ mod plain;
 mod progress;
 mod resume;
 mod slot;
+mod snapshot;
 mod spec;
 
 use std::collections::BTreeMap;
@@ -25,18 +26,21 @@ pub use plain::PlainControl;
 use resume::SavePoint;
 pub use resume::{RunResume, RunResumeError};
 use slot::ControlSlot;
+pub use snapshot::{RestoreError, SNAPSHOT_VERSION};
 pub use spec::{RunLimits, RunSpec};
 
 use crate::continuation::Continuation;
 use crate::decide::Point;
 use crate::event::EventKind;
 use crate::ids::{OpId, ToolName, TurnId};
+use crate::json::Json;
 use crate::limits::Budget;
-use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Reply, Shared, Start};
+use crate::machine::{Cx, Input, Origin, Pending, Phase, Record, Reply, Shared, Start};
 use crate::message::Message;
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::{Control, OpenCall, RunStop};
 use crate::time::Time;
+use crate::transcript::Transcript;
 use crate::turn::{Closing, TurnState};
 
 /// A run as a machine.
@@ -64,18 +68,14 @@ impl Run {
 }
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RunPhase {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum RunPhase {
     /// Not started.
     #[default]
     Idle,
-    /// Calls left open by an earlier process are settled. (Inside the turn: they may run.)
-    Repair,
-    /// The transcript is made shorter for good, when that is wanted.
-    Compact,
-    /// A turn.
+    /// A turn begins next. The run is at rest, or the transcript is made shorter for good, when that is wanted.
+    Between,
+    /// A turn. Calls left open by an earlier process are settled in it: they may run.
     Turn,
     /// The end of a turn is judged.
     Decide,
@@ -87,7 +87,9 @@ pub enum RunPhase {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunState {
+    #[serde(skip)]
     phase: RunPhase,
+    #[serde(skip)]
     turn: TurnState,
     started_at: Time,
     /// What the turns before this one used.
@@ -97,17 +99,20 @@ pub struct RunState {
     /// Calls of the run, by tool; counted at the end of a turn when somebody is told.
     tool_calls: BTreeMap<ToolName, u64>,
     /// The end that is being judged.
+    #[serde(skip)]
     judging: Option<Box<Judging>>,
     /// The end, while the layers take note of it.
+    #[serde(skip)]
     leaving: Option<Box<Closing>>,
     /// The turn that waits for the compactor.
     waiting: Option<Box<Waiting>>,
     /// What decides whether the run goes on.
     control: ControlSlot,
     /// What the control told the model with the latest request.
+    #[serde(skip)]
     guidance: Option<Guidance>,
     /// Where the state was saved, until the run that is taken up goes on.
-    #[serde(rename = "takenUp")]
+    #[serde(skip)]
     resumed_from: Option<Box<SavePoint>>,
 }
 
@@ -141,13 +146,6 @@ impl Phase for RunState {
                 return self.on_check(spec, cx, check, reply);
             }
             (Some(Pending::Facts), Input::Reply(_, reply)) => return self.on_facts(spec, cx, reply),
-            (None, Input::PersistFailed { message, messages_from, unperformed })
-                if self.phase == RunPhase::Decide =>
-            {
-                let unstored = cx.unstored(message, messages_from, &unperformed);
-                self.judging_unstored(spec, cx, unstored.into_iter().map(|(_, pending)| pending).collect());
-                return None;
-            }
             (None, Input::Cancel { by }) if self.phase == RunPhase::Decide => {
                 let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
                 return self.cancel_judging(spec, cx, stop);
@@ -189,17 +187,24 @@ impl Phase for RunState {
         }
     }
 
-    fn reissue(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
-        if is_judging(pending) {
-            return self.judging_op(spec, cx, pending);
+    fn go_on(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+        self.shorten_or_go_on(spec, cx)
+    }
+
+    fn save(&self, shared: &Shared, log: &Transcript) -> Option<Json> {
+        self.to_json(shared, log)
+    }
+
+    fn must_be_stored(&self, pending: Pending) -> bool {
+        self.turn.must_be_stored(pending)
+    }
+
+    fn not_stored(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End> {
+        if self.phase != RunPhase::Turn {
+            return None;
         }
-        if pending == Pending::Shorten {
-            return Some(self.shorten_op(cx));
-        }
-        if let (Pending::Complete, Some(leaving)) = (pending, &self.leaving) {
-            return Some(leaving.op());
-        }
-        self.turn.reissue(&spec.turn, cx, pending).map(|op| self.guided(cx, op))
+        let end = self.in_turn(spec, cx, |turn, cx| turn.not_stored(&spec.turn, cx, cut))?;
+        self.decide(spec, cx, end)
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
@@ -212,7 +217,7 @@ impl Phase for RunState {
         match self.phase {
             RunPhase::Turn => self.turn.wake_at(shared),
             RunPhase::Decide => self.judging.as_ref().and_then(|judging| judging.by),
-            RunPhase::Idle | RunPhase::Repair | RunPhase::Compact | RunPhase::Stopped => None,
+            RunPhase::Idle | RunPhase::Between | RunPhase::Stopped => None,
         }
     }
 
@@ -229,10 +234,6 @@ impl Phase for RunState {
     fn open_calls(&self) -> Vec<OpenCall> {
         self.turn.open_calls()
     }
-
-    fn take_over(&mut self, fresh: Self) -> Result<(), serde_json::Error> {
-        self.control.take_over(fresh.control)
-    }
 }
 
 impl RunState {
@@ -243,26 +244,16 @@ impl RunState {
         let descriptor_hash = cx.sh.origin.descriptor_hash.clone();
         cx.event(|| EventKind::RunStarted { descriptor_hash });
         cx.sh.appended = Some(Vec::new());
-        self.boundary(cx, RunPhase::Repair, Boundary::Repair);
-        self.begin_turn(spec, cx, start)
+        self.begin_turn(cx, start)
     }
 
     fn start_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if cx.sh.turn == 1 {
-            self.boundary(cx, RunPhase::Compact, Boundary::Compact);
-        }
         self.phase = RunPhase::Turn;
         self.turn = TurnState::of_run();
         name_turn(cx);
         let start = Input::Start(Box::new(start));
         let end = self.in_turn(spec, cx, |turn, cx| turn.step(&spec.turn, cx, None, start))?;
         self.decide(spec, cx, end)
-    }
-
-    fn boundary(&mut self, cx: &mut Cx<'_>, phase: RunPhase, boundary: Boundary) {
-        self.phase = phase;
-        let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
-        cx.persist(|| Record::Boundary { phase: boundary, turn, iteration });
     }
 
     /// The end of the run: that of its last turn, with the run's totals, unless the control stops it otherwise.

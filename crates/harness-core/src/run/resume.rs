@@ -8,14 +8,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::snapshot::{RestoreError, SNAPSHOT_VERSION, Snapshot};
 use super::{Run, RunPhase, RunSpec, RunState, name_turn};
 use crate::event::EventKind;
-use crate::ids::{OpId, RunId};
-use crate::limits::{Amount, Budget, HeldGrants};
-use crate::machine::{
-    Cx, Input, Origin, Pending, Phase as _, RestoreError, SNAPSHOT_VERSION, Snapshot, Start,
-};
-use crate::outcome::{End, TotalUsage};
+use crate::ids::RunId;
+use crate::limits::{Budget, HeldGrants};
+use crate::machine::{Cx, Input, Origin, Phase as _, Start};
+use crate::outcome::End;
 use crate::port::Checkpoint;
 use crate::time::Time;
 use crate::transcript::Transcript;
@@ -38,7 +37,7 @@ use crate::turn::{PriorUsage, TurnState};
 /// }
 /// ```
 pub struct RunResume {
-    snapshot: Snapshot<RunState>,
+    snapshot: Snapshot,
     any_descriptor: bool,
 }
 
@@ -164,9 +163,10 @@ impl RunResume {
         self.check(&here)?;
         let mut machine =
             fresh.with_state(self.snapshot).map_err(|source| RunResumeError::Restore { run, source })?;
-        // The log is what the session holds: a driver must not store again what came after the checkpoint.
-        machine.set_stored(machine.log().len());
-        let (state, shared) = machine.parts_mut();
+        // The log is what the session holds: what came after the checkpoint is not stored again.
+        let stored = machine.log().len();
+        machine = machine.with_stored(stored);
+        let (state, shared) = machine.state_mut();
         state.resumed_from = Some(Box::new(SavePoint { at: shared.at, messages: shared.len }));
         shared.started = false;
         if self.any_descriptor {
@@ -215,8 +215,7 @@ fn named(what: &str, name: Option<&str>) -> String {
 }
 
 /// Where the state of a run that is taken up was saved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SavePoint {
     at: Time,
     /// Messages of the transcript then.
@@ -232,88 +231,39 @@ impl RunState {
         saved: SavePoint,
         mut start: Start,
     ) -> Option<End> {
-        let charged = self.reopen_budget(spec, cx, saved);
+        self.reopen_budget(spec, cx, saved);
         let from = saved.messages.min(cx.log.len());
         let (turn, since) = (cx.sh.turn, cx.log.len() - from);
         cx.event(|| EventKind::RunTakenUp { turn, messages: since as u64 });
         cx.append_stored(from);
-        let outstanding = std::mem::take(&mut cx.sh.pending);
-        let told = since > 0 || !start.prompt.is_empty();
-        if self.leaving.is_some() || (self.is_between_turns() && !told) {
-            return self.ask_again(spec, cx, outstanding, start);
+        let waiting = self.waiting.as_mut()?;
+        if since == 0 && start.prompt.is_empty() {
+            waiting.resume(start);
+            return self.shorten_or_go_on(spec, cx);
         }
-        let (began, used) = self.turn_at(cx, from, charged);
+        let begun = self.waiting.take()?.into_start();
         // Whatever a turn appends is preceded by its prompt, but for the results of calls that were left open.
         let said = cx.log.range(from..cx.log.len()).any(|message| message.as_tool_result().is_none());
-        let owed = self.turn.take_prompt();
         if !said {
-            start.prompt.splice(0..0, owed);
+            start.prompt.splice(0..0, begun.prompt);
         }
-        if start.agent.is_none() {
-            start.agent = self.turn.agent();
-        }
+        start.agent = start.agent.or(begun.agent);
         self.phase = RunPhase::Turn;
-        self.turn = TurnState::resumed(PriorUsage::new((began, from), used, cx.log));
+        self.turn = TurnState::resumed(PriorUsage::new(from, cx.log));
         name_turn(cx);
         let start = Input::Start(Box::new(start));
         let end = self.in_turn(spec, cx, |turn, cx| turn.step(&spec.turn, cx, None, start))?;
         self.decide(spec, cx, end)
     }
 
-    /// Whether something other than a turn was going on.
-    fn is_between_turns(&self) -> bool {
-        self.waiting.is_some() || self.phase == RunPhase::Decide
-    }
-
-    /// The turn that goes on: where it began, and what it had used and was charged with. One that had not begun
-    /// when the state was saved is prepared.
-    fn turn_at(&mut self, cx: &mut Cx<'_>, saved: usize, charged: Amount) -> (usize, (TotalUsage, Amount)) {
-        if let Some(waiting) = self.waiting.take() {
-            self.turn = TurnState::of_start(waiting.into_start());
-            return (saved, (TotalUsage::default(), Amount::NONE));
-        }
-        if let Some(judging) = self.judging.take() {
-            let judged = judging.end;
-            self.usage.merge(&judged.usage);
-            self.iterations = self.iterations.saturating_add(judged.iterations);
-            cx.sh.turn += 1;
-            self.turn = TurnState::of_start(Start::default().with_agent(judged.agent.clone()));
-            return (saved, (TotalUsage::default(), Amount::NONE));
-        }
-        (self.turn.began(), (self.turn.take_usage(), charged))
-    }
-
-    /// Asks for everything again that was outstanding.
-    fn ask_again(
-        &mut self,
-        spec: &RunSpec,
-        cx: &mut Cx<'_>,
-        outstanding: Vec<(OpId, Pending)>,
-        start: Start,
-    ) -> Option<End> {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.resume(cx.now, start);
-        }
-        for (_, pending) in outstanding {
-            if let Some(op) = self.reissue(spec, cx, pending) {
-                cx.perform(pending, op);
-            }
-        }
-        if self.phase == RunPhase::Decide {
-            self.judge_within(cx);
-        }
-        None
-    }
-
     /// The limits of the run as they are now, charged with what was used; time in which no process had the run
-    /// does not count. Gives what the turn's own level was charged with.
-    fn reopen_budget(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, saved: SavePoint) -> Amount {
+    /// does not count.
+    fn reopen_budget(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, saved: SavePoint) {
         let elapsed = saved.at.since(self.started_at);
         self.started_at = Time(cx.now.0.saturating_sub_unsigned(elapsed.0));
         let deadline = spec.limits.elapsed.map(|span| self.started_at.after(span));
-        let (run, turn) = cx.sh.budgets.take_used();
+        let run = cx.sh.budgets.take_used();
         cx.sh.budgets.push(Budget::new(spec.limits.amount, deadline).having_used(run));
         cx.sh.held = HeldGrants::default();
-        turn
     }
 }

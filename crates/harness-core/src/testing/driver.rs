@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::Journal;
 use crate::event::Event;
 use crate::ids::{OpId, RunId};
-use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, SNAPSHOT_VERSION, Start};
+use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
 use crate::port::Checkpoint;
+use crate::run::SNAPSHOT_VERSION;
 use crate::time::{Millis, Time};
 use crate::transcript::Transcript;
 
@@ -37,11 +37,11 @@ pub trait ScriptedWorld {
     /// Decides how an operation is answered.
     fn perform(&mut self, id: OpId, op: &Op, log: &Transcript) -> Answer;
 
-    /// Stores a record. The default always can.
+    /// Stores records, all or none. The default always can.
     ///
     /// # Errors
-    /// Nothing of it is stored then, and the machine is told why.
-    fn persist(&mut self, _record: &Record) -> Result<(), String> {
+    /// Nothing of them is stored then, and the machine is told why.
+    fn persist(&mut self, _records: &[Record]) -> Result<(), String> {
         Ok(())
     }
 
@@ -76,19 +76,14 @@ pub struct ScriptedDriver<P: Phase, O> {
     queued: u64,
     open: Vec<(OpId, Op)>,
     journal: Journal,
-    /// Messages of the transcript that are stored, and how many were to be.
-    stored: usize,
-    wanted: usize,
-    /// Compactions that could not be stored: of the transcript, and of the view.
-    shortened: Option<Record>,
-    view: Option<Record>,
     events: Vec<Event>,
     inputs: Vec<(Time, Input)>,
     performed: u64,
     crash_after: Option<u64>,
     echo: bool,
-    /// Whether the state is saved at boundaries, and the last that was.
-    saves: bool,
+    /// How long a store takes; `None` when it answers before anything else happens.
+    store_takes: Option<Millis>,
+    /// The state that was saved last.
     saved: Option<Checkpoint>,
 }
 
@@ -107,9 +102,9 @@ const INPUTS: usize = 1_000_000;
 
 impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
     /// A driver whose time stands at `now`. The journal begins with the machine's transcript.
-    pub fn new(machine: Machine<P>, outside: O, now: Time) -> Self {
+    pub fn new(mut machine: Machine<P>, outside: O, now: Time) -> Self {
+        machine.set_session();
         let journal = Journal::of(machine.log().iter().cloned());
-        let stored = machine.log().len();
         Self {
             machine,
             outside,
@@ -119,16 +114,12 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
             queued: 0,
             open: Vec::new(),
             journal,
-            stored,
-            wanted: stored,
-            shortened: None,
-            view: None,
             events: Vec::new(),
             inputs: Vec::new(),
             performed: 0,
             crash_after: None,
             echo: false,
-            saves: false,
+            store_takes: None,
             saved: None,
         }
     }
@@ -154,10 +145,17 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         self
     }
 
-    /// The same driver, which saves the state after the effects of each boundary; saving is an effect, too.
+    /// The same driver, which saves the state of a run at its rests; saving is an effect, too.
     #[must_use]
     pub fn saving_checkpoints(mut self) -> Self {
-        self.saves = true;
+        self.machine = self.machine.with_checkpoints();
+        self
+    }
+
+    /// The same driver, whose stores answer after this time, while other things happen. Default: before anything else.
+    #[must_use]
+    pub fn storing_for(mut self, span: Millis) -> Self {
+        self.store_takes = Some(span);
         self
     }
 
@@ -181,12 +179,6 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
     /// Answers an open operation now.
     pub fn reply(&mut self, op: OpId, reply: Reply) {
         self.input(Input::Reply(op, reply));
-    }
-
-    /// Takes up effects that a machine gave before this driver had it, as a restore does.
-    pub fn perform(&mut self, mut effects: Effects) {
-        let batch: Vec<_> = effects.drain().collect();
-        self.take(batch);
     }
 
     /// Runs until nothing happens by itself any more, moving the time as far as needed.
@@ -256,84 +248,51 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         self.inputs.push((self.now, input.clone()));
         let mut effects = Effects::new();
         self.machine.advance(input, self.now, &mut effects);
-        self.perform(effects);
+        self.take(effects.drain().collect());
     }
 
-    /// Performs effects in order. After a failed barrier no operation is started any more, and the machine
-    /// is told which.
+    /// Performs effects in order. What is stored or saved is answered at once, before all that is queued, unless stores
+    /// take their time.
     fn take(&mut self, batch: Vec<Effect>) {
-        let mut failed: Option<String> = None;
-        let mut unperformed = Vec::new();
-        let (mut boundary, mut done) = (false, false);
+        let mut answer = None;
         for effect in batch {
             if self.has_crashed() {
                 return;
             }
             self.performed += 1;
             match effect {
-                Effect::Persist(record) => {
-                    boundary |= matches!(record, Record::Boundary { .. });
-                    if let Err(message) = self.persist(&record) {
-                        failed.get_or_insert(message);
-                    }
-                }
                 Effect::Event(event) => self.events.push(event),
-                Effect::Perform(id, _) if failed.is_some() => unperformed.push(id),
+                Effect::Perform(id, Op::Store { records }) => {
+                    answer = Some((id, Reply::Stored(self.store(&records))));
+                }
+                Effect::Perform(id, Op::Save { messages, state }) => {
+                    let run = self.machine.origin().run.clone().unwrap_or_else(|| RunId::from("run"));
+                    self.saved = Some(Checkpoint::new(run, self.now, SNAPSHOT_VERSION, messages, state));
+                    answer = Some((id, Reply::Saved(Ok(()))));
+                }
                 Effect::Perform(id, op) => self.start(id, op),
                 Effect::AbortAll => self.abort(),
-                Effect::Done(_) => {
-                    done = true;
-                    self.queue.clear();
-                }
+                Effect::Done(_) => self.queue.clear(),
             }
         }
-        if self.saves && boundary && !done {
-            self.save();
-        }
-        if let Some(message) = failed {
-            let messages_from = self.unsaved().map(|range| range.start);
-            self.feed(Input::PersistFailed { message, messages_from, unperformed });
+        let Some((id, reply)) = answer.filter(|_| !self.has_crashed()) else { return };
+        match self.store_takes {
+            Some(span) => self.input_at(self.now.after(span), Input::Reply(id, reply)),
+            None => self.feed(Input::Reply(id, reply)),
         }
     }
 
-    /// Saves the state, unless the process is dead.
-    fn save(&mut self) {
-        if self.has_crashed() {
-            return;
-        }
-        self.performed += 1;
-        if let Ok(state) = self.machine.snapshot() {
-            let run = self.machine.origin().run.clone().unwrap_or_else(|| RunId::from("run"));
-            let messages = self.machine.log().len() as u64;
-            let state = Arc::new(state);
-            self.saved = Some(Checkpoint::new(run, self.now, SNAPSHOT_VERSION, messages, state));
-        }
-    }
-
-    /// Messages that could not be stored go before whatever is stored next.
-    fn persist(&mut self, record: &Record) -> Result<(), String> {
-        let log = self.machine.log();
-        match record {
-            Record::Messages(range) => self.wanted = self.wanted.max(range.end),
-            Record::Compaction { permanent: true, messages, .. } => {
-                (self.stored, self.wanted) = (*messages, *messages);
-                (self.shortened, self.view) = (Some(record.clone()), None);
+    /// Stores all of it or nothing. A process that dies on the way has written the first part.
+    fn store(&mut self, records: &[Record]) -> Result<(), String> {
+        self.outside.persist(records)?;
+        for (at, record) in records.iter().enumerate() {
+            if at > 0 {
+                self.performed += 1;
             }
-            Record::Compaction { permanent: false, .. } => self.view = Some(record.clone()),
-            Record::CallStarted { .. }
-            | Record::CallFinished { .. }
-            | Record::Boundary { .. }
-            | Record::RunEnd(_) => {}
-        }
-        self.outside.persist(record)?;
-        let messages = Record::Messages(self.stored..self.wanted);
-        let before = self.shortened.take().into_iter().chain([messages]);
-        for owed in before.chain(self.view.take()) {
-            self.journal.write(&owed, log);
-        }
-        self.stored = self.wanted;
-        if !matches!(record, Record::Messages(_) | Record::Compaction { .. }) {
-            self.journal.write(record, log);
+            self.journal.write(record);
+            if self.has_crashed() {
+                return Err("the process died".to_owned());
+            }
         }
         Ok(())
     }
@@ -409,11 +368,6 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         self.saved.as_ref()
     }
 
-    /// The messages at the end of the transcript that could not be stored; `None` when all are.
-    pub fn unsaved(&self) -> Option<Range<usize>> {
-        (self.stored < self.wanted).then_some(self.stored..self.wanted)
-    }
-
     /// The events so far.
     pub fn events(&self) -> &[Event] {
         &self.events
@@ -430,8 +384,9 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
     }
 }
 
-/// Feeds recorded inputs to a machine that has not started, performing nothing. Gives all its effects.
+/// Feeds the inputs of a [`ScriptedDriver`] to a machine like its, performing nothing. Gives all effects.
 pub fn replay<P: Phase>(machine: &mut Machine<P>, inputs: &[(Time, Input)]) -> Vec<Effect> {
+    machine.set_session();
     let mut effects = Effects::new();
     for (at, input) in inputs {
         machine.advance(input.clone(), *at, &mut effects);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::ids::CallId;
-use crate::machine::{Boundary, Record};
+use crate::machine::Record;
 use crate::message::Message;
 use crate::outcome::End;
 use crate::port::{CompactionNote, Loaded, OpenCall, RetryClass};
 use crate::transcript::{Plan, Transcript, View};
 
-/// One durable entry: a [`Record`] with its positions resolved, as a session keeps it. Exhaustive on
+/// One durable entry of a [`Record`], as a session keeps it. Exhaustive on
 /// purpose, like the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Journaled {
@@ -44,15 +44,8 @@ pub enum Journaled {
         /// Whether the transcript itself is what the plan shows.
         permanent: bool,
     },
-    /// A phase is over.
-    Boundary {
-        /// Which.
-        phase: Boundary,
-        /// The turn, from 1.
-        turn: u32,
-        /// Its last iteration.
-        iteration: u32,
-    },
+    /// A turn is over.
+    TurnEnd,
     /// A run is over.
     RunEnd(Arc<End>),
 }
@@ -72,11 +65,11 @@ impl Journal {
         Self { entries: transcript.iter().cloned().map(Journaled::Message).collect(), transcript }
     }
 
-    /// Stores a record; positions are looked up in `log`.
-    pub fn write(&mut self, record: &Record, log: &Transcript) {
+    /// Stores a record.
+    pub fn write(&mut self, record: &Record) {
         match record {
-            Record::Messages(range) => {
-                for message in log.range(range.clone()) {
+            Record::Messages { messages, .. } => {
+                for message in messages {
                     self.entries.push(Journaled::Message(Arc::clone(message)));
                     self.transcript.push(Arc::clone(message));
                 }
@@ -98,9 +91,7 @@ impl Journal {
                 let (note, plan) = (Arc::clone(note), plan.clone());
                 self.entries.push(Journaled::Compaction { note, plan, permanent: *permanent });
             }
-            Record::Boundary { phase, turn, iteration } => {
-                self.entries.push(Journaled::Boundary { phase: *phase, turn: *turn, iteration: *iteration });
-            }
+            Record::TurnEnd => self.entries.push(Journaled::TurnEnd),
             Record::RunEnd(end) => self.entries.push(Journaled::RunEnd(Arc::clone(end))),
         }
     }
@@ -136,7 +127,7 @@ impl Journal {
                 Journaled::Compaction { plan, permanent, .. } => {
                     loaded.plan = (!permanent).then(|| plan.clone());
                 }
-                Journaled::Boundary { .. } => {}
+                Journaled::TurnEnd => {}
                 Journaled::RunEnd(_) => loaded.ended = true,
             }
         }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::spec::{Execution, TurnSpec};
 use crate::continuation::PendingCall;
 use crate::event::ResultNote;
@@ -16,8 +14,7 @@ use crate::port::{OpenCall, PreparedAgent, RetryClass, ToolDef, ToolOutcome};
 use crate::time::Time;
 
 /// How far a call has come.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) enum Progress {
     /// Nothing was asked about it yet.
     New,
@@ -36,7 +33,7 @@ pub(super) enum Progress {
 }
 
 /// A call's result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Finished {
     pub(super) outcome: Arc<ToolOutcome>,
     /// Its message, until that is in the transcript.
@@ -49,8 +46,7 @@ pub(super) struct Finished {
 }
 
 /// One call of a batch.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) struct CallState {
     pub(super) call: Arc<ToolCall>,
     /// What it calls, by its place in the offer; `None` when that is not offered.
@@ -61,18 +57,15 @@ pub(super) struct CallState {
     pub(super) attempt: u32,
     pub(super) grant: Grant,
     /// Tool calls of the grant that are the call itself; the rest it may spend.
-    #[serde(default)]
     pub(super) own_calls: u32,
     pub(super) started: Option<Time>,
     /// Whether its start was counted.
     pub(super) counted: bool,
-    #[serde(default)]
     particulars: Option<Box<Particulars>>,
 }
 
 /// What is particular about a call: few have any, and those are asked about before they run, or tried again.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug)]
 pub(super) struct Particulars {
     /// Why it is held.
     pub(super) held: Option<String>,
@@ -186,8 +179,7 @@ pub(super) enum Next {
 }
 
 /// The calls of one answer, in call order.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
     pub(super) slots: Vec<CallState>,
     /// How many results are in the transcript.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::flow::{answer_unrun, guidance_message};
 use super::spec::TurnSpec;
 use super::state::TurnState;
@@ -14,10 +12,8 @@ use crate::message::{Message, ModelOutput};
 use crate::outcome::{End, Evidence, GuardStage, Stop, StopReason};
 
 /// What is being checked.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) struct Checking {
-    point: Point,
     pub(super) subject: Subject,
 }
 
@@ -77,7 +73,7 @@ impl TurnState {
     ) -> bool {
         let Some(first) = cx.ports.next_check(point, 0) else { return false };
         let Some(subject) = subject() else { return false };
-        self.checking = Some(Box::new(Checking { point, subject }));
+        self.checking = Some(Box::new(Checking { subject }));
         self.issue(cx, Pending::Check(point, first));
         true
     }
@@ -106,7 +102,7 @@ impl TurnState {
                 | Subject::Answer { .. }
                 | Subject::End { .. }
                 | Subject::Result { .. }) => {
-                    self.checking = Some(Box::new(Checking { point, subject }));
+                    self.checking = Some(Box::new(Checking { subject }));
                     return self.refuse(spec, cx, name, point, guidance);
                 }
             },

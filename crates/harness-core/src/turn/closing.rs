@@ -1,8 +1,5 @@
 //! The last word to the memory layers, before an end is told.
 
-use serde::{Deserialize, Serialize};
-
-use crate::event::EventKind;
 use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing};
 use crate::outcome::{End, Fault, FaultSource, StopReason, TotalUsage};
 use crate::time::{Millis, Time};
@@ -11,8 +8,7 @@ use crate::time::{Millis, Time};
 const AFTER_CANCEL: Millis = Millis(2_000);
 
 /// An end that is decided, while the layers take note of it. Nothing changes it any more.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(crate) struct Closing {
     end: End,
     standing: Standing,
@@ -59,18 +55,7 @@ impl Closing {
             }
             Input::Wake | Input::Cancel { .. } => {
                 if !std::mem::replace(&mut self.aborted, true) {
-                    cx.fx.push(Effect::AbortAll);
-                }
-            }
-            Input::PersistFailed { message, messages_from, unperformed } => {
-                if let Some(from) = messages_from {
-                    cx.sh.persisted = cx.sh.persisted.min(from);
-                }
-                cx.event(|| EventKind::PersistFailed { message: message.clone() });
-                cx.sh.persist_failed = Some(message);
-                if !unperformed.is_empty() {
-                    cx.sh.pending.retain(|(id, _)| !unperformed.contains(id));
-                    cx.perform(Pending::Complete, self.op());
+                    cx.emit(Effect::AbortAll);
                 }
             }
             Input::Start(_) | Input::PartFailed(_) | Input::Spent(_) => {}

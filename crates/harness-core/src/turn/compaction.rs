@@ -8,8 +8,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
@@ -22,8 +20,7 @@ use crate::time::Time;
 use crate::transcript::Plan;
 
 /// What is known about the view of one request.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shortening {
     /// What the layers showed.
     recalled: Option<Plan>,

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::redundancy::{Counted, Fresh};
 
 /// The shortest period that is looked for: a single call that repeats is the other detector's.
@@ -13,8 +11,7 @@ const SHORTEST: usize = 2;
 pub(super) const LONGEST: u32 = 16;
 
 /// Whether the model was told that it goes round in circles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Hint {
     #[default]
     None,
@@ -25,8 +22,7 @@ enum Hint {
 
 /// The last results of a turn, and how far they repeat. A cycle of period p has gone round when p results
 /// in a row equal, in tool, arguments and payload, those p before them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cycles {
     recent: Vec<Counted>,
     /// Results in a row that equal the one `SHORTEST + n` before them.

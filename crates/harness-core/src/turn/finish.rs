@@ -8,12 +8,12 @@ use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
-use crate::ids::{CallDigest, OpId};
+use crate::ids::CallDigest;
 use crate::limits::Reached;
-use crate::machine::{Boundary, Cx, Pending, Record};
+use crate::machine::{Cx, Pending, Record};
 use crate::message::{AssistantMessage, FinishReason, Message};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
-use crate::port::{PreparedAgent, RetryClass};
+use crate::port::PreparedAgent;
 
 impl TurnState {
     /// Ends the turn as soon as nothing is outstanding. The first stop stays.
@@ -60,32 +60,21 @@ impl TurnState {
         self.stop_now(spec, cx, Stop::new(StopReason::InternalInvariant, Evidence::Fault(fault)))
     }
 
-    /// A record could not be stored: the transcript goes on in memory, and what needs no journal, too.
-    pub(super) fn persist_failed(
+    /// The starts of these calls could not be stored: they are answered, and do not run.
+    pub(super) fn refuse_unstored(
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
-        message: String,
-        messages_from: Option<usize>,
-        unperformed: &[OpId],
+        calls: Vec<Pending>,
     ) -> Option<End> {
-        for (_, pending) in cx.unstored(message, messages_from, unperformed) {
-            if let Pending::Tool(at) = pending
-                && !self.may_run_unjournaled(at)
-            {
+        for pending in calls {
+            if let Pending::Tool(at) = pending {
                 self.release(cx, at);
                 let why = "its start could not be stored, and it must not run twice";
                 self.answer_call(spec, cx, at, not_run_outcome(why));
-            } else {
-                self.issue(cx, pending);
             }
         }
         if self.batch.is_some() && cx.idle() { self.run_batch(spec, cx) } else { None }
-    }
-
-    fn may_run_unjournaled(&self, at: u32) -> bool {
-        let slot = self.batch.as_ref().and_then(|batch| batch.slot(at));
-        slot.is_some_and(|slot| slot.class == RetryClass::Pure)
     }
 
     fn release(&mut self, cx: &mut Cx<'_>, at: u32) {
@@ -126,8 +115,7 @@ impl TurnState {
             control: None,
             stop,
         };
-        let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
-        cx.persist(|| Record::Boundary { phase: Boundary::Turn, turn, iteration });
+        cx.persist(|| Record::TurnEnd);
         end
     }
 

@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::call_state::{Batch, Finished, Progress as CallProgress};
 use super::closing::Closing;
 use super::flow::answer_unrun;
@@ -22,8 +20,7 @@ use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{AppendSource, Progress};
 
 /// Messages on their way into the transcript between iterations.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) struct Injecting {
     messages: Vec<Arc<Message>>,
     /// The queue's entries.
@@ -51,7 +48,7 @@ impl TurnState {
             }
             Pending::Recall => Op::Recall { standing: standing() },
             Pending::AfterModel => Op::AfterModel { answer: self.judged.clone()?, standing: standing() },
-            Pending::Store => Op::Store { answer: self.storing.clone()?, standing: standing() },
+            Pending::LayerStore => Op::LayerStore { answer: self.storing.clone()?, standing: standing() },
             Pending::Complete => {
                 let Stage::Closing(closing) = &self.stage else { return None };
                 closing.op()
@@ -175,7 +172,7 @@ impl TurnState {
         let last = cx.log.last().filter(|last| last.as_assistant().is_some_and(counts));
         let Some(answer) = last.cloned() else { return false };
         self.storing = Some(answer);
-        self.issue(cx, Pending::Store);
+        self.issue(cx, Pending::LayerStore);
         true
     }
 

@@ -41,10 +41,12 @@ pub use state::TurnState;
 use stage::Stage;
 
 use crate::ids::OpId;
-use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
+use crate::json::Json;
+use crate::machine::{Cx, Input, Pending, Phase, Reply, Shared};
 use crate::outcome::{End, TotalUsage};
-use crate::port::OpenCall;
+use crate::port::{OpenCall, RetryClass};
 use crate::time::Time;
+use crate::transcript::Transcript;
 
 /// A turn as a machine.
 pub type Turn = crate::machine::Machine<TurnState>;
@@ -70,9 +72,6 @@ impl Phase for TurnState {
             Input::Wake => self.wake(spec, cx),
             Input::Cancel { by } => self.cancel(spec, cx, by),
             Input::PartFailed(_) | Input::Spent(_) => None,
-            Input::PersistFailed { message, messages_from, unperformed } => {
-                self.persist_failed(spec, cx, message, messages_from, &unperformed)
-            }
         }
     }
 
@@ -95,8 +94,25 @@ impl Phase for TurnState {
         }
     }
 
-    fn reissue(&self, _: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
-        self.op_for(cx, pending)
+    fn go_on(&mut self, _: &TurnSpec, _: &mut Cx<'_>) -> Option<End> {
+        None
+    }
+
+    fn save(&self, _: &Shared, _: &Transcript) -> Option<Json> {
+        None
+    }
+
+    fn must_be_stored(&self, pending: Pending) -> bool {
+        let Pending::Tool(at) = pending else { return false };
+        let slot = self.batch.as_ref().and_then(|batch| batch.slot(at));
+        slot.is_none_or(|slot| slot.class != RetryClass::Pure)
+    }
+
+    fn not_stored(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End> {
+        match self.stage {
+            Stage::Working | Stage::Stopping { .. } => self.refuse_unstored(spec, cx, cut),
+            Stage::Closing(_) | Stage::Ended => None,
+        }
     }
 
     fn wake_at(&self, _: &Shared) -> Option<Time> {
@@ -116,10 +132,6 @@ impl Phase for TurnState {
             Stage::Working | Stage::Stopping { .. } | Stage::Ended => self.turn_deadline,
             Stage::Closing(closing) => closing.wake_at(),
         }
-    }
-
-    fn take_over(&mut self, _: Self) -> Result<(), serde_json::Error> {
-        Ok(())
     }
 
     fn open_calls(&self) -> Vec<OpenCall> {
@@ -149,7 +161,7 @@ impl TurnState {
                 self.on_cut(spec, cx, Pending::Model)
             }
             (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
-            (Pending::Store, Reply::Noted(result)) => self.on_stored(spec, cx, result),
+            (Pending::LayerStore, Reply::Noted(result)) => self.on_stored(spec, cx, result),
             (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
             (Pending::Arguments(at), Reply::Arguments(result)) => {

@@ -7,8 +7,6 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::flow::answer_unrun;
 use super::spec::TurnSpec;
 use super::state::{AfterDrain, TurnState};
@@ -23,8 +21,7 @@ use crate::transcript::{Plan, Span};
 const CONTINUE: &str = "continue";
 
 /// What a turn knows of the steps behind it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Recovering {
     /// Steps in a row that broke off.
     attempts: u32,

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::call_state::CallState;
 use crate::message::{ToolCall, ToolResultMessage};
 use crate::transcript::Transcript;
@@ -13,17 +11,14 @@ use crate::transcript::Transcript;
 const ROW: usize = 3;
 
 /// A result that counted: where it stands, and the call that it answers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Counted {
     at: u64,
     /// The call's place in its batch.
-    #[serde(default)]
     index: u32,
     /// The call, unless the transcript holds it as it ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     call: Option<Arc<ToolCall>>,
     /// Not stored: what an earlier process counted is compared in full.
-    #[serde(skip)]
     sketch: Option<Sketch>,
 }
 
@@ -96,8 +91,7 @@ impl<'a> Fresh<'a> {
 
 /// The last result that counted, and how many before it were equal. Payloads are compared, not hashes of
 /// them, so different results never look equal.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct History {
     last: Option<Counted>,
     row: usize,

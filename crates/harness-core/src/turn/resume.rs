@@ -2,62 +2,52 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::call_state::Batch;
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::RepairHow;
-use crate::limits::{Amount, Budgets, Grant};
+use crate::limits::{Amount, Grant};
 use crate::machine::Cx;
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::{End, Purpose, TotalUsage};
 use crate::transcript::Transcript;
 
 /// What a turn had used when its process ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PriorUsage {
     /// The length of the transcript when it began.
     began: u64,
     /// Its answers so far.
     iterations: u32,
     usage: TotalUsage,
-    /// What its own limits had been charged with when its state was saved.
-    charged: Amount,
-    /// What was used since, which no limit has been charged with.
-    since: Amount,
+    /// What it had used, which no limit has been charged with.
+    used: Amount,
 }
 
 impl PriorUsage {
-    /// A turn that began with the message at `began` and had used this much when its state was saved at `saved`
-    /// messages, of a transcript that goes on behind them.
-    pub(crate) fn new(
-        (began, saved): (usize, usize),
-        (mut usage, charged): (TotalUsage, Amount),
-        log: &Transcript,
-    ) -> Self {
-        let mut since = Amount::NONE;
-        for message in log.range(saved..log.len()) {
+    /// A turn that began with the message at `began`.
+    pub(crate) fn new(began: usize, log: &Transcript) -> Self {
+        let (mut usage, mut used) = (TotalUsage::default(), Amount::NONE);
+        for message in log.range(began..log.len()) {
             match &**message {
                 Message::Assistant(answer) => {
                     usage.add_call(Purpose::Answer, answer.usage.as_deref(), true);
-                    since.iterations = since.iterations.saturating_add(1);
-                    if let Some(used) = &answer.usage {
-                        since.tokens = since.tokens.saturating_add(used.all_tokens());
-                        since.cost = since.cost.plus(used.total_cost().unwrap_or_default());
+                    used.iterations = used.iterations.saturating_add(1);
+                    if let Some(tokens) = &answer.usage {
+                        used.tokens = used.tokens.saturating_add(tokens.all_tokens());
+                        used.cost = used.cost.plus(tokens.total_cost().unwrap_or_default());
                     }
                 }
                 Message::ToolResult(_) => {
                     usage.tool_calls = usage.tool_calls.saturating_add(1);
-                    since.tool_calls = since.tool_calls.saturating_add(1);
+                    used.tool_calls = used.tool_calls.saturating_add(1);
                 }
                 Message::System(_) | Message::User(_) | Message::Custom(_) => {}
             }
         }
         let answers = log.range(began..log.len()).filter(|message| message.as_assistant().is_some());
         let iterations = u32::try_from(answers.count()).unwrap_or(u32::MAX);
-        Self { began: began as u64, iterations, usage, charged, since }
+        Self { began: began as u64, iterations, usage, used }
     }
 }
 
@@ -67,16 +57,6 @@ impl TurnState {
         Self { carried: Some(Box::new(carried)), ..Self::of_run() }
     }
 
-    /// What the turn has to append before its first iteration.
-    pub(crate) fn take_prompt(&mut self) -> Vec<Arc<Message>> {
-        std::mem::take(&mut self.prompt)
-    }
-
-    /// What it used so far.
-    pub(crate) fn take_usage(&mut self) -> TotalUsage {
-        std::mem::take(&mut self.usage)
-    }
-
     /// Charges what was used before.
     pub(super) fn charge_carried(&mut self, cx: &mut Cx<'_>) {
         let Some(carried) = &self.carried else { return };
@@ -84,8 +64,7 @@ impl TurnState {
         self.usage.clone_from(&carried.usage);
         cx.sh.iteration = carried.iterations;
         (self.asked, self.asked_in) = (carried.iterations, carried.iterations);
-        book_innermost(&mut cx.sh.budgets, carried.charged);
-        cx.sh.budgets.settle(Grant::default(), carried.since);
+        cx.sh.budgets.settle(Grant::default(), carried.used);
     }
 
     /// A call that had started, and does not start again, counts.
@@ -136,10 +115,4 @@ impl TurnState {
 
 fn as_answer(log: &Transcript, at: usize) -> Option<&AssistantMessage> {
     log.get(at)?.as_assistant()
-}
-
-fn book_innermost(budgets: &mut Budgets, used: Amount) {
-    if let Some(innermost) = budgets.pop() {
-        budgets.push(innermost.having_used(used));
-    }
 }

@@ -1,14 +1,11 @@
 //! How far a turn has come.
 
-use serde::{Deserialize, Serialize};
-
 use super::closing::Closing;
 use super::state::TurnState;
 use crate::outcome::Stop;
 
 /// How far a turn has come.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default)]
 pub(super) enum Stage {
     /// It works.
     #[default]

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::call_state::Batch;
 use super::compaction::Shortening;
 use super::cycle::Cycles;
@@ -21,8 +19,7 @@ use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
 /// What a drained steering queue is followed by when it was empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AfterDrain {
     /// The next iteration.
     #[default]
@@ -32,8 +29,7 @@ pub(super) enum AfterDrain {
 }
 
 /// The state of a turn. Drive it as a [`crate::turn::Turn`].
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct TurnState {
     pub(super) started_at: Time,
     /// The length of the transcript when it began.
@@ -48,10 +44,8 @@ pub struct TurnState {
     pub(super) start: Option<Box<Start>>,
     /// The agent of the next step; `None` until the entry agent is known.
     pub(super) agent: Option<AgentId>,
-    #[serde(rename = "offer")]
     pub(super) prepared: Option<Arc<PreparedAgent>>,
     /// Whether the agent changed since `prepared`.
-    #[serde(rename = "staleOffer")]
     pub(super) stale_prepared: bool,
     /// The view of the next request.
     pub(super) plan: Option<Plan>,
@@ -85,7 +79,6 @@ pub struct TurnState {
     pub(super) asked: u32,
     pub(super) asked_in: u32,
     /// Messages of the transcript whose tokens are estimated, and these tokens.
-    #[serde(skip)]
     pub(super) counted: (usize, u64),
     pub(super) invalid: u32,
     /// Set when the next step is the last one, asked without tools; the stop that follows it.
@@ -107,19 +100,9 @@ impl TurnState {
         Self { inner: true, ..Self::default() }
     }
 
-    /// The agent of the next step; `None` until the entry agent is known.
-    pub(crate) fn agent(&self) -> Option<AgentId> {
-        self.agent.clone()
-    }
-
     /// The length of the transcript when it began.
     pub(crate) fn began(&self) -> usize {
         usize::try_from(self.began).unwrap_or(usize::MAX)
-    }
-
-    /// A turn of a run that has not begun, with what it begins with.
-    pub(crate) fn of_start(start: Start) -> Self {
-        Self { prompt: start.prompt, agent: start.agent, ..Self::of_run() }
     }
 
     pub(super) fn agent_id(&self) -> AgentId {
@@ -168,9 +151,8 @@ impl TurnState {
         Some(proposed.in_work_of(Arc::clone(&cx.sh.origin)))
     }
 
-    /// The operation that `pending` stands for, built from the state: the same at first, after a failed
-    /// append, and after a restore.
-    pub(super) fn op_for(&self, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+    /// The operation that `pending` stands for, built from the state.
+    fn op_for(&self, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
         let iteration = cx.sh.iteration;
         let call = |at: u32| self.batch.as_ref().and_then(|batch| batch.slot(at));
         Some(match pending {
@@ -181,7 +163,7 @@ impl TurnState {
             | Pending::AppendSteering
             | Pending::Recall
             | Pending::AfterModel
-            | Pending::Store
+            | Pending::LayerStore
             | Pending::Complete => self.layers_op(cx, pending)?,
             Pending::Compact => self.compact_op(cx),
             Pending::Model => self.model_op(cx)?,

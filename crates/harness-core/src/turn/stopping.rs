@@ -29,7 +29,7 @@ impl TurnState {
             && !cx.idle()
             && !std::mem::replace(aborted, true)
         {
-            cx.fx.push(Effect::AbortAll);
+            cx.emit(Effect::AbortAll);
         }
     }
 
@@ -97,7 +97,7 @@ impl TurnState {
                 let starts = self.shortening.refused.take().is_none();
                 self.take_compaction(cx, starts, result);
             }
-            (Pending::Store, Reply::Noted(result)) => {
+            (Pending::LayerStore, Reply::Noted(result)) => {
                 cx.tolerate(result);
             }
             (Pending::Drain, Reply::Drained(entries)) => {

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Effects, Origin, Snapshot, Start};
+use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::outcome::StopMode;
 use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
-use harness_core::run::{Run, RunSpec, RunState};
+use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, End, Fault, RunId, Time};
@@ -82,7 +82,7 @@ async fn a_run_has_a_checkpoint_from_its_first_moment_until_it_is_completed() {
     let end = run(&ports(&shelf, 1), 1).await;
     assert_eq!(end.reason().as_str(), "answer_finalized");
     let saved: Vec<_> = shelf.saved.lock().expect("no panic").iter().map(|saved| saved.messages).collect();
-    assert_eq!(saved, [1], "with the prompt; the last turn ends with the run");
+    assert_eq!(saved, [0], "before its turn, with the prompt; the last turn ends with the run");
     assert!(shelf.kept.lock().expect("no panic").is_empty(), "there is nothing to take up");
 }
 
@@ -99,11 +99,10 @@ async fn a_run_that_is_not_completed_keeps_its_checkpoints_and_they_do_not_grow(
     assert!(sizes[sizes.len() - 1] < sizes[10] + 100, "they grow: {sizes:?}");
 
     let first = kept.first().expect("a checkpoint");
-    let snapshot: Snapshot<RunState> = first.state.to().expect("its own form");
     let log = [Arc::new(Message::user("go"))].into_iter().collect();
     let fresh = Run::new(spec(40), Origin::default(), log).with_ports(ports.set());
-    let restored = fresh.restore(snapshot, &mut Effects::new()).expect("it fits");
-    assert_eq!((restored.turn(), restored.log().len() as u64), (1, first.messages));
+    let resumed = RunResume::read(first).expect("its own form").onto(fresh).expect("it fits");
+    assert_eq!((resumed.turn(), first.messages), (1, 0));
 }
 
 #[tokio::test]

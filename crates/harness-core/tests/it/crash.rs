@@ -32,7 +32,7 @@ fn stored(journal: &Journal) -> Vec<Arc<Message>> {
         Journaled::CallStarted { .. }
         | Journaled::CallFinished { .. }
         | Journaled::Compaction { .. }
-        | Journaled::Boundary { .. }
+        | Journaled::TurnEnd
         | Journaled::RunEnd(_) => None,
     };
     journal.entries().iter().filter_map(message).collect()

@@ -72,7 +72,7 @@ impl Stage {
     fn well(&mut self, op: &Op) -> Reply {
         match op {
             Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", tools())))),
-            Op::Begin { .. } | Op::Store { .. } | Op::Complete { .. } => Reply::Noted(Ok(())),
+            Op::Begin { .. } | Op::LayerStore { .. } | Op::Complete { .. } => Reply::Noted(Ok(())),
             Op::Append { messages, .. } => Reply::Appended(Ok(messages.clone())),
             Op::Recall { .. } => Reply::Recalled(Ok(None)),
             Op::Compact { .. } => Reply::Compacted(Ok(Box::default())),
@@ -97,7 +97,7 @@ impl Stage {
     fn failing(op: &Op) -> Reply {
         match op {
             Op::Prepare { .. } => Reply::Prepared(Err(fault())),
-            Op::Begin { .. } | Op::Store { .. } | Op::Complete { .. } => Reply::Noted(Err(fault())),
+            Op::Begin { .. } | Op::LayerStore { .. } | Op::Complete { .. } => Reply::Noted(Err(fault())),
             Op::Append { .. } => Reply::Appended(Err(fault())),
             Op::Recall { .. } => Reply::Recalled(Err(fault())),
             Op::Compact { .. } => Reply::Compacted(Err(fault())),

@@ -100,7 +100,7 @@ fn next(
     dead: &ScriptedDriver<harness_core::run::RunState, Desk>,
 ) -> (ScriptedDriver<harness_core::run::RunState, Desk>, Start) {
     let durable = dead.journal().reopen();
-    let start = if durable.messages.is_empty() {
+    let start = if durable.messages.is_empty() && dead.checkpoint().is_none() {
         begin()
     } else {
         Start::resume().with_open_calls(durable.open_calls)

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use harness_core::Json;
 use harness_core::continuation::Continuation;
-use harness_core::machine::{Effect, Input, Reply};
+use harness_core::machine::{Effect, Input, Op, Reply};
 use harness_core::testing::replay;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
@@ -47,6 +47,9 @@ fn every_effect_operation_input_reply_and_event_survives_its_text() {
         for effect in replay(&mut case.machine(), driver.inputs()) {
             check(&effect);
             seen.insert(describe(&effect));
+            if let Effect::Perform(_, Op::Store { records }) = &effect {
+                seen.extend(records.iter().map(|record| format!("record {}", variant(record))));
+            }
         }
         if let Some(continuation) = driver.machine().end().and_then(|end| end.continuation.clone()) {
             check::<Continuation>(&continuation);
@@ -60,7 +63,6 @@ fn describe(effect: &Effect) -> String {
     match effect {
         Effect::Event(event) => format!("event {}", event.kind.name()),
         Effect::Perform(_, op) => format!("op {}", variant(op)),
-        Effect::Persist(record) => format!("record {}", variant(record)),
         Effect::AbortAll | Effect::Done(_) => format!("effect {}", variant(effect)),
     }
 }
@@ -69,7 +71,7 @@ fn describe(effect: &Effect) -> String {
 fn expected() -> impl Iterator<Item = String> {
     let lists: [(&str, &[&str]); 6] = [
         ("effect", &["abortAll", "done"]),
-        ("record", &["messages", "callStarted", "callFinished", "boundary"]),
+        ("record", &["messages", "callStarted", "callFinished", "turnEnd"]),
         (
             "op",
             &[
@@ -86,6 +88,7 @@ fn expected() -> impl Iterator<Item = String> {
                 "tool",
                 "drain",
                 "check",
+                "store",
             ],
         ),
         ("input", &["start", "reply", "wake", "cancel"]),
@@ -105,6 +108,7 @@ fn expected() -> impl Iterator<Item = String> {
                 "tool",
                 "drained",
                 "check",
+                "stored",
                 "interrupted",
             ],
         ),
@@ -141,10 +145,8 @@ fn expected() -> impl Iterator<Item = String> {
 #[test]
 fn the_rest_survives_its_text_too() {
     use harness_core::event::{Event, EventKind};
-    let input = r#"{"persistFailed":{"message":"full","messagesFrom":3,"unperformed":[4]}}"#;
     let reply =
         r#"{"check":{"answer":{"Ok":{"verdict":{"ask":{"text":"Which?"}},"facts":{"n":1.10}}},"took":3}}"#;
-    check::<Input>(&Json::parse(input).expect("JSON").to().expect("an input"));
     check::<Reply>(&Json::parse(reply).expect("JSON").to().expect("a reply"));
     let end = r#"{"stop":{"reason":"cancelled","evidence":{"cancelled":{"by":"me"}}},"iterations":1,"turns":1,"usage":{"modelCalls":1,"toolCalls":0},"elapsed":5}"#;
     let events = [
@@ -167,8 +169,11 @@ fn the_rest_survives_its_text_too() {
         check(&event);
         assert!(!matches!(event.kind, EventKind::TurnStarted { .. }));
     }
-    let records = [format!(r#"{{"persist":{{"runEnd":{end}}}}}"#)];
-    for text in records {
+    let effects = [
+        format!(r#"{{"perform":[7,{{"store":{{"records":[{{"runEnd":{end}}}]}}}}]}}"#),
+        r#"{"perform":[8,{"save":{"messages":3,"state":{"version":3,"n":1.10}}}]}"#.to_owned(),
+    ];
+    for text in effects {
         check::<Effect>(&Json::parse(&text).expect("JSON").to().unwrap_or_else(|e| panic!("{e}: {text}")));
     }
 }

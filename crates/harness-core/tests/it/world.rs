@@ -36,6 +36,8 @@ pub(crate) struct Case {
     pub(crate) grace: u64,
     pub(crate) echo: bool,
     pub(crate) repeated_ids: bool,
+    /// How long a store takes; `None` when it answers before anything else happens.
+    pub(crate) store_takes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,13 +107,13 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
     ];
     let timeout = prop_oneof![Just(None), (1u64..50).prop_map(|ms| Some(Millis(ms)))];
     let gates = (0usize..3, any::<bool>(), any::<bool>(), 0usize..3, timeout);
-    (gates, any::<bool>(), layers, any::<bool>(), any::<bool>(), any::<[bool; 2]>(), rails).prop_map(
+    (gates, any::<bool>(), layers, any::<bool>(), any::<[bool; 2]>(), any::<[bool; 2]>(), rails).prop_map(
         |(
             (gates, prepares, lenient, ends, facts_within),
             approver,
             layers,
             compactor,
-            steering,
+            [steering, checkpoints],
             looks,
             rails,
         )| {
@@ -135,6 +137,7 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
             ports.facts_within = facts_within;
             (ports.approver, ports.layers, ports.compactor, ports.steering) =
                 (approver, layers, compactor, steering);
+            ports.checkpoints = checkpoints;
             ports
         },
     )
@@ -144,8 +147,9 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
     let external = prop_oneof![Just(External::Cancel), Just(External::Wake)];
     let inputs = prop::collection::vec((0u64..150, external), 0..3);
     let dice = prop::collection::vec(any::<u16>(), 0..120);
-    (spec(), port_set(), dice, inputs, 0u64..20, any::<bool>(), any::<bool>()).prop_map(
-        |(spec, ports, dice, inputs, grace, echo, repeated_ids)| Case {
+    let store_takes = prop_oneof![2 => Just(None), 1 => (0u64..20).prop_map(Some)];
+    (spec(), port_set(), dice, inputs, 0u64..20, any::<bool>(), any::<bool>(), store_takes).prop_map(
+        |(spec, ports, dice, inputs, grace, echo, repeated_ids, store_takes)| Case {
             spec,
             ports,
             dice,
@@ -153,6 +157,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
             grace,
             echo,
             repeated_ids,
+            store_takes,
         },
     )
 }
@@ -412,7 +417,7 @@ impl World {
                 _ => Ok(()),
             }),
             Op::Append { messages, .. } => self.appended(messages, log),
-            Op::Store { .. } | Op::Complete { .. } => Reply::Noted(self.fault(())),
+            Op::LayerStore { .. } | Op::Complete { .. } => Reply::Noted(self.fault(())),
             Op::Recall { .. } => Reply::Recalled(self.plan(log)),
             Op::Compact { reason, .. } => self.compacted(reason, log),
             Op::Model { plan, .. } => {
@@ -441,6 +446,7 @@ impl World {
             Op::Drain { .. } => self.drained(),
             Op::Check { subject, .. } => self.check(subject),
             Op::Facts { .. } => Reply::Facts(self.fault(Json::empty_object())),
+            Op::Store { .. } | Op::Save { .. } => unreachable!("the driver stores"),
         }
     }
 }
@@ -486,12 +492,14 @@ impl ScriptedWorld for World {
         }
     }
 
-    fn persist(&mut self, record: &Record) -> Result<(), String> {
-        if self.store_fails && self.die(6) == 5 {
+    fn persist(&mut self, records: &[Record]) -> Result<(), String> {
+        if self.store_fails && self.die(6) >= 4 {
             return Err("the disk is full".to_owned());
         }
-        if let Record::CallStarted { call, attempt, .. } = record {
-            self.started.insert((call.id.clone(), *attempt));
+        for record in records {
+            if let Record::CallStarted { call, attempt, .. } = record {
+                self.started.insert((call.id.clone(), *attempt));
+            }
         }
         Ok(())
     }
@@ -521,6 +529,10 @@ impl Case {
 
     pub(crate) fn driver_of<P: Phase>(&self, machine: Machine<P>) -> ScriptedDriver<P, World> {
         let driver = ScriptedDriver::new(machine, World::of(self), BEGIN).with_grace(Millis(self.grace));
+        let driver = match self.store_takes {
+            Some(span) => driver.storing_for(Millis(span)),
+            None => driver,
+        };
         if self.echo { driver.repeating_replies() } else { driver }
     }
 

@@ -31,4 +31,4 @@ pub use memory::MemoryCheckpoints;
 const KEPT: usize = 4;
 
 /// The newest version of a state that is given out, unless something else is asked for.
-const SUPPORTED: u32 = harness_core::machine::SNAPSHOT_VERSION;
+const SUPPORTED: u32 = harness_core::run::SNAPSHOT_VERSION;

@@ -250,10 +250,12 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::Recall { .. }
         | Op::Compact { .. }
         | Op::AfterModel { .. }
-        | Op::Store { .. }
+        | Op::LayerStore { .. }
         | Op::Complete { .. }
         | Op::NoteApproval { .. }
         | Op::Drain { .. }
-        | Op::Facts { .. } => None,
+        | Op::Facts { .. }
+        | Op::Store { .. }
+        | Op::Save { .. } => None,
     }
 }
