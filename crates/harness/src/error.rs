@@ -12,6 +12,13 @@ use harness_runtime::RuntimeError;
 /// Why there is no harness, or why it could not begin a run.
 ///
 /// How a run ended is never here: that is the [`End`](harness_core::End) of its [`Report`](crate::Report).
+///
+/// ```
+/// use harness::HarnessError;
+///
+/// let error = HarnessError::NoCheckpoints;
+/// assert_eq!(error.kind(), "harness.no_checkpoints");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HarnessError {
@@ -90,7 +97,23 @@ impl HarnessError {
     }
 }
 
-/// One thing that does not fit.
+/// One problem of a setup.
+///
+/// ```
+/// use harness::prelude::*;
+/// use harness::{HarnessError, SetupFault};
+/// # struct Hosted;
+/// # impl Model for Hosted {
+/// #     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+/// #         Ok(AssistantMessage::text("hi"))
+/// #     }
+/// # }
+///
+/// // A runtime has many conversations, and a session belongs to one.
+/// let builder = Harness::new(Hosted).session(harness::session::MemorySession::new());
+/// let Err(HarnessError::Setup(faults)) = builder.build_runtime() else { unreachable!() };
+/// assert_eq!(faults, [SetupFault::OfOneConversation { part: "session" }]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupFault {

@@ -44,6 +44,24 @@ pub(crate) struct Parts {
 /// One thread of conversation: its agents, tools, session and limits.
 ///
 /// It is prompted any number of times, one run at a time; a second prompt waits for the first.
+///
+/// ```
+/// use harness::prelude::*;
+/// # struct Hosted;
+/// # impl Model for Hosted {
+/// #     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+/// #         Ok(AssistantMessage::text(format!("I see {} messages.", request.view.len())))
+/// #     }
+/// # }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let harness = Harness::new(Hosted).instructions("You count.").build()?;
+/// assert_eq!(harness.prompt("Hello").await?.answer(), "I see 1 messages.");
+/// assert_eq!(harness.prompt("And now?").await?.answer(), "I see 3 messages.");
+/// # Ok::<(), harness::HarnessError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Harness {
     parts: Parts,
     thread: tokio::sync::Mutex<Thread>,

@@ -37,6 +37,26 @@ pub(crate) struct ResumeFrom {
 ///
 /// Dropping the future is like a crash: what the session acknowledged is safe, and the next prompt first
 /// settles what was left open. To stop a run in good order, use [`cancel_with`](Self::cancel_with).
+///
+/// ```
+/// use harness::prelude::*;
+/// # struct Hosted;
+/// # impl Model for Hosted {
+/// #     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+/// #         Ok(AssistantMessage::text("hi"))
+/// #     }
+/// # }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let harness = Harness::new(Hosted).build()?;
+/// let cancel = Cancel::new();
+/// cancel.cancel();
+/// let report = harness.prompt("Hello").cancel_with(cancel).await?;
+/// assert_eq!(report.reason().as_str(), "cancelled");
+/// # Ok::<(), harness::HarnessError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "await it"]
 pub struct Prompt<'h> {
     harness: &'h Harness,

@@ -9,7 +9,25 @@ use harness_core::transcript::Prefix;
 use harness_core::{End, Outcome, StopReason};
 use harness_record::{Recorded, RunRecord};
 
-/// What came of a prompt: how the run ended and why, what it used, and the transcript.
+/// The result of a prompt: how the run ended and why, what it used, and the transcript.
+///
+/// ```
+/// use harness::prelude::*;
+/// # struct Hosted;
+/// # impl Model for Hosted {
+/// #     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+/// #         Ok(AssistantMessage::text("hi"))
+/// #     }
+/// # }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let report = Harness::new(Hosted).build()?.prompt("Hello").await?;
+/// assert_eq!((report.answer(), report.reason().as_str()), ("hi", "answer_finalized"));
+/// assert_eq!((report.end.usage.model_calls, report.transcript.len()), (1, 2));
+/// # Ok::<(), harness::HarnessError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {

@@ -41,7 +41,22 @@ pub struct SessionFolder {
     elsewhere: HashMap<ThreadId, PathBuf>,
 }
 
-/// A thread that a folder holds.
+/// A thread that a directory holds.
+///
+/// ```
+/// use harness::{SessionFolder, StoredThread};
+///
+/// fn line(stored: &StoredThread) -> String {
+///     let title = stored.title.as_deref().unwrap_or("untitled");
+///     format!("{}: {title} ({} messages)", stored.thread, stored.messages)
+/// }
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path();
+///
+/// let lines: Vec<String> = SessionFolder::new(path).list()?.iter().map(line).collect();
+/// # assert!(lines.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredThread {

@@ -14,6 +14,15 @@ use harness_core::{Millis, RunId, Time};
 ///
 /// Monotonic: the wall clock is read once, when the clock is made, and from then on the time that has
 /// passed is added. A change of the wall clock during a run moves neither deadlines nor durations.
+///
+/// ```
+/// use harness::core::port::Clock;
+/// use harness::system::SystemClock;
+///
+/// let clock = SystemClock::new();
+/// let before = clock.now();
+/// assert!(clock.now() >= before);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     started: Instant,
@@ -47,6 +56,15 @@ impl Clock for SystemClock {
 
 /// Run ids that sort by the time of their making and that no other process makes: `run-` and 28
 /// hexadecimal digits, twelve of the time and sixteen at random.
+///
+/// ```
+/// use harness::core::port::Ids;
+/// use harness::system::SystemIds;
+///
+/// let ids = SystemIds::new();
+/// let (first, second) = (ids.run_id(), ids.run_id());
+/// assert_ne!(first, second);
+/// ```
 #[derive(Debug)]
 pub struct SystemIds {
     clock: SystemClock,

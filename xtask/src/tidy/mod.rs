@@ -1,11 +1,13 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`faults`], [`functions`], [`laws`], [`manifests`],
-//! [`modules`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`] lists them.
+//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`examples`], [`faults`], [`functions`], [`laws`],
+//! [`manifests`], [`modules`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`]
+//! lists them.
 //! `cargo test` applies them too.
 
 mod arrows;
 mod deviations;
+mod examples;
 mod faults;
 mod functions;
 mod laws;

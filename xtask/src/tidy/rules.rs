@@ -1,7 +1,7 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{arrows, deviations, faults, functions, laws, manifests, modules, order, text};
+use super::{arrows, deviations, examples, faults, functions, laws, manifests, modules, order, text};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
@@ -23,6 +23,7 @@ fn problems() -> Result<Vec<String>> {
     let rules = [
         arrows::problems(&workspace.packages, &tree),
         deviations::problems(&tree),
+        examples::problems(&tree),
         faults::problems(&tree),
         functions::problems(&tree),
         laws::problems(&tree),
