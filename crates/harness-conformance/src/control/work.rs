@@ -1,14 +1,19 @@
-//! Calls of the work-item tools, one after another.
+//! Calls of the work-item tools, one after another in one run.
 
 use std::sync::Arc;
 
 use harness::tools::{Keep, WorkTools};
 use harness_control::work::{WorkItem, WorkLedger};
-use harness_control::{ControlSpec, ControlState, WorkSpec};
-use harness_core::Time;
-use harness_core::message::{Message, ToolCall};
-use harness_core::port::{DynTool, ToolCx, ToolOutcome};
-use harness_core::testing::VirtualClock;
+use harness_control::{ControlEvent, ControlSpec, UntilDone, WorkSpec};
+use harness_core::driver::{Ports, drive};
+use harness_core::event::EventKind;
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::port::{SingleAgent, ToolOutcome};
+use harness_core::run::{Run, RunSpec};
+use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
+use harness_core::transcript::Transcript;
+use harness_core::{Cancel, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -29,30 +34,63 @@ struct Call {
     args: Value,
 }
 
-pub(super) fn run(input: Input) -> Done<Value> {
-    let tools = WorkTools::new(Keep::Run, Arc::new(VirtualClock::still(Time(0))));
-    let set = tools.into_set();
-    let spec = ControlSpec::default().with_work(WorkSpec::default());
-    let mut state = ControlState::new(&spec);
-    let (mut outputs, mut facts, mut events) = (Vec::new(), Vec::new(), Vec::new());
-    for (call, seq) in input.calls.iter().zip(1..) {
-        let found = set.tools().iter().find(|tool| tool.tool_def().name == *call.tool);
-        let tool: &Arc<dyn DynTool> = found.ok_or_else(|| format!("`{}` is no work tool", call.tool))?;
-        let made = ToolCall::new("c", &*call.tool, exact(&call.args)?);
-        let outcome = block_on(tool.call_boxed(ToolCx::for_call(Arc::new(made.clone()))))?;
-        // The control of a run follows its ledger from the results of the tools.
-        let result = Message::ToolResult(outcome.to_message(&made, None, Time(0)));
-        if !state.note_message(&spec, seq, &result).is_empty() {
-            events.push(json!(call.tool));
+pub(super) fn run(Input { calls }: Input) -> Done<Value> {
+    let (run, told) = played(&calls)?;
+    let (mut ends, mut ledgers, mut events) = (Vec::new(), vec![WorkLedger::default()], Vec::new());
+    for event in told.events() {
+        if let EventKind::ToolFinished { outcome, .. } | EventKind::ToolFailed { outcome, .. } = &event.kind {
+            ends.push(outcome.clone());
+        } else if let EventKind::MessageAppended { message, .. } = &event.kind
+            && let Some(result) = message.as_tool_result()
+        {
+            let mut ledger = ledgers.last().cloned().unwrap_or_default();
+            ledger.fold(result);
+            ledgers.push(ledger);
+        } else if let Some(ControlEvent::WorkItemsChanged { .. }) = ControlEvent::of(&event.kind) {
+            let call = ledgers.len().checked_sub(2).and_then(|made| calls.get(made));
+            events.extend(call.map(|call| &call.tool));
         }
-        facts.push(fact(call, &outcome, state.ledger()));
-        outputs.push(json!(said(&outcome)));
     }
-    let mut result = described(state.ledger());
+    if (ends.len(), ledgers.len()) != (calls.len(), calls.len() + 1) {
+        return Err("some call has no end".to_owned());
+    }
+    let played = calls.iter().zip(&ends).zip(ledgers.iter().skip(1));
+    let facts: Vec<_> = played.map(|((call, outcome), ledger)| fact(call, outcome, ledger)).collect();
+    let outputs: Vec<_> = ends.iter().map(|outcome| said(outcome)).collect();
+    let mut result = described(&WorkLedger::of(&run).ok_or("the run keeps no work items")?);
     result.insert("outputs".to_owned(), json!(outputs));
     result.insert("output_facts".to_owned(), json!(facts));
     result.insert("events".to_owned(), json!(events));
     Ok(Value::Object(result))
+}
+
+/// A run whose model makes one call after another.
+fn played(calls: &[Call]) -> Done<(Run, EventLog)> {
+    let step = |(call, number): (&Call, usize)| {
+        let call = ToolCall::new(format!("c{number}"), &*call.tool, exact(&call.args)?);
+        Ok(ModelStep::answer(AssistantMessage::calls([call])))
+    };
+    let mut steps = calls.iter().zip(1..).map(step).collect::<Done<Vec<_>>>()?;
+    steps.push(ModelStep::answer(AssistantMessage::text("done")));
+    let mut spec = RunSpec::default();
+    spec.limits.turns = 1;
+    let made = u32::try_from(calls.len()).map_err(|e| e.to_string())?;
+    (spec.turn.limits.iterations, spec.turn.limits.tool_calls) = (made + 2, made + 1);
+    // The same call may be made over and over.
+    spec.turn.longest_cycle = 0;
+    let clock = Arc::new(VirtualClock::still(Time(0)));
+    let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::clone(&clock) as _);
+    ports.agents = Arc::new(SingleAgent::new("Do what is asked."));
+    ports.tools = Arc::new(WorkTools::new(Keep::Run, clock).into_set());
+    let events = EventLog::default();
+    ports.hub.fold(events.clone());
+    let control = Arc::new(ControlSpec::default().with_work(WorkSpec::default()));
+    let mut origin = Origin::default();
+    origin.run = Some("run".into());
+    let mut run = Run::new(Arc::new(spec), origin, Transcript::default())
+        .with_control(Box::new(UntilDone::new(control)));
+    block_on(drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go on"))))?;
+    Ok((run, events))
 }
 
 fn said(outcome: &ToolOutcome) -> String {
