@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use harness::core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk, Toolbox};
+use harness::core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk};
+use harness::core::tool::Toolbox;
 use harness::core::{Fault, ToolName};
 use harness::host::process::Environment;
 use harness::runtime::Thread;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness::core::port::{Clock, DynTool};
+use harness::core::port::Clock;
+use harness::core::tool::DynTool;
 use harness::descriptor::{Fault, load_file};
 use harness::tools::{Modes, Registry, RunnerSlot};
 use harness::{BoundGraph, Builder, HarnessError};

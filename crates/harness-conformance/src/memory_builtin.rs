@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{AppendSource, BoxFuture, ToolOutcome};
+use harness_core::port::{AppendSource, BoxFuture};
+use harness_core::tool::ToolOutcome;
 use harness_core::{Json, Time};
 use harness_host::{Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit};
 use harness_memory::MemoryError;

@@ -1,7 +1,7 @@
 //! Results of tools in the form of vectors.
 
 use harness_core::message::ToolCall;
-use harness_core::port::ToolOutcome;
+use harness_core::tool::ToolOutcome;
 use serde_json::{Map, Value, json};
 
 /// The text that a model reads of a success.

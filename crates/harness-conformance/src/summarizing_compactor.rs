@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::Time;
-use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::port::{CompactAsk, Compactor, ViewCx};
 use harness_core::transcript::{Transcript, View};
+use harness_core::{Origin, Time};
 use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Summarizer, Summary, SummaryAsk, SummaryFault, Trigger,
 };

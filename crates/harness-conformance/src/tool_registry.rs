@@ -7,11 +7,10 @@ use harness::tools::{
     DuplicateGuard, DuplicateOptions, Keep, PlanningTools, ScratchpadTools, Subagent, SubagentAsk,
     SubagentCode, SubagentReport, SubagentRunner, SubagentTool,
 };
-use harness_core::Json;
-use harness_core::machine::Origin;
 use harness_core::message::ToolCall;
-use harness_core::port::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope};
 use harness_core::testing::{ScriptedTools, ToolStep};
+use harness_core::tool::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope};
+use harness_core::{Json, Origin};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};

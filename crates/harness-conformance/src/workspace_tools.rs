@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::host::MemoryWorkspace;
 use harness::tools::{WorkspaceOptions, WorkspaceTools};
-use harness_core::machine::Origin;
 use harness_core::message::ToolCall;
-use harness_core::port::{ToolCx, ToolOutcome, ToolRegistry, ToolScope};
-use harness_core::{Json, ToolName, canonical};
+use harness_core::tool::{ToolCx, ToolOutcome, ToolRegistry, ToolScope};
+use harness_core::{Json, Origin, ToolName, canonical};
 use harness_host::{
     EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
 };

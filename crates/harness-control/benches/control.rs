@@ -25,19 +25,19 @@ use harness_control::{
     ControlReport, ControlSpec, ControlState, Deciding, SignalSpec, StandardFacts, StopCode, StopDecision,
     TurnOutcome, UntilDone, WorkSpec,
 };
-use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
+use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, FactSource as _, Points, Subject, check,
+};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
 use harness_core::outcome::{StopMode, StopReason};
-use harness_core::port::{
-    Control, Deltas, FactSource as _, Model, ModelFault, ModelRequest, Tool, ToolCx, ToolDef, ToolOutcome,
-    Toolbox,
-};
+use harness_core::port::{Control, Deltas, Model, ModelFault, ModelRequest};
 use harness_core::run::{Run, RunLimits, RunSpec};
 use harness_core::testing::VirtualClock;
+use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, Fault, Json, Time};
+use harness_core::{Cancel, Fault, Json, Origin, Time};
 use serde_json::json;
 
 /// Turns of a run.

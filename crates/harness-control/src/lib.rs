@@ -21,9 +21,9 @@
 //!
 //! use harness_control::contract::{PredicateKind, TaskContract, TextField};
 //! use harness_control::{ControlReport, ControlSpec, SignalSpec, StandardFacts, UntilDone};
-//! use harness_core::Cancel;
+//! use harness_core::{Cancel, Origin};
 //! use harness_core::driver::{Ports, drive};
-//! use harness_core::machine::{Origin, Start};
+//! use harness_core::machine::Start;
 //! use harness_core::message::Message;
 //! use harness_core::run::{Run, RunSpec};
 //! use harness_core::transcript::Transcript;

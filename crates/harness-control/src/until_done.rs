@@ -26,7 +26,7 @@ use crate::work::{ItemId, WorkLedger};
 /// use std::sync::Arc;
 ///
 /// use harness_control::{ControlSpec, SignalSpec, UntilDone};
-/// use harness_core::machine::Origin;
+/// use harness_core::Origin;
 /// use harness_core::run::{Run, RunSpec};
 /// use harness_core::transcript::Transcript;
 ///

@@ -11,12 +11,13 @@
 //! use std::sync::Arc;
 //!
 //! use harness_core::driver::{Ports, drive};
-//! use harness_core::machine::{Origin, Start};
+//! use harness_core::machine::Start;
 //! use harness_core::message::{AssistantMessage, Message, ToolCall};
-//! use harness_core::port::{BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest, Toolbox, tool_fn};
+//! use harness_core::port::{BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest};
+//! use harness_core::tool::{Toolbox, tool_fn};
 //! use harness_core::transcript::Transcript;
 //! use harness_core::turn::{Turn, TurnSpec};
-//! use harness_core::{Cancel, Json, Time};
+//! use harness_core::{Cancel, Json, Origin, Time};
 //!
 //! # struct StoppedClock;
 //! # impl Clock for StoppedClock {
@@ -62,7 +63,6 @@
 
 pub mod cancel;
 pub mod canonical;
-pub mod continuation;
 pub mod decide;
 pub mod display;
 pub mod driver;
@@ -74,15 +74,19 @@ pub mod limits;
 pub mod machine;
 pub mod message;
 pub mod nesting;
+mod origin;
 pub mod outcome;
 mod panics;
 pub mod port;
 mod redact;
 pub mod reply;
 pub mod run;
+#[doc(hidden)]
+pub mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
+pub mod tool;
 pub mod transcript;
 pub mod turn;
 
@@ -92,6 +96,7 @@ pub use ids::{
     SessionId, ThreadId, ToolName, TurnId,
 };
 pub use json::{Extra, Json};
+pub use origin::{Origin, ParentCall};
 pub use outcome::{End, Evidence, Fault, FaultParts, FaultSource, GuardStage, Outcome, Stop, StopReason};
 pub use redact::Redactor;
 #[doc(hidden)]

@@ -1,5 +1,6 @@
 //! How a turn or a run ended, exactly why, and the evidence for it.
 
+mod continuation;
 mod mode;
 mod question;
 mod usage;
@@ -10,13 +11,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use continuation::{CONTINUATION_VERSION, Continuation, ContinuationKind, PendingCall, WAITING};
 pub use mode::StopMode;
 pub use question::{AskReason, Question};
 pub use usage::{Purpose, PurposeUsage, TotalUsage};
 
 pub use crate::fault::{Fault, FaultParts, FaultSource};
 
-use crate::continuation::Continuation;
 use crate::ids::{AgentId, CallId, GateName, ToolName};
 use crate::json::Json;
 use crate::limits::{Limit, Reached};

@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::json::Json;
 use crate::machine::{Input, Reply, Start};
 use crate::message::{Block, Message, ToolCall};
-use crate::port::{DeltaPart, Secret, ToolOutcome, ToolUpdates};
+use crate::port::{DeltaPart, Secret};
+use crate::tool::{ToolOutcome, ToolUpdates};
 
 /// The text in place of a secret.
 const REDACTED: &str = "[redacted]";

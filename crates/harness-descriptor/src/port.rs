@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use harness_core::port::{AgentConfig, AgentSource, PrepareAsk, ToolDef};
+use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
+use harness_core::tool::ToolDef;
 use harness_core::{AgentId, Fault, FaultSource, Json, ModelName, ToolName};
 
 use crate::error::DescriptorError;

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::Json;
-use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::{Fault, Outcome};
 use harness_core::port::{AppendSource, ContextPipeline, DynContextPipeline, ViewCx};
 use harness_core::transcript::Plan;
+use harness_core::{Json, Origin};
 
 use super::context::lock;
 

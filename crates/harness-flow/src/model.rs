@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::limits::{Amount, Grant, Reached};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::Message;
 use harness_core::outcome::Purpose;
 use harness_core::port::{BoxFuture, DynContextPipeline};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Evidence, Json, Outcome, StopReason};
+use harness_core::{Cancel, End, Evidence, Json, Origin, Outcome, StopReason};
 
 use super::context::{StepCx, lock};
 use super::error::FlowError;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::limits::Amount;
-use harness_core::port::{BoxFuture, DynTool};
+use harness_core::port::BoxFuture;
+use harness_core::tool::DynTool;
 use harness_core::{Json, Millis};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use harness_core::decide::{DecideCx, GateDecision, GateVerdict, Point};
 use harness_core::limits::Grant;
-use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall};
-use harness_core::port::{
-    ApprovalAsk, Decision, DynTool, ProposedCall, RetryClass, ToolCx, ToolDef, ToolOutcome,
-};
-use harness_core::{CallId, GateName, Json, Millis};
+use harness_core::port::{ApprovalAsk, Decision, ProposedCall};
+use harness_core::tool::{DynTool, RetryClass, ToolCx, ToolDef, ToolOutcome};
+use harness_core::{CallId, GateName, Json, Millis, Origin};
 use serde::ser::SerializeMap as _;
 
 use super::context::{StepCx, lock};

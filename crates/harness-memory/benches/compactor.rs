@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use futures_util::FutureExt as _;
-use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{CompactAsk, Compactor as _, ViewCx};
 use harness_core::transcript::{Transcript, View};
-use harness_core::{Json, Time};
+use harness_core::{Json, Origin, Time};
 use harness_memory::compact::{CompactionPolicy, ContextCompactor};
 
 fn main() {

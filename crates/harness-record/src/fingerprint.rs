@@ -66,7 +66,7 @@ struct ToolForm<'a> {
 }
 
 impl<'a> ToolForm<'a> {
-    fn of(def: &'a harness_core::port::ToolDef) -> Self {
+    fn of(def: &'a harness_core::tool::ToolDef) -> Self {
         Self {
             name: def.name.as_str(),
             description: &def.description,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::Message;
 use harness_core::outcome::{End, Fault};
-use harness_core::port::{PreparedAgent, ToolOutcome};
+use harness_core::port::PreparedAgent;
+use harness_core::tool::ToolOutcome;
 use harness_core::transcript::Plan;
 use harness_core::{AgentId, CallId, Json, RunId, Time, ToolName, TurnId, canonical};
 

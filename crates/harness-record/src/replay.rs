@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::message::{Message, ToolCall, ToolResultMessage};
 use harness_core::outcome::{Fault, FaultSource};
-use harness_core::port::{
+use harness_core::tool::{
     ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
 };
 use harness_core::{Json, ToolName, canonical};

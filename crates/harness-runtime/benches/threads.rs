@@ -20,9 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use harness_core::message::{AssistantMessage, FinishReason, ToolCall};
-use harness_core::port::{
-    DeltaPart, Deltas, Model, ModelFault, ModelRequest, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
-};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
+use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::{Json, StopReason};
 use harness_runtime::{StartAt, StreamItem, Thread, ThreadEvent};
 use tokio::sync::{Notify, broadcast};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness_core::Fault;
-use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, ToolDef, ToolScope};
+use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk};
+use harness_core::tool::{ToolDef, ToolScope};
 use harness_core::transcript::Prefix;
 use harness_host::{Params, RootCwd};
 

@@ -29,10 +29,10 @@ const MOST_DECIDED: usize = 10_000;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::machine::Origin;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall, ToolDef};
-/// use harness_core::{Cancel, Json};
+/// use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
+/// use harness_core::tool::ToolDef;
+/// use harness_core::{Cancel, Json, Origin};
 /// use harness_runtime::Approvals;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

@@ -5,19 +5,18 @@ use std::sync::Arc;
 
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
-use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::StopMode;
-use harness_core::port::{Clock, Control, DynAgentSource, DynModel, Model, Steering, ThinkingLevel, ToolDef};
+use harness_core::port::{Clock, Control, DynAgentSource, DynModel, Model, Steering, ThinkingLevel};
 use harness_core::run::{Run, RunSpec};
+use harness_core::tool::ToolDef;
 use harness_core::transcript::{Prefix, Transcript, View};
-use harness_core::{AgentId, Fault, Json, ModelName, RunId, ThreadId, ToolName};
-use harness_host::DynSecrets;
+use harness_core::{AgentId, Fault, Json, ModelName, Origin, RunId, ThreadId, ToolName};
+use harness_host::{DynSecrets, Params};
 
 use crate::queue::{LateSteering, QueueMode};
 use crate::skill::SkillSet;
 use crate::template::TemplateSet;
-use harness_host::Params;
 
 /// A model, and who it is: what a thread begins with ([`ThreadConfig::new`]), or asks from its next run on
 /// ([`Thread::set_model`](crate::Thread::set_model)).

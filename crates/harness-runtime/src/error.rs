@@ -1,6 +1,6 @@
 //! Why a thread refuses something.
 
-use harness_core::continuation::ResumeError;
+use harness_core::machine::ResumeError;
 use harness_core::port::{OtherDescriptor, SessionError};
 use harness_core::{ApprovalId, CallDigest, EntryId, Fault, ThreadId, ToolName};
 

@@ -4,10 +4,9 @@
 //! modes stands in `docs/reference/delivery.md`.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fmt, io};
 
 use harness_core::message::Message;
 use harness_core::port::{DrainPoint, DynContextPipeline};
@@ -77,9 +76,9 @@ pub enum DeliveryState {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct MessageOptions {
-    /// Whose resources the run works on ([`Origin::user`](harness_core::machine::Origin::user)).
+    /// Whose resources the run works on ([`Origin::user`](harness_core::Origin::user)).
     pub resource: Option<Arc<str>>,
-    /// The caller's own data ([`Origin::metadata`](harness_core::machine::Origin::metadata)).
+    /// The caller's own data ([`Origin::metadata`](harness_core::Origin::metadata)).
     pub state: Option<Json>,
     /// The layers in place of the thread's. Gates stay as they are.
     pub layers: Option<Arc<dyn DynContextPipeline>>,

@@ -5,10 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{Clock, Deltas, Ids, ModelFault, ModelRequest, PreparedAgent, ToolDef};
-use harness_core::port::{DeltaPart, Model as _};
+use harness_core::port::{
+    Clock, DeltaPart, Deltas, Ids, Model as _, ModelFault, ModelRequest, PreparedAgent,
+};
+use harness_core::tool::ToolDef;
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, ThreadId};
+use harness_host::{Params, RootCwd};
 
 use crate::config::{Instructions, ResolvedConfig, ThreadConfig};
 use crate::error::RuntimeError;
@@ -16,7 +19,6 @@ use crate::model::ThreadModel;
 use crate::queue::QueuedBytes;
 use crate::sessions::{DynSessions, Sessions};
 use crate::thread::{Shared, Thread};
-use harness_host::{Params, RootCwd};
 
 /// The bounds of each thread, and of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

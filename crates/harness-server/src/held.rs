@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use harness::core::machine::Origin;
 use harness::core::message::{AssistantMessage, FinishReason, ToolCall};
-use harness::core::port::{Decision, ProposedCall, ToolDef};
-use harness::core::{ApprovalId, CallDigest};
+use harness::core::port::{Decision, ProposedCall};
+use harness::core::tool::ToolDef;
+use harness::core::{ApprovalId, CallDigest, Origin};
 use harness::runtime::{Approvals, Report, Runtime, RuntimeError, Status, Thread};
 
 /// Begins a run, which goes on when its future is dropped.

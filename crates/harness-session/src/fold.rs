@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Loaded, OpenCall, RetryClass, TranscriptRepair};
+use harness_core::port::{Loaded, OpenCall, TranscriptRepair};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::{self, Provenance, Repaired};
 use harness_core::{CallId, Json, StopReason};
 

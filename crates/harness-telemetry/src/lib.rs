@@ -13,12 +13,12 @@
 //! use std::sync::Arc;
 //!
 //! use harness_core::driver::{Ports, drive};
-//! use harness_core::machine::{Origin, Start};
+//! use harness_core::machine::Start;
 //! use harness_core::message::{AssistantMessage, Message};
 //! use harness_core::testing::{ScriptedModel, VirtualClock};
 //! use harness_core::transcript::Transcript;
 //! use harness_core::turn::{Turn, TurnSpec};
-//! use harness_core::{Cancel, Time};
+//! use harness_core::{Cancel, Origin, Time};
 //! use harness_telemetry::{SpanOptions, Spans};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use harness_control::ControlEvent;
 use harness_core::event::EventKind;
-use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall, Usage};
 use harness_core::outcome::{End, Purpose, TotalUsage};
 use harness_core::port::CompactionNote;
-use harness_core::{AgentId, Evidence, Millis, Outcome};
+use harness_core::{AgentId, Evidence, Millis, Origin, Outcome};
 use tracing::field::Empty;
 use tracing::{Span, Value, info_span};
 

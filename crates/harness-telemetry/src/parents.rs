@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use harness_core::machine::{Origin, ParentCall};
-use harness_core::{CallId, RunId, TurnId};
+use harness_core::{CallId, Origin, ParentCall, RunId, TurnId};
 use tracing::Span;
 
 /// The spans of calls and runs that are open now, to be found by work that they began. Whoever puts a span in

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use harness_core::Origin;
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::machine::Origin;
 use tracing::Level;
 
 use crate::open::TARGET;

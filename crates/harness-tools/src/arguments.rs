@@ -1,7 +1,7 @@
 //! Reads the arguments of the built-in tools, and says what is wrong with them.
 
 use harness_core::Json;
-use harness_core::port::{ArgumentFault, ToolOutcome};
+use harness_core::tool::{ArgumentFault, ToolOutcome};
 use serde_json::{Map, Value};
 
 /// The code of wrong arguments.

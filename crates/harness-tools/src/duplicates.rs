@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness_core::message::ToolCall;
-use harness_core::port::{
+use harness_core::tool::{
     ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
 };
 use harness_core::{Fault, Json, ToolName};

@@ -1,7 +1,7 @@
 //! JSON for people, with every number as it was written.
 
 use harness_core::Json;
-use harness_core::port::ToolOutcome;
+use harness_core::tool::ToolOutcome;
 use serde::Serialize;
 
 /// A success with data, which the model reads indented.

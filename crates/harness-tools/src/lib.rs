@@ -17,7 +17,7 @@
 //!
 //! [`SystemPrograms`] is no tool: through it code of a host runs command lines and programs.
 //!
-//! All are ordinary [`Tool`](harness_core::port::Tool)s, bounded in input, output and time, that any turn
+//! All are ordinary [`Tool`](harness_core::tool::Tool)s, bounded in input, output and time, that any turn
 //! can use. The crate knows nothing of descriptors, models or providers, and needs only `harness-core`.
 //!
 //! A descriptor names *targets*; the registry file says which tool stands behind each of them.
@@ -28,7 +28,7 @@
 //!
 //! use harness_core::Json;
 //! use harness_core::message::ToolCall;
-//! use harness_core::port::ToolCx;
+//! use harness_core::tool::ToolCx;
 //! use harness_host::process::Environment;
 //! use harness_tools::Registry;
 //!

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
-use harness_core::machine::Origin;
-use harness_core::port::{ArgumentFault, DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::tool::{ArgumentFault, DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::{Json, Origin};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -30,7 +29,7 @@ const STATES: [&str; 3] = ["pending", "in_progress", "completed"];
 ///
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ToolCx, ToolRegistry};
+/// use harness_core::tool::{ToolCx, ToolRegistry};
 /// use harness_tools::PlanningTools;
 ///
 /// let tools = PlanningTools::default().into_set();

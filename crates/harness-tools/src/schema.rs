@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::port::SchemaValidator;
-use harness_core::port::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::tool::{ArgumentFault, SchemaValidator, Tool, ToolCx, ToolDef, ToolOutcome};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
 use jsonschema::{ReferencingError, ValidationError, Validator};
@@ -98,7 +97,7 @@ impl ArgumentSchema {
 ///
 /// ```
 /// use harness_core::Json;
-/// use harness_core::port::{Tool, ToolCx, ToolDef, ToolOutcome};
+/// use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome};
 /// use harness_tools::Validated;
 ///
 /// struct Echo(ToolDef);
@@ -168,7 +167,7 @@ fn describe((path, problem): &(String, String)) -> String {
 /// All of JSON Schema, for contracts: what [`ArgumentSchema`] understands, held against any data.
 ///
 /// ```
-/// use harness_core::port::SchemaValidator;
+/// use harness_core::tool::SchemaValidator;
 /// use harness_tools::JsonSchemas;
 /// use serde_json::json;
 ///

@@ -4,9 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use harness_core::Json;
-use harness_core::machine::Origin;
-use harness_core::port::{ArgumentFault, DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::tool::{ArgumentFault, DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::{Json, Origin};
 use serde::Serialize;
 use serde_json::json;
 

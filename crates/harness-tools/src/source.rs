@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use harness_core::message::ToolCall;
-use harness_core::port::{
-    ArgumentFault, BoxFuture, DynTool, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry,
-    ToolScope, Toolbox,
+use harness_core::port::BoxFuture;
+use harness_core::tool::{
+    ArgumentFault, DynTool, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
 };
 use harness_core::{Fault, ToolName};
 
@@ -109,7 +109,7 @@ impl fmt::Debug for Binding {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::port::{ToolRegistry, ToolScope, Toolbox};
+/// use harness_core::tool::{ToolRegistry, ToolScope, Toolbox};
 /// use harness_tools::Combined;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

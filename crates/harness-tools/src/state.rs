@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use harness_core::machine::Origin;
+use harness_core::Origin;
 
 /// For how long a tool keeps what it was told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness_core::Json;
 use harness_core::limits::{Amount, Limits};
 use harness_core::message::{Cost, Usage};
-use harness_core::port::{ArgumentFault, BoxFuture, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::port::BoxFuture;
+use harness_core::tool::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

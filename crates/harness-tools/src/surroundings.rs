@@ -1,15 +1,13 @@
 //! Where an agent works: the folder, the platform and the day, as a part of its instructions.
 
-use std::fmt;
 use std::fmt::Write as _;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use harness_core::canonical::sha256_hex;
-use harness_core::machine::Origin;
 use harness_core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk};
-use harness_core::{Fault, Time};
+use harness_core::{Fault, Origin, Time};
 
 use crate::state::{Keep, Kept, MOST_KEPT};
 

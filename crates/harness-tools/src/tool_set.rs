@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Fault;
 use harness_core::message::ToolCall;
-use harness_core::port::{
+use harness_core::tool::{
     ArgumentFault, DynTool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
 };
 

@@ -7,16 +7,16 @@ use harness_core::decide::{DynCheck, DynGate, Guarded};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
-use harness_core::machine::{Origin, ParentCall, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::port::{
-    AgentConfig, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
-    DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
+    AgentConfig, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel, SingleAgent,
 };
 use harness_core::run::{Run, RunSpec};
+use harness_core::tool::{ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnSpec;
-use harness_core::{End, Fault, Outcome, Redactor, RunId, StopReason, ToolName};
+use harness_core::{End, Fault, Origin, Outcome, ParentCall, Redactor, RunId, StopReason, ToolName};
 
 use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
@@ -36,7 +36,7 @@ use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, Subag
 /// use std::sync::Arc;
 ///
 /// use harness_core::message::AssistantMessage;
-/// use harness_core::port::Toolbox;
+/// use harness_core::tool::Toolbox;
 /// use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 /// use harness_tools::{Subagent, SubagentTool, TurnRunner};
 ///

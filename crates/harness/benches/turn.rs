@@ -21,16 +21,17 @@ use std::time::{Duration, Instant};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
 use harness_core::limits::Limits;
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, Cost, FinishReason, Message, ToolCall, Usage};
 use harness_core::outcome::StopReason;
 use harness_core::port::{
-    BoxFuture, Clock, DeltaPart, Deltas, DynModel, DynTool, Model, ModelFault, ModelRequest, PreparedAgent,
-    RetryClass, SingleAgent, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
+    BoxFuture, Clock, DeltaPart, Deltas, DynModel, Model, ModelFault, ModelRequest, PreparedAgent,
+    SingleAgent,
 };
+use harness_core::tool::{DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::{Transcript, View};
 use harness_core::turn::{Execution, Turn, TurnSpec};
-use harness_core::{Cancel, Json, Millis, Time};
+use harness_core::{Cancel, Json, Millis, Origin, Time};
 
 /// Answers at once, or after a pause, with what was prepared: `iterations - 1` calls of `tide`, then an
 /// answer.

@@ -6,8 +6,9 @@
 use std::error::Error;
 
 use harness::core::Json;
-use harness::core::continuation::{CallDecision, Continuation, Resume};
+use harness::core::machine::{CallDecision, Resume};
 use harness::core::message::ToolCall;
+use harness::core::outcome::Continuation;
 use harness::core::testing::ScriptedModel;
 use harness::prelude::*;
 

@@ -7,8 +7,8 @@ use std::error::Error;
 
 use harness::core::Json;
 use harness::core::message::{Block, ToolCall};
-use harness::core::port::{ArgumentFault, RetryClass, Tool, ToolDef};
 use harness::core::testing::ScriptedModel;
+use harness::core::tool::{ArgumentFault, RetryClass, Tool, ToolDef};
 use harness::prelude::*;
 
 /// The arguments of `add`: the schema that the model sees is made from this type.

@@ -6,11 +6,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use harness::core::Json;
 use harness::core::message::ToolCall;
-use harness::core::port::ToolDef;
 use harness::core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
-use harness::core::{Millis, Time};
+use harness::core::tool::ToolDef;
+use harness::core::{Json, Millis, Time};
 use harness::prelude::*;
 
 #[tokio::main(flavor = "current_thread")]

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, DynTool, PrepareAsk, ToolScope};
+use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk};
+use harness_core::tool::{DynTool, ToolScope};
 use harness_core::{Fault, ModelName, ToolName};
 use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
 use harness_tools::{Binding, Source, Surroundings, WithSurroundings};
@@ -17,7 +18,7 @@ use crate::instructions::WithMore;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness::core::port::{DynTool, tool_fn};
+/// use harness::core::tool::{DynTool, tool_fn};
 /// use harness::descriptor::load_text;
 /// use harness::{BoundGraph, HarnessError};
 ///

@@ -10,14 +10,13 @@ use harness_core::decide::{DynCheck, DynGate, Guarded, gate};
 use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
 use harness_core::limits::Limits;
-use harness_core::machine::Origin;
 use harness_core::port::{
-    AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel,
-    DynTool, DynToolRegistry, Ids, Model, Secret, Session, SingleAgent, Steering, Tool, ToolRegistry,
-    Toolbox,
+    AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel, Ids,
+    Model, Secret, Session, SingleAgent, Steering,
 };
 use harness_core::run::RunSpec;
-use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
+use harness_core::tool::{DynTool, DynToolRegistry, Tool, ToolRegistry, Toolbox};
+use harness_core::{Millis, ModelName, Origin, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
 use harness_memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
 use harness_record::Recording;

@@ -1,7 +1,7 @@
 //! What can be wrong before a run begins.
 
 use harness_control::ControlFault;
-use harness_core::continuation::ResumeError;
+use harness_core::machine::ResumeError;
 use harness_core::port::{OtherDescriptor, SessionError};
 use harness_core::run::RunResumeError;
 use harness_core::turn::SpecFault;

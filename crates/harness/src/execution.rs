@@ -10,10 +10,10 @@ use harness_adapters::execution::{
     ExecutionError, ExecutionErrorCode, ExecutionEventKind, ExecutionOutput, ExecutionPart, ExecutionRequest,
     ExecutionResult, ExecutionSink, ExecutionStatus, Negotiated, Support, ToolUse, TraceDepth, user_text,
 };
-use harness_core::continuation::{CallDecision, Continuation, Resume};
 use harness_core::event::{EventKind, Seen, Subscription};
+use harness_core::machine::{CallDecision, Resume};
 use harness_core::message::{ApprovalRequest, ToolCall, Usage};
-use harness_core::outcome::TotalUsage;
+use harness_core::outcome::{Continuation, TotalUsage};
 use harness_core::port::{Clock, DeltaPart};
 use harness_core::{Evidence, Json, Outcome, StopReason};
 use serde::{Deserialize, Serialize};

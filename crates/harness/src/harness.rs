@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use harness_control::work::WorkLedger;
 use harness_control::{ControlSpec, UntilDone};
-use harness_core::continuation::{Continuation, Resume, ResumeError};
 use harness_core::decide::Point;
 use harness_core::driver::{Ports, compact, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::{Resume, ResumeError, Start};
 use harness_core::message::{Message, UserMessage};
+use harness_core::outcome::Continuation;
 use harness_core::port::{CompactionNote, Ids, Loaded, Model, SessionError};
 use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::transcript::Prefix;
-use harness_core::{Cancel, FaultSource, Json, RunId, Time};
+use harness_core::{Cancel, FaultSource, Json, Origin, RunId, Time};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
 use harness_record::{Recorded, RunRecorder, RunStart};
 use harness_tools::{Modes, WorkTools};
@@ -163,7 +163,7 @@ impl Harness {
     ///
     /// ```
     /// # use harness::prelude::*;
-    /// use harness::core::continuation::{CallDecision, Resume};
+    /// use harness::core::machine::{CallDecision, Resume};
     ///
     /// # async fn example(harness: Harness) -> Result<(), harness::HarnessError> {
     /// let report = harness.prompt("Pay Ada 5 cents").await?;

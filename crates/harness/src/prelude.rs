@@ -6,8 +6,7 @@ pub use harness_core::decide::{
     gate,
 };
 pub use harness_core::message::{AssistantMessage, Message};
-pub use harness_core::port::{
-    Approver, Decision, Deltas, Model, ModelFault, ModelRequest, ProposedCall, ToolCx, ToolOutcome, tool_fn,
-};
+pub use harness_core::port::{Approver, Decision, Deltas, Model, ModelFault, ModelRequest, ProposedCall};
+pub use harness_core::tool::{ToolCx, ToolOutcome, tool_fn};
 
 pub use crate::{Harness, Report};

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::future::IntoFuture;
 
-use harness_core::continuation::{Continuation, Resume};
+use harness_core::machine::Resume;
 use harness_core::message::{Message, UserMessage};
+use harness_core::outcome::Continuation;
 use harness_core::port::BoxFuture;
 use harness_core::{AgentId, Cancel, RunId};
 use harness_descriptor::Map;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
-use harness_core::port::{Clock, DynTool, DynToolRegistry};
+use harness_core::port::Clock;
+use harness_core::tool::{DynTool, DynToolRegistry};
 use harness_tools::{
     BackgroundAgents, Keep, Modes, RunnerSlot, SUBAGENT_TOOLS, Subagent, SubagentTool, Surroundings, ToolSet,
     TurnRunner,

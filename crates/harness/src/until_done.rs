@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use harness_control::contract::{PredicateKind, TaskContract};
 use harness_control::{ContractCheck, ControlSpec, StandardFacts, WorkSpec};
+use harness_core::decide::{DynFactSource, FactSource};
 use harness_core::outcome::StopMode;
-use harness_core::port::{Clock, DynFactSource, DynTool, FactSource};
+use harness_core::port::Clock;
+use harness_core::tool::DynTool;
 use harness_core::{Json, ToolName};
 use harness_host::DynWorkspace;
 use harness_tools::{Keep, WorkTools, work_complete};

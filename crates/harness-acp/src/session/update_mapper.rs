@@ -11,7 +11,8 @@ use agent_client_protocol::v1::schema::{
 use harness::core::CallId;
 use harness::core::event::{Event, EventKind};
 use harness::core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
-use harness::core::port::{DeltaPart, ToolOutcome};
+use harness::core::port::DeltaPart;
+use harness::core::tool::ToolOutcome;
 use harness::core::transcript::Prefix;
 use harness::runtime::ThreadEvent;
 

@@ -16,10 +16,10 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, ByteStreams, Client, Error, on_receive_notification, on_receive_request};
 use harness::core::message::{AssistantMessage, ToolCall};
 use harness::core::port::{
-    DeltaPart, Deltas, DynSession, DynTool, Ids, Model, ModelFault, ModelFaultCode, ModelRequest,
-    SessionError, Toolbox, tool_fn,
+    DeltaPart, Deltas, DynSession, Ids, Model, ModelFault, ModelFaultCode, ModelRequest, SessionError,
 };
 use harness::core::testing::VirtualClock;
+use harness::core::tool::{DynTool, Toolbox, tool_fn};
 use harness::core::{Json, RunId, ThreadId, Time};
 use harness::runtime::{ModelChoice, Runtime, RuntimeBuilder, Sessions, ThreadConfig};
 use harness::session::MemorySession;

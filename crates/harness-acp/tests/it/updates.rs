@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_client_protocol::v1::schema::StopReason;
 use harness::core::Json;
 use harness::core::message::{AssistantMessage, Block, ToolCall};
-use harness::core::port::Toolbox;
+use harness::core::tool::Toolbox;
 use harness::tools::{Keep, PlanningTools};
 
 use crate::support::{Scripted, Step, call, config, threads, tools, with_editor};

@@ -1,6 +1,6 @@
 //! What a backend is asked to do.
 
-use harness_core::message::stored::Item;
+use harness_core::stored::Item;
 use harness_core::{Extra, Json, slots, stored};
 use serde::{Deserialize, Serialize};
 

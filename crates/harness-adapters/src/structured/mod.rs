@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With a type that derives `JsonSchema`, `harness_core::port::schema_of` makes the schema.
+//! With a type that derives `JsonSchema`, `harness_core::tool::schema_of` makes the schema.
 
 mod answer;
 #[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]

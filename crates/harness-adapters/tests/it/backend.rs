@@ -230,7 +230,7 @@ async fn an_empty_answer_is_none() {
 #[tokio::test]
 async fn what_is_left_out_is_told() {
     let degraded = r#"{"backendId":"far","status":"completed","output":{"text":"ok"},"degradation":[{"code":"trace_depth_reduced","message":"Less is told.","severity":"warning"}]}"#;
-    let tool = harness_core::port::ToolDef::new("look", "looks");
+    let tool = harness_core::tool::ToolDef::new("look", "looks");
     let asked = crate::support::request_with([Message::user("go")], [tool]);
     let (answer, pieces) = Backend::of(degraded).step(asked).await;
     assert_eq!(

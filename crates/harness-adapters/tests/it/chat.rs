@@ -3,7 +3,8 @@
 use harness_adapters::chat::ChatModel;
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, Cost, FinishReason, Message, ModelOutput};
-use harness_core::port::{DeltaPart, Model as _, ToolDef};
+use harness_core::port::{DeltaPart, Model as _};
+use harness_core::tool::ToolDef;
 
 use crate::support::{KEY, Pieces, Reply, Server, hello, model, request_with, step, until_text};
 

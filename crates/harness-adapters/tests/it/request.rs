@@ -6,7 +6,8 @@ use harness_adapters::chat::{ChatModel, ChatModelBuilder};
 use harness_core::message::{
     AssistantMessage, Block, CustomMessage, FinishReason, Message, SystemMessage, ToolCall, ToolResultMessage,
 };
-use harness_core::port::{ModelRequest, PreparedAgent, ToolDef};
+use harness_core::port::{ModelRequest, PreparedAgent};
+use harness_core::tool::ToolDef;
 use harness_core::{Json, ModelName};
 use insta::assert_snapshot;
 use serde_json::Value;

@@ -7,7 +7,8 @@ use harness_adapters::responses::{ResponsesModel, ResponsesModelBuilder};
 use harness_core::message::{
     AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage, UserMessage,
 };
-use harness_core::port::{ModelRequest, PreparedAgent, ToolDef};
+use harness_core::port::{ModelRequest, PreparedAgent};
+use harness_core::tool::ToolDef;
 use harness_core::{Json, ModelName};
 use insta::assert_snapshot;
 use serde_json::Value;

@@ -114,7 +114,7 @@ mod tests {
 
     use harness::core::Json;
     use harness::core::message::ToolCall;
-    use harness::core::port::ToolDef;
+    use harness::core::tool::ToolDef;
 
     use super::*;
 

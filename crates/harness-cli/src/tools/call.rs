@@ -5,9 +5,8 @@ use std::io::{Read, Write as _, stdin};
 use std::sync::Arc;
 
 use harness::core::message::{Block, ToolCall};
-use harness::core::port::{
-    ApprovalAsk, Approver as _, Decision, ProposedCall, ToolCx, ToolDef, ToolOutcome, ToolStatus,
-};
+use harness::core::port::{ApprovalAsk, Approver as _, Decision, ProposedCall};
+use harness::core::tool::{ToolCx, ToolDef, ToolOutcome, ToolStatus};
 use harness::core::{Cancel, Json};
 use harness::tools::Registry;
 
@@ -17,12 +16,10 @@ use super::{Offered, local};
 use crate::args::{Approve, InputArg, ToolsArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::output;
 use crate::render::BAD;
 use crate::run::approve::CommandLineApprover;
-use crate::secrets;
 use crate::signal::Signals;
-use crate::terminal;
+use crate::{output, secrets, terminal};
 
 /// Bytes of an input that are read, at most.
 const LONGEST: u64 = 1 << 20;

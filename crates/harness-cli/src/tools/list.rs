@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use harness::core::Json;
-use harness::core::port::ToolDef;
+use harness::core::tool::ToolDef;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -9,15 +9,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness::core::port::{DynToolRegistry, ToolDef, Toolbox};
+use harness::core::tool::{DynToolRegistry, ToolDef, Toolbox};
 use harness::tools::Registry;
 
 use crate::args::ToolsArgs;
-use crate::bind;
-use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::terminal;
+use crate::{bind, descriptor, terminal};
 
 /// A tool that the registry offers.
 struct Offered {

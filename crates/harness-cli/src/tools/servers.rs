@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness::core::port::ToolDef;
+use harness::core::tool::ToolDef;
 use harness::tools::mcp::McpServer;
 use harness::tools::{Registry, ToolsError};
 use tokio::task::JoinSet;

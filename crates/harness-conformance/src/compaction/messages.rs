@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use harness_core::Time;
-use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{CompactAsk, Compaction, Compactor as _, ViewCx};
 use harness_core::transcript::{Plan, Transcript, View};
+use harness_core::{Origin, Time};
 use harness_memory::compact::ContextCompactor;
 use harness_memory::compact::tokens::{TokenCounter, message_tokens};
 use serde_json::{Map, Value, json};

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use harness_core::event::{EventKind, RepairHow};
-use harness_core::machine::{Op, Origin, Reply, Start};
+use harness_core::machine::{Op, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::StopMode;
-use harness_core::port::{OpenCall, PreparedAgent, RetryClass};
+use harness_core::port::{OpenCall, PreparedAgent};
 use harness_core::run::{Run, RunSpec, RunState};
 use harness_core::testing::{Answer, ScriptedDriver, ScriptedWorld};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::Transcript;
-use harness_core::{OpId, Time};
+use harness_core::{OpId, Origin, Time};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};

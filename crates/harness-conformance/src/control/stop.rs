@@ -9,17 +9,18 @@ use harness_control::work::WorkLedger;
 use harness_control::{ControlSpec, ControlState, SignalSpec, StallSpec, StandardFacts, UntilDone, WorkSpec};
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, OnError, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{self, Effect, Effects, Op, Origin, Start};
+use harness_core::machine::{self, Effect, Effects, Op, Start};
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
 use harness_core::outcome::StopMode;
 use harness_core::port::{
-    Checked, Checkpoint, Control, Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool,
-    Review, RunNext, RunProgress, SingleAgent, ToolOutcome, Toolbox, TurnEnd,
+    Checked, Checkpoint, Control, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, Review, RunNext,
+    RunProgress, SingleAgent, TurnEnd,
 };
 use harness_core::run::{Run, RunResume, RunSpec, SNAPSHOT_VERSION};
 use harness_core::testing::VirtualClock;
+use harness_core::tool::{DynTool, RawTool, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
-use harness_core::{CallId, Cancel, Fault, FaultSource, Json, Time, ToolName};
+use harness_core::{CallId, Cancel, Fault, FaultSource, Json, Origin, Time, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

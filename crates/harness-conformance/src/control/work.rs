@@ -7,13 +7,14 @@ use harness_control::work::{WorkItem, WorkLedger};
 use harness_control::{ControlEvent, ControlSpec, UntilDone, WorkSpec};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{SingleAgent, ToolOutcome};
+use harness_core::port::SingleAgent;
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
+use harness_core::tool::ToolOutcome;
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, Time};
+use harness_core::{Cancel, Origin, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

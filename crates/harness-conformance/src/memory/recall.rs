@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use harness_core::RunId;
-use harness_core::machine::Origin;
+use harness_core::{Origin, RunId};
 use harness_memory::layer::{
     FnLayer, LayerDef, LayerSetup, Output, Pipeline, RecallMode, Recalled, Scope, ScopedStorage, Update,
 };

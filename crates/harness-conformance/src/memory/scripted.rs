@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use harness_core::machine::Origin;
+use harness_core::Origin;
 use harness_core::message::Message;
 use harness_core::port::{Clock, ViewCx};
 use harness_core::transcript::Transcript;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
-use harness_core::Millis;
 use harness_core::message::{AssistantMessage, ToolCall};
-use harness_core::port::ToolDef;
 use harness_core::testing::ScriptedModel;
+use harness_core::tool::ToolDef;
+use harness_core::{Json, Millis};
 use harness_memory::MemoryError;
 use harness_memory::builtin::steering::{Steering, SteeringRule};
 use harness_memory::layer::{

@@ -7,7 +7,8 @@ use harness::tools::Validated;
 use harness_core::Json;
 use harness_core::decide::{DecideCx, DynGate, GateVerdict, Guarded, Points, gate};
 use harness_core::message::Block;
-use harness_core::port::{DynTool, ProposedCall, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
+use harness_core::port::ProposedCall;
+use harness_core::tool::{DynTool, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use serde_json::{Map, Value};
 
 use super::play::perform_all;

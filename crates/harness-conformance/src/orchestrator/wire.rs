@@ -11,7 +11,8 @@ use std::sync::Arc;
 use harness_core::CallId;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
-use harness_core::port::{DeltaPart, ToolOutcome};
+use harness_core::port::DeltaPart;
+use harness_core::tool::ToolOutcome;
 use harness_runtime::{Status, StreamItem, ThreadEvent};
 use serde_json::{Map, Value, json};
 

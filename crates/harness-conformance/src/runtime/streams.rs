@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
-use harness_core::port::{
-    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool, ToolCx, Toolbox,
-};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::tool::{RawTool, ToolCx, Toolbox};
 use harness_runtime::{Item, ItemContent, ModelChoice, PartialBlock, Runtime, StartAt, ThreadConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};

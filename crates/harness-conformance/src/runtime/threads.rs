@@ -10,10 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use harness_core::event::EventKind;
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{
-    Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, ToolCx, ToolDef, ToolOutcome, ToolRegistry,
-    ToolScope,
-};
+use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Fault, FaultSource};
 use harness_runtime::{
     DeliveryMode, LateSteering, ModelChoice, QueueMode, Runtime, StartAt, Status, StreamItem, Thread,

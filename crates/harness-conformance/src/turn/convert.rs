@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::Origin;
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Block, FinishReason, Invalid, ToolCall, Usage,
 };
-use harness_core::port::{DeltaPart, ModelFault, ModelFaultCode, Prepared, ToolDef, ToolOutcome, ToolStatus};
+use harness_core::port::{DeltaPart, ModelFault, ModelFaultCode, Prepared};
 use harness_core::testing::{ModelStep, ToolStep as ScriptedStep};
-use harness_core::{Fault, FaultSource, Json, Millis};
+use harness_core::tool::{ToolDef, ToolOutcome, ToolStatus};
+use harness_core::{Fault, FaultSource, Json, Millis, Origin};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness_core::cancel::Cancel;
 use harness_core::event::{Event, Fold};
 use harness_core::message::AssistantMessage;
-use harness_core::port::{
-    CompactAsk, Compaction, Compactor, Deltas, Model, ModelFault, ModelRequest, ToolCx, ToolDef, ToolOutcome,
-    ToolRegistry, ToolScope,
-};
+use harness_core::port::{CompactAsk, Compaction, Compactor, Deltas, Model, ModelFault, ModelRequest};
 use harness_core::testing::{ScriptedModel, ScriptedTools};
+use harness_core::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, FaultSource};
 use serde_json::{Value, json};

@@ -3,7 +3,8 @@
 use harness_core::Time;
 use harness_core::event::{Event, EventKind, ResultNote, Seen, Subscription};
 use harness_core::message::{AssistantMessage, Block, ModelOutput, ToolCall, Usage};
-use harness_core::port::{DeltaPart, ToolOutcome};
+use harness_core::port::DeltaPart;
+use harness_core::tool::ToolOutcome;
 use serde_json::{Map, Value, json};
 
 use super::result::turn_result;

@@ -10,8 +10,9 @@ use harness_core::decide::{
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::{Invalid, ToolCall};
 use harness_core::outcome::{AskReason, Question};
-use harness_core::port::{Progress, ToolOutcome};
+use harness_core::port::Progress;
 use harness_core::testing::VirtualClock;
+use harness_core::tool::ToolOutcome;
 use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{Fault, FaultSource, Json, Millis};
 use serde_json::{Value, json};

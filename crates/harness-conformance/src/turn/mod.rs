@@ -15,8 +15,7 @@ mod seen;
 pub(super) mod spec;
 pub(super) mod words;
 
-use harness_core::Json;
-use harness_core::machine::Origin;
+use harness_core::{Json, Origin};
 use serde_json::Value;
 
 use crate::Done;

@@ -1,10 +1,11 @@
 //! The flat turn result of the source, made from the end of a turn.
 
 use harness_control::checks::SPARSE_EVIDENCE;
-use harness_core::continuation::{Continuation, ContinuationKind};
-use harness_core::machine::Origin;
-use harness_core::outcome::ThinEvidence;
-use harness_core::outcome::{End, Evidence, Outcome, Purpose, Stop, StopReason, TotalUsage};
+use harness_core::Origin;
+use harness_core::outcome::{
+    Continuation, ContinuationKind, End, Evidence, Outcome, Purpose, Stop, StopReason, ThinEvidence,
+    TotalUsage,
+};
 use serde_json::{Value, json};
 
 use super::seen::object;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, FinishReason, Message, ModelOutput, ToolResultMessage, Usage};
-use harness_core::port::{ModelRequest, ToolCx, ToolScope};
+use harness_core::port::ModelRequest;
+use harness_core::tool::{ToolCx, ToolScope};
 use harness_core::transcript::Prefix;
-use harness_core::{Millis, Time};
+use harness_core::{Millis, Origin, Time};
 use serde_json::{Map, Value, json};
 
 use super::convert::Done;

@@ -10,7 +10,7 @@ use harness_core::decide::{
 };
 use harness_core::message::{Block, ToolCall};
 use harness_core::outcome::{AskReason, Fault, Question};
-use harness_core::port::ToolOutcome;
+use harness_core::tool::ToolOutcome;
 
 /// Lists whose emptiness means that nothing was found, when nothing else is said.
 const LISTS: [&str; 6] = ["results", "items", "matches", "entries", "records", "data"];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::port::SchemaValidator;
+use harness_core::tool::SchemaValidator;
 use regex::Regex;
 use serde_json::Value;
 

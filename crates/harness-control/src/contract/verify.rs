@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use harness_core::Time;
-use harness_core::port::{SchemaValidator, ShallowSchemas};
+use harness_core::tool::{SchemaValidator, ShallowSchemas};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

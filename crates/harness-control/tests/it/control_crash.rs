@@ -7,14 +7,15 @@ use harness_control::contract::TaskContract;
 use harness_control::work::{ItemRole, ItemStatus, NewItem, WorkLedger, WorkLimits};
 use harness_control::{ControlReport, ControlSpec, SignalSpec, UntilDone, WorkSpec};
 use harness_core::event::Event;
-use harness_core::machine::{Effect, Op, Origin, Reply, Start};
+use harness_core::machine::{Effect, Op, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::StopMode;
-use harness_core::port::{PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use harness_core::port::PreparedAgent;
 use harness_core::run::{Run, RunResume, RunSpec, RunState};
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line, replay};
+use harness_core::tool::{RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
-use harness_core::{CallId, End, Json, OpId, Time};
+use harness_core::{CallId, End, Json, OpId, Origin, Time};
 
 const TURNS: u32 = 6;
 

@@ -3,10 +3,9 @@
 use harness_control::contract::{Coverage, CoverageStatus, EvidenceIndex, Facts, TaskContract};
 use harness_control::work::{ItemId, ItemStatus, NewItem, WorkLedger, WorkLimits};
 use harness_control::{ControlEvent, StallSpec, WorkSpec};
-use harness_core::Json;
-use harness_core::Time;
 use harness_core::message::AssistantMessage;
-use harness_core::port::ToolOutcome;
+use harness_core::tool::ToolOutcome;
+use harness_core::{Json, Time};
 
 use crate::controlled::{Played, Scene, calls, done, impatient, says};
 

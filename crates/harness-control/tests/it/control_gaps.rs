@@ -6,7 +6,8 @@ use harness_control::contract::{PredicateKind, SchemaSource, TaskContract, TextF
 use harness_control::{ControlEvent, ControlSpec, FeedbackKind, SignalSpec, StandardFacts};
 use harness_core::Fault;
 use harness_core::message::Message;
-use harness_core::port::{CompactAsk, Compaction, CompactionNote, Compactor, ToolOutcome};
+use harness_core::port::{CompactAsk, Compaction, CompactionNote, Compactor};
+use harness_core::tool::ToolOutcome;
 use harness_core::transcript::{Plan, Span};
 use harness_host::{
     DynWorkspace, EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit,

@@ -7,18 +7,19 @@ use harness_control::{
     ControlEvent, ControlReport, ControlSpec, ControlState, Deciding, SignalSpec, StopCode, TurnOutcome,
     UntilDone, WorkSpec,
 };
-use harness_core::decide::DecideCx;
+use harness_core::decide::{DecideCx, FactSource};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Effects, Input, Op, Origin, Reply, Start};
+use harness_core::machine::{Effects, Input, Op, Reply, Start};
 use harness_core::message::Message;
 use harness_core::outcome::StopMode;
-use harness_core::port::{FactSource, RawTool, RunProgress, ToolOutcome, Used};
+use harness_core::port::{RunProgress, Used};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{
     Answer, Ran, ScriptedDriver, ScriptedModel, ScriptedWorld, VirtualClock, replay,
 };
+use harness_core::tool::{RawTool, ToolOutcome};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, Fault, FaultSource, Json, Millis, OpId, Time};
+use harness_core::{Cancel, Fault, FaultSource, Json, Millis, OpId, Origin, Time};
 
 use crate::controlled::{calls, done, impatient, says};
 
@@ -159,7 +160,7 @@ async fn law_7_the_evidence_of_the_events_is_that_of_the_state() {
     let publish = RawTool::new("publish", "publishes", Json::empty_object(), |_: Json, _| async {
         ToolOutcome::text("v2")
     });
-    ports.tools = Arc::new(harness_core::port::Toolbox::new([Arc::new(publish) as _]));
+    ports.tools = Arc::new(harness_core::tool::Toolbox::new([Arc::new(publish) as _]));
     ports.hub.fold(Arc::clone(&folded));
     let mut spec = RunSpec::default();
     spec.limits.turns = 2;

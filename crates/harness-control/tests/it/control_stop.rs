@@ -2,7 +2,7 @@
 
 use harness_control::{ControlEvent, ControlSpec, FeedbackKind, SignalSpec, StallSpec, StopCode, WorkSpec};
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
-use harness_core::port::{ToolDef, ToolOutcome};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::{Fault, Json};
 
 use crate::controlled::{Scene, calls, done, impatient, says};

@@ -4,7 +4,7 @@ use harness_control::contract::TaskContract;
 use harness_control::{ControlSpec, SignalSpec, StallSpec};
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::ToolOutcome;
+use harness_core::tool::ToolOutcome;
 use proptest::prelude::*;
 
 use crate::controlled::{Played, Scene, calls, says};

@@ -7,14 +7,15 @@ use harness_control::{ControlEvent, ControlReport, ControlSpec, SignalSpec, Stan
 use harness_core::decide::{DynCheck, Guarded};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::StopMode;
-use harness_core::port::{DynCompactor, DynTool, ModelRequest, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
+use harness_core::port::{DynCompactor, ModelRequest};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ScriptedModel, VirtualClock};
+use harness_core::tool::{DynTool, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Json, RunId, Time};
+use harness_core::{Cancel, End, Json, Origin, RunId, Time};
 
 /// A tool that answers each call with the next of its outcomes, the last one again and again.
 struct Says(ToolDef, Vec<ToolOutcome>, std::sync::atomic::AtomicUsize);

@@ -12,7 +12,8 @@ use crate::ids::{AgentId, GateName};
 use crate::json::Json;
 use crate::message::{Block, Invalid, Message, ToolCall};
 use crate::outcome::{End, Fault, Question, ThinEvidence};
-use crate::port::{BoxFuture, Progress, RunProgress, ToolOutcome};
+use crate::port::{BoxFuture, Progress, RunProgress};
+use crate::tool::ToolOutcome;
 
 /// What a check looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

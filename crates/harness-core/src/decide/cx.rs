@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cancel::Cancel;
-use crate::machine::Origin;
+use crate::origin::Origin;
 use crate::outcome::Purpose;
 use crate::port::Ledger;
 use crate::time::Time;

@@ -15,11 +15,13 @@
 
 pub mod check;
 mod cx;
+mod facts;
 pub mod gate;
 mod guarded;
 pub mod policy;
 
 pub use check::{Check, CheckDecision, CheckVerdict, DynCheck, Subject};
 pub use cx::DecideCx;
+pub use facts::{DynFactSource, FactSource};
 pub use gate::{DynGate, Gate, GateDecision, GateVerdict};
 pub use guarded::{Answered, Guard, Guarded, OnError, Point, Points};

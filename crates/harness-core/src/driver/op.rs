@@ -11,8 +11,9 @@ use crate::machine::{Op, Reply};
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
-use crate::port::{ArgumentFault, BoxFuture, Decision, ModelFault, ModelFaultCode, ToolOutcome};
+use crate::port::{BoxFuture, Decision, ModelFault, ModelFaultCode};
 use crate::time::Millis;
+use crate::tool::{ArgumentFault, ToolOutcome};
 
 /// An operation that is being performed.
 pub(super) enum Running<'p> {

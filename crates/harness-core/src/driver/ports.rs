@@ -3,15 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::decide::{DynCheck, DynGate, Guarded};
+use crate::decide::{DynCheck, DynFactSource, DynGate, Guarded};
 use crate::event::Hub;
 use crate::machine::PortSet;
 use crate::port::{
-    Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
-    DynModel, DynSession, DynToolRegistry, SingleAgent, Steering, ToolUpdates, Toolbox,
+    Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynModel,
+    DynSession, SingleAgent, Steering,
 };
 use crate::redact::Redactor;
 use crate::time::Millis;
+use crate::tool::{DynToolRegistry, ToolUpdates, Toolbox};
 
 /// The ports of one machine. Whatever is optional costs nothing when it is absent.
 ///

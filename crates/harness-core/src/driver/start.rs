@@ -17,9 +17,10 @@ use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{
     AgentConfig, ApprovalAsk, Decision, Ledger, ModelRequest, PrepareAsk, Prepared, PreparedAgent,
-    ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
+    ProposedCall,
 };
 use crate::redact::RedactedUpdates;
+use crate::tool::{ToolCx, ToolDef, ToolScope, ToolUpdates, Updates};
 
 /// What an operation is started with.
 pub(super) struct Performer<'p, 'm, P: Phase> {

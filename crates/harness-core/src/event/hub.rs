@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::{Delta, Event};
-use crate::machine::Origin;
+use crate::origin::Origin;
 use crate::panics::panic_text;
 
 /// Code that is called inline with every event: pure, quick and trusted (a record, usage, counters).

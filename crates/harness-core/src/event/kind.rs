@@ -11,8 +11,9 @@ use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
 use crate::outcome::{End, Fault, Purpose, PurposeUsage, StopReason, TotalUsage};
-use crate::port::{CompactionNote, PreparedAgent, ToolError, ToolOutcome};
+use crate::port::{CompactionNote, PreparedAgent};
 use crate::time::Millis;
+use crate::tool::{ToolError, ToolOutcome};
 use crate::transcript::Plan;
 
 /// How a call without a result was settled when a transcript was taken up again.

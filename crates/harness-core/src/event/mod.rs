@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::OpId;
 use crate::json::Json;
-use crate::machine::Origin;
+use crate::origin::Origin;
 use crate::port::DeltaPart;
 use crate::time::Time;
 

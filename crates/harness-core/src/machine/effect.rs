@@ -13,8 +13,9 @@ use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
     AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, Measured, PreparedAgent, Progress,
-    ProposedCall, RetryClass,
+    ProposedCall,
 };
+use crate::tool::RetryClass;
 use crate::transcript::Plan;
 
 /// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
@@ -171,7 +172,7 @@ pub struct Standing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Op {
-    /// Ask the [`crate::port::AgentSource`] and the [`crate::port::ToolRegistry`] what the agent is.
+    /// Ask the [`crate::port::AgentSource`] and the [`crate::tool::ToolRegistry`] what the agent is.
     Prepare {
         /// The agent; `None` is the entry agent.
         agent: Option<AgentId>,

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::continuation::{CallDecision, Continuation};
 use crate::decide::{Answered, CheckDecision, GateDecision};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::json::Json;
+use crate::machine::CallDecision;
 use crate::message::Message;
-use crate::outcome::{Fault, TotalUsage};
-use crate::port::{
-    ArgumentFault, Compaction, Decision, ModelFault, OpenCall, Prepared, PreparedAgent, RetryClass,
-    ToolOutcome,
-};
+use crate::outcome::{Continuation, Fault, TotalUsage};
+use crate::port::{Compaction, Decision, ModelFault, OpenCall, Prepared, PreparedAgent};
+use crate::tool::{ArgumentFault, RetryClass, ToolOutcome};
 use crate::transcript::Plan;
 
 /// What begins a turn or a run.

@@ -14,12 +14,13 @@
 //! - timers are no effects: the driver sends [`Input::Wake`] when [`Machine::wake_at`] has come;
 //! - after [`Effect::Done`] every input is ignored.
 
+pub(crate) mod compaction;
+mod continuation;
 mod cx;
 mod decided;
 mod effect;
 mod input;
 mod outbox;
-mod parent;
 mod phase;
 mod set;
 mod view;
@@ -28,12 +29,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use continuation::{CallDecision, Resume, ResumeError};
 pub use cx::Cx;
 pub(crate) use cx::Mark;
 pub use effect::{Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
-pub use parent::ParentCall;
 pub use phase::Phase;
+pub(crate) use phase::sealed;
 pub use set::PortSet;
 pub use view::ViewState;
 
@@ -41,53 +43,13 @@ use outbox::{Barrier, Held, Outbox};
 
 use crate::decide::Point;
 use crate::event::EventKind;
-use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
-use crate::json::Json;
+use crate::ids::OpId;
 use crate::limits::{Amount, Budgets, HeldGrants};
+use crate::origin::Origin;
 use crate::outcome::{End, Purpose, TotalUsage};
 use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
-
-/// Whose work it is: the ids that events, tools and sessions carry.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct Origin {
-    /// The caller's name for the assistant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assistant: Option<Arc<str>>,
-    /// The conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub thread: Option<ThreadId>,
-    /// The run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunId>,
-    /// The turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
-    /// The stored session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<SessionId>,
-    /// The caller's workspace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<Arc<str>>,
-    /// The caller's user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<Arc<str>>,
-    /// The caller's own data, copied into events.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Json>,
-    /// The tools that this work may use at most; `None` is all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed_tools: Option<Arc<[ToolName]>>,
-    /// The descriptor that the agents come from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub descriptor_hash: Option<Arc<str>>,
-    /// The call that has begun this work; `None` for work that a user asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Arc<ParentCall>>,
-}
 
 /// What all phases of a machine share: numbering, budgets, outstanding operations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -289,7 +251,7 @@ impl<P: Phase> Machine<P> {
             let usage = Box::new(done.usage.as_one());
             cx.event(|| EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
         }
-        let note = if idle { crate::turn::take_permanent(&mut cx, done, since) } else { None };
+        let note = if idle { compaction::take_permanent(&mut cx, done, since) } else { None };
         self.release(now, fx);
         note
     }

@@ -8,12 +8,10 @@ use crate::port::OpenCall;
 use crate::time::Time;
 use crate::transcript::Transcript;
 
-mod sealed {
+pub(crate) mod sealed {
     /// Closes [`super::Phase`].
     #[expect(unnameable_types, reason = "a seal is meant to be unnameable")]
     pub trait Sealed {}
-    impl Sealed for crate::turn::TurnState {}
-    impl Sealed for crate::run::RunState {}
 }
 
 /// The part of a machine that differs between turn and run. Sealed: users drive machines, they do not

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::stored::{Stored, read_tag, rebuild, write_raw, write_tagged};
 use crate::ids::{CallId, ToolName};
 use crate::json::{Extra, Json};
+use crate::stored::{Item, Stored, read_tag, rebuild, write_raw, write_tagged};
 
 crate::stored! {
     /// Text. Allowed in every message.
@@ -345,4 +345,35 @@ impl From<ToolCall> for Block {
     fn from(call: ToolCall) -> Self {
         Self::ToolCall(Arc::new(call))
     }
+}
+
+impl Item for Block {
+    /// Reads a list of blocks; a plain string is read as one text block.
+    fn read_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Self>, D::Error> {
+        struct Content;
+        impl<'de> Visitor<'de> for Content {
+            type Value = Vec<Block>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of blocks or a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Vec<Block>, E> {
+                Ok(vec![Block::text(text)])
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Block>, A::Error> {
+                let mut blocks = Vec::with_capacity(seq.size_hint().unwrap_or(1).min(64));
+                while let Some(block) = seq.next_element()? {
+                    blocks.push(block);
+                }
+                Ok(blocks)
+            }
+        }
+        deserializer.deserialize_any(Content)
+    }
+}
+
+crate::slots! {
+    ApprovalState => None,
 }

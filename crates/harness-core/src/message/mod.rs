@@ -7,8 +7,6 @@
 mod block;
 mod output;
 mod role;
-#[doc(hidden)]
-pub mod stored;
 mod usage;
 
 pub use block::{

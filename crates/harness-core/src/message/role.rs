@@ -7,10 +7,10 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::block::{Block, ToolCall};
-use super::stored::{Stored, Word, read_tag, write_tagged};
 use super::usage::Usage;
 use crate::ids::{AgentId, CallId, ModelName, ToolName};
 use crate::json::{Extra, Json};
+use crate::stored::{Stored, Word, read_tag, write_tagged};
 
 /// Why a model stopped, as its message says it. (Why a *turn* stopped is [`crate::StopReason`].)
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,6 +80,10 @@ impl<'de> Deserialize<'de> for FinishReason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Word::deserialize(deserializer).map(|Word(text)| Self::from(&*text))
     }
+}
+
+crate::slots! {
+    FinishReason => Some(FinishReason::Stop),
 }
 
 crate::stored! {

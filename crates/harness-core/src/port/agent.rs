@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, ToolDef};
+use super::BoxFuture;
 use crate::ids::{AgentId, ModelName, ToolName};
 use crate::json::Json;
-use crate::machine::Origin;
+use crate::origin::Origin;
 use crate::outcome::Fault;
+use crate::tool::ToolDef;
 use crate::transcript::Prefix;
 
 /// What is asked of an [`AgentSource`].

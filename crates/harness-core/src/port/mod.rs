@@ -12,16 +12,13 @@ mod clock;
 mod context;
 mod control;
 mod estimate;
-mod facts;
 mod ledger;
 mod model;
 mod proposed;
-mod schema;
 mod secret;
 mod session;
 mod steering;
 mod thinking;
-mod tool;
 
 pub use agent::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, PreparedAgent, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
@@ -33,11 +30,9 @@ pub use context::{
 };
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
 pub(crate) use estimate::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
-pub use facts::{DynFactSource, FactSource};
 pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use proposed::ProposedCall;
-pub use schema::{SchemaValidator, ShallowSchemas};
 pub use secret::Secret;
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
@@ -45,11 +40,6 @@ pub use session::{
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use thinking::ThinkingLevel;
-pub use tool::{
-    ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, Ongoing, RawTool, RetryClass,
-    SettledGrant, Structured, Timed, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry,
-    ToolScope, ToolStatus, ToolUpdates, Toolbox, Updates, coerced, schema_of, tool_fn,
-};
 
 /// A boxed future that may cross threads.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -10,8 +10,8 @@ use crate::ids::{CallId, ToolName};
 use crate::json::Json;
 use crate::limits::Amount;
 use crate::message::AssistantMessage;
-use crate::port::ToolDef;
 use crate::time::{Millis, Time};
+use crate::tool::ToolDef;
 use crate::transcript::View;
 
 /// Where a turn stands when it asks a model.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ToolDef, ToolKind};
 use crate::canonical;
 use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, RunId, ToolName};
 use crate::json::Json;
-use crate::machine::Origin;
 use crate::message::{ApprovalRequest, ToolCall};
+use crate::origin::Origin;
+use crate::tool::{ToolDef, ToolKind};
 
 /// Hexadecimal digits of a digest that name an approval.
 const ID_DIGITS: usize = 16;
@@ -25,7 +25,8 @@ const ID_DIGITS: usize = 16;
 ///
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ProposedCall, ToolDef};
+/// use harness_core::port::ProposedCall;
+/// use harness_core::tool::ToolDef;
 ///
 /// let call = |cents: &str| Arc::new(ToolCall::new("c1", "pay", Json::parse(cents).unwrap()));
 /// let pay = |cents| ProposedCall::new(call(cents), ToolDef::new("pay", "Pays"), "main".into(), 1);

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, CompactionNote, RetryClass};
+use super::{BoxFuture, CompactionNote};
 use crate::ids::{CallId, RunId, SessionId, TurnId};
 use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Stop, StopReason, TotalUsage};
 use crate::time::Time;
+use crate::tool::RetryClass;
 use crate::transcript::{Defect, Plan};
 
 /// When something happened, and in which run and turn.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{RunPhase, RunSpec, RunState};
+use crate::machine::compaction::{charge, emit_start, or_failed, take_permanent};
 use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing, Start};
 use crate::outcome::{End, Fault, FaultSource};
 use crate::port::{CompactReason, Progress};
 use crate::time::Time;
-use crate::turn::{charge, emit_start, or_failed, take_permanent};
 
 /// A turn that waits for the compactor.
 #[derive(Debug, Serialize, Deserialize)]

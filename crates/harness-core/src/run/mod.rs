@@ -29,15 +29,15 @@ use slot::ControlSlot;
 pub use snapshot::{RestoreError, SNAPSHOT_VERSION};
 pub use spec::{RunLimits, RunSpec};
 
-use crate::continuation::Continuation;
 use crate::decide::Point;
 use crate::event::EventKind;
 use crate::ids::{OpId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budget;
-use crate::machine::{Cx, Input, Origin, Pending, Phase, Record, Reply, Shared, Start};
+use crate::machine::{Cx, Input, Pending, Phase, Record, Reply, Shared, Start};
 use crate::message::Message;
-use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
+use crate::origin::Origin;
+use crate::outcome::{Continuation, End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::{Control, OpenCall, RunStop};
 use crate::time::Time;
 use crate::transcript::Transcript;
@@ -115,6 +115,8 @@ pub struct RunState {
     #[serde(skip)]
     resumed_from: Option<Box<SavePoint>>,
 }
+
+impl crate::machine::sealed::Sealed for RunState {}
 
 impl Phase for RunState {
     type Spec = RunSpec;

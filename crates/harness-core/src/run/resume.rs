@@ -13,7 +13,8 @@ use super::{Run, RunPhase, RunSpec, RunState, name_turn};
 use crate::event::EventKind;
 use crate::ids::RunId;
 use crate::limits::{Budget, HeldGrants};
-use crate::machine::{Cx, Input, Origin, Phase as _, Start};
+use crate::machine::{Cx, Input, Phase as _, Start};
+use crate::origin::Origin;
 use crate::outcome::End;
 use crate::port::Checkpoint;
 use crate::time::Time;
@@ -25,9 +26,9 @@ use crate::turn::{PriorUsage, TurnState};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::machine::Origin;
+/// use harness_core::Origin;
 /// use harness_core::port::{Checkpoint, Loaded};
-/// use harness_core::run::{Run, RunSpec, RunResume, RunResumeError};
+/// use harness_core::run::{Run, RunResume, RunResumeError, RunSpec};
 ///
 /// fn take_up(saved: &Checkpoint, session: Loaded, here: &Origin, spec: RunSpec) -> Result<Run, RunResumeError> {
 ///     // More turns than before, if it had run out of them. Drive it with `Start::resume()` and the

@@ -7,7 +7,8 @@ use crate::ids::{CallId, EntryId};
 use crate::limits::Reached;
 use crate::message::{Message, ToolCall};
 use crate::outcome::{Fault, PurposeUsage, StopReason};
-use crate::port::{CompactionNote, ToolError, ToolOutcome};
+use crate::port::CompactionNote;
+use crate::tool::{ToolError, ToolOutcome};
 
 /// A [`Fold`] that keeps every event. Clones share the list: give one to the hub, read the other.
 ///

@@ -6,7 +6,8 @@ use crate::ids::CallId;
 use crate::machine::Record;
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{CompactionNote, Loaded, OpenCall, RetryClass};
+use crate::port::{CompactionNote, Loaded, OpenCall};
+use crate::tool::RetryClass;
 use crate::transcript::{Plan, Transcript, View};
 
 /// One durable entry of a [`Record`], as a session keeps it. Exhaustive on

@@ -17,13 +17,13 @@
 //! use std::sync::Arc;
 //!
 //! use harness_core::driver::{Ports, drive};
-//! use harness_core::machine::{Origin, Start};
+//! use harness_core::machine::Start;
 //! use harness_core::message::{AssistantMessage, Message, ToolCall};
-//! use harness_core::port::{ToolDef, ToolOutcome};
+//! use harness_core::tool::{ToolDef, ToolOutcome};
 //! use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 //! use harness_core::transcript::Transcript;
 //! use harness_core::turn::{Turn, TurnSpec};
-//! use harness_core::{Cancel, Json, StopReason, Time};
+//! use harness_core::{Cancel, Json, Origin, StopReason, Time};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let model = ScriptedModel::new([

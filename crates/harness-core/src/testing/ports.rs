@@ -26,12 +26,12 @@ use crate::transcript::Transcript;
 /// use std::sync::Arc;
 ///
 /// use harness_core::driver::Ports;
-/// use harness_core::machine::{Origin, Start};
+/// use harness_core::machine::Start;
 /// use harness_core::message::{AssistantMessage, Message};
 /// use harness_core::testing::{ScriptedModel, VirtualClock, drive_stepwise};
 /// use harness_core::transcript::Transcript;
 /// use harness_core::turn::{Turn, TurnSpec};
-/// use harness_core::{Cancel, Time};
+/// use harness_core::{Cancel, Origin, Time};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let model = ScriptedModel::new([AssistantMessage::text("Hello.")]);
@@ -210,8 +210,8 @@ impl<'p, P: Phase> Stepper<'p, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Origin;
     use crate::message::Message;
+    use crate::origin::Origin;
     use crate::port::DeltaPart;
     use crate::testing::{ModelStep, ScriptedModel, VirtualClock};
     use crate::time::Time;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::VirtualClock;
 use crate::ids::ToolName;
 use crate::outcome::{Fault, FaultSource};
-use crate::port::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use crate::time::Millis;
+use crate::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 
 /// What comes of one execution of a tool of [`ScriptedTools`].
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl From<ToolOutcome> for ToolStep {
 /// remembers what it was asked. Clones share the list. When the list is used up, it faults and says so.
 ///
 /// ```
-/// use harness_core::port::{ToolDef, ToolOutcome};
+/// use harness_core::tool::{ToolDef, ToolOutcome};
 /// use harness_core::testing::{ScriptedTools, ToolStep};
 ///
 /// let tools = ScriptedTools::new([ToolDef::new("add", "adds"), ToolDef::new("log", "writes a line")])

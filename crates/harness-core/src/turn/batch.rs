@@ -18,8 +18,8 @@ use crate::limits::{Amount, Grant, Reached};
 use crate::machine::{Cx, Pending, Record};
 use crate::message::{Message, ToolCall};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
-use crate::port::{Ongoing, RetryClass, SettledGrant, ToolDef, ToolKind, ToolOutcome, ToolStatus};
 use crate::time::{Millis, Time};
+use crate::tool::{Ongoing, RetryClass, SettledGrant, ToolDef, ToolKind, ToolOutcome, ToolStatus};
 use crate::transcript::Transcript;
 
 /// The result of a handoff: the data of its envelope.

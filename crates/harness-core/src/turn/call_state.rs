@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::spec::{Execution, TurnSpec};
-use crate::continuation::PendingCall;
 use crate::event::ResultNote;
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant, Reached};
 use crate::machine::Op;
 use crate::message::{ApprovalRequest, Message, ToolCall};
-use crate::outcome::Fault;
-use crate::port::{OpenCall, PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use crate::outcome::{Fault, PendingCall};
+use crate::port::{OpenCall, PreparedAgent};
 use crate::time::Time;
+use crate::tool::{RetryClass, ToolDef, ToolOutcome};
 
 /// How far a call has come.
 #[derive(Clone, Debug)]

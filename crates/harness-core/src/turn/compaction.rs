@@ -5,17 +5,17 @@
 //! turns and runs until the next one, and the session keeps it. A provider that refuses a request as too long
 //! makes the compactor be asked once more, and the request is sent once more.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
-use crate::limits::{Grant, Limit, Reached};
-use crate::machine::{Cx, Op, Pending, Record};
+use crate::limits::{Limit, Reached};
+use crate::machine::compaction::{charge, check, emit_start, emit_troubles, or_failed, store};
+use crate::machine::{Cx, Op, Pending};
 use crate::message::{AssistantMessage, Usage};
-use crate::outcome::{End, Evidence, Fault, FaultSource, Purpose, Stop, StopReason, TotalUsage};
-use crate::port::{CompactReason, Compaction, CompactionNote, Measured, Overflow, Pressure};
+use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason, TotalUsage};
+use crate::port::{CompactReason, Compaction, CompactionNote, Measured, Overflow};
 use crate::time::Time;
 use crate::transcript::Plan;
 
@@ -178,75 +178,6 @@ impl TurnState {
             let (messages, plan, usage) = (cx.log.len() as u64, self.plan.clone(), Usage::clone(usage));
             cx.sh.view.measured = Some(Box::new(Measured { messages, plan, usage }));
         }
-    }
-}
-
-/// What came of a compaction; a fault is one that did nothing.
-pub(crate) fn or_failed(result: Result<Box<Compaction>, Fault>) -> Box<Compaction> {
-    result.unwrap_or_else(|fault| Box::new(Compaction { failed: vec![fault], ..Compaction::default() }))
-}
-
-/// Takes a compaction of the transcript itself. What was done; `None` when there is no plan with a note, or
-/// one that is refused, or when calls wait for their results: those stay where they are.
-pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> Option<Arc<CompactionNote>> {
-    let Compaction { plan, note, usage, failed, pressure, overflow: _ } = done;
-    emit_troubles(cx, failed, pressure);
-    let (plan, note) = (plan?, Arc::new(note?));
-    let checked = if cx.log.has_open_calls() {
-        let text = "calls wait for their results; the transcript was left as it is";
-        Err(Fault::new(FaultSource::Compactor, "open_calls", text))
-    } else {
-        check(cx, &plan, FaultSource::Compactor)
-    };
-    if let Err(fault) = checked {
-        cx.event(|| EventKind::CompactionFailed { fault });
-        return None;
-    }
-    cx.shorten(&plan);
-    store(cx, &note, &plan, true);
-    let (told, duration, usage) = (Arc::clone(&note), cx.now.since(since), Box::new(usage));
-    cx.event(|| EventKind::CompactionCompleted { note: told, permanent: true, plan, usage, duration });
-    Some(note)
-}
-
-fn store(cx: &mut Cx<'_>, note: &Arc<CompactionNote>, plan: &Plan, permanent: bool) {
-    cx.sh.compactions = cx.sh.compactions.saturating_add(1);
-    let (note, plan, messages) = (Arc::clone(note), plan.clone(), cx.log.len());
-    cx.persist(|| Record::Compaction { note, plan, permanent, messages });
-}
-
-/// Books what a compaction says that it used itself: that counts against tokens and money. Gives all that it
-/// used, calls through the ledger included.
-pub(crate) fn charge(total: &mut TotalUsage, cx: &mut Cx<'_>, own: TotalUsage) -> TotalUsage {
-    let mut used = std::mem::take(&mut cx.sh.compacting);
-    if own != TotalUsage::default() {
-        let own = own.as_one();
-        total.add(Purpose::Compaction, &own);
-        cx.sh.budgets.settle(Grant::default(), own.amount());
-        used.add(Purpose::Compaction, &own);
-        let purpose = Purpose::Compaction;
-        cx.event(|| EventKind::ModelUsageCharged { purpose, usage: Box::new(own) });
-    }
-    used
-}
-
-/// Whether a plan keeps calls and results together (law 6).
-fn check(cx: &Cx<'_>, plan: &Plan, part: FaultSource) -> Result<(), Fault> {
-    plan.check(&cx.log.prefix()).map_err(|fault| Fault::new(part, "plan_refused", fault.to_string()))
-}
-
-/// Tells that a compaction begins.
-pub(crate) fn emit_start(cx: &mut Cx<'_>, reason: &CompactReason) {
-    cx.event(|| EventKind::CompactionStarted { trigger: Cow::Borrowed(reason.as_str()) });
-}
-
-/// Tells what failed in a compaction, and how full the window is.
-fn emit_troubles(cx: &mut Cx<'_>, failed: Vec<Fault>, pressure: Option<Pressure>) {
-    for fault in failed {
-        cx.event(|| EventKind::CompactionFailed { fault });
-    }
-    if let Some(Pressure { estimate, soft, blocking, window }) = pressure {
-        cx.event(|| EventKind::ContextPressure { estimate, soft, blocking, window });
     }
 }
 

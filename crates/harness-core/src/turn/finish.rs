@@ -6,13 +6,15 @@ use super::batch::not_run_outcome;
 use super::call_state::Progress;
 use super::spec::TurnSpec;
 use super::state::TurnState;
-use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
 use crate::ids::CallDigest;
 use crate::limits::Reached;
 use crate::machine::{Cx, Pending, Record};
 use crate::message::{AssistantMessage, FinishReason, Message};
-use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
+use crate::outcome::{
+    Continuation, ContinuationKind, End, Evidence, Fault, FaultSource, Outcome, PendingCall, Stop,
+    StopReason, WAITING,
+};
 use crate::port::PreparedAgent;
 
 impl TurnState {

@@ -15,7 +15,8 @@ use crate::json::Json;
 use crate::machine::{Cx, Pending};
 use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{End, Evidence, Stop, StopReason};
-use crate::port::{ArgumentFault, Decision, ToolKind, ToolOutcome, coerced};
+use crate::port::Decision;
+use crate::tool::{ArgumentFault, ToolKind, ToolOutcome, coerced};
 
 /// Levels of lists and objects in the arguments of a call. JSON readers give up there, too.
 pub const MAX_ARGUMENT_DEPTH: usize = 128;

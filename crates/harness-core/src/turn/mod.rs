@@ -31,7 +31,6 @@ mod stopping;
 mod usage;
 
 pub(crate) use closing::Closing;
-pub(crate) use compaction::{charge, emit_start, or_failed, take_permanent};
 pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use resume::PriorUsage;
@@ -44,12 +43,15 @@ use crate::ids::OpId;
 use crate::json::Json;
 use crate::machine::{Cx, Input, Pending, Phase, Reply, Shared};
 use crate::outcome::{End, TotalUsage};
-use crate::port::{OpenCall, RetryClass};
+use crate::port::OpenCall;
 use crate::time::Time;
+use crate::tool::RetryClass;
 use crate::transcript::Transcript;
 
 /// A turn as a machine.
 pub type Turn = crate::machine::Machine<TurnState>;
+
+impl crate::machine::sealed::Sealed for TurnState {}
 
 impl Phase for TurnState {
     type Spec = TurnSpec;

@@ -16,7 +16,8 @@ use crate::event::{EventKind, RepairHow};
 use crate::machine::{Cx, InterruptedCall, Pending, Start};
 use crate::message::{FinishReason, Message, ToolCall};
 use crate::outcome::End;
-use crate::port::{Decision, RetryClass, ToolOutcome, ToolStatus};
+use crate::port::Decision;
+use crate::tool::{RetryClass, ToolOutcome, ToolStatus};
 use crate::transcript::Prefix;
 
 /// The last answer with calls, and how many of its calls are answered.

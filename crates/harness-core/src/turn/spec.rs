@@ -84,7 +84,7 @@ pub struct TurnSpec {
     /// The longest cycle of calls that counts as a loop, in calls. One call that gives the same result to the same
     /// arguments three times in a row ends the turn `redundant_tool_loop`; of longer cycles the model is told once,
     /// and when they go on the turn ends so, too. Default 4, at most 16; 1 looks for single calls only, 0 for no
-    /// loops. A tool that declares [`polling`](crate::port::ToolDef::polling) may repeat itself.
+    /// loops. A tool that declares [`polling`](crate::tool::ToolDef::polling) may repeat itself.
     pub longest_cycle: u32,
     /// Whether the last permitted step is asked without tools, so that the work is summed up before the
     /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would

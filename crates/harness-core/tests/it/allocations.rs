@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, Usage};
-use harness_core::port::{
-    Deltas, Model, ModelFault, ModelRequest, RetryClass, SingleAgent, Tool, ToolCx, ToolDef, ToolOutcome,
-    Toolbox,
-};
+use harness_core::port::{Deltas, Model, ModelFault, ModelRequest, SingleAgent};
 use harness_core::testing::VirtualClock;
+use harness_core::tool::{RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, Json, Time};
+use harness_core::{Cancel, Json, Origin, Time};
 
 use crate::bare::bare;
 

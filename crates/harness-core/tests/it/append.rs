@@ -3,15 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    Durability, Entry, EntryHead, Loaded, RetryClass, Session, SessionError, ToolDef, ToolOutcome,
-};
+use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::tool::{RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, Json, Time};
+use harness_core::{Cancel, Json, Origin, Time};
 
 use crate::bare::{bare, strict};
 

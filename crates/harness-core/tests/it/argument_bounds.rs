@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{ToolDef, Toolbox, tool_fn};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::tool::{ToolDef, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, Turn, TurnSpec};
-use harness_core::{Cancel, Json, Time};
+use harness_core::{Cancel, Json, Origin, Time};
 
 fn ports(arguments: impl IntoIterator<Item = Json>) -> Ports {
     let calls = arguments.into_iter().enumerate();

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::outcome::StopMode;
 use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
 use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Fault, RunId, Time};
+use harness_core::{Cancel, End, Fault, Origin, RunId, Time};
 
 /// Keeps all checkpoints, or fails.
 #[derive(Clone, Default)]

@@ -3,19 +3,18 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use harness_core::continuation::ContinuationKind;
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
 };
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::outcome::{AskReason, Question, StopMode};
-use harness_core::port::{ToolDef, ToolOutcome};
+use harness_core::outcome::{AskReason, ContinuationKind, Question, StopMode};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Fault, FaultSource, Json, Time};
+use harness_core::{Cancel, End, Fault, FaultSource, Json, Origin, Time};
 
 /// Says what it is told to, in order, then accepts; notes what it saw.
 #[derive(Clone, Default)]

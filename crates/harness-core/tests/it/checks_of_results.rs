@@ -6,14 +6,14 @@ use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
 };
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::outcome::{AskReason, Question};
-use harness_core::port::{ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, End, Evidence, Fault, FaultSource, Json, Millis, Time};
+use harness_core::{Cancel, End, Evidence, Fault, FaultSource, Json, Millis, Origin, Time};
 
 use crate::bare::bare;
 

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{DecideCx, DynGate, GateVerdict, Guarded, Points, gate};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{ProposedCall, Toolbox, tool_fn};
+use harness_core::port::ProposedCall;
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::tool::{Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, Json, Time};
+use harness_core::{Cancel, Json, Origin, Time};
 
 use crate::bare::bare;
 

@@ -4,18 +4,18 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, compact, drive};
 use harness_core::limits::{Limit, Reached};
-use harness_core::machine::{Origin, Start, ViewState};
+use harness_core::machine::{Start, ViewState};
 use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
     CompactAsk, Compaction, CompactionNote, Compactor, ContextPipeline, Deltas, Durability, Entry, EntryHead,
-    Loaded, Model, ModelFault, ModelFaultCode, ModelRequest, Overflow, Session, SessionError, ToolDef,
-    ToolOutcome, ViewCx,
+    Loaded, Model, ModelFault, ModelFaultCode, ModelRequest, Overflow, Session, SessionError, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Evidence, Fault, Json, StopReason, Time};
+use harness_core::{Cancel, End, Evidence, Fault, Json, Origin, StopReason, Time};
 
 use crate::bare::bare;
 

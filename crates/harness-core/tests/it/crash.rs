@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use harness_core::machine::{Machine, Phase, Start, ViewState};
 use harness_core::message::Message;
-use harness_core::port::RetryClass;
 use harness_core::testing::{Journal, Journaled, Ran, ScriptedDriver};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::Transcript;
 use proptest::prelude::*;
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Observer, Seen, observe};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall};
-use harness_core::port::{CompactAsk, Compaction, Compactor, ToolDef, ToolOutcome};
+use harness_core::port::{CompactAsk, Compaction, Compactor};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock, check_turn_with};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Fault, Json, StopReason, Time};
+use harness_core::{Cancel, End, Fault, Json, Origin, StopReason, Time};
 
 use crate::bare::{bare, strict};
 

@@ -7,16 +7,14 @@ use futures_util::FutureExt as _;
 use harness_core::decide::gate;
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    DeltaPart, Durability, Entry, EntryHead, Loaded, RetryClass, Session, SessionError, Tool, ToolCx,
-    ToolDef, ToolOutcome, Toolbox,
-};
+use harness_core::port::{DeltaPart, Durability, Entry, EntryHead, Loaded, Session, SessionError};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, OnToolFailure, Turn, TurnSpec};
-use harness_core::{Cancel, End, Json, ThreadId, Time};
+use harness_core::{Cancel, End, Json, Origin, ThreadId, Time};
 
 use crate::bare::bare;
 

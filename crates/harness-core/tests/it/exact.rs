@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::{Op, Origin, Reply, Start};
+use harness_core::machine::{Op, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{PreparedAgent, ToolDef, ToolOutcome};
+use harness_core::port::PreparedAgent;
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Json, OpId, StopReason, Time};
+use harness_core::{Json, OpId, Origin, StopReason, Time};
 
 use crate::bare::bare;
 

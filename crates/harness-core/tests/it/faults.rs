@@ -7,16 +7,14 @@ use harness_core::decide::{
     Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, OnError, Points,
 };
 use harness_core::event::EventKind;
-use harness_core::machine::PortSet;
-use harness_core::machine::{Machine, Op, Origin, Reply, Start};
+use harness_core::machine::{Machine, Op, PortSet, Reply, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
-use harness_core::port::{
-    Decision, ModelFault, ModelFaultCode, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
-};
+use harness_core::port::{Decision, ModelFault, ModelFaultCode, PreparedAgent};
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
+use harness_core::tool::{RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, TurnSpec, TurnState};
-use harness_core::{End, Fault, FaultSource, Json, Millis, OpId, StopReason, Time};
+use harness_core::{End, Fault, FaultSource, Json, Millis, OpId, Origin, StopReason, Time};
 
 use crate::laws::check_calls_and_results;
 

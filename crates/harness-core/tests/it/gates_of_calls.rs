@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, OnError, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall, RawTool, Toolbox};
+use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
+use harness_core::tool::{RawTool, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Fault, FaultSource, Json, Millis, Time};
+use harness_core::{Cancel, End, Fault, FaultSource, Json, Millis, Origin, Time};
 
 type Gates = Vec<Guarded<dyn DynGate>>;
 

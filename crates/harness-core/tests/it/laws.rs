@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use harness_core::continuation::ContinuationKind;
 use harness_core::event::{Event, EventKind};
 use harness_core::limits::Limit;
 use harness_core::machine::{Effect, Machine, Phase};
 use harness_core::message::Message;
-use harness_core::outcome::StopMode;
+use harness_core::outcome::{ContinuationKind, StopMode};
 use harness_core::run::RunState;
 use harness_core::testing::{ScriptedDriver, replay};
 use harness_core::transcript::Transcript;

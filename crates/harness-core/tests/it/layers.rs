@@ -4,17 +4,18 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{
     AppendSource, ContextPipeline, Durability, Entry, EntryHead, Loaded, Session, SessionError, Steering,
-    ToolDef, ToolOutcome, ViewCx,
+    ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Transcript};
 use harness_core::turn::{Execution, Turn};
-use harness_core::{Cancel, End, EntryId, Fault, FaultSource, Json, Outcome, Time};
+use harness_core::{Cancel, End, EntryId, Fault, FaultSource, Json, Origin, Outcome, Time};
 
 use crate::bare::bare;
 

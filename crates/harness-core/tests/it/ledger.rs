@@ -9,18 +9,19 @@ use harness_core::decide::{
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Limit};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{
     CompactAsk, Compaction, Compactor, ContextPipeline, Ledger, ModelFault, ModelFaultCode, ModelRequest,
-    PreparedAgent, ProposedCall, ToolDef, ToolOutcome, ViewCx,
+    PreparedAgent, ProposedCall, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::turn::TurnSpec;
-use harness_core::{Cancel, End, Fault, Json, Time};
+use harness_core::{Cancel, End, Fault, Json, Origin, Time};
 
 use crate::bare::bare;
 

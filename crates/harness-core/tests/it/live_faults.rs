@@ -9,19 +9,21 @@ use harness_core::decide::{
 };
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
     AgentConfig, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
     ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, Loaded, Model, ModelFault,
-    ModelFaultCode, ModelRequest, PrepareAsk, ProposedCall, RetryClass, Session, SessionError, Steering,
-    ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, ViewCx,
+    ModelFaultCode, ModelRequest, PrepareAsk, ProposedCall, Session, SessionError, Steering, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::VirtualClock;
+use harness_core::tool::{RetryClass, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::transcript::{Plan, Transcript};
 use harness_core::turn::Execution;
-use harness_core::{Cancel, End, EntryId, Fault, FaultSource, Json, Millis, Outcome, StopReason, Time};
+use harness_core::{
+    Cancel, End, EntryId, Fault, FaultSource, Json, Millis, Origin, Outcome, StopReason, Time,
+};
 
 use crate::laws::check_calls_and_results;
 

@@ -1,7 +1,7 @@
 //! Loops of calls, ceilings that are reserved, the closing step near a limit, runtime policies.
 
-use harness_core::port::ToolDef;
 use harness_core::testing::play_turn;
+use harness_core::tool::ToolDef;
 use harness_core::turn::TurnSpec;
 
 use crate::bare::{bare, strict};

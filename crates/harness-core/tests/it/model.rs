@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use harness_core::machine::{Machine, Op, Origin, Reply, Start};
+use harness_core::machine::{Machine, Op, Reply, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
-use harness_core::port::{PreparedAgent, ToolDef, ToolOutcome};
+use harness_core::port::PreparedAgent;
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{OnToolFailure, TurnSpec, TurnState};
-use harness_core::{Json, OpId, StopReason, Time};
+use harness_core::{Json, OpId, Origin, StopReason, Time};
 use proptest::prelude::*;
 
 use crate::laws::cases;

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use harness_core::decide::DecideCx;
 use harness_core::decide::policy::{
     Approved, Grant, GrantBook, GrantFault, HandoffPolicies, HandoffProposal, NotConfigured, PolicyDecision,
     PolicyFacts, RequestSeed, ToolPolicies, ToolPolicy, ToolProposal, active_by_hash, approved_hashes,
     newest_active,
 };
-use harness_core::decide::{DynGate, Guarded, gate};
+use harness_core::decide::{DecideCx, DynGate, Guarded, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{AgentConfig, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
+use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, End, Fault, FaultSource, Json, Time};
+use harness_core::{Cancel, End, Fault, FaultSource, Json, Origin, Time};
 
 use crate::bare::bare;
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, Usage};
-use harness_core::port::{ModelFault, ModelFaultCode, ToolDef, ToolOutcome};
+use harness_core::port::{ModelFault, ModelFaultCode};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, End, Json, Time};
+use harness_core::{Cancel, End, Json, Origin, Time};
 
 use crate::bare::bare;
 

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold, Seen};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
-use harness_core::port::{DeltaPart, Secret, ToolError, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
+use harness_core::port::{DeltaPart, Secret};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::tool::{ToolError, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, Json, Redactor, Time};
+use harness_core::{Cancel, Json, Origin, Redactor, Time};
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -67,7 +68,7 @@ async fn fault_11_a_known_secret_is_nowhere() {
         outcome.metadata = Some(Json::string(KEY));
         outcome
     });
-    let fail = harness_core::port::RawTool::new("fail", "", Json::empty_object(), |_: Json, _| async move {
+    let fail = harness_core::tool::RawTool::new("fail", "", Json::empty_object(), |_: Json, _| async move {
         Err::<String, _>(
             ToolError::new("leaky", format!("cannot use {KEY}")).with_metadata(Json::string(KEY)),
         )

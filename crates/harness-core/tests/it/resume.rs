@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use harness_core::continuation::{CallDecision, Continuation, Resume, ResumeError};
 use harness_core::decide::{GateDecision, GateVerdict, Guard, Points};
-use harness_core::machine::PortSet;
-use harness_core::machine::{Machine, Op, Origin, Reply, Start};
+use harness_core::machine::{CallDecision, Machine, Op, PortSet, Reply, Resume, ResumeError, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
-use harness_core::port::{Decision, PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use harness_core::outcome::Continuation;
+use harness_core::port::{Decision, PreparedAgent};
 use harness_core::testing::{Answer, Journal, Ran, ScriptedDriver, ScriptedWorld};
+use harness_core::tool::{RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnState;
-use harness_core::{CallId, End, Json, Millis, OpId, StopReason, Time};
+use harness_core::{CallId, End, Json, Millis, OpId, Origin, StopReason, Time};
 use proptest::prelude::*;
 
 use crate::bare::bare;

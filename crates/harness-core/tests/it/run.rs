@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::machine::{Effects, Input, Origin, Start};
+use harness_core::machine::{Effects, Input, Start};
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::outcome::StopMode;
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Fault, RunId, Time};
+use harness_core::{Cancel, End, Fault, Origin, RunId, Time};
 
 /// Judges as it is told, in order; accepts when nothing is left.
 struct Told(Mutex<VecDeque<CheckVerdict>>);

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::{Machine, Origin};
+use harness_core::machine::Machine;
 use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::StopMode;
 use harness_core::port::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd};
 use harness_core::run::{RunLimits, RunSpec, RunState};
 use harness_core::testing::ScriptedDriver;
 use harness_core::transcript::Transcript;
-use harness_core::{Json, Outcome, StopReason};
+use harness_core::{Json, Origin, Outcome, StopReason};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use harness_core::decide::{CheckDecision, CheckVerdict, Guard, Points, Subject};
 use harness_core::event::EventKind;
-use harness_core::machine::PortSet;
-use harness_core::machine::{Op, Origin, Reply, Start};
+use harness_core::machine::{Op, PortSet, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::StopMode;
-use harness_core::port::{PreparedAgent, RetryClass, ToolDef, ToolOutcome};
+use harness_core::port::PreparedAgent;
 use harness_core::run::{Run, RunResume, RunSpec};
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
+use harness_core::tool::{RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
-use harness_core::{CallId, End, Json, OpId, Time};
+use harness_core::{CallId, End, Json, OpId, Origin, Time};
 
 const TURNS: u32 = 6;
 

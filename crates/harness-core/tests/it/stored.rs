@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use harness_core::Json;
-use harness_core::continuation::Continuation;
 use harness_core::machine::{Effect, Input, Op, Reply};
+use harness_core::outcome::Continuation;
 use harness_core::testing::replay;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;

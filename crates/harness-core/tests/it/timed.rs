@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{Clock, DynTool, Timed, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
+use harness_core::port::Clock;
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::tool::{DynTool, Timed, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, Json, Millis, Time};
+use harness_core::{Cancel, Json, Millis, Origin, Time};
 
 use crate::bare::bare;
 

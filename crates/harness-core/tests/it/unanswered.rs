@@ -3,16 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{
     DrainPoint, Durability, Entry, EntryHead, Loaded, ModelFault, ModelFaultCode, Session, SessionError,
-    Steering, ToolDef, ToolOutcome, ToolUpdates, Toolbox, tool_fn,
+    Steering,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
 use harness_core::transcript::{self, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, EntryId, Json, Time};
+use harness_core::{Cancel, EntryId, Json, Origin, Time};
 
 use crate::bare::bare;
 
@@ -206,7 +207,7 @@ impl ToolUpdates for Heard {
 
 #[tokio::test]
 async fn a_tool_tells_how_far_it_is_and_the_model_never_sees_it() {
-    let tool = tool_fn("t", "", |_: Nothing, cx: harness_core::port::ToolCx| async move {
+    let tool = tool_fn("t", "", |_: Nothing, cx: harness_core::tool::ToolCx| async move {
         cx.emit(vec![Block::text("10%")]);
         cx.emit(vec![Block::text("90%")]);
         "full"

@@ -8,20 +8,20 @@ use harness_core::decide::{
     Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, OnError, Points, Subject,
 };
 use harness_core::limits::Limits;
-use harness_core::machine::PortSet;
-use harness_core::machine::{Input, Machine, Op, Origin, Phase, Record, Reply, Start};
+use harness_core::machine::{Input, Machine, Op, Phase, PortSet, Record, Reply, Start};
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, FinishReason, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use harness_core::outcome::{AskReason, Question};
 use harness_core::port::{
-    ArgumentFault, CompactReason, Compaction, CompactionNote, Decision, ModelFault, ModelFaultCode, Overflow,
-    Prepared, PreparedAgent, RetryClass, ToolDef, ToolOutcome,
+    CompactReason, Compaction, CompactionNote, Decision, ModelFault, ModelFaultCode, Overflow, Prepared,
+    PreparedAgent,
 };
 use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
+use harness_core::tool::{ArgumentFault, RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{Execution, OnToolFailure, RetryPolicy, TurnSpec, TurnState};
-use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
+use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Origin, Time, ToolName};
 use proptest::prelude::*;
 
 pub(crate) const BEGIN: Time = Time(1_000_000);

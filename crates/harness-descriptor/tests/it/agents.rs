@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use harness_core::machine::Origin;
-use harness_core::port::{AgentConfig, AgentSource, PrepareAsk, ToolKind};
-use harness_core::{AgentId, Fault};
+use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
+use harness_core::tool::ToolKind;
+use harness_core::{AgentId, Fault, Origin};
 use harness_descriptor::{Graph, GraphAgents, Registry, Value, load_text};
 
 const YAML: &str = "

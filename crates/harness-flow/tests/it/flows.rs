@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::limits::Amount;
 use harness_core::message::{AssistantMessage, Cost, Usage};
-use harness_core::port::{ProposedCall, tool_fn};
+use harness_core::port::ProposedCall;
 use harness_core::testing::ScriptedModel;
+use harness_core::tool::tool_fn;
 use harness_core::{Fault, Json, Millis};
 use harness_flow::channel::ChannelSpec;
 use harness_flow::{

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use harness_core::port::{BoxFuture, SchemaValidator, ShallowSchemas};
+use harness_core::port::BoxFuture;
+use harness_core::tool::{SchemaValidator, ShallowSchemas};
 use harness_core::{Cancel, Json, Millis};
 use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, Parallel, SpawnSpec, Step, StepCx,

@@ -1,7 +1,7 @@
 //! What a host was made with.
 
 use harness_core::Json;
-use harness_core::port::SchemaValidator;
+use harness_core::tool::SchemaValidator;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 ///
 /// ```
 /// use harness_core::Json;
-/// use harness_core::port::ShallowSchemas;
+/// use harness_core::tool::ShallowSchemas;
 /// use harness_host::Params;
 ///
 /// let schema = Json::parse(r#"{ "type": "object", "required": ["region"] }"#)?;
@@ -74,7 +74,7 @@ impl Params {
     }
 
     /// Params that fit a JSON Schema, of which `validator` decides: core's
-    /// [`ShallowSchemas`](harness_core::port::ShallowSchemas) looks at the top level only, `JsonSchemas` of
+    /// [`ShallowSchemas`](harness_core::tool::ShallowSchemas) looks at the top level only, `JsonSchemas` of
     /// harness-tools knows all of JSON Schema.
     ///
     /// # Errors

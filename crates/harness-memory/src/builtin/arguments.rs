@@ -1,7 +1,7 @@
 //! Functions of layers from argument types.
 
 use harness_core::Json;
-use harness_core::port::{ArgumentFault, Tool as _, tool_fn};
+use harness_core::tool::{ArgumentFault, Tool as _, tool_fn};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 

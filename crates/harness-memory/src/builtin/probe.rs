@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::message::{Message, ToolCall};
-use harness_core::port::{AppendSource, ToolDef};
+use harness_core::port::AppendSource;
+use harness_core::tool::ToolDef;
 use harness_core::transcript::Prefix;
 use harness_core::{Json, Time};
 

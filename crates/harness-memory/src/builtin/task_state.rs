@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness_core::Json;
-use harness_core::port::{ArgumentFault, RetryClass};
+use harness_core::tool::{ArgumentFault, RetryClass};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::{ArgumentFault, BoxFuture, RetryClass};
+use harness_core::port::BoxFuture;
+use harness_core::tool::{ArgumentFault, RetryClass};
 use harness_core::{Json, Millis, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

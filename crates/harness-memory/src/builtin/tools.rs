@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{Clock, DynTool, ToolCx, ToolError, ToolOutcome, tool_fn};
+use harness_core::port::Clock;
+use harness_core::tool::{DynTool, ToolCx, ToolError, ToolOutcome, tool_fn};
 use harness_core::{Json, Millis, Time};
 use harness_host::StorageError;
 use schemars::JsonSchema;

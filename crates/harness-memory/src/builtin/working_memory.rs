@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::Message;
-use harness_core::port::{ArgumentFault, RetryClass};
+use harness_core::tool::{ArgumentFault, RetryClass};
 
 use super::text::fenced;
 use super::tree::{Tree, put};

@@ -200,7 +200,7 @@ fn input_tokens(usage: &Usage) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use harness_core::port::ToolDef;
+    use harness_core::tool::ToolDef;
     use harness_core::transcript::Transcript;
 
     use super::*;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::machine::Origin;
+use harness_core::Origin;
 
 /// Threads that are remembered; the one that was not asked about for the longest time is forgotten first.
 /// A forgotten thread goes on from the plan that the ask carries.

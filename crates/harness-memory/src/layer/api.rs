@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::port::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ViewCx};
+use harness_core::port::ViewCx;
+use harness_core::tool::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_core::transcript::Prefix;
 
 use super::ask::Called;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::{Message, SystemMessage, ToolCall};
-use harness_core::port::{AppendSource, ToolDef};
+use harness_core::port::AppendSource;
+use harness_core::tool::ToolDef;
 use harness_core::transcript::Prefix;
 use serde::{Deserialize, Serialize};
 

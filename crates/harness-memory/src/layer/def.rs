@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::RetryClass;
+use harness_core::tool::RetryClass;
 use harness_core::{Json, Millis};
 use serde::{Deserialize, Serialize};
 

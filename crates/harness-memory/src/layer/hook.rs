@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::Message;
-use harness_core::port::{ArgumentFault, BoxFuture};
+use harness_core::port::BoxFuture;
+use harness_core::tool::ArgumentFault;
 
 use super::ask::{
     AppendAsk, Appended, Called, Decided, DeltaAsk, Ending, RecallAsk, Recalled, ReturnAsk, Returned,

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
-use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::{Fault, FaultSource, Outcome};
 use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
 use harness_core::transcript::{Plan, Prefix};
-use harness_core::{Json, RunId, ThreadId, TurnId};
+use harness_core::{Json, Origin, RunId, ThreadId, TurnId};
 
 use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::child::Child;
@@ -42,7 +41,9 @@ const GUIDES_IN_A_ROW: u32 = 3;
 /// ```
 /// # use std::sync::Arc;
 /// # use harness_core::port::{BoxFuture, Clock, ContextPipeline, ViewCx};
-/// # use harness_core::{Time, transcript::Transcript, message::Message, machine::Origin};
+/// # use harness_core::{Origin, Time};
+/// # use harness_core::message::Message;
+/// # use harness_core::transcript::Transcript;
 /// use harness_memory::layer::{FnLayer, LayerDef, LayerSetup, Pipeline, Recalled};
 /// # struct Still;
 /// # impl Clock for Still {

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage};
 use harness_core::port::{CompactAsk, Compaction, Compactor as _, ViewCx};
 use harness_core::transcript::{Plan, Transcript, View};
-use harness_core::{Json, Time};
+use harness_core::{Json, Origin, Time};
 use harness_host::testing::ArtifactShelf;
 use harness_memory::compact::group::{is_pinned, pin};
 use harness_memory::compact::{

@@ -1,8 +1,9 @@
 //! From events to a record.
 
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{ModelFault, ModelFaultCode, PreparedAgent, ToolDef};
+use harness_core::port::{ModelFault, ModelFaultCode, PreparedAgent};
 use harness_core::testing::ModelStep;
+use harness_core::tool::ToolDef;
 use harness_core::{Json, canonical};
 use harness_record::{RecordError, RecordOptions, RunRecord, RunStart};
 

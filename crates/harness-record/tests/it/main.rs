@@ -16,17 +16,15 @@ use std::sync::{Arc, Mutex};
 use harness_core::decide::{DecideCx, DynCheck, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Fault;
-use harness_core::port::{
-    AgentConfig, AgentSource, DynModel, DynToolRegistry, PrepareAsk, ProposedCall, RetryClass, ToolDef,
-    ToolOutcome,
-};
+use harness_core::port::{AgentConfig, AgentSource, DynModel, PrepareAsk, ProposedCall};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{DynToolRegistry, RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, Json, Millis, RunId, Time};
+use harness_core::{Cancel, Json, Millis, Origin, RunId, Time};
 use harness_record::{RecordFold, RecordOptions, RunRecord, RunStart};
 
 /// When every scripted run begins: 2026-01-01T00:00:00.000Z.

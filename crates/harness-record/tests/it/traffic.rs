@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
-    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode as Code, ModelRequest, PreparedAgent, ToolDef,
+    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode as Code, ModelRequest, PreparedAgent,
 };
+use harness_core::tool::ToolDef;
 use harness_core::transcript::{Transcript, View};
 use harness_record::RecordError;
 use harness_record::traffic::{RECORDING_VERSION, Recorder, Replay};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{DynTool, ToolOutcome, tool_fn};
+use harness_core::tool::{DynTool, ToolOutcome, tool_fn};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use harness_core::continuation::{Continuation, Resume};
 use harness_core::driver::compact;
+use harness_core::machine::Resume;
 use harness_core::message::{Message, UserMessage};
+use harness_core::outcome::Continuation;
 use harness_core::port::{CompactionNote, DynSession, EntryHead, SessionError};
 use harness_core::transcript::{self, Defect, Prefix, Repaired, Transcript};
 use harness_core::{CallId, Cancel, FaultSource, ModelName, ThreadId};

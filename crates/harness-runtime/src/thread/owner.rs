@@ -3,9 +3,9 @@
 use std::sync::{Arc, MutexGuard};
 
 use harness_core::driver::drive;
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::Message;
-use harness_core::{Cancel, EntryId, RunId};
+use harness_core::{Cancel, EntryId, Origin, RunId};
 
 use super::memory::Memory;
 use super::state::{Answers, Begin, Job, Outcome, Shared, State, Status};

@@ -6,7 +6,8 @@ use harness_core::EntryId;
 use harness_core::driver::Ports;
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::{Block, Message, ToolCall};
-use harness_core::port::{DrainPoint, DynSession, Steering, ToolUpdates};
+use harness_core::port::{DrainPoint, DynSession, Steering};
+use harness_core::tool::ToolUpdates;
 
 use super::state::{Shared, Status};
 use crate::config::ResolvedConfig;

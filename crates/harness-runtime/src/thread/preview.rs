@@ -6,10 +6,8 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::Hub;
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{
-    Deltas, DynToolRegistry, Model, ModelFault, ModelFaultCode, ModelRequest, ToolCx, ToolDef, ToolOutcome,
-    ToolRegistry, ToolScope,
-};
+use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::tool::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Cancel, Fault, FaultSource, RunId};
 
 use super::handle::Thread;

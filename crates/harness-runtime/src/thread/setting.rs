@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{DynToolRegistry, ThinkingLevel, ToolDef, ToolScope};
+use harness_core::port::ThinkingLevel;
+use harness_core::tool::{DynToolRegistry, ToolDef, ToolScope};
 use harness_core::{Json, ToolName};
 
 use super::handle::Thread;

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::continuation::{Continuation, Resume};
+use harness_core::machine::Resume;
 use harness_core::message::Message;
+use harness_core::outcome::Continuation;
 use harness_core::port::DynSession;
 use harness_core::{Cancel, EntryId, RunId, ThreadId, Time};
 use tokio::sync::{Notify, oneshot};

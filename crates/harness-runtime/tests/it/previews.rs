@@ -3,14 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{CheckVerdict, Points, check};
-use harness_core::machine::Origin;
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{
     CompactAsk, Compaction, CompactionNote, Compactor, ContextPipeline, DynCompactor, DynContextPipeline,
     ModelRequest, ViewCx,
 };
 use harness_core::transcript::{Plan, Span};
-use harness_core::{Fault, Json, Outcome};
+use harness_core::{Fault, Json, Origin, Outcome};
 use harness_runtime::{RuntimeError, ThreadConfig};
 
 use crate::support::{Step, history, thread_with};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Secret, ThinkingLevel, ToolDef};
+use harness_core::port::{Secret, ThinkingLevel};
 use harness_core::testing::ScriptedTools;
+use harness_core::tool::ToolDef;
 use harness_core::{Cancel, Fault, Json};
-use harness_host::Secrets;
-use harness_host::{Params, RootCwd};
+use harness_host::{Params, RootCwd, Secrets};
 
 use crate::support::{Scripted, Step, builder, config, during, thread_of, thread_with};
 

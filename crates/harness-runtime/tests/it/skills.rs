@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::ToolCall;
-use harness_core::port::{ToolCx, ToolOutcome};
+use harness_core::tool::{ToolCx, ToolOutcome};
 use harness_runtime::skill::{LOAD_SKILL, Skill, SkillSet, read_skills};
 
 use crate::tree::Tree;

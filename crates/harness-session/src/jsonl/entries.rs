@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{CompactionNote, Entry, RetryClass};
+use harness_core::port::{CompactionNote, Entry};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::Plan;
 use harness_core::{CallId, Json, Stop};
 

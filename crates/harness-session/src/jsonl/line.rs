@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use harness_core::message::{Block, Message};
-use harness_core::port::{Entry, EntryHead, RetryClass};
+use harness_core::port::{Entry, EntryHead};
+use harness_core::tool::RetryClass;
 use harness_core::{CallId, EntryId, Json, SessionId, StopReason, Time};
 use serde::de::IgnoredAny;
 use serde::ser::{Error as _, SerializeMap};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{Durability, Entry, EntryHead, Loaded, OpenCall, RetryClass, Session};
+use harness_core::port::{Durability, Entry, EntryHead, Loaded, OpenCall, Session};
+use harness_core::tool::RetryClass;
 use harness_core::{Json, RunId, Stop, StopReason, Time, TurnId, transcript};
 
 /// Checks a store against the rules of the [`Session`] port.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Durability, Entry, RetryClass, SessionError};
+use harness_core::port::{Durability, Entry, SessionError};
+use harness_core::tool::RetryClass;
 use harness_session::testing::{Fault, Faults};
 use harness_session::{JsonlSession, SyncPolicy};
 

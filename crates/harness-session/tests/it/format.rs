@@ -2,16 +2,15 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{
-    CompactionLevel, CompactionNote, Durability, Entry, EntryHead, RetryClass, Session,
-};
+use harness_core::port::{CompactionLevel, CompactionNote, Durability, Entry, EntryHead, Session};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Json, SessionId, Stop, StopReason, Time};
 use harness_session::{JsonlSession, unanswered};
-use std::sync::Arc;
 
 use crate::support::{Place, append, asks, bare, call, head, load, options, result, say, texts, user};
 

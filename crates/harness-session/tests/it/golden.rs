@@ -1,6 +1,7 @@
 //! A file of each released version stays readable for ever.
 
-use harness_core::port::{OpenCall, RetryClass};
+use harness_core::port::OpenCall;
+use harness_core::tool::RetryClass;
 use harness_core::{Json, SessionId};
 use harness_session::{FORMAT_VERSION, Header, Program};
 

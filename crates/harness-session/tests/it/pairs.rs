@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{CompactionNote, Durability, Entry, RetryClass, Session as _};
+use harness_core::port::{CompactionNote, Durability, Entry, Session as _};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::{DefectKind, Plan, Span, check};
 use harness_session::{JsonlSession, Leaf, Limits, MemorySession, Tree};
 

@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use harness_core::Json;
-use harness_core::port::{Entry, RetryClass};
+use harness_core::port::Entry;
+use harness_core::tool::RetryClass;
 use harness_session::{Error, JsonlSession};
 
 use crate::support::{Place, append, asks, bare, call, head, load, options, result, say, texts, user};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{CompactionNote, Durability, Entry, RetryClass, SessionError};
+use harness_core::port::{CompactionNote, Durability, Entry, SessionError};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::{Plan, Span};
 use harness_core::{EntryId, Json, Stop, StopReason};
 use harness_session::{JsonlSession, Note};

@@ -3,19 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
-use harness_core::Cancel;
 use harness_core::driver::{Ports, drive};
 use harness_core::event::Hub;
-use harness_core::machine::{Origin, ParentCall, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    DeltaPart, ModelFault, ModelFaultCode, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
-};
+use harness_core::port::{DeltaPart, ModelFault, ModelFaultCode};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Json, Time};
+use harness_core::{Cancel, Json, Origin, ParentCall, Time};
 use harness_telemetry::{SpanOptions, Spans};
 
 use crate::tree::Tree;

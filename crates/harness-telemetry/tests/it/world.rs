@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{ToolDef, ToolOutcome};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Execution;
-use harness_core::{Cancel, End, Json, Time};
+use harness_core::{Cancel, End, Json, Origin, Time};
 
 /// A word that stands in every message, argument and result of [`two_tools`].
 pub(crate) const SECRET: &str = "hunter2";

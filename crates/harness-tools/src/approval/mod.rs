@@ -82,7 +82,8 @@ impl<A: Asker> DynAsker for A {
 /// use std::sync::Arc;
 ///
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall, ToolDef};
+/// use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
+/// use harness_core::tool::ToolDef;
 /// use harness_core::{Cancel, Json};
 /// use harness_tools::{ApprovalAnswer, Asker, Remember, StandingApprovals};
 ///

@@ -7,11 +7,10 @@ mod tasks;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::limits::Amount;
-use harness_core::machine::Origin;
 use harness_core::message::Message;
-use harness_core::port::{DynTool, Ongoing, ToolCx, ToolOutcome, ToolStatus, tool_fn};
+use harness_core::tool::{DynTool, Ongoing, ToolCx, ToolOutcome, ToolStatus, tool_fn};
+use harness_core::{Json, Origin};
 use serde::Serialize;
 use tokio::sync::watch;
 

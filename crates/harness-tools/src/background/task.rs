@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::CallId;
 use harness_core::limits::Amount;
 use harness_core::message::{Cost, Usage};
-use harness_core::port::SettledGrant;
+use harness_core::tool::SettledGrant;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;

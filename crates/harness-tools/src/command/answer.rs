@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
 use harness_core::message::Block;
-use harness_core::port::{RetryClass, ToolOutcome, ToolStatus};
+use harness_core::tool::{RetryClass, ToolOutcome, ToolStatus};
 use harness_core::{Json, Millis};
 use harness_host::process::{Capture, Ended, Ending, MAX_PRINTED, Shown, why_not_started};
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::Json;
-use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::port::Clock;
+use harness_core::tool::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_host::process::{Environment, Launch, Limits, PASSED, Sandbox};
 
 use super::answer;
@@ -164,7 +165,7 @@ impl CommandSpec {
 ///
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{Tool, ToolCx, ToolDef};
+/// use harness_core::tool::{Tool, ToolCx, ToolDef};
 /// use harness_tools::{CommandSpec, CommandTool, Input};
 ///
 /// let spec = CommandSpec::new("/bin/sh").args(["-c", "echo out of stock; exit 3"]).input(Input::None);

@@ -1,7 +1,7 @@
 //! What a model reads of a call, however it ended.
 
 use harness_core::message::Block;
-use harness_core::port::{RetryClass, ToolOutcome, ToolStatus};
+use harness_core::tool::{RetryClass, ToolOutcome, ToolStatus};
 use harness_core::{Json, Millis};
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;

@@ -1,7 +1,7 @@
 //! Tools of MCP servers.
 //!
 //! An [`McpServer`] is started as a program or reached over streamable HTTP, and is a
-//! [`ToolRegistry`](harness_core::port::ToolRegistry) of all its tools. Schemas and results are passed on
+//! [`ToolRegistry`](harness_core::tool::ToolRegistry) of all its tools. Schemas and results are passed on
 //! with all that they say; keys of JSON objects come back sorted, and numbers that are neither a 64-bit
 //! integer nor a 64-bit float are rounded to the latter. Tools only: prompts, resources, sampling and
 //! elicitation of servers are not used, and a server's wish for input is declined.

@@ -7,9 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use harness_core::message::ToolCall;
-use harness_core::port::{
-    ArgumentFault, Clock, RetryClass, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
-};
+use harness_core::port::Clock;
+use harness_core::tool::{ArgumentFault, RetryClass, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Fault, FaultSource, ToolName};
 use rmcp::model::{CallToolRequestParams, JsonObject, RequestMetaObject, Tool};
 use serde_json::{Map, Value};

@@ -10,7 +10,8 @@ use harness_core::Json;
 use harness_core::decide::{DynGate, Guarded};
 use harness_core::message::Message;
 use harness_core::outcome::StopMode;
-use harness_core::port::{DynTool, Steering, ToolOutcome, tool_fn};
+use harness_core::port::Steering;
+use harness_core::tool::{DynTool, ToolOutcome, tool_fn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

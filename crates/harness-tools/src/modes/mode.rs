@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::ToolName;
 use harness_core::outcome::StopMode;
-use harness_core::port::ToolDef;
+use harness_core::tool::ToolDef;
 
 /// Which tools may be called in a mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
+use harness_core::port::Clock;
+use harness_core::tool::{DynTool, ToolDef, Toolbox};
 use harness_host::process::{Environment, is_path};
 
 use super::agents::Wanted;

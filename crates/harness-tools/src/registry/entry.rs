@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness_core::Json;
-use harness_core::port::RetryClass;
+use harness_core::tool::RetryClass;
 
 use super::faults::Faults;
 use super::sandbox::{self, SandboxEntry};

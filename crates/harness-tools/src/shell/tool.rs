@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::Json;
-use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::port::Clock;
+use harness_core::tool::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_host::process::Sandbox;
 use serde_json::json;
 
@@ -48,7 +49,7 @@ const MOST_COMMAND: usize = 32 * 1024;
 ///
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{Tool, ToolCx};
+/// use harness_core::tool::{Tool, ToolCx};
 /// use harness_host::process::Environment;
 /// use harness_tools::{ShellPolicy, ShellTool};
 ///

@@ -7,8 +7,9 @@ mod report;
 use std::sync::Arc;
 
 use harness_control::work::{ItemId, ItemStatus, NewItem, WorkFault, WorkLedger, WorkLimits};
-use harness_core::machine::Origin;
-use harness_core::port::{Clock, DynTool, RetryClass, ToolCx, ToolOutcome, tool_fn};
+use harness_core::Origin;
+use harness_core::port::Clock;
+use harness_core::tool::{DynTool, RetryClass, ToolCx, ToolOutcome, tool_fn};
 
 use self::arguments::{Add, AddArguments, Flag, Get, List, Store, Update, UpdateArguments};
 pub use self::completion::work_complete;

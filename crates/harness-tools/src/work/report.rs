@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use harness_control::work::{AuditReport, ItemStatus, LedgerDelta, WorkFault, WorkItem, WorkLedger};
 use harness_core::Json;
-use harness_core::port::ToolOutcome;
+use harness_core::tool::ToolOutcome;
 use serde::Serialize;
 
 /// How many characters of an artifact a list shows.

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
-use harness_core::machine::Origin;
-use harness_core::port::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::tool::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::{Json, Origin};
 use harness_host::{DynWorkspace, Precondition, WorkspaceFault};
 use serde_json::{Value, json};
 

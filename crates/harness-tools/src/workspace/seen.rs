@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::Origin;
+use harness_core::Origin;
 use sha2::{Digest as _, Sha256};
 
 use crate::state::{Keep, Kept, MOST_KEPT};

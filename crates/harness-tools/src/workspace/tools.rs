@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::Block;
-use harness_core::port::{ArgumentFault, DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::tool::{ArgumentFault, DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_host::{DynWorkspace, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile};
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ impl WorkspaceOptions {
 ///
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ToolCx, ToolRegistry};
+/// use harness_core::tool::{ToolCx, ToolRegistry};
 /// use harness_host::{MemoryWorkspace, WorkspaceFile};
 /// use harness_tools::{WorkspaceOptions, WorkspaceTools};
 ///
@@ -322,7 +322,7 @@ impl Tool for WorkspaceTool {
 
 /// The result of a call that nobody waits for any more.
 pub(crate) fn stopped() -> ToolOutcome {
-    let status = harness_core::port::ToolStatus::Cancelled;
+    let status = harness_core::tool::ToolStatus::Cancelled;
     ToolOutcome::with_error(status, "cancelled", "it was stopped because its result is not wanted any more")
 }
 
@@ -330,7 +330,7 @@ pub(crate) fn stopped() -> ToolOutcome {
 pub(crate) fn failed(fault: &WorkspaceFault) -> ToolOutcome {
     let mut outcome = ToolOutcome::error(fault.code.as_str(), fault.message.clone());
     if fault.code == WorkspaceFaultCode::Timeout {
-        outcome.status = harness_core::port::ToolStatus::Timeout;
+        outcome.status = harness_core::tool::ToolStatus::Timeout;
     }
     if let Some(error) = &mut outcome.error {
         error.retryable = Some(fault.code.is_retryable());

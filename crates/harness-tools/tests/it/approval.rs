@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use harness_core::message::ToolCall;
-use harness_core::port::{ApprovalAsk, Approver as _, Decision, ProposedCall, ToolDef};
+use harness_core::port::{ApprovalAsk, Approver as _, Decision, ProposedCall};
+use harness_core::tool::ToolDef;
 use harness_core::{Cancel, Json};
 use harness_tools::{ApprovalAnswer, ApprovalRule, Asker, Remember, StandingApprovals};
 use tokio::sync::Notify;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::limits::Amount;
-use harness_core::machine::{Origin, ParentCall, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Purpose;
-use harness_core::port::{ToolCx, ToolOutcome, ToolRegistry as _, Toolbox};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::tool::{ToolCx, ToolOutcome, ToolRegistry as _, Toolbox};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Json, Time};
+use harness_core::{Cancel, End, Json, Origin, ParentCall, Time};
 use harness_tools::{
     BackgroundAgents, Keep, Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, TaskStatus,
     ToolSet,

@@ -17,7 +17,7 @@ fn parse(text: &str, folder: &Path) -> Result<Registry, ToolsError> {
 fn bound(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let registry = parse(text, folder.path()).unwrap();
-    let flags = |tool: &dyn harness_core::port::DynTool| {
+    let flags = |tool: &dyn harness_core::tool::DynTool| {
         if tool.tool_def().requires_approval { " (asks)" } else { "" }
     };
     registry
@@ -206,7 +206,7 @@ fn a_file_tells_what_it_asks_of_the_program() {
         let arguments = r#"{"description":"go","subagent_type":"scout"}"#;
         let call =
             harness_core::message::ToolCall::new("c", "task", harness_core::Json::parse(arguments).unwrap());
-        told(&block_on(tool.call_boxed(harness_core::port::ToolCx::for_call(std::sync::Arc::new(call)))))
+        told(&block_on(tool.call_boxed(harness_core::tool::ToolCx::for_call(std::sync::Arc::new(call)))))
     };
     assert!(ask().contains("nothing here can run sub-agents"), "{}", ask());
     registry.runner_slot().unwrap().fill(std::sync::Arc::new(Names));

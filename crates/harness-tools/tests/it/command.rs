@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::port::{RetryClass, Tool, ToolDef};
+use harness_core::tool::{RetryClass, Tool, ToolDef};
 use harness_tools::{CommandSpec, CommandTool, Input};
 
 use crate::support::{block_on, call, cx, environment, script, told, tool};

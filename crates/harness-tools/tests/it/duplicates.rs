@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{ToolDef, ToolOutcome};
 use harness_core::testing::{ScriptedTools, ToolStep};
+use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_tools::{DuplicateGuard, DuplicateOptions};
 
 use crate::support::{ask_in, told};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::ToolCall;
-use harness_core::port::{ToolDef, ToolOutcome, ToolRegistry, ToolScope};
+use harness_core::tool::{ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_tools::mcp::McpSpec;
 use serde_json::{Value, json};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use harness_core::port::{BoxFuture, Clock, ToolOutcome, ToolRegistry};
+use harness_core::port::{BoxFuture, Clock};
+use harness_core::tool::{ToolOutcome, ToolRegistry};
 use harness_core::{Cancel, Time};
 use harness_tools::mcp::{MAX_MESSAGE, McpServer, McpSpec};
 use serde_json::{Value, json};

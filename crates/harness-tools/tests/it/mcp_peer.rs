@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::ToolCall;
-use harness_core::port::{ToolCx, ToolOutcome, ToolRegistry};
+use harness_core::tool::{ToolCx, ToolOutcome, ToolRegistry};
 use harness_tools::mcp::{McpServer, McpSpec};
 use serde_json::{Value, json};
 use tokio::io::{

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use harness_core::port::ToolOutcome;
+use harness_core::tool::ToolOutcome;
 use harness_tools::mcp::{McpServer, McpSpec};
 
 use crate::mcp_peer::read;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::ToolCall;
-use harness_core::port::{DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox};
+use harness_core::tool::{DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox};
 use harness_host::process::Environment;
 use harness_tools::mcp::{McpSpec, McpTransport};
 use harness_tools::{Binding, Combined, Registry};

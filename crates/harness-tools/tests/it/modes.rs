@@ -3,16 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::StopMode;
-use harness_core::port::{
-    ApprovalAsk, Approver, Decision, DrainPoint, DynTool, RetryClass, Steering, ToolDef, Toolbox, tool_fn,
-};
+use harness_core::port::{ApprovalAsk, Approver, Decision, DrainPoint, Steering};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::tool::{DynTool, RetryClass, ToolDef, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, EntryId, Json, Time};
+use harness_core::{Cancel, EntryId, Json, Origin, Time};
 use harness_tools::{Mode, Modes, PlanningTools, ScratchpadTools, ToolsError};
 
 use crate::support::{ask, block_on};

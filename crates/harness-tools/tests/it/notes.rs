@@ -1,6 +1,6 @@
 //! Planning and scratchpad: what they keep, for how long, and wrong arguments.
 
-use harness_core::machine::Origin;
+use harness_core::Origin;
 use harness_tools::{Keep, PlanningTools, ScratchpadTools};
 
 use crate::support::{ask, ask_in, told};
@@ -41,7 +41,7 @@ fn lists_are_let_go_when_others_come_or_when_told() {
 fn a_list_of_a_thread_lasts_over_its_runs() {
     let tools = PlanningTools::new(32, Keep::Thread).into_set();
     let in_run = |run: &str, name: &str, arguments: &str| {
-        use harness_core::port::{ToolCx, ToolRegistry as _};
+        use harness_core::tool::{ToolCx, ToolRegistry as _};
         let call =
             harness_core::message::ToolCall::new("c", name, harness_core::Json::parse(arguments).unwrap());
         let mut cx = ToolCx::for_call(std::sync::Arc::new(call));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use harness_core::port::RetryClass;
+use harness_core::tool::RetryClass;
 use harness_host::process::Environment;
 use harness_tools::{Registry, ToolsError};
 

@@ -1,7 +1,7 @@
 //! Arguments checked against a JSON Schema.
 
 use harness_core::Json;
-use harness_core::port::{Tool, ToolDef};
+use harness_core::tool::{Tool, ToolDef};
 use harness_tools::{ArgumentSchema, CommandTool};
 
 use crate::support::{block_on, cx, script, told};

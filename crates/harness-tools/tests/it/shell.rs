@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness_core::port::{Tool, ToolCx};
+use harness_core::tool::{Tool, ToolCx};
 use harness_core::{Cancel, Json};
 use harness_tools::{ShellPolicy, ShellTool};
 
@@ -166,7 +166,7 @@ fn nobody_is_asked_to_approve_what_is_not_allowed() {
     assert!(!tool.clone().without_approval().def().requires_approval);
     let fault = tool.check(&Json::parse(r#"{"command":"rm x"}"#).unwrap()).unwrap_err();
     assert_eq!(fault.to_string(), "argument `command` is wrong: `rm` is not allowed; allowed are `ls`");
-    let tool: Arc<dyn harness_core::port::DynTool> = Arc::new(tool);
+    let tool: Arc<dyn harness_core::tool::DynTool> = Arc::new(tool);
     assert!(tool.check_dyn(&Json::parse(r#"{"command":"ls -l"}"#).unwrap()).is_ok());
 }
 

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness_core::port::{BoxFuture, Clock, Tool, ToolOutcome};
+use harness_core::port::{BoxFuture, Clock};
+use harness_core::tool::{Tool, ToolOutcome};
 use harness_core::{Cancel, Time};
 use harness_tools::CommandSpec;
 

@@ -9,14 +9,15 @@ use harness_core::decide::{
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Grant, Limits};
-use harness_core::machine::{Origin, ParentCall, Start};
+use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Purpose;
-use harness_core::port::{ContextPipeline, RetryClass, Tool as _, ToolDef, ToolOutcome, Toolbox, ViewCx};
+use harness_core::port::{ContextPipeline, ViewCx};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{RetryClass, Tool as _, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Fault, Json};
+use harness_core::{Cancel, End, Fault, Json, Origin, ParentCall};
 use harness_tools::{
     Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool, TurnRunner,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::message::ToolCall;
-use harness_core::port::{Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry};
+use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry};
 use harness_host::process::Environment;
 use harness_tools::{CommandSpec, CommandTool};
 
@@ -63,7 +63,7 @@ pub(crate) fn told(outcome: &ToolOutcome) -> String {
 pub(crate) fn ask_in(run: &str, tools: &impl ToolRegistry, name: &str, arguments: &str) -> ToolOutcome {
     let call = ToolCall::new("call-7", name, Json::parse(arguments).unwrap());
     let mut cx = ToolCx::for_call(Arc::new(call));
-    let mut origin = harness_core::machine::Origin::default();
+    let mut origin = harness_core::Origin::default();
     origin.run = Some(run.into());
     cx.origin = Arc::new(origin);
     block_on(tools.call(cx)).unwrap()

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use harness_control::work::{WorkLedger, WorkLimits};
 use harness_core::message::ToolCall;
-use harness_core::port::ToolCx;
 use harness_core::testing::VirtualClock;
+use harness_core::tool::ToolCx;
 use harness_core::{Json, Time};
 use harness_tools::{Keep, WorkTools, work_complete};
 
@@ -100,7 +100,7 @@ fn several_changes_happen_together_or_not_at_all() {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     assert_eq!(runtime.block_on(said(&tools, &[ADD])), "error: the ledger holds 1 work items at most");
-    assert_eq!(tools.ledger(&harness_core::machine::Origin::default()), WorkLedger::default());
+    assert_eq!(tools.ledger(&harness_core::Origin::default()), WorkLedger::default());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_call_that_fails_changes_no_item() {
 #[test]
 fn a_stored_ledger_goes_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let (before, after, origin) = (tools(), tools(), harness_core::machine::Origin::default());
+    let (before, after, origin) = (tools(), tools(), harness_core::Origin::default());
     runtime.block_on(said(&before, &[ADD]));
     after.restore(&origin, before.ledger(&origin));
     let update = ("work_item_update", r#"{"item_id":"00000002","status":"skipped"}"#);
@@ -133,7 +133,7 @@ fn a_stored_ledger_goes_on() {
 #[test]
 fn a_ledger_is_rebuilt_from_the_results_of_the_tools() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let (tools, origin) = (tools(), harness_core::machine::Origin::default());
+    let (tools, origin) = (tools(), harness_core::Origin::default());
     let calls = [
         ADD,
         (

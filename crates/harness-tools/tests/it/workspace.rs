@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{ToolRegistry as _, ToolScope};
+use harness_core::tool::{ToolRegistry as _, ToolScope};
 use harness_host::{MemoryWorkspace, WorkspaceFile};
 use harness_tools::{ToolSet, WorkspaceOptions, WorkspaceTools};
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use harness::core::StopReason;
-use harness::core::continuation::{CallDecision, Continuation, Resume};
 use harness::core::decide::policy::{PolicyDecision, ToolProposal};
+use harness::core::machine::{CallDecision, Resume};
+use harness::core::outcome::Continuation;
 use harness::prelude::*;
 use harness::session::MemorySession;
 

@@ -6,8 +6,9 @@ use harness::control::contract::{CoverageStatus, PredicateKind, TaskContract, Te
 use harness::control::{ControlSpec, GateJudgement, SignalSpec, StallSpec};
 use harness::core::Outcome;
 use harness::core::outcome::StopMode;
-use harness::core::port::{DynModel, DynTool};
+use harness::core::port::DynModel;
 use harness::core::testing::ScriptedModel;
+use harness::core::tool::DynTool;
 use harness::descriptor::load_text;
 use harness::host::{MemoryWorkspace, WorkspaceFile};
 use harness::prelude::*;

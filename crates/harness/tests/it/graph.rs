@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use harness::core::port::DynTool;
 use harness::core::run::RunSpec;
+use harness::core::tool::DynTool;
 use harness::descriptor::{Map, Value, load_text};
 use harness::prelude::*;
 use harness::session::MemorySession;

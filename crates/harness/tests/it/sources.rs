@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use harness::core::Fault;
-use harness::core::port::{DynTool, ToolDef, ToolRegistry, ToolScope};
+use harness::core::tool::{DynTool, ToolDef, ToolRegistry, ToolScope};
 use harness::descriptor::load_text;
 use harness::prelude::*;
 use harness::tools::{Binding, Source};

@@ -6,7 +6,7 @@ use harness::core::decide::{DynGate, Guarded};
 use harness::core::event::{Event, EventKind, Fold};
 use harness::core::message::Usage;
 use harness::core::outcome::StopMode;
-use harness::core::port::Tool;
+use harness::core::tool::Tool;
 use harness::prelude::*;
 use harness::tools::{Keep, Modes, Subagent};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use harness::core::message::UserMessage;
-use harness::core::port::{Decision, DynTool};
+use harness::core::port::Decision;
+use harness::core::tool::DynTool;
 use harness::descriptor::{Map, Value, load_text};
 use harness::prelude::*;
 use harness::runtime::{Approvals, DeliveryMode, StartAt, ThreadEvent};

@@ -10,8 +10,9 @@ use harness_adapters::chat::ChatModel;
 use harness_core::Time;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
-    BoxFuture, Clock, DeltaPart, Deltas, Model, ModelFault, ModelRequest, PreparedAgent, ToolDef,
+    BoxFuture, Clock, DeltaPart, Deltas, Model, ModelFault, ModelRequest, PreparedAgent,
 };
+use harness_core::tool::ToolDef;
 use harness_core::transcript::{Transcript, View};
 
 pub(crate) use protocol::{PROTOCOLS, Protocol, Recorded};

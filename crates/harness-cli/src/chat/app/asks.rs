@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use harness::core::port::{ProposedCall, RetryClass};
+use harness::core::port::ProposedCall;
+use harness::core::tool::RetryClass;
 use harness::core::{CallId, Millis, Time};
 
 use crate::chat::composer::Code;

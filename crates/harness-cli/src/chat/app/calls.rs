@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use harness::core::message::{Block, ToolCall};
-use harness::core::port::ToolOutcome;
+use harness::core::tool::ToolOutcome;
 use harness::core::{CallId, Json, Millis, Time, ToolName};
 
 use crate::render::line::{Line, Look, Text};

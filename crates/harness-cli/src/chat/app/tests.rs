@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness::core::Json;
 use harness::core::message::ToolCall;
-use harness::core::port::{DeltaPart, ToolDef};
+use harness::core::port::DeltaPart;
+use harness::core::tool::ToolDef;
 use harness::runtime::Status;
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use harness::core::Json;
-use harness::core::port::ToolKind;
+use harness::core::tool::ToolKind;
 use serde_json::Value;
 
 use super::decide::{Next, schema};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use harness::core::port::{RetryClass, ToolDef, ToolKind};
+use harness::core::tool::{RetryClass, ToolDef, ToolKind};
 use serde_json::{Map, Value};
 
 use super::fill::{Facts, arguments};
@@ -179,11 +179,10 @@ pub(super) fn schema(def: &ToolDef) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use harness::core::AgentId;
-    use harness::core::Json;
     use harness::core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
     use harness::core::port::{ModelRequest, PreparedAgent};
     use harness::core::transcript::{Transcript, View};
+    use harness::core::{AgentId, Json};
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use harness::core::message::{Message, ToolCall, ToolResultMessage};
-use harness::core::port::{ModelRequest, ToolDef, ToolKind};
+use harness::core::port::ModelRequest;
+use harness::core::tool::{ToolDef, ToolKind};
 use serde_json::Value;
 
 /// Results that are looked at, the newest.

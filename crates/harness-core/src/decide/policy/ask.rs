@@ -12,7 +12,8 @@ use crate::decide::{DecideCx, Gate, GateDecision, GateVerdict};
 use crate::json::Json;
 use crate::outcome::Fault;
 use crate::panics::panic_text;
-use crate::port::{ProposedCall, ToolKind};
+use crate::port::ProposedCall;
+use crate::tool::ToolKind;
 
 /// A policy as a gate of tool calls; handoffs pass.
 pub(in crate::decide) struct OfTools<P>(pub(in crate::decide) P);

@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::canonical;
 use crate::ids::{AgentId, ToolName};
 use crate::message::ToolCall;
-use crate::port::{ProposedCall, ToolDef};
+use crate::port::ProposedCall;
+use crate::tool::ToolDef;
 
 /// An agent wants to call a tool.
 #[derive(Clone, Debug)]

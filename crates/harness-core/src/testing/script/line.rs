@@ -4,12 +4,11 @@ use std::fmt;
 
 use crate::decide::{CheckDecision, CheckVerdict, GateDecision, GateVerdict};
 use crate::ids::CallId;
-use crate::machine::PortSet;
-use crate::machine::Reply;
+use crate::machine::{PortSet, Reply};
 use crate::message::Message;
-use crate::port::ToolDef;
 use crate::testing::Ran;
 use crate::time::Millis;
+use crate::tool::ToolDef;
 use crate::turn::TurnSpec;
 
 /// A line of a script that cannot be read.

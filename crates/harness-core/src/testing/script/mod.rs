@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 pub use line::ScriptFault;
 
-use crate::machine::Origin;
+use crate::origin::Origin;
 use crate::run::{Run, RunSpec};
 use crate::turn::{Turn, TurnSpec};
 

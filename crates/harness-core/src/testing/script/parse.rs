@@ -8,14 +8,14 @@ use super::line::{Asked, Line, Says, Script, ScriptFault, check_says, gate_says}
 use crate::decide::{CheckVerdict, GateVerdict, Guard, Points};
 use crate::ids::{CallId, GateName};
 use crate::json::Json;
-use crate::machine::PortSet;
-use crate::machine::Reply;
+use crate::machine::{PortSet, Reply};
 use crate::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use crate::outcome::{AskReason, Fault, FaultSource, Question};
-use crate::port::{ArgumentFault, Decision, ModelFault, ModelFaultCode, RetryClass, ToolDef, ToolOutcome};
+use crate::port::{Decision, ModelFault, ModelFaultCode};
 use crate::time::Millis;
+use crate::tool::{ArgumentFault, RetryClass, ToolDef, ToolOutcome};
 use crate::turn::{Execution, TurnSpec};
 
 type Read<T> = Result<T, String>;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::canonical::sha256_hex;
-use harness_core::machine::Origin;
-use harness_core::{Json, RunId, ThreadId, Time};
+use harness_core::{Json, Origin, RunId, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 
 use super::words;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::port::{ArgumentFault, BoxFuture, RetryClass};
+use harness_core::port::BoxFuture;
+use harness_core::tool::{ArgumentFault, RetryClass};
 
 use super::super::arguments::{check, function, parsed};
 use super::super::text::units_of;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use harness_core::Fault;
 use harness_core::message::{Block, ToolCall};
-use harness_core::port::{
-    ArgumentFault, Clock, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
+use harness_core::port::Clock;
+use harness_core::tool::{
+    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
 };
 use harness_host::{ArtifactMeta, DynArtifactStore};
 
@@ -28,7 +29,8 @@ const EXCERPT: usize = 2_000;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::port::{Clock, DynToolRegistry};
+/// use harness_core::port::Clock;
+/// use harness_core::tool::DynToolRegistry;
 /// use harness_host::DynArtifactStore;
 /// use harness_memory::compact::artifacts::LargeResults;
 ///
@@ -139,10 +141,10 @@ impl ToolRegistry for LargeResults {
 mod tests {
     use harness_core::testing::{ScriptedTools, VirtualClock};
     use harness_core::{ArtifactId, Time};
+    use harness_host::testing::ArtifactShelf;
     use harness_host::{ArtifactPart, ArtifactStore, StorageError};
 
     use super::*;
-    use harness_host::testing::ArtifactShelf;
 
     /// What is left of a result of the tool `name`.
     async fn left(store: Arc<dyn DynArtifactStore>, name: &str, block: Block) -> Block {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness_core::ArtifactId;
 use harness_core::message::Block;
-use harness_core::port::{Clock, DynTool, ToolCx, ToolError, tool_fn};
+use harness_core::port::Clock;
+use harness_core::tool::{DynTool, ToolCx, ToolError, tool_fn};
 use harness_host::DynArtifactStore;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -107,10 +108,9 @@ fn whole_characters(bytes: &[u8], from: u64) -> (String, u64) {
 
 #[cfg(test)]
 mod tests {
-    use harness_core::machine::Origin;
     use harness_core::message::ToolCall;
     use harness_core::testing::VirtualClock;
-    use harness_core::{Json, Time};
+    use harness_core::{Json, Origin, Time};
     use harness_host::{ArtifactMeta, ArtifactStore as _};
 
     use harness_host::testing::ArtifactShelf;

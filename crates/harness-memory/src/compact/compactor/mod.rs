@@ -53,11 +53,10 @@ pub const TARGET_MISSED: &str = "compact_target_missed";
 ///
 /// ```
 /// use std::sync::Arc;
-/// use harness_core::machine::Origin;
-/// use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage, Block};
+/// use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 /// use harness_core::port::{CompactAsk, Compactor, ViewCx};
 /// use harness_core::transcript::{Transcript, View};
-/// use harness_core::{Json, Time};
+/// use harness_core::{Json, Origin, Time};
 /// use harness_memory::compact::{CompactionPolicy, ContextCompactor};
 ///
 /// let mut log = Transcript::default();

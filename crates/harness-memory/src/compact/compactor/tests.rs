@@ -1,15 +1,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{Measured, ViewCx};
 use harness_core::transcript::{Span, Transcript, View};
-use harness_core::{Json, Time};
+use harness_core::{Json, Origin, Time};
+use harness_host::testing::ArtifactShelf;
 
 use super::*;
-use crate::compact::Trigger;
-use crate::compact::{Summary, SummaryAsk, SummaryFault};
-use harness_host::testing::ArtifactShelf;
+use crate::compact::{Summary, SummaryAsk, SummaryFault, Trigger};
 
 mod policies;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::ToolResultMessage;
-use harness_core::port::ToolDef;
+use harness_core::tool::ToolDef;
 use serde::{Deserialize, Serialize};
 
 use super::determinism::DeterminismMetadata;

@@ -170,12 +170,11 @@ fn request(earlier: Option<&StructuredSummary>, conversation: &str, instructions
 
 #[cfg(test)]
 mod tests {
-    use harness_core::Time;
-    use harness_core::machine::Origin;
     use harness_core::message::{AssistantMessage, Message};
     use harness_core::port::ViewCx;
     use harness_core::testing::ScriptedModel;
     use harness_core::transcript::Prefix;
+    use harness_core::{Origin, Time};
 
     use super::*;
 

@@ -71,13 +71,12 @@ fn request(previous: Option<&str>, conversation: &str, instructions: Option<&str
 mod tests {
     use std::sync::Arc;
 
-    use harness_core::Time;
-    use harness_core::machine::Origin;
     use harness_core::message::{AssistantMessage, Message, Usage};
     use harness_core::outcome::Purpose;
     use harness_core::port::{ModelFault, ModelFaultCode, ViewCx};
     use harness_core::testing::{ModelStep, ScriptedModel};
     use harness_core::transcript::Prefix;
+    use harness_core::{Origin, Time};
 
     use super::*;
 

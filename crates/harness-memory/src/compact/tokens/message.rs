@@ -67,7 +67,7 @@ pub fn prepared_tokens(counter: &dyn TokenCounter, prepared: &PreparedAgent) -> 
 mod tests {
     use harness_core::Json;
     use harness_core::message::{AssistantMessage, CustomMessage, ToolCall, ToolResultMessage};
-    use harness_core::port::ToolDef;
+    use harness_core::tool::ToolDef;
 
     use super::*;
     use crate::compact::tokens::CharacterCounter;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{BoxFuture, Clock, ToolCx, ToolOutcome};
+use harness_core::port::{BoxFuture, Clock};
+use harness_core::tool::{ToolCx, ToolOutcome};
 use harness_core::transcript::Transcript;
-use harness_core::{Json, Time};
+use harness_core::{Json, Origin, Time};
 use harness_memory::builtin::embed::HashingEmbedder;
 use harness_memory::builtin::notes::{LocalNotes, LongTermMemory, NoteDraft, NoteScope, NoteSource};
 use harness_memory::builtin::{Episodes, LayerProbe, SemanticRecall, memory_tools};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::{Block, ToolCall, ToolResultMessage};
-use harness_core::port::ToolDef;
+use harness_core::tool::ToolDef;
 use harness_memory::compact::durability::{
     DeterminismMetadata, DurabilityPolicies, ReplayCost, ToolDurability, ToolDurabilityPolicy,
     ToolResultEnvelope,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use harness_core::message::ToolCall;
-use harness_core::port::{Clock as _, ContextPipeline as _, ToolCx};
+use harness_core::port::{Clock as _, ContextPipeline as _};
 use harness_core::testing::VirtualClock;
+use harness_core::tool::ToolCx;
 use harness_core::{Millis, Time};
 use harness_memory::MemoryError;
 use harness_memory::layer::{Called, FnLayer, FunctionDef, LayerDef, LayerSetup, Update};

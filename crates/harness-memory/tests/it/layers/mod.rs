@@ -14,12 +14,11 @@ mod view;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::ViewCx;
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
-use harness_core::{Json, Millis, Time};
+use harness_core::{Json, Millis, Origin, Time};
 use harness_host::{Storage, StorageError};
 use harness_memory::layer::{LayerReport, LayerSetup, Pipeline};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::decide::{DecideCx, GateVerdict};
 use harness_core::message::ToolCall;
-use harness_core::port::{ContextPipeline as _, ProposedCall, ToolDef};
-use harness_core::{Cancel, Time};
+use harness_core::port::{ContextPipeline as _, ProposedCall};
+use harness_core::tool::ToolDef;
+use harness_core::{Cancel, Json, Time};
 use harness_memory::MemoryError;
 use harness_memory::layer::{Decided, Decision, FnLayer, LayerDef, LayerSetup};
 

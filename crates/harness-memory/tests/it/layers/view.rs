@@ -6,7 +6,8 @@ use harness_core::Json;
 use harness_core::message::{
     AssistantMessage, Block, CustomMessage, Message, SystemMessage, ToolCall, ToolResultMessage,
 };
-use harness_core::port::{AppendSource, ContextPipeline as _, PreparedAgent, ToolDef};
+use harness_core::port::{AppendSource, ContextPipeline as _, PreparedAgent};
+use harness_core::tool::ToolDef;
 use harness_core::transcript::{Transcript, View};
 use harness_memory::layer::{
     Appended, FnLayer, History, LayerDef, LayerSetup, Placement, Recalled, ViewBudget,

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
 use harness_core::port::{
-    CompactAsk, CompactReason, Compaction, CompactionNote, Compactor, DeltaPart, Deltas, DynTool, Model,
-    ModelFault, ModelFaultCode, ModelRequest, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
+    CompactAsk, CompactReason, Compaction, CompactionNote, Compactor, DeltaPart, Deltas, Model, ModelFault,
+    ModelFaultCode, ModelRequest,
 };
+use harness_core::tool::{DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Cancel, Fault, FaultSource, Json};
 use harness_runtime::{ModelChoice, ThreadConfig};
 
-use super::acts;
 use super::tricks::Trick;
-use super::turns;
 use super::world::{Asked, SimClock, World};
+use super::{acts, turns};
 
 /// A panic without noise.
 fn blow_up() -> ! {

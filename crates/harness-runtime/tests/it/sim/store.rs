@@ -3,9 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use harness_core::message::Message;
-use harness_core::port::{
-    Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, RetryClass, Session, SessionError,
-};
+use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError};
+use harness_core::tool::RetryClass;
 use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::{CallId, ThreadId};
 use harness_runtime::Sessions;

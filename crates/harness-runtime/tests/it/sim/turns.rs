@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::machine::Origin;
-use harness_core::{CallId, ThreadId, Time};
+use harness_core::{CallId, Origin, ThreadId, Time};
 use harness_runtime::Listen;
 
 use super::world::World;

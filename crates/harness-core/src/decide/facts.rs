@@ -1,11 +1,11 @@
 //! Facts that a stop decision needs and that lie outside of the run.
 
-use super::BoxFuture;
-use crate::decide::DecideCx;
+use super::DecideCx;
 use crate::json::Json;
 use crate::outcome::Fault;
+use crate::port::BoxFuture;
 
-/// Finds out what lies outside of a run and its [`Control`](super::Control) asks for before it decides: files, checks
+/// Finds out what lies outside of a run and its [`Control`](crate::port::Control) asks for before it decides: files, checks
 /// of the application, JSON Schema. What is asked and found is JSON whose form the control knows.
 ///
 /// A source that faults, panics or takes longer than [`Ports::facts_within`](crate::driver::Ports::facts_within) leaves

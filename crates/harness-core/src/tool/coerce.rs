@@ -35,7 +35,7 @@ const DEEPEST: u32 = 64;
 ///
 /// ```
 /// use harness_core::Json;
-/// use harness_core::port::coerced;
+/// use harness_core::tool::coerced;
 ///
 /// let schema = Json::parse(r#"{"properties":{"n":{"type":"integer"},"unit":{"type":"string"}}}"#)?;
 /// let arguments = Json::parse(r#"{"n":"3","unit":"cm"}"#)?;

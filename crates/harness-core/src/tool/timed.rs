@@ -26,7 +26,8 @@ const KEPT: usize = 64 << 10;
 /// use std::sync::Arc;
 ///
 /// use harness_core::Millis;
-/// use harness_core::port::{Clock, DynTool, Timed, Toolbox};
+/// use harness_core::port::Clock;
+/// use harness_core::tool::{DynTool, Timed, Toolbox};
 ///
 /// fn bounded(slow: Arc<dyn DynTool>, clock: Arc<dyn Clock>) -> Toolbox {
 ///     Toolbox::new([Arc::new(Timed::new(slow, Millis(5_000), clock)) as Arc<dyn DynTool>])

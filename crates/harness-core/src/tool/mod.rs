@@ -7,6 +7,7 @@ mod function;
 mod outcome;
 mod raw;
 mod registry;
+mod schema;
 mod timed;
 mod updates;
 
@@ -16,6 +17,7 @@ pub use function::{FnTool, schema_of, tool_fn};
 pub use outcome::{Ongoing, SettledGrant, ToolError, ToolOutcome, ToolStatus};
 pub use raw::RawTool;
 pub use registry::{DynToolRegistry, ToolRegistry, ToolScope, Toolbox};
+pub use schema::{SchemaValidator, ShallowSchemas};
 pub use timed::Timed;
 pub use updates::{ToolUpdates, Updates};
 
@@ -23,14 +25,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Ledger};
 use crate::cancel::Cancel;
 use crate::ids::{AgentId, ToolName};
 use crate::json::Json;
 use crate::limits::{Amount, Grant};
-use crate::machine::Origin;
 use crate::message::{Block, ToolCall};
+use crate::origin::Origin;
 use crate::outcome::Purpose;
+use crate::port::{BoxFuture, Ledger};
 use crate::time::Time;
 
 /// What a restart may do with a call that had started and not finished (law 5).
@@ -261,7 +263,7 @@ impl ArgumentFault {
 ///
 /// ```
 /// use harness_core::Json;
-/// use harness_core::port::{RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+/// use harness_core::tool::{RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
 ///
 /// struct Dice(ToolDef);
 ///

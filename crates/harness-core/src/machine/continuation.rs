@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Continuation, ContinuationKind};
-use crate::ids::{CallDigest, CallId, SessionId, ThreadId};
+use super::{Cx, Start};
+use crate::ids::{AgentId, CallDigest, CallId, SessionId, ThreadId, TurnId};
 use crate::json::Json;
-use crate::machine::{Origin, Start};
 use crate::message::{Message, UserMessage};
+use crate::origin::Origin;
+use crate::outcome::{CONTINUATION_VERSION, Continuation, ContinuationKind, Outcome, Stop, TotalUsage};
 use crate::port::Decision;
 use crate::transcript::Prefix;
 
@@ -21,7 +22,7 @@ pub struct CallDecision {
     pub call: CallId,
     /// What was decided.
     pub decision: Decision,
-    /// What the one who decided has seen, from [`PendingCall::digest`](super::PendingCall::digest). When
+    /// What the one who decided has seen, from [`PendingCall::digest`](crate::outcome::PendingCall::digest). When
     /// it is given, it must be what is parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<CallDigest>,
@@ -234,6 +235,42 @@ impl ResumeError {
             Self::OtherCall { .. } => "resume.other_call",
             Self::NotEditable { .. } => "resume.not_editable",
         }
+    }
+}
+
+impl Continuation {
+    /// What resumes work that stopped now; `None` when the stop cannot be resumed.
+    pub(crate) fn of(cx: &Cx<'_>, stop: &Stop, agent: Option<AgentId>, usage: &TotalUsage) -> Option<Self> {
+        let kind = match stop.outcome() {
+            Outcome::NeedsClarification => ContinuationKind::Clarification,
+            Outcome::AwaitingApproval => ContinuationKind::Approval,
+            Outcome::Deferred => ContinuationKind::Deferred,
+            Outcome::Completed | Outcome::Failed => return None,
+        };
+        let origin = &cx.sh.origin;
+        let turn_id = origin.turn.clone().unwrap_or_else(|| TurnId::from("turn"));
+        Some(Self {
+            version: CONTINUATION_VERSION,
+            id: format!("{turn_id}:{}", kind.as_str()),
+            kind,
+            created_at: cx.now,
+            turn_id,
+            session_id: origin.session.clone(),
+            thread_id: origin.thread.clone(),
+            assistant_id: origin.assistant.as_deref().map(str::to_owned),
+            descriptor_hash: origin.descriptor_hash.as_deref().map(str::to_owned),
+            stop_reason: stop.reason,
+            agent,
+            transcript_len: cx.log.len() as u64,
+            question: None,
+            request: None,
+            pending: Vec::new(),
+            waiting: Vec::new(),
+            iteration: cx.sh.iteration,
+            tool_call_count: usage.tool_calls,
+            usage: usage.clone(),
+            replaced_by: None,
+        })
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{ArgumentFault, DynTool, Timed, ToolCx, ToolDef, ToolOutcome};
 use crate::ids::ToolName;
-use crate::machine::Origin;
 use crate::message::ToolCall;
+use crate::origin::Origin;
 use crate::outcome::{Fault, FaultSource};
 use crate::port::{BoxFuture, Clock};
 use crate::time::Millis;
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::json::Json;
-    use crate::port::RawTool;
+    use crate::tool::RawTool;
 
     #[test]
     fn toolbox_lists_the_allowed_tools_that_it_has_in_its_own_order() {

@@ -24,7 +24,7 @@ pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 /// The tool is of class `unsafe` until [`FnTool::pure`] or [`FnTool::idempotent`] says otherwise.
 ///
 /// ```
-/// use harness_core::port::tool_fn;
+/// use harness_core::tool::tool_fn;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Weather {
@@ -56,7 +56,7 @@ where
 ///     celsius: f64,
 /// }
 ///
-/// let schema = harness_core::port::schema_of::<Weather>();
+/// let schema = harness_core::tool::schema_of::<Weather>();
 /// assert!(schema.text().contains(r#""required":["celsius"]"#));
 /// ```
 pub fn schema_of<A: JsonSchema>() -> Json {

@@ -20,7 +20,7 @@ use crate::message::Block;
 ///
 /// ```
 /// use harness_core::message::Block;
-/// use harness_core::port::{IntoToolOutcome, Structured, ToolError};
+/// use harness_core::tool::{IntoToolOutcome, Structured, ToolError};
 ///
 /// let chart = vec![Block::text("Sales"), Block::image("aGk=", "image/png")];
 /// assert_eq!(chart.into_tool_outcome().content.len(), 2);

@@ -6,11 +6,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-use super::Block;
 use crate::json::Json;
 
 /// A text that is looked at and not kept: a key, a tag. Borrowed from the input where it stands there as it
@@ -76,7 +75,7 @@ impl<T: for<'de> Deserialize<'de>> Slot for Option<T> {
 #[macro_export]
 macro_rules! slots {
     ($($ty:ty => $absent:expr),* $(,)?) => {$(
-        impl $crate::message::stored::Slot for $ty {
+        impl $crate::stored::Slot for $ty {
             fn absent() -> Option<Self> {
                 $absent
             }
@@ -88,13 +87,9 @@ macro_rules! slots {
     )*};
 }
 
-slots! {
+crate::slots! {
     String => None,
     bool => Some(false),
-    crate::ids::CallId => None,
-    crate::ids::ToolName => None,
-    super::FinishReason => Some(super::FinishReason::Stop),
-    super::ApprovalState => None,
 }
 
 impl Slot for Json {
@@ -124,33 +119,6 @@ impl<T: Item> Slot for Vec<T> {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::read_list(deserializer)
-    }
-}
-
-impl Item for Block {
-    /// Reads a list of blocks; a plain string is read as one text block.
-    fn read_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Self>, D::Error> {
-        struct Content;
-        impl<'de> Visitor<'de> for Content {
-            type Value = Vec<Block>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of blocks or a string")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Vec<Block>, E> {
-                Ok(vec![Block::text(text)])
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Block>, A::Error> {
-                let mut blocks = Vec::with_capacity(seq.size_hint().unwrap_or(1).min(64));
-                while let Some(block) = seq.next_element()? {
-                    blocks.push(block);
-                }
-                Ok(blocks)
-            }
-        }
-        deserializer.deserialize_any(Content)
     }
 }
 
@@ -208,7 +176,7 @@ macro_rules! stored_serde {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap as _;
                 let mut map = serializer.serialize_map(None)?;
-                $crate::message::stored::Stored::write_map(self, &mut map)?;
+                $crate::stored::Stored::write_map(self, &mut map)?;
                 map.end()
             }
         }
@@ -224,7 +192,7 @@ macro_rules! stored_serde {
                     }
 
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
-                        $crate::message::stored::Stored::read_map(Vec::new(), &mut map)
+                        $crate::stored::Stored::read_map(Vec::new(), &mut map)
                     }
                 }
                 deserializer.deserialize_map(Fields)
@@ -252,13 +220,13 @@ macro_rules! stored {
             pub extra: $crate::Extra,
         }
 
-        impl $crate::message::stored::Stored for $name {
+        impl $crate::stored::Stored for $name {
             fn read_map<'de, A: serde::de::MapAccess<'de>>(
                 kept: Vec<(String, $crate::Json)>,
                 map: &mut A,
             ) -> Result<Self, A::Error> {
                 use serde::de::Error as _;
-                use $crate::message::stored::{Slot, SlotSeed, Word, read_kept};
+                use $crate::stored::{Slot, SlotSeed, Word, read_kept};
                 $( let mut $field: Option<$ty> = None; )*
                 let mut extra = $crate::Extra::default();
                 for (key, value) in kept {
@@ -284,7 +252,7 @@ macro_rules! stored {
             }
 
             fn write_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-                use $crate::message::stored::Slot;
+                use $crate::stored::Slot;
                 $( if !self.$field.skip() { map.serialize_entry($wire, &self.$field)?; } )*
                 for (key, value) in self.extra.iter() {
                     map.serialize_entry(key, value)?;

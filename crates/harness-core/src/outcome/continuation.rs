@@ -1,19 +1,14 @@
 //! The portable data that resumes a turn which stopped before its end.
 
-mod resume;
-
 use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use resume::{CallDecision, Resume, ResumeError};
-
+use super::{StopReason, TotalUsage};
 use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
-use crate::machine::Cx;
 use crate::message::{ApprovalRequest, Message};
-use crate::outcome::{Outcome, Stop, StopReason, TotalUsage};
 use crate::time::Time;
 
 /// The version that this crate writes, and the only one it reads.
@@ -147,42 +142,6 @@ pub struct Continuation {
     /// What the approver gave in its place; then this is what a host stores and sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Json>,
-}
-
-impl Continuation {
-    /// What resumes work that stopped now; `None` when the stop cannot be resumed.
-    pub(crate) fn of(cx: &Cx<'_>, stop: &Stop, agent: Option<AgentId>, usage: &TotalUsage) -> Option<Self> {
-        let kind = match stop.outcome() {
-            Outcome::NeedsClarification => ContinuationKind::Clarification,
-            Outcome::AwaitingApproval => ContinuationKind::Approval,
-            Outcome::Deferred => ContinuationKind::Deferred,
-            Outcome::Completed | Outcome::Failed => return None,
-        };
-        let origin = &cx.sh.origin;
-        let turn_id = origin.turn.clone().unwrap_or_else(|| TurnId::from("turn"));
-        Some(Self {
-            version: CONTINUATION_VERSION,
-            id: format!("{turn_id}:{}", kind.as_str()),
-            kind,
-            created_at: cx.now,
-            turn_id,
-            session_id: origin.session.clone(),
-            thread_id: origin.thread.clone(),
-            assistant_id: origin.assistant.as_deref().map(str::to_owned),
-            descriptor_hash: origin.descriptor_hash.as_deref().map(str::to_owned),
-            stop_reason: stop.reason,
-            agent,
-            transcript_len: cx.log.len() as u64,
-            question: None,
-            request: None,
-            pending: Vec::new(),
-            waiting: Vec::new(),
-            iteration: cx.sh.iteration,
-            tool_call_count: usage.tool_calls,
-            usage: usage.clone(),
-            replaced_by: None,
-        })
-    }
 }
 
 fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -1,16 +1,56 @@
-//! Work that a tool call of other work has begun.
+//! Whose work it is.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Origin;
-use crate::ids::{AgentId, CallId, RunId, TurnId};
+use crate::ids::{AgentId, CallId, RunId, SessionId, ThreadId, ToolName, TurnId};
+use crate::json::Json;
+
+/// Whose work it is: the ids that events, tools and sessions carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Origin {
+    /// The caller's name for the assistant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assistant: Option<Arc<str>>,
+    /// The conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// The run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// The stored session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The caller's workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Arc<str>>,
+    /// The caller's user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
+    /// The caller's own data, copied into events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+    /// The tools that this work may use at most; `None` is all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<Arc<[ToolName]>>,
+    /// The descriptor that the agents come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub descriptor_hash: Option<Arc<str>>,
+    /// The call that has begun this work; `None` for work that a user asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<ParentCall>>,
+}
 
 /// The call on whose behalf a sub-agent works.
 ///
 /// ```
-/// use harness_core::machine::{Origin, ParentCall};
+/// use harness_core::{Origin, ParentCall};
 ///
 /// let main = Origin::default();
 /// let child = main.child(ParentCall::new("call-1", "main", &main));

@@ -6,13 +6,13 @@ macro_rules! declares {
         impl<$($parameter),+> $tool<$($parameter),+> {
             /// Running it again changes nothing.
             pub fn pure(mut self) -> Self {
-                self.def.class = $crate::port::RetryClass::Pure;
+                self.def.class = $crate::tool::RetryClass::Pure;
                 self
             }
 
-            /// Repeats with the same [`ToolCx::idempotency_key`](crate::port::ToolCx::idempotency_key) have their effects once.
+            /// Repeats with the same [`ToolCx::idempotency_key`](crate::tool::ToolCx::idempotency_key) have their effects once.
             pub fn idempotent(mut self) -> Self {
-                self.def.class = $crate::port::RetryClass::Idempotent;
+                self.def.class = $crate::tool::RetryClass::Idempotent;
                 self
             }
 

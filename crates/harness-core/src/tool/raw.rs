@@ -5,7 +5,7 @@ use std::fmt;
 use super::declares::declares;
 use super::{ArgumentFault, IntoToolOutcome, Tool, ToolCx, ToolDef, ToolOutcome};
 use crate::json::Json;
-use crate::port::tool::function::INVALID_ARGUMENTS;
+use crate::tool::function::INVALID_ARGUMENTS;
 
 /// A tool made from a function and a JSON Schema that was written elsewhere: loaded from a file, told by a
 /// server, generated.
@@ -17,7 +17,7 @@ use crate::port::tool::function::INVALID_ARGUMENTS;
 ///
 /// ```
 /// use harness_core::Json;
-/// use harness_core::port::{RawTool, ToolError};
+/// use harness_core::tool::{RawTool, ToolError};
 ///
 /// let schema = Json::parse(r#"{"type":"object","properties":{"say":{"type":"string"}}}"#)?;
 /// let echo = RawTool::new("echo", "Repeats", schema, |arguments: Json, _cx| async move {
