@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::recovery::{append_partial, kept_partial};
 use super::spec::TurnSpec;
+use super::stage::{Reviewing, Stage};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -282,7 +283,7 @@ impl TurnState {
             return self.invariant(spec, cx, "a model answered with another role than assistant".into());
         }
         if cx.ports.layers.is_some() {
-            self.judged = Some(answer);
+            self.stage = Stage::Reviewing(Reviewing::Layers(answer));
             self.issue(cx, Pending::AfterModel);
             return None;
         }
@@ -306,7 +307,7 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Option<String>, Fault>,
     ) -> Option<End> {
-        let answer = self.judged.take()?;
+        let Some(Reviewing::Layers(answer)) = self.take_reviewing() else { return None };
         match cx.tolerate(result).flatten() {
             Some(guidance) => self.answer_again(spec, cx, &answer, guidance),
             None => self.take_answer(spec, cx, answer),
@@ -371,7 +372,7 @@ impl TurnState {
                 self.stop_now(spec, cx, StopReason::ClarificationRequired.into())
             }
             ModelOutput::ApprovalRequest(request) => {
-                self.noted = Some(request.clone());
+                self.stage = Stage::Reviewing(Reviewing::Approver(Box::new(request.clone())));
                 if cx.ports.approver {
                     self.issue(cx, Pending::NoteApproval);
                     return None;
@@ -432,7 +433,7 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Box<Prepared>, Fault>,
     ) -> Option<End> {
-        self.noted = None;
+        self.take_reviewing();
         match result {
             Ok(prepared) => {
                 let Prepared { request, continuation } = *prepared;

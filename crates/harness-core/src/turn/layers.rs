@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use super::call_state::{Batch, Finished, Progress as CallProgress};
 use super::closing::Closing;
-use super::flow::answer_unrun;
 use super::spec::TurnSpec;
-use super::stage::Stage;
+use super::stage::{Reviewing, Stage};
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -47,8 +46,14 @@ impl TurnState {
                 append(AppendSource::Steering, self.injecting.as_ref()?.messages.clone())
             }
             Pending::Recall => Op::Recall { standing: standing() },
-            Pending::AfterModel => Op::AfterModel { answer: self.judged.clone()?, standing: standing() },
-            Pending::LayerStore => Op::LayerStore { answer: self.storing.clone()?, standing: standing() },
+            Pending::AfterModel => {
+                let Some(Reviewing::Layers(answer)) = self.reviewing() else { return None };
+                Op::AfterModel { answer: Arc::clone(answer), standing: standing() }
+            }
+            Pending::LayerStore => {
+                let Some(Reviewing::Learning(answer)) = self.reviewing() else { return None };
+                Op::LayerStore { answer: Arc::clone(answer), standing: standing() }
+            }
             Pending::Complete => {
                 let Stage::Closing(closing) = &self.stage else { return None };
                 closing.op()
@@ -171,7 +176,7 @@ impl TurnState {
         let counts = |message: &AssistantMessage| !matches!(message.output(), ModelOutput::Invalid(_));
         let last = cx.log.last().filter(|last| last.as_assistant().is_some_and(counts));
         let Some(answer) = last.cloned() else { return false };
-        self.storing = Some(answer);
+        self.stage = Stage::Reviewing(Reviewing::Learning(answer));
         self.issue(cx, Pending::LayerStore);
         true
     }
@@ -183,7 +188,7 @@ impl TurnState {
         result: Result<(), Fault>,
     ) -> Option<End> {
         cx.tolerate(result);
-        self.storing.take()?;
+        self.take_reviewing()?;
         self.act_on_last(spec, cx)
     }
 
@@ -191,9 +196,6 @@ impl TurnState {
     pub(super) fn stop_showing(&mut self, cx: &mut Cx<'_>) {
         if let Some(batch) = &mut self.batch {
             (batch.watched, batch.showing) = (None, None);
-        }
-        if let Some(answer) = self.storing.take() {
-            answer_unrun(cx, &answer, "the turn had ended");
         }
         if let Some(injecting) = self.injecting.take() {
             injecting.append(cx);

@@ -64,7 +64,7 @@ impl Phase for TurnState {
         input: Input,
     ) -> Option<End> {
         match self.stage {
-            Stage::Working | Stage::Stopping { .. } => {}
+            Stage::Working | Stage::Reviewing(_) | Stage::Stopping { .. } => {}
             Stage::Closing(_) => return self.leave(cx, pending, input),
             Stage::Ended => return None,
         }
@@ -112,14 +112,16 @@ impl Phase for TurnState {
 
     fn not_stored(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End> {
         match self.stage {
-            Stage::Working | Stage::Stopping { .. } => self.refuse_unstored(spec, cx, cut),
+            Stage::Working | Stage::Reviewing(_) | Stage::Stopping { .. } => {
+                self.refuse_unstored(spec, cx, cut)
+            }
             Stage::Closing(_) | Stage::Ended => None,
         }
     }
 
     fn wake_at(&self, _: &Shared) -> Option<Time> {
         match &self.stage {
-            Stage::Working => {
+            Stage::Working | Stage::Reviewing(_) => {
                 let retry = self.batch.as_deref().and_then(call_state::Batch::wake_at);
                 [retry, self.turn_deadline].into_iter().flatten().min()
             }
@@ -131,7 +133,9 @@ impl Phase for TurnState {
 
     fn cut_off(&self, _: &Shared) -> Option<Time> {
         match &self.stage {
-            Stage::Working | Stage::Stopping { .. } | Stage::Ended => self.turn_deadline,
+            Stage::Working | Stage::Reviewing(_) | Stage::Stopping { .. } | Stage::Ended => {
+                self.turn_deadline
+            }
             Stage::Closing(closing) => closing.wake_at(),
         }
     }

@@ -8,11 +8,11 @@ use super::cycle::Cycles;
 use super::layers::Injecting;
 use super::recovery::Recovering;
 use super::redundancy::History;
-use super::stage::Stage;
+use super::stage::{Reviewing, Stage};
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
-use crate::message::{ApprovalRequest, Message};
+use crate::message::Message;
 use crate::outcome::{Stop, TotalUsage};
 use crate::port::{DrainPoint, PreparedAgent, Progress, ProposedCall};
 use crate::time::{Millis, Time};
@@ -57,17 +57,12 @@ pub struct TurnState {
     pub(super) checking: Option<Box<super::checks::Checking>>,
     /// Whether they let the prompt pass.
     pub(super) prompt_passed: bool,
-    /// The answer that the layers look at.
-    pub(super) judged: Option<Arc<Message>>,
-    /// The answer that the layers learn from; it is in the transcript.
-    pub(super) storing: Option<Arc<Message>>,
     /// What the layers look at before it is injected.
     pub(super) injecting: Option<Box<Injecting>>,
     /// What it had used when its process ended, while it is taken up.
     pub(super) carried: Option<Box<super::resume::PriorUsage>>,
     /// Whether it is part of a run, which tells the layers of its end.
     pub(super) inner: bool,
-    pub(super) noted: Option<ApprovalRequest>,
     pub(super) batch: Option<Box<Batch>>,
     pub(super) history: History,
     pub(super) cycles: Cycles,
@@ -167,7 +162,10 @@ impl TurnState {
             | Pending::Complete => self.layers_op(cx, pending)?,
             Pending::Compact => self.compact_op(cx),
             Pending::Model => self.model_op(cx)?,
-            Pending::NoteApproval => Op::NoteApproval { request: Box::new(self.noted.clone()?) },
+            Pending::NoteApproval => {
+                let Some(Reviewing::Approver(request)) = self.reviewing() else { return None };
+                Op::NoteApproval { request: request.clone() }
+            }
             Pending::Drain => Op::Drain { point: self.drain_point(iteration) },
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
             Pending::Gate(at, gate, _) => {

@@ -9,7 +9,7 @@ use super::batch::not_run_outcome;
 use super::call_state::Progress;
 use super::flow::{answer_last_unrun, answer_unrun};
 use super::spec::TurnSpec;
-use super::stage::Stage;
+use super::stage::{Reviewing, Stage};
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::machine::{Cx, Effect, Pending, Reply};
@@ -75,8 +75,9 @@ impl TurnState {
             (Pending::Model, Reply::Interrupted { partial }) => self.take_cut_answer(cx, partial),
             (Pending::AfterModel, Reply::AfterModel(result)) => {
                 cx.tolerate(result);
-                let judged = self.judged.take()?;
-                self.keep_answer(cx, judged);
+                if let Some(Reviewing::Layers(answer)) = self.take_reviewing() {
+                    self.keep_answer(cx, answer);
+                }
             }
             (Pending::Tool(at), Reply::Tool(result)) => return self.on_tool(spec, cx, at, result),
             (Pending::Tool(at), Reply::Interrupted { .. }) => return self.on_tool_cut(spec, cx, at),
@@ -124,9 +125,13 @@ impl TurnState {
         if !cx.idle() {
             return None;
         }
-        if let Some(answer) = self.judged.take() {
-            cx.append_one(Arc::clone(&answer));
-            answer_unrun(cx, &answer, "the turn had ended");
+        match self.take_reviewing() {
+            Some(Reviewing::Layers(answer)) => {
+                cx.append_one(Arc::clone(&answer));
+                answer_unrun(cx, &answer, "the turn had ended");
+            }
+            Some(Reviewing::Learning(answer)) => answer_unrun(cx, &answer, "the turn had ended"),
+            Some(Reviewing::Approver(_)) | None => {}
         }
         self.stop_checking(cx);
         self.stop_showing(cx);
