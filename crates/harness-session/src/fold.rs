@@ -7,7 +7,7 @@ use harness_core::message::Message;
 use harness_core::port::{Loaded, OpenCall, TranscriptRepair};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::{self, Provenance, Repaired};
-use harness_core::{CallId, Json, StopReason};
+use harness_core::{CallId, StopReason};
 
 use crate::spine::{Path, Shortening, Spine, Spot, shown};
 
@@ -25,7 +25,6 @@ pub(crate) struct Record {
 pub(crate) enum Item {
     Message(Arc<Message>),
     Call(Box<CallNote>),
-    RunState(Json),
     RunEnd(Option<StopReason>),
     Compaction(Box<Shortening<Spot>>),
     /// An entry that loading passes over.
@@ -105,16 +104,15 @@ impl<'p> Fold<'p> {
                 }
             }
             Item::Call(note) => self.note(note),
-            Item::RunState(state) => self.loaded.run_state = Some(state.clone()),
             Item::Compaction(shortening) => self.shorten(place, shortening),
             Item::RunEnd(_) | Item::Other => {}
         }
         match record.item {
             Item::RunEnd(reason) => (self.loaded.ended, self.loaded.stop) = (true, reason),
-            Item::Message(_) | Item::Call(_) | Item::RunState(_) if record.in_run => {
+            Item::Message(_) | Item::Call(_) if record.in_run => {
                 (self.loaded.ended, self.loaded.stop) = (false, None);
             }
-            Item::Message(_) | Item::Call(_) | Item::RunState(_) | Item::Compaction(_) | Item::Other => {}
+            Item::Message(_) | Item::Call(_) | Item::Compaction(_) | Item::Other => {}
         }
     }
 

@@ -105,10 +105,9 @@ impl Kept {
         let old = std::mem::take(&mut self.records);
         let held = old.iter().map(|record| match &record.item {
             Item::Message(message) => Some(message),
-            Item::Call(_) | Item::RunState(_) | Item::RunEnd(_) | Item::Compaction(_) | Item::Other => None,
+            Item::Call(_) | Item::RunEnd(_) | Item::Compaction(_) | Item::Other => None,
         });
         let (places, calls) = (places(held, messages), calls(messages));
-        let last_state = old.iter().rposition(|record| matches!(record.item, Item::RunState(_)));
         (self.chain, self.spine, self.end) = (Chain::default(), Spine::default(), End::Last);
         let mut next = 0;
         for (place, record) in old.into_iter().enumerate() {
@@ -120,9 +119,8 @@ impl Kept {
                     self.add(record);
                 }
                 Item::Call(note) if !calls.contains(&note.call) => {}
-                Item::RunState(_) if Some(place) != last_state => {}
                 Item::Compaction(_) => {}
-                Item::Call(_) | Item::RunState(_) | Item::RunEnd(_) | Item::Other => self.add(record),
+                Item::Call(_) | Item::RunEnd(_) | Item::Other => self.add(record),
             }
         }
         self.add_new(messages.get(next..).unwrap_or_default());
@@ -158,7 +156,6 @@ fn is_known(entry: &Entry<'_>) -> bool {
         Entry::Message(_)
             | Entry::CallStarted { .. }
             | Entry::CallFinished { .. }
-            | Entry::RunState { .. }
             | Entry::Compaction { .. }
             | Entry::RunEnd { .. }
     )
@@ -176,7 +173,6 @@ fn item(entry: &Entry<'_>, spine: &Spine) -> Item {
             class: *class,
             result: Some(Arc::clone(result)),
         })),
-        Entry::RunState { state, .. } => Item::RunState(state.clone()),
         Entry::Compaction { plan, permanent, .. } => Item::Compaction(Box::new(spine.name(plan, permanent))),
         Entry::RunEnd { stop, .. } => Item::RunEnd(Some(stop.reason)),
         _ => Item::Other,

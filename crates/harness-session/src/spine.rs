@@ -206,7 +206,6 @@ impl Step {
             Entry::Compaction { plan, permanent: true, .. } => Self::Shorten(plan.clone()),
             Entry::CallStarted { .. }
             | Entry::CallFinished { .. }
-            | Entry::RunState { .. }
             | Entry::Compaction { .. }
             | Entry::RunEnd { .. }
             | _ => Self::Nothing,

@@ -53,7 +53,6 @@ fn told(node: &Node) -> Value {
     let body = match &node.body {
         Body::Message(message) => json!({"type": "message", "message": value_of(message)}),
         Body::Call { call, finished } => json!({"type": "call", "call_id": call, "finished": finished}),
-        Body::RunState => json!({"type": "run_state"}),
         Body::RunEnd { reason } => json!({"type": "run_end", "reason": reason}),
         Body::Compaction { summary, first_kept, tokens_before, tokens_after, permanent, .. } => json!({
             "type": "compaction",
@@ -169,7 +168,7 @@ fn body(node: &Node, text: &mut String) {
         Body::Other { kind, .. } => {
             let _ = writeln!(text, "\n{DIM}{id} {}{DIM:#}", one_line(kind));
         }
-        Body::Call { .. } | Body::RunState | Body::Note(_) | _ => {}
+        Body::Call { .. } | Body::Note(_) | _ => {}
     }
 }
 

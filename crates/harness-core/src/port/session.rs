@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{BoxFuture, CompactionNote};
 use crate::ids::{CallId, RunId, SessionId, TurnId};
-use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Stop, StopReason, TotalUsage};
 use crate::time::Time;
@@ -62,13 +61,6 @@ pub enum Entry<'a> {
         class: &'a RetryClass,
         /// The message that will follow.
         result: &'a Arc<Message>,
-    },
-    /// The run's state at a boundary; bounded, never holds the transcript.
-    RunState {
-        /// The version of `state`.
-        schema_version: u32,
-        /// The state.
-        state: &'a Json,
     },
     /// The view, or the transcript itself, became shorter. Nothing that was stored before is removed.
     Compaction {
@@ -148,8 +140,6 @@ pub struct Loaded {
     /// Calls of the last batch that had started, in the order of their start; those with a result among
     /// the messages are left out.
     pub open_calls: Vec<OpenCall>,
-    /// The last run state.
-    pub run_state: Option<Json>,
     /// Whether the last run that was begun has ended.
     pub ended: bool,
     /// Why it ended; `None` when it has not, or the session does not say.

@@ -146,8 +146,12 @@ impl Shared {
             || asked == Durability::Sync
             || entries.iter().any(|entry| matches!(entry, Entry::RunEnd { .. }));
         let (sync, alone) = (policy.wants(asked), is_alone(entries));
+        if entries.is_empty() && state.tail.is_none() {
+            // Nothing was appended before that could be brought to stable storage.
+            return Ok(());
+        }
         loop {
-            if state.tail.is_none() && !entries.is_empty() {
+            if state.tail.is_none() {
                 self.scan(&mut state)?;
             }
             let mut batch = state.next.take().unwrap_or_else(|| state.new_batch());

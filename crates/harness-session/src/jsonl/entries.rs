@@ -7,14 +7,13 @@ use harness_core::outcome::TotalUsage;
 use harness_core::port::{CompactionNote, Entry};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::Plan;
-use harness_core::{CallId, Json, Stop};
+use harness_core::{CallId, Stop};
 
 /// An entry with all that it refers to.
 pub(super) enum OwnEntry {
     Message(Arc<Message>),
     CallStarted { call: CallId, attempt: u32, class: RetryClass },
     CallFinished { call: CallId, attempt: u32, class: RetryClass, result: Arc<Message> },
-    RunState { schema_version: u32, state: Json },
     Compaction(Box<(CompactionNote, Plan, bool)>),
     RunEnd(Box<(Stop, TotalUsage)>),
 }
@@ -29,9 +28,6 @@ impl OwnEntry {
             }
             Entry::CallFinished { call, attempt, class, result } => {
                 Self::CallFinished { call: call.clone(), attempt, class: *class, result: Arc::clone(result) }
-            }
-            Entry::RunState { schema_version, state } => {
-                Self::RunState { schema_version, state: state.clone() }
             }
             Entry::Compaction { note, plan, permanent } => {
                 Self::Compaction(Box::new((note.clone(), plan.clone(), permanent)))
@@ -49,9 +45,6 @@ impl OwnEntry {
             }
             Self::CallFinished { call, attempt, class, result } => {
                 Entry::CallFinished { call, attempt: *attempt, class, result }
-            }
-            Self::RunState { schema_version, state } => {
-                Entry::RunState { schema_version: *schema_version, state }
             }
             Self::Compaction(own) => {
                 let (note, plan, permanent) = &**own;

@@ -23,7 +23,7 @@ pub(crate) const FORMAT: &str = "harness.session";
 ///
 /// | version | since | what it is |
 /// |---|---|---|
-/// | 1 | 0.1 | header, `message`, `call`, `run_state`, `compaction`, `run_end`; other types are kept and passed over |
+/// | 1 | 0.1 | header, `message`, `call`, `compaction`, `run_end`; other types are kept and passed over |
 pub const FORMAT_VERSION: u32 = 1;
 
 /// What the first line of a session file says.
@@ -208,11 +208,6 @@ enum CallState {
 }
 
 #[derive(Deserialize)]
-struct StateLine {
-    state: Json,
-}
-
-#[derive(Deserialize)]
 struct EndLine {
     stop: EndStop,
 }
@@ -251,10 +246,6 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
         (Some("session"), _) => header(text),
         (Some("message"), _) => message(text),
         (Some("call"), _) => call(text),
-        (Some("run_state"), _) => {
-            let line: StateLine = serde_json::from_slice(text)?;
-            entry(text, Item::RunState(line.state))
-        }
         (Some("run_end"), _) => {
             let line = serde_json::from_slice::<EndLine>(text);
             entry(text, Item::RunEnd(line.ok().map(|line| line.stop.reason)))
@@ -386,7 +377,6 @@ impl Serialize for Written<'_> {
         let kind = match self.entry {
             Entry::Message(_) => "message",
             Entry::CallStarted { .. } | Entry::CallFinished { .. } => "call",
-            Entry::RunState { .. } => "run_state",
             Entry::RunEnd { .. } => "run_end",
             Entry::Compaction { .. } => "compaction",
             _ => {
@@ -402,10 +392,6 @@ impl Serialize for Written<'_> {
             Entry::CallFinished { call, attempt, class, result } => {
                 write_call(&mut map, call, CallState::Finished, *attempt, **class)?;
                 map.serialize_entry("result", result)?;
-            }
-            Entry::RunState { schema_version, state } => {
-                map.serialize_entry("schema_version", schema_version)?;
-                map.serialize_entry("state", state)?;
             }
             Entry::RunEnd { stop, usage } => {
                 map.serialize_entry("stop", stop)?;

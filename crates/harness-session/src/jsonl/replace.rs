@@ -91,11 +91,10 @@ impl Shared {
     ) -> Result<Vec<u8>, Error> {
         let stored = old.iter().map(|line| match &line.what {
             What::Message(message) => Some(message),
-            What::Call(_) | What::RunState | What::Compaction | What::Other => None,
+            What::Call(_) | What::Compaction | What::Other => None,
         });
         let places = places(stored, messages);
         let kept_calls = calls(messages);
-        let last_state = old.iter().rposition(|line| matches!(line.what, What::RunState));
         let mut out = Rewriter {
             session: self,
             head,
@@ -119,10 +118,9 @@ impl Shared {
                     out.keep(&line)?;
                 }
                 What::Call(call) if !kept_calls.contains(call) => {}
-                What::RunState if Some(place) != last_state => {}
                 // What it showed is the transcript now, and its summary may tell what is purged.
                 What::Compaction => {}
-                What::Call(_) | What::RunState | What::Other => out.keep(&line)?,
+                What::Call(_) | What::Other => out.keep(&line)?,
             }
         }
         for message in messages.get(next..).unwrap_or_default() {
@@ -162,7 +160,6 @@ struct Old {
 enum What {
     Message(Arc<Message>),
     Call(CallId),
-    RunState,
     Compaction,
     Other,
 }
@@ -181,7 +178,6 @@ impl Old {
         let what = match record.item {
             Item::Message(message) => What::Message(message),
             Item::Call(note) => What::Call(note.call),
-            Item::RunState(_) => What::RunState,
             Item::Compaction(_) | Item::RunEnd(_) | Item::Other => What::Other,
         };
         let bare = id.is_none() && matches!(what, What::Message(_));

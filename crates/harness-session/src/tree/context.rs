@@ -76,7 +76,6 @@ impl Tree {
                 }
                 Body::Message(message) => model = heard(message).or(model),
                 Body::Call { .. }
-                | Body::RunState
                 | Body::Compaction { .. }
                 | Body::Note(_)
                 | Body::RunEnd { .. }

@@ -156,8 +156,6 @@ pub enum Body {
         /// Whether it finished.
         finished: bool,
     },
-    /// The state of a run at a boundary.
-    RunState,
     /// The view or the transcript became shorter.
     Compaction {
         /// The text that stands for what is not shown any more.
@@ -241,7 +239,6 @@ impl Tree {
                 }
                 Body::Message(_)
                 | Body::Call { .. }
-                | Body::RunState
                 | Body::Compaction { .. }
                 | Body::Note(_)
                 | Body::RunEnd { .. }
@@ -259,7 +256,6 @@ impl Tree {
             Body::Note(Note::SessionInfo { name, .. }) => name.as_deref(),
             Body::Message(_)
             | Body::Call { .. }
-            | Body::RunState
             | Body::Compaction { .. }
             | Body::Note(_)
             | Body::RunEnd { .. }

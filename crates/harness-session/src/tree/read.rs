@@ -139,7 +139,6 @@ fn node(
     let other = || Body::Other { kind: kind.to_owned() };
     let body = match &record.item {
         _ if kind == "compaction" => serde_json::from_str(text).map_or_else(|_| other(), compaction),
-        Item::RunState(_) => Body::RunState,
         Item::Call(_) => serde_json::from_str(text).map_or_else(
             |_| other(),
             |line: CallText| Body::Call { call: line.call_id, finished: line.state == "finished" },

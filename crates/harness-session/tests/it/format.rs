@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness_core::message::Message;
+use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{CompactionLevel, CompactionNote, Durability, Entry, EntryHead, Session};
 use harness_core::tool::RetryClass;
@@ -24,9 +24,8 @@ fn each_kind_of_entry_is_one_line() {
     append(&session, &[Entry::Message(&go), Entry::Message(&asked)]).unwrap();
     append(&session, &[Entry::CallStarted { call: &call.id, attempt: 1, class: &class }]).unwrap();
     let finished = Entry::CallFinished { call: &call.id, attempt: 1, class: &class, result: &done };
-    let state = Json::parse(r#"{"turn":1}"#).unwrap();
     let (stop, usage) = (Stop::from(StopReason::AnswerFinalized), TotalUsage::default());
-    append(&session, &[finished, Entry::RunState { schema_version: 3, state: &state }]).unwrap();
+    append(&session, &[finished]).unwrap();
     append(&session, &[Entry::RunEnd { stop: &stop, usage: &usage }]).unwrap();
     let outside = EntryHead::new(Time(1_767_225_600_001), None, 0, None);
     session.append_blocking(&outside, &[Entry::Message(&user("note"))], Durability::Sync).unwrap();
@@ -36,9 +35,8 @@ fn each_kind_of_entry_is_one_line() {
     {"type":"message","id":"e2","parent_id":"e1","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"refund","arguments":{"cents":9007199254740993}}],"stopReason":"toolUse"}}
     {"type":"call","id":"e3","parent_id":"e2","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","call_id":"c1","state":"started","attempt":1,"retry_class":"unsafe"}
     {"type":"call","id":"e4","parent_id":"e3","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","call_id":"c1","state":"finished","attempt":1,"retry_class":"unsafe","result":{"role":"toolResult","toolCallId":"c1","toolName":"refund","content":[{"type":"text","text":"ok"}],"isError":false}}
-    {"type":"run_state","id":"e5","parent_id":"e4","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","schema_version":3,"state":{"turn":1}}
-    {"type":"run_end","id":"e6","parent_id":"e5","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","stop":{"reason":"answer_finalized","evidence":"none"},"usage":{"modelCalls":0,"toolCalls":0}}
-    {"type":"message","id":"e7","parent_id":"e6","at":"2026-01-01T00:00:00.001Z","message":{"role":"user","content":[{"type":"text","text":"note"}]}}
+    {"type":"run_end","id":"e5","parent_id":"e4","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","stop":{"reason":"answer_finalized","evidence":"none"},"usage":{"modelCalls":0,"toolCalls":0}}
+    {"type":"message","id":"e6","parent_id":"e5","at":"2026-01-01T00:00:00.001Z","message":{"role":"user","content":[{"type":"text","text":"note"}]}}
     "##);
 }
 
@@ -119,10 +117,12 @@ fn a_reopened_session_goes_on_where_it_was() {
 fn a_raw_value_with_line_breaks_is_brought_to_one_line() {
     let place = Place::new();
     let raw = serde_json::value::RawValue::from_string("{\n\t\"a\":\r\n\"x\\ny\"}".to_owned()).unwrap();
-    let state = Json::of(&raw).unwrap();
-    append(&place.open(), &[Entry::RunState { schema_version: 1, state: &state }]).unwrap();
+    let call = ToolCall::new("c1", "t", Json::of(&raw).unwrap());
+    let asked = Arc::new(Message::from(AssistantMessage::calls([call])));
+    append(&place.open(), &[Entry::Message(&asked)]).unwrap();
     assert_eq!(place.text().lines().count(), 2);
-    let read: Json = place.read().loaded.run_state.unwrap();
+    let read = &place.read().loaded.messages[0];
+    let read = &read.as_assistant().unwrap().tool_calls().next().unwrap().arguments;
     assert_eq!(read.to::<serde_json::Value>().unwrap(), serde_json::json!({"a": "x\ny"}));
 }
 

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use harness_core::Json;
 use harness_core::port::Entry;
 use harness_core::tool::RetryClass;
 use harness_session::{Error, JsonlSession};
@@ -66,17 +65,11 @@ fn records_of_calls_go_with_their_call() {
     append(&session, &[Entry::Message(&asks(&["c1"]))]).unwrap();
     append(&session, &[Entry::CallFinished { call: &c1.id, attempt: 1, class: &class, result: &secret }])
         .unwrap();
-    for state in ["1", "2"] {
-        let state = Json::parse(state).unwrap();
-        append(&session, &[Entry::RunState { schema_version: 1, state: &state }]).unwrap();
-    }
     let asked = load(&session).unwrap().messages;
     session.replace_blocking(&head(), &asked).unwrap();
     assert_eq!(load(&session).unwrap().open_calls.len(), 1, "a call that stays keeps its records");
     session.replace_blocking(&head(), &[user("nothing happened")]).unwrap();
     assert!(!place.text().contains("purge me"), "{}", place.text());
-    assert_eq!(place.text().matches("run_state").count(), 1);
-    assert_eq!(load(&session).unwrap().run_state, Some(Json::parse("2").unwrap()));
 }
 
 #[test]

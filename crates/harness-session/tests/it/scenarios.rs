@@ -7,7 +7,7 @@ use harness_core::outcome::TotalUsage;
 use harness_core::port::{CompactionNote, Durability, Entry, SessionError};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::{Plan, Span};
-use harness_core::{EntryId, Json, Stop, StopReason};
+use harness_core::{EntryId, Stop, StopReason};
 use harness_session::{JsonlSession, Note};
 
 use crate::support::{asks, call, head, result, user};
@@ -35,7 +35,6 @@ pub(crate) enum Own {
     Message(Arc<Message>),
     Started(ToolCall, RetryClass),
     Finished(ToolCall, RetryClass, Arc<Message>),
-    State(Json),
     End(Stop, TotalUsage),
     Compaction(CompactionNote, Plan, bool),
 }
@@ -48,7 +47,6 @@ impl Own {
             Self::Finished(call, class, result) => {
                 Entry::CallFinished { call: &call.id, attempt: 1, class, result }
             }
-            Self::State(state) => Entry::RunState { schema_version: 1, state },
             Self::End(stop, usage) => Entry::RunEnd { stop, usage },
             Self::Compaction(note, plan, permanent) => {
                 Entry::Compaction { note, plan, permanent: *permanent }
@@ -104,10 +102,6 @@ fn finishes(id: &str) -> Own {
 
 fn gives(id: &str) -> Own {
     Own::Message(result(id, "done"))
-}
-
-fn state(turn: u32) -> Own {
-    Own::State(Json::parse(&format!(r#"{{"turn":{turn},"spent":0.10}}"#)).unwrap())
 }
 
 fn ends(reason: StopReason) -> Own {
@@ -183,8 +177,8 @@ fn states_and_compactions() -> Vec<Scenario> {
             "run state",
             vec![
                 flush([says("go")]),
-                sync([answers("one"), state(1)]),
-                sync([says("on"), answers("two"), state(2)]),
+                sync([answers("one")]),
+                sync([says("on"), answers("two")]),
                 sync([ends(StopReason::MaxTurnsReached)]),
             ],
         ),
@@ -236,7 +230,7 @@ fn stops_and_starts() -> Vec<Scenario> {
                 flush([says("I want my money back")]),
                 flush([asks_for(&["to_billing"])]),
                 flush([starts("to_billing"), gives("to_billing")]),
-                sync([answers("Billing here."), state(2)]),
+                sync([answers("Billing here.")]),
                 sync([ends(StopReason::AnswerFinalized)]),
             ],
         ),
@@ -245,7 +239,7 @@ fn stops_and_starts() -> Vec<Scenario> {
             vec![
                 flush([says("pay"), asks_for(&["c1", "c2"])]),
                 flush([starts("c1"), finishes("c1")]),
-                sync([state(1)]),
+                sync([]),
                 sync([ends(StopReason::ApprovalRequired)]),
             ],
         ),
@@ -255,7 +249,7 @@ fn stops_and_starts() -> Vec<Scenario> {
             steps: vec![
                 flush([gives("c1")]),
                 flush([answers("It may have been paid.")]),
-                sync([state(2), ends(StopReason::AnswerFinalized)]),
+                sync([ends(StopReason::AnswerFinalized)]),
             ],
         },
     ]
