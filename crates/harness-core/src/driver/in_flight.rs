@@ -113,9 +113,14 @@ impl<'p> InFlight<'p> {
         self.token = Cancel::new();
     }
 
-    /// What has not answered is dropped and answered for.
+    /// What has not answered is dropped and answered for; stores go on.
     pub(crate) fn give_up(&mut self) {
-        for (id, running) in self.running.drain(..) {
+        let running = std::mem::take(&mut self.running);
+        for (id, running) in running {
+            if let Running::Store(..) = running {
+                self.running.push((id, running));
+                continue;
+            }
             let partial = running.model_of().and_then(|agent| self.sink.partial(id, agent));
             self.ready.push_back((id, Reply::Interrupted { partial }));
         }

@@ -23,6 +23,9 @@ pub(super) enum Running<'p> {
     Model(BoxFuture<'p, Result<AssistantMessage, ModelFault>>, Option<AgentId>),
     /// A tool that cannot fault.
     Tool(BoxFuture<'p, ToolOutcome>),
+    /// The session or the checkpoint store, and what a panic of it means. Never given up: what it does then is not
+    /// known, and what is stored twice is in the conversation twice.
+    Store(BoxFuture<'p, Reply>, fn(String) -> Reply),
     /// Anything else, and what a panic of it means.
     Other(BoxFuture<'p, Reply>, fn(String) -> Reply),
 }
@@ -49,7 +52,7 @@ impl Running<'_> {
                 Poll::Pending => Poll::Pending,
             },
             Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(Box::new(outcome)))),
-            Self::Other(other, _) => Pin::new(other).poll(cx),
+            Self::Store(other, _) | Self::Other(other, _) => Pin::new(other).poll(cx),
         }
     }
 
@@ -58,7 +61,7 @@ impl Running<'_> {
             Self::Ready(_) => Reply::Interrupted { partial: None },
             Self::Model(..) => model_panicked(text),
             Self::Tool(_) => tool_panicked(text),
-            Self::Other(_, panicked) => panicked(text),
+            Self::Store(_, panicked) | Self::Other(_, panicked) => panicked(text),
         }
     }
 }

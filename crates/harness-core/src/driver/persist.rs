@@ -37,7 +37,7 @@ pub(super) fn start_store<'p, P: Phase>(
         let written = session.append_boxed(&head, &entries, durability).await;
         Reply::Stored(written.map_err(|error| error.message))
     };
-    Running::Other(Box::pin(stored), store_panicked)
+    Running::Store(Box::pin(stored), store_panicked)
 }
 
 /// Starts to save the state of a run.
@@ -53,7 +53,7 @@ pub(super) fn start_save<'p, P: Phase>(
         let fault = |error: SessionError| Fault::new(FaultSource::Checkpoints, &*error.kind, error.message);
         Reply::Saved(store.save_boxed(checkpoint).await.map(drop).map_err(fault))
     };
-    Running::Other(Box::pin(saved), save_panicked)
+    Running::Store(Box::pin(saved), save_panicked)
 }
 
 /// What happened to the session that its user has to know, although nothing is lost.
