@@ -54,7 +54,7 @@ impl World {
 }
 
 /// Timelines that are tried.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 10_000;
 
 /// A timeline with the trick breaks that law.
 #[track_caller]
