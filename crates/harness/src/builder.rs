@@ -223,7 +223,7 @@ impl Builder {
         self
     }
 
-    /// Where the state of runs is kept: when a run begins and at each of its boundaries, until it has ended as
+    /// Where the state of runs is kept: before each turn of a run, until it has ended as
     /// completed. Default nowhere.
     pub fn checkpoints(mut self, store: impl CheckpointStore + 'static) -> Self {
         self.ports.checkpoints = Some(Arc::new(store));

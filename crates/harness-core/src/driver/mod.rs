@@ -3,7 +3,7 @@
 //!
 //! Everything runs in the caller's task: ports are polled in place, several at once. A port that panics
 //! becomes a fault, not a panic of the host. Dropping the driver's future is like a crash: what was
-//! journaled is durable, and the next run repairs the rest.
+//! stored is durable, and the next run repairs the rest.
 
 mod compact;
 pub(crate) mod in_flight;

@@ -39,7 +39,7 @@ pub struct Ports {
     pub approver: Option<Arc<dyn DynApprover>>,
     /// Where the transcript is kept.
     pub session: Option<Arc<dyn DynSession>>,
-    /// Where the state of runs that have a name is kept: when a run begins and at each of its boundaries, until
+    /// Where the state of runs that have a name is kept: before each turn of a run, until
     /// it has ended as completed. A failure is an event and stops nothing.
     pub checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     /// Memory layers.

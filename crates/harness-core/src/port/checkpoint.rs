@@ -7,7 +7,7 @@ use crate::ids::RunId;
 use crate::json::Json;
 use crate::time::Time;
 
-/// The state of a run at a boundary. Bounded: it never holds the transcript.
+/// The state of a run before one of its turns. Bounded: it never holds the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checkpoint {

@@ -1,7 +1,7 @@
 //! A run that an earlier process had begun, taken up where its session ends.
 //!
-//! A checkpoint holds the state of a run at a boundary between its phases; the session holds every message,
-//! also those of after the boundary. Taken up, the run counts on: turns, budgets, control. The messages since
+//! A checkpoint holds the state of a run before one of its turns; the session holds every message, those of after the
+//! checkpoint, too. Taken up, the run counts on: turns, budgets, control. The messages since
 //! the checkpoint are folded into its state as if they were appended now, and what would have followed the
 //! last of them follows. Time that passed while no process had the run does not count.
 

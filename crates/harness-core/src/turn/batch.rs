@@ -104,7 +104,7 @@ impl TurnState {
         self.settle(spec, cx)
     }
 
-    /// Sets the budget aside, journals the start, and runs an attempt. Whether one runs.
+    /// Sets the budget aside, has the start stored, and runs an attempt. Whether one runs.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
         let tools = self.prepared.as_ref().map_or(&[][..], |prepared| &prepared.tools);
         let Some(batch) = &mut self.batch else { return false };

@@ -96,7 +96,7 @@ impl TurnState {
         self.open(spec, cx, *start)
     }
 
-    /// Shows the layers the results that are next in call order. They are journaled already.
+    /// Shows the layers the results that are next in call order. They are stored already.
     pub(super) fn show_results(&mut self, cx: &mut Cx<'_>) {
         let Some(batch) = &mut self.batch else { return };
         let next = batch.slots.iter().skip(batch.flushed).take_while(|slot| slot.is_answered()).count();

@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Checkpoints as small files, in one folder for each run, numbered: `RUN.run/000000000007.json`.
 ///
 /// A file is complete and on stable storage before it is there, and carries a hash of itself. Of the last
-/// ones of a run some are kept, so that a damaged one costs one boundary and not the run:
+/// ones of a run some are kept, so that a damaged one costs one turn and not the run:
 /// [`FileCheckpoints::recover`] falls back to the one before and tells. Writers of several processes take
 /// turns over a lock file.
 ///
