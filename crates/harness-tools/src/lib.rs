@@ -2,7 +2,7 @@
 //!
 //! | tools | made by |
 //! |---|---|
-//! | search, list and read files | [`WorkspaceTools`] over a [`FolderWorkspace`] or a [`MemoryWorkspace`] |
+//! | search, list and read files | [`WorkspaceTools`] over a [`FolderWorkspace`] or a [`MemoryWorkspace`](harness_host::MemoryWorkspace) |
 //! | write and edit files | [`FileEdits`] |
 //! | run commands without a shell | [`ShellTool`] with a [`ShellPolicy`] |
 //! | run a program of yours | [`CommandTool`] |
@@ -89,16 +89,16 @@
 //! # What a program is given, and what becomes of its answer
 //!
 //! - Its arguments as one line of JSON on stdin, `HARNESS_CALL_ID` and `HARNESS_IDEMPOTENCY_KEY` in its
-//!   environment, and of the surrounding environment only [`PASSED`] and what `env_pass` names, so that
+//!   environment, and of the surrounding environment only [`PASSED`](harness_host::process::PASSED) and what `env_pass` names, so that
 //!   keys and tokens do not leak into every tool.
 //! - Exit code 0: stdout is the result, and if it is a JSON object it is kept as data, too.
 //! - Any other code is an *error result* (`nonzero_exit`) with the code, stderr and stdout; the turn goes
 //!   on. Code 75 (temporary failure) asks for another attempt, where the tool's class allows one.
 //! - It leads a process group of its own. At the timeout, on cancellation, and when it leaves children
 //!   behind, the whole group gets SIGTERM and soon after SIGKILL. What was printed until then is kept. In a
-//!   host that calls [`supervise`], on Linux, so does everything else that it started.
+//!   host that calls [`supervise`](harness_host::process::supervise), on Linux, so does everything else that it started.
 //! - Of long output the beginning and the end are kept, with the count of what was left out. A program
-//!   that prints more than [`MAX_PRINTED`] is stopped.
+//!   that prints more than [`MAX_PRINTED`](harness_host::process::MAX_PRINTED) is stopped.
 //!
 //! # Features
 //!

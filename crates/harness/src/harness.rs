@@ -125,7 +125,7 @@ impl Harness {
         Prompt::taking_up(self, run.into())
     }
 
-    /// The run of this session that was saved last and can be [taken up](Self::take_up); `None` when there is
+    /// The run of this session that was saved last and can be [resumed](Self::resume_run); `None` when there is
     /// none, or no store of checkpoints.
     ///
     /// # Errors

@@ -459,7 +459,7 @@ fn fault_31_a_session_that_is_damaged_during_a_run_is_reported() {
         "rm s.jsonl",
         0,
         "was removed while in use; it was written again, nothing is lost; the run continues",
-        8,
+        7,
     );
     check_damaged(": >s.jsonl", 6, "the session does not hold all of this", 0);
 }

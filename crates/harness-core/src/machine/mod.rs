@@ -310,7 +310,7 @@ impl<P: Phase> Machine<P> {
         let Some(at) = self.shared.pending.iter().position(|(pending, _)| *pending == id) else { return };
         let (_, pending) = self.shared.pending.swap_remove(at);
         let (spec, phase, mut cx) = self.parts(now, fx);
-        let end = phase.answer(spec, &mut cx, pending, id, reply);
+        let end = phase.step(spec, &mut cx, Some(pending), Input::Reply(id, reply));
         self.finish(end, now, fx);
     }
 

@@ -1,7 +1,6 @@
 //! What differs between a turn and a run.
 
-use super::{Cx, Input, Pending, Reply, Shared};
-use crate::ids::OpId;
+use super::{Cx, Input, Pending, Shared};
 use crate::json::Json;
 use crate::outcome::{End, TotalUsage};
 use crate::port::OpenCall;
@@ -20,7 +19,7 @@ pub trait Phase: sealed::Sealed + Default + Send + 'static {
     /// What configures it.
     type Spec: Send + Sync;
 
-    /// Takes an input; one that is no reply, unless the work at hand is over.
+    /// Takes an input; `pending` says what a reply is of.
     #[doc(hidden)]
     fn step(
         &mut self,
@@ -28,17 +27,6 @@ pub trait Phase: sealed::Sealed + Default + Send + 'static {
         cx: &mut Cx<'_>,
         pending: Option<Pending>,
         input: Input,
-    ) -> Option<End>;
-
-    /// Takes the reply to an operation.
-    #[doc(hidden)]
-    fn answer(
-        &mut self,
-        spec: &Self::Spec,
-        cx: &mut Cx<'_>,
-        pending: Pending,
-        id: OpId,
-        reply: Reply,
     ) -> Option<End>;
 
     /// Counts what parts have spent on models; the budgets are charged already.

@@ -189,7 +189,7 @@ impl<'a> TurnEnd<'a> {
 /// What a turn came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Review {
-    /// That depends on facts that lie outside of the run: what to ask the [`FactSource`](super::FactSource), once.
+    /// That depends on facts that lie outside of the run: what to ask the [`FactSource`](crate::decide::FactSource), once.
     NeedsFacts(Json),
     /// It claims that the work is done, and the control believes it: the checks of the application are asked.
     Done {

@@ -31,10 +31,10 @@ pub use spec::{RunLimits, RunSpec};
 
 use crate::decide::Point;
 use crate::event::EventKind;
-use crate::ids::{OpId, ToolName, TurnId};
+use crate::ids::{ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budget;
-use crate::machine::{Cx, Input, Pending, Phase, Record, Reply, Shared, Start};
+use crate::machine::{Cx, Input, Pending, Phase, Record, Shared, Start};
 use crate::message::Message;
 use crate::origin::Origin;
 use crate::outcome::{Continuation, End, Evidence, Stop, StopReason, TotalUsage};
@@ -162,23 +162,6 @@ impl Phase for RunState {
         self.decide(spec, cx, end)
     }
 
-    fn answer(
-        &mut self,
-        spec: &RunSpec,
-        cx: &mut Cx<'_>,
-        pending: Pending,
-        id: OpId,
-        reply: Reply,
-    ) -> Option<End> {
-        let judges = is_judging(pending);
-        let own = self.leaving.is_some() || self.waiting.is_some() || judges;
-        if own {
-            return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
-        }
-        let end = self.in_turn(spec, cx, |turn, cx| turn.answer(&spec.turn, cx, pending, id, reply))?;
-        self.decide(spec, cx, end)
-    }
-
     fn spend(&mut self, spent: &TotalUsage) {
         if let Some(leaving) = &mut self.leaving {
             leaving.spend(spent);
@@ -289,11 +272,6 @@ impl RunState {
         }
         Some(finish(cx, end))
     }
-}
-
-/// Whether an operation is about the end of a turn.
-fn is_judging(pending: Pending) -> bool {
-    matches!(pending, Pending::Check(Point::End, _) | Pending::Facts)
 }
 
 /// Stores and tells the end of a run.

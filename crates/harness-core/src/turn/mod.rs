@@ -39,7 +39,6 @@ pub use state::TurnState;
 
 use stage::Stage;
 
-use crate::ids::OpId;
 use crate::json::Json;
 use crate::machine::{Cx, Input, Pending, Phase, Reply, Shared};
 use crate::outcome::{End, TotalUsage};
@@ -75,17 +74,6 @@ impl Phase for TurnState {
             Input::Cancel { by } => self.cancel(spec, cx, by),
             Input::PartFailed(_) | Input::Spent(_) => None,
         }
-    }
-
-    fn answer(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        pending: Pending,
-        id: OpId,
-        reply: Reply,
-    ) -> Option<End> {
-        self.step(spec, cx, Some(pending), Input::Reply(id, reply))
     }
 
     fn spend(&mut self, spent: &TotalUsage) {
