@@ -12,7 +12,7 @@ use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::Continuation;
 use harness_core::port::{CompactionNote, Ids, Loaded, Model, SessionError};
 use harness_core::run::{Run, RunResume, RunSpec};
-use harness_core::transcript::Prefix;
+use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{Cancel, FaultSource, Json, Origin, RunId, Time};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
 use harness_record::{Recorded, RunRecorder, RunStart};
@@ -22,7 +22,7 @@ use crate::builder::Builder;
 use crate::error::HarnessError;
 use crate::prompt::{Options, Prompt, ResumeFrom};
 use crate::report::Report;
-use crate::thread::Thread;
+use crate::thread::{Opened, Thread};
 
 /// What a builder hands over.
 pub(crate) struct Parts {
@@ -220,7 +220,7 @@ impl Harness {
         message: Option<Message>,
         options: Options,
     ) -> Result<Report, HarnessError> {
-        let Parts { ports, spec, control, ids, graph, recorder, work, .. } = &self.parts;
+        let Parts { ports, recorder, .. } = &self.parts;
         let message = message.filter(|message| !is_blank(message));
         let mut thread = self.thread.lock().await;
         let any_descriptor = options.any_descriptor || self.parts.any_descriptor;
@@ -231,65 +231,84 @@ impl Harness {
         let here = self.parts.origin.descriptor_hash.as_deref();
         let fits = |loaded: &Loaded| if any_descriptor { Ok(()) } else { loaded.check_descriptor(here) };
         let opened = thread.open(ports.session.as_deref(), fits).await?;
-        let resumes = message.is_none() && saved.is_none() && options.resume_from.is_none();
-        let is_plain =
-            control.is_none() && !ports.checks.iter().any(|check| check.guard().points.has(Point::End));
-        if let Some(reason) = thread.completed(&opened.log, is_plain).filter(|_| resumes) {
-            thread.restore(opened.log, opened.open_calls, opened.view);
-            return Err(HarnessError::NothingToResume { reason });
-        }
-        // A run that is taken up knows its agent itself.
-        let agent = options.agent.or_else(|| {
-            if saved.is_some() {
-                return None;
-            }
-            opened.agent.filter(|agent| {
-                graph.as_ref().is_none_or(|agents| agents.graph().agent(agent.as_str()).is_some())
-            })
-        });
-        let mut snapshot = None;
-        if let Some(agents) = graph {
-            let said = match &message {
-                Some(message) => message.joined_text(),
-                None => opened.last_said,
-            };
-            let overrides = options.context.as_ref().unwrap_or(&self.parts.context);
-            let input = ContextInput::new(ports.clock.now().iso()).message(said).overrides(overrides.clone());
-            let context = agents.graph().check_values(overrides);
-            match context.and_then(|()| agents.graph().create_context(&input)) {
-                Ok(context) => {
-                    agents.set_context(context);
-                    snapshot = Some(agents.context());
-                }
-                Err(error) => {
-                    thread.restore(opened.log, opened.open_calls, opened.view);
-                    return Err(error.into());
-                }
-            }
-        }
-        let mut origin = self.parts.origin.clone();
-        origin.run = Some(options.run.unwrap_or_else(|| ids.run_id()));
-        if let Some(session) = &ports.session {
-            origin.session = session.session_id();
-        }
-        let fits = saved.as_ref().map_or(Ok(()), |saved| saved.fits(&origin, &opened.log));
-        let begun = fits.map_err(HarnessError::from).and_then(|()| {
-            let waiting = thread.waiting();
-            Ok(begin(message, options.resume_from, &origin, &opened.log, waiting)?)
-        });
-        let start = match begun {
-            Ok(start) => start.with_agent(agent).with_open_calls(opened.open_calls),
+        let cancel = options.cancel.clone();
+        let (start, origin) = match self.prepare(&thread, message, options, saved.as_ref(), &opened) {
+            Ok(prepared) => prepared,
             Err(error) => {
                 thread.restore(opened.log, opened.open_calls, opened.view);
                 return Err(error);
             }
         };
+        let start = start.with_open_calls(opened.open_calls);
+        let machine = self.machine(saved, origin, opened.log)?;
+        let machine = thread.start(machine.with_view(opened.view));
+        let end = drive(machine, ports, &cancel, start).await;
+        let transcript = thread.finish(&end);
+        let recorded = match recorder {
+            Some(recorder) => recorder.finish().await,
+            None => Recorded::default(),
+        };
+        Ok(Report::new(end, transcript, opened.torn_tail, opened.repairs, recorded))
+    }
+
+    /// What a run starts with, and whose it is. Nothing has started when it cannot be made.
+    fn prepare(
+        &self,
+        thread: &Thread,
+        message: Option<Message>,
+        options: Options,
+        saved: Option<&RunResume>,
+        opened: &Opened,
+    ) -> Result<(Start, Origin), HarnessError> {
+        let Parts { ports, control, ids, graph, recorder, .. } = &self.parts;
+        let resumes = message.is_none() && saved.is_none() && options.resume_from.is_none();
+        let is_plain =
+            control.is_none() && !ports.checks.iter().any(|check| check.guard().points.has(Point::End));
+        if let Some(reason) = thread.completed(&opened.log, is_plain).filter(|_| resumes) {
+            return Err(HarnessError::NothingToResume { reason });
+        }
+        let last = opened.agent.clone().filter(|agent| {
+            graph.as_ref().is_none_or(|agents| agents.graph().agent(agent.as_str()).is_some())
+        });
+        // A run that is resumed knows its agent itself.
+        let agent = options.agent.or(if saved.is_some() { None } else { last });
+        let said = message.as_ref().map_or_else(|| opened.last_said.clone(), Message::joined_text);
+        let context = self.new_context(said, options.context.as_ref())?;
+        let mut origin = self.parts.origin.clone();
+        origin.run = Some(options.run.unwrap_or_else(|| ids.run_id()));
+        if let Some(session) = &ports.session {
+            origin.session = session.session_id();
+        }
+        if let Some(saved) = saved {
+            saved.fits(&origin, &opened.log)?;
+        }
+        let start = begin(message, options.resume_from, &origin, &opened.log, thread.waiting())?;
         if let Some(recorder) = recorder {
-            let context = snapshot.as_deref().and_then(|context| Json::of(context).ok());
             recorder.begin(RunStart::new(context, opened.log.iter().cloned()));
         }
-        let spec = spec_in(self.parts.modes.as_ref(), spec);
-        let fresh = Run::new(spec, origin, opened.log);
+        Ok((start.with_agent(agent), origin))
+    }
+
+    /// Makes the context of the agent graph anew for a prompt, and gives it as data; `None` without a graph.
+    fn new_context(&self, said: String, given: Option<&Map>) -> Result<Option<Json>, HarnessError> {
+        let Some(agents) = &self.parts.graph else { return Ok(None) };
+        let overrides = given.unwrap_or(&self.parts.context);
+        let now = self.parts.ports.clock.now().iso();
+        let input = ContextInput::new(now).message(said).overrides(overrides.clone());
+        agents.graph().check_values(overrides)?;
+        agents.set_context(agents.graph().create_context(&input)?);
+        Ok(Json::of(&*agents.context()).ok())
+    }
+
+    /// The run as a machine: as it was saved, or a new one.
+    fn machine(
+        &self,
+        saved: Option<RunResume>,
+        origin: Origin,
+        log: Transcript,
+    ) -> Result<Run, HarnessError> {
+        let Parts { spec, control, work, modes, .. } = &self.parts;
+        let fresh = Run::new(spec_in(modes.as_ref(), spec), origin, log);
         let fresh = match control {
             Some(control) => fresh.with_control(Box::new(UntilDone::new(Arc::clone(control)))),
             None => fresh,
@@ -301,14 +320,7 @@ impl Harness {
         if let (Some(work), Some(items)) = (work, WorkLedger::of(&machine)) {
             work.restore(machine.origin(), items);
         }
-        let machine = thread.start(machine.with_view(opened.view));
-        let end = drive(machine, ports, &options.cancel, start).await;
-        let transcript = thread.finish(&end);
-        let recorded = match recorder {
-            Some(recorder) => recorder.finish().await,
-            None => Recorded::default(),
-        };
-        Ok(Report::new(end, transcript, opened.torn_tail, opened.repairs, recorded))
+        Ok(machine)
     }
 }
 

@@ -5,9 +5,6 @@ use super::tree::{File, Tree};
 /// Lines from `fn` to the closing brace, at most.
 const MOST_LINES: usize = 60;
 
-/// Functions that are longer, as `path name`. The list only gets shorter.
-const EXCEPTIONS: &[&str] = &["crates/harness/src/harness.rs run"];
-
 /// Functions outside tests that are too long.
 pub(super) fn problems(tree: &Tree) -> Vec<String> {
     let is_test = |file: &File| file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
@@ -25,8 +22,7 @@ fn problems_of(file: &File) -> Vec<String> {
             at += item(rest);
         } else if let Some(name) = name(line) {
             let length = item(rest);
-            let is_known = EXCEPTIONS.contains(&format!("{} {name}", file.path).as_str());
-            if length > MOST_LINES && !is_known {
+            if length > MOST_LINES {
                 let number = at + 1;
                 problems.push(format!(
                     "{}:{number}: `{name}` has {length} lines, at most {MOST_LINES}",
