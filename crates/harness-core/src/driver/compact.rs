@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 
+use super::op::{Running, store_panicked};
 use super::persist::start_store;
 use super::ports::Ports;
 use crate::cancel::Cancel;
@@ -95,7 +96,8 @@ async fn take<P: Phase>(
             }
         }
         let Some((id, records)) = store else { break };
-        let mut storing = start_store(ports, machine, records);
+        let mut storing = catch_unwind(AssertUnwindSafe(|| start_store(ports, machine, records)))
+            .unwrap_or_else(|panic| Running::Ready(store_panicked(panic_text(&*panic))));
         let reply = poll_fn(|cx| storing.poll(cx)).await;
         if let Reply::Stored(Err(message)) = reply {
             return Err(Fault::new(FaultSource::Session, "persist_failed", message));

@@ -173,7 +173,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The phase is at rest: nothing is outstanding, and it goes on ([`super::Phase::go_on`]) when all that it gave is
+    /// The phase is at rest: nothing is outstanding, and it continues ([`super::Phase::proceed`]) when all that it gave is
     /// stored and its state is saved.
     pub(crate) fn rest(&mut self) {
         self.outbox.hold(Held::Rest { saved: !self.ports.checkpoints || self.sh.origin.run.is_none() });

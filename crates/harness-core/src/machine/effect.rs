@@ -150,8 +150,8 @@ impl Record {
     /// Whether it must not be missing: it is tried again after a store has failed.
     pub(crate) fn is_owed(&self) -> bool {
         match self {
-            Self::Messages { .. } | Self::Compaction { .. } | Self::RunEnd(_) => true,
-            Self::CallStarted { .. } | Self::CallFinished { .. } | Self::TurnEnd => false,
+            Self::Messages { .. } | Self::Compaction { .. } | Self::TurnEnd | Self::RunEnd(_) => true,
+            Self::CallStarted { .. } | Self::CallFinished { .. } => false,
         }
     }
 }

@@ -321,11 +321,15 @@ impl<P: Phase> Machine<P> {
 
     /// Takes the end of the phase, when it has come, and lets out what waits for nothing any more.
     fn finish(&mut self, end: Option<End>, now: Time, fx: &mut Effects) {
+        self.hold_end(end);
+        self.release(now, fx);
+    }
+
+    fn hold_end(&mut self, end: Option<End>) {
         if let Some(end) = end {
             self.over = true;
             self.outbox.hold(Held::Effect(Effect::Done(Arc::new(end))));
         }
-        self.release(now, fx);
     }
 
     fn release(&mut self, now: Time, fx: &mut Effects) {
@@ -338,10 +342,8 @@ impl<P: Phase> Machine<P> {
                 Some(Held::Rest { saved: false }) => self.save(fx),
                 Some(Held::Rest { saved: true }) => {
                     let (spec, phase, mut cx) = self.parts(now, fx);
-                    if let Some(end) = phase.go_on(spec, &mut cx) {
-                        self.over = true;
-                        self.outbox.hold(Held::Effect(Effect::Done(Arc::new(end))));
-                    }
+                    let end = phase.proceed(spec, &mut cx);
+                    self.hold_end(end);
                 }
             }
         }

@@ -33,9 +33,9 @@ pub trait Phase: sealed::Sealed + Default + Send + 'static {
     #[doc(hidden)]
     fn spend(&mut self, spent: &TotalUsage);
 
-    /// Goes on from a rest ([`Cx::rest`]).
+    /// Continues after a rest ([`Cx::rest`]).
     #[doc(hidden)]
-    fn go_on(&mut self, spec: &Self::Spec, cx: &mut Cx<'_>) -> Option<End>;
+    fn proceed(&mut self, spec: &Self::Spec, cx: &mut Cx<'_>) -> Option<End>;
 
     /// The state at a rest; `None` when nothing goes on from it.
     #[doc(hidden)]

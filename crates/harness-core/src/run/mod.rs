@@ -172,7 +172,7 @@ impl Phase for RunState {
         }
     }
 
-    fn go_on(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+    fn proceed(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
         self.shorten_or_go_on(spec, cx)
     }
 

@@ -84,7 +84,7 @@ impl Phase for TurnState {
         }
     }
 
-    fn go_on(&mut self, _: &TurnSpec, _: &mut Cx<'_>) -> Option<End> {
+    fn proceed(&mut self, _: &TurnSpec, _: &mut Cx<'_>) -> Option<End> {
         None
     }
 

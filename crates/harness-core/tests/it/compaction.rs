@@ -359,3 +359,30 @@ async fn a_transcript_whose_calls_wait_for_results_is_not_shortened_between_runs
     let refused = compact(&mut turn, &scene.ports, &Cancel::never(), None).await.unwrap_err();
     assert_eq!(&*refused.code, "open_calls");
 }
+
+/// A session whose code has a mistake.
+struct Broken;
+
+impl Session for Broken {
+    fn try_append(&self, _: &EntryHead, _: &[Entry<'_>], _: Durability) -> Option<Result<(), SessionError>> {
+        panic!("a mistake")
+    }
+
+    async fn append(&self, _: &EntryHead, _: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
+        unreachable!("it panics before")
+    }
+
+    async fn load(&self) -> Result<Loaded, SessionError> {
+        Ok(Loaded::default())
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_panics_while_a_compaction_is_stored_is_a_fault() {
+    let mut scene = scene([], [summarize(1)]);
+    scene.ports.session = Some(Arc::new(Broken));
+    let log = [Message::user("go"), AssistantMessage::text("yes").into()].map(Arc::new).into_iter().collect();
+    let mut turn = Turn::new(Arc::new(bare()), Origin::default(), log);
+    let failed = compact(&mut turn, &scene.ports, &Cancel::never(), None).await.unwrap_err();
+    assert_eq!((&*failed.code, &*failed.message), ("persist_failed", "the session panicked: a mistake"));
+}

@@ -186,6 +186,28 @@ impl Session for Failing {
     }
 }
 
+/// A session on a disk that does not sync.
+struct Unsynced;
+
+impl Session for Unsynced {
+    async fn append(&self, _: &EntryHead, _: &[Entry<'_>], asked: Durability) -> Result<(), SessionError> {
+        let synced = asked != Durability::Sync;
+        synced.then_some(()).ok_or_else(|| SessionError::new("session.sync_failed", "no sync"))
+    }
+
+    async fn load(&self) -> Result<Loaded, SessionError> {
+        Ok(Loaded::default())
+    }
+}
+
+#[tokio::test]
+async fn a_turn_whose_end_is_not_on_stable_storage_says_so() {
+    let mut ports = ports([answer("done")]);
+    ports.session = Some(Arc::new(Unsynced));
+    let (end, _) = run(&ports, bare()).await;
+    assert_eq!((end.answer.as_deref(), end.persist_failed.as_deref()), (Some("done"), Some("no sync")));
+}
+
 #[tokio::test]
 async fn when_nothing_can_be_stored_pure_tools_go_on_and_no_other_tool_starts() {
     let defs = [ToolDef::new("look", "").with_class(RetryClass::Pure), ToolDef::new("pay", "")];
