@@ -118,18 +118,26 @@ pub struct RunSetup {
     pub mode: StopMode,
     /// What is injected between its iterations; `None` in a preview.
     pub steering: Option<Arc<dyn Steering>>,
+    /// The values that its prompt lays over the defaults of the agents' context.
+    pub context: Option<Json>,
 }
 
 impl RunSetup {
-    pub(crate) fn new(thread: &ThreadId, run: &RunId, agent: Option<AgentId>, config: &ThreadConfig) -> Self {
+    pub(crate) fn new(
+        thread: &ThreadId,
+        run: &RunId,
+        agent: Option<AgentId>,
+        settled: &ResolvedConfig,
+    ) -> Self {
         Self {
             thread: thread.clone(),
             run: run.clone(),
             said: String::new(),
-            agents: Arc::clone(&config.ports.agents),
+            agents: Arc::clone(&settled.config.ports.agents),
             agent,
-            mode: config.run.mode,
+            mode: settled.config.run.mode,
             steering: None,
+            context: settled.context.clone(),
         }
     }
 }
@@ -283,11 +291,15 @@ impl ThreadConfig {
 #[derive(Debug)]
 pub(crate) struct ResolvedConfig {
     pub(crate) config: ThreadConfig,
+    /// The agent that one run begins with.
+    pub(crate) agent: Option<AgentId>,
+    /// What one run lays over the context.
+    pub(crate) context: Option<Json>,
 }
 
 impl ResolvedConfig {
     pub(crate) fn new(config: ThreadConfig) -> Arc<Self> {
-        Arc::new(Self { config })
+        Arc::new(Self { config, agent: None, context: None })
     }
 
     /// What a run is about to begin with, as the host wants it.
@@ -300,6 +312,7 @@ impl ResolvedConfig {
             setup.said = said();
             prepare(&mut setup)?;
         }
+        setup.agent = self.agent.clone().or(setup.agent);
         Ok(setup)
     }
 

@@ -2,7 +2,8 @@
 
 use harness_core::machine::ResumeError;
 use harness_core::port::{OtherDescriptor, SessionError};
-use harness_core::{ApprovalId, CallDigest, EntryId, Fault, ThreadId, ToolName};
+use harness_core::run::RunResumeError;
+use harness_core::{ApprovalId, CallDigest, EntryId, Fault, RunId, ThreadId, ToolName};
 
 /// Why a thread, or the runtime, does not do what it is asked to. How a run ended is never an error: it
 /// stands in its [`Report`](crate::Report).
@@ -134,6 +135,18 @@ pub enum RuntimeError {
     /// A continuation that does not fit.
     #[error(transparent)]
     Resume(#[from] ResumeError),
+    /// A run cannot be resumed from its checkpoint.
+    #[error(transparent)]
+    RunResume(#[from] RunResumeError),
+    /// There is no checkpoint of the run.
+    #[error("there is no checkpoint of the run `{run}`: it was not begun here, or it has ended as completed")]
+    NoCheckpoint {
+        /// The run.
+        run: RunId,
+    },
+    /// A run was to be resumed from a checkpoint, and none are kept.
+    #[error("no checkpoints are kept: give the ports a store of them")]
+    NoCheckpoints,
     /// The session of the thread was started under another descriptor, and
     /// [`ThreadConfig::any_descriptor`](crate::ThreadConfig::any_descriptor) is not set.
     #[error(transparent)]
@@ -189,10 +202,14 @@ impl RuntimeError {
             | Self::UnknownTools { .. }
             | Self::UnknownSkill { .. }
             | Self::UnknownTemplate { .. } => ErrorClass::Invalid,
-            Self::NotWaiting { .. } | Self::NotHeld { .. } => ErrorClass::NotFound,
+            Self::NotWaiting { .. } | Self::NotHeld { .. } | Self::NoCheckpoint { .. } => {
+                ErrorClass::NotFound
+            }
             Self::Busy { .. }
             | Self::EmptyTranscript { .. }
             | Self::EndsWithAnswer { .. }
+            | Self::RunResume(_)
+            | Self::NoCheckpoints
             | Self::EntryExists { .. }
             | Self::OtherCall { .. }
             | Self::Decided { .. }
@@ -227,6 +244,9 @@ impl RuntimeError {
             Self::OtherCall { .. } => "runtime.other_call",
             Self::Decided { .. } => "runtime.decided",
             Self::Resume(_) => "runtime.resume",
+            Self::RunResume(error) => error.kind(),
+            Self::NoCheckpoint { .. } => "runtime.no_checkpoint",
+            Self::NoCheckpoints => "runtime.no_checkpoints",
             Self::OtherDescriptor(_) => OtherDescriptor::KIND,
             Self::Session(_) => "runtime.session",
             Self::Compaction(_) => "runtime.compaction",
@@ -264,6 +284,9 @@ impl RuntimeError {
             | Self::EntryExists { .. }
             | Self::Decided { .. }
             | Self::Resume(_)
+            | Self::RunResume(_)
+            | Self::NoCheckpoint { .. }
+            | Self::NoCheckpoints
             | Self::Session(_)
             | Self::Compaction(_)
             | Self::Part(_)

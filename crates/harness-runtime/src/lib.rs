@@ -5,7 +5,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | say something and wait for what comes of it | [`Thread::prompt`], [`Thread::continue_run`] |
+//! | say something and wait for what comes of it | [`Thread::prompt`], [`Thread::resume`] |
 //! | say something to a thread that may be at work | [`Thread::execute`], [`Thread::steer`], [`Thread::follow_up`], [`Thread::interrupt`] |
 //! | see and change what waits | [`Thread::queue`], [`Thread::edit`], [`Thread::reorder`], [`Thread::cancel`] |
 //! | stop it | [`Thread::abort`] |
@@ -74,6 +74,7 @@ pub mod context_file;
 mod error;
 mod front_matter;
 mod model;
+mod prompt;
 mod queue;
 mod report;
 mod runtime;
@@ -90,7 +91,8 @@ pub use config::{
 };
 pub use error::{ErrorClass, RuntimeError};
 pub use front_matter::FrontMatterFault;
-pub use queue::{DeliveryMode, DeliveryState, LateSteering, MessageOptions, QueueEntry, QueueMode};
+pub use prompt::{MessageOptions, Prompt, ResumeFrom};
+pub use queue::{DeliveryMode, DeliveryState, LateSteering, QueueEntry, QueueMode};
 pub use report::Report;
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use sessions::{DynSessions, Sessions};
@@ -98,4 +100,4 @@ pub use stream::{
     Item, ItemContent, ItemStream, Items, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream,
     StreamItem, TextStream, ThreadEvent,
 };
-pub use thread::{Snapshot, Status, Stopping, Thread};
+pub use thread::{Response, Snapshot, Status, Stopping, Thread};

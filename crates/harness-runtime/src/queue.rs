@@ -4,15 +4,15 @@
 //! modes stands in `docs/reference/delivery.md`.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{fmt, io};
 
 use harness_core::message::Message;
-use harness_core::port::{DrainPoint, DynContextPipeline};
-use harness_core::{EntryId, Json, Time};
+use harness_core::port::DrainPoint;
+use harness_core::{EntryId, Time};
 
-use crate::config::ResolvedConfig;
+use crate::prompt::MessageOptions;
 
 /// When a message is delivered to a thread that is at work. To an idle thread all of them mean: now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -67,80 +67,6 @@ pub enum DeliveryState {
     /// A run has taken it, and does not have it in its transcript yet.
     Delivering,
 }
-
-/// What is particular about the run that begins with a message; what is not said here is the thread's.
-///
-/// It counts for a message that begins a run. Messages that wait together begin one run only when they agree in it;
-/// the others begin runs of their own, in their order. A message that comes between the rounds of a run, or that
-/// `continue_run` takes, joins a run that has all of this already.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct MessageOptions {
-    /// Whose resources the run works on ([`Origin::user`](harness_core::Origin::user)).
-    pub resource: Option<Arc<str>>,
-    /// The caller's own data ([`Origin::metadata`](harness_core::Origin::metadata)).
-    pub state: Option<Json>,
-    /// The layers in place of the thread's. Gates stay as they are.
-    pub layers: Option<Arc<dyn DynContextPipeline>>,
-}
-
-impl MessageOptions {
-    /// Work on somebody's resources.
-    #[must_use]
-    pub fn of_resource(mut self, resource: impl Into<Arc<str>>) -> Self {
-        self.resource = Some(resource.into());
-        self
-    }
-
-    /// Work with data of the caller's own.
-    #[must_use]
-    pub fn with_state(mut self, state: Json) -> Self {
-        self.state = Some(state);
-        self
-    }
-
-    /// Work with other layers.
-    #[must_use]
-    pub fn with_layers(mut self, layers: Arc<dyn DynContextPipeline>) -> Self {
-        self.layers = Some(layers);
-        self
-    }
-
-    /// The configuration of a run that has this.
-    pub(crate) fn over(self, settled: &Arc<ResolvedConfig>) -> Arc<ResolvedConfig> {
-        if self == Self::default() {
-            return Arc::clone(settled);
-        }
-        let mut config = settled.config.clone();
-        config.origin.user = self.resource.or(config.origin.user);
-        config.origin.metadata = self.state.or(config.origin.metadata);
-        config.ports.layers = self.layers.or(config.ports.layers);
-        ResolvedConfig::new(config)
-    }
-}
-
-impl fmt::Debug for MessageOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageOptions")
-            .field("resource", &self.resource)
-            .field("has_state", &self.state.is_some())
-            .field("has_layers", &self.layers.is_some())
-            .finish()
-    }
-}
-
-impl PartialEq for MessageOptions {
-    fn eq(&self, other: &Self) -> bool {
-        let same_layers = match (&self.layers, &other.layers) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        same_layers && self.resource == other.resource && self.state == other.state
-    }
-}
-
-impl Eq for MessageOptions {}
 
 /// Bytes of the messages that wait in all threads of a runtime. Clones share the count.
 #[derive(Clone, Debug, Default)]

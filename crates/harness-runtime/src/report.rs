@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::Message;
+use harness_core::port::{TornTail, TranscriptRepair};
 use harness_core::transcript::Prefix;
 use harness_core::{End, Evidence, Outcome, RunId};
 
-/// What came of one run of a thread.
+/// What came of one run of a thread: how it ended and why, what it used, and the transcript.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Report {
@@ -23,6 +24,10 @@ pub struct Report {
     pub aborted: Option<Arc<str>>,
     /// How many messages wait.
     pub waiting: usize,
+    /// An unfinished last line that the session left out when it was read for this run.
+    pub torn_tail: Option<TornTail>,
+    /// Calls and results of the session that were repaired when it was read for this run.
+    pub repairs: Arc<[TranscriptRepair]>,
 }
 
 impl fmt::Debug for Report {
@@ -38,6 +43,11 @@ impl fmt::Debug for Report {
 }
 
 impl Report {
+    pub(crate) fn new(run: RunId, end: Arc<End>, transcript: Prefix, from: usize) -> Self {
+        let repairs = Arc::default();
+        Self { run, end, transcript, from, aborted: None, waiting: 0, torn_tail: None, repairs }
+    }
+
     /// The answer, or the question that the run ended with; empty when there is none.
     pub fn text(&self) -> &str {
         self.end.answer.as_deref().unwrap_or_default()

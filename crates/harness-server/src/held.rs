@@ -9,7 +9,7 @@ use harness::core::message::{AssistantMessage, FinishReason, ToolCall};
 use harness::core::port::{Decision, ProposedCall};
 use harness::core::tool::ToolDef;
 use harness::core::{ApprovalId, CallDigest, Origin};
-use harness::runtime::{Approvals, Report, Runtime, RuntimeError, Status, Thread};
+use harness::runtime::{Approvals, Report, ResumeFrom, Runtime, RuntimeError, Status, Thread};
 
 /// Begins a run, which goes on when its future is dropped.
 pub(crate) fn begin(run: impl Future<Output = Result<Report, RuntimeError>>) -> Result<(), RuntimeError> {
@@ -77,7 +77,7 @@ pub(crate) async fn decide(
     if parked.digest() != *digest {
         return Err(other_call(decided, &parked));
     }
-    begin(thread.continue_run())?;
+    begin(thread.resume(ResumeFrom::Transcript))?;
     let mut idle = pin!(thread.wait_idle());
     loop {
         let mut changed = pin!(approvals.changed());

@@ -115,7 +115,7 @@ impl Session {
         cancel: &Cancel,
         request: &RequestCancellation,
     ) -> (Result<Report, harness::runtime::RuntimeError>, bool) {
-        let mut prompt = std::pin::pin!(self.thread.prompt_items([message]));
+        let mut prompt = std::pin::pin!(self.thread.prompt(message));
         tokio::select! {
             biased;
             ended = &mut prompt => return (ended, false),

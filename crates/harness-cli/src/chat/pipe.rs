@@ -73,7 +73,7 @@ async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -
     let human = Human::new(on.out(), terminal::messages(), on);
     let mut human = Shown { human, steps: 0 };
     let mut events = chat.events();
-    let mut run = std::pin::pin!(chat.thread.prompt_items([message]));
+    let mut run = std::pin::pin!(chat.thread.prompt(message));
     let mut stopped = false;
     let report = loop {
         tokio::select! {

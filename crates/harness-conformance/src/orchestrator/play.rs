@@ -16,8 +16,8 @@ use harness_memory::compact::ContextCompactor;
 use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::{PromptTemplate, TemplateSet};
 use harness_runtime::{
-    Instructions, ModelChoice, QueueMode, Report, Runtime, RuntimeError, StartAt, Status, Stream, Thread,
-    ThreadConfig,
+    Instructions, ModelChoice, QueueMode, Report, ResumeFrom, Runtime, RuntimeError, StartAt, Status, Stream,
+    Thread, ThreadConfig,
 };
 use serde_json::{Value, json};
 
@@ -172,8 +172,10 @@ fn perform<'a>(world: &'a Arc<World>, action: &'a Action) -> BoxFuture<'a, Done<
             |done: Result<(), RuntimeError>| done.map_or_else(|e| world.codes(&e), |()| Value::Null);
         let (mut error, mut more) = (Value::Null, None);
         match action {
-            Action::Prompt(said) => error = of_run(thread.prompt_items([user_message(said)]).await),
-            Action::Continue {} => error = of_run(thread.continue_run().await),
+            Action::Prompt(said) => error = of_run(thread.prompt(user_message(said)).await),
+            Action::Continue {} => {
+                error = of_run(thread.resume(ResumeFrom::Transcript).await);
+            }
             Action::Skill(Invoked { name, args }) => {
                 error = of_run(thread.prompt_skill(name, &texts(args.as_deref())).await);
             }

@@ -55,7 +55,7 @@ async fn streamed(input: Input) -> Done<Value> {
     let thread = runtime.thread("vector");
     let live = (thread.text(StartAt::Live), thread.items(StartAt::Live));
     for message in input.messages {
-        thread.prompt_items([Message::user(message)]).await.map_err(|e| e.to_string())?;
+        thread.prompt(Message::user(message)).await.map_err(|e| e.to_string())?;
     }
     let (mut text, mut items) =
         if input.late { (thread.text(StartAt::Replay), thread.items(StartAt::Replay)) } else { live };

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use harness_core::driver::compact;
-use harness_core::machine::Resume;
 use harness_core::message::{Message, UserMessage};
-use harness_core::outcome::Continuation;
 use harness_core::port::{CompactionNote, DynSession, EntryHead, SessionError};
+use harness_core::run::RunResume;
 use harness_core::transcript::{self, Defect, Prefix, Repaired, Transcript};
-use harness_core::{CallId, Cancel, FaultSource, ModelName, ThreadId};
+use harness_core::{CallId, Cancel, FaultSource, ModelName, RunId, ThreadId, Time};
 use tokio::sync::oneshot;
 
 use super::memory::Memory;
 use super::owner::RunOwner;
-use super::state::{Answers, Begin, Outcome, Shared, State, Status};
+use super::response::Response;
+use super::state::{Answers, Outcome, Shared, State, Status};
 use crate::error::RuntimeError;
+use crate::prompt::{Prompt, ResumeFrom};
 use crate::report::Report;
 use crate::stream::{ItemStream, PartialBlock, ReasoningStream, StartAt, Stream, TextStream, ThreadEvent};
 
@@ -87,29 +88,26 @@ impl Thread {
         &self.0.id
     }
 
-    /// Says something, and waits until the thread is idle again: for this message's run and, when that was
-    /// completed, for the messages that waited behind it. Gives the last of these runs.
+    /// Says something, and waits until the thread is idle again: for this prompt's run and, when that was
+    /// completed, for the messages that waited behind it. Gives the last of these runs. A prompt that says nothing
+    /// goes on with what it resumes from, see [`Thread::resume`].
     ///
-    /// # Errors
-    /// [`RuntimeError::Busy`] at once while the thread is at work, also from inside of its own run. How a run
-    /// ended is no error.
-    pub async fn prompt(&self, text: impl Into<String>) -> Result<Report, RuntimeError> {
-        self.prompt_items([UserMessage::text(text).from_origin("prompt")]).await
+    /// Awaiting it gives [`RuntimeError::Busy`] at once while the thread is at work, also from inside of its own run,
+    /// unless it is to wait [in turn](Response::in_turn). How a run ended is no error.
+    pub fn prompt(&self, prompt: impl Into<Prompt>) -> Response {
+        Response::new(self.clone(), prompt.into())
     }
 
-    /// Says several things at once, in this order; see [`Thread::prompt`]. Empty user messages are left out; with
-    /// no other message a run goes on where the transcript ends, as [`Thread::continue_run`] does.
+    /// Goes on with earlier work: see [`ResumeFrom`]. From a transcript that ends with an answer, steering that waits
+    /// comes first, or else the next message of the queue.
     ///
-    /// # Errors
-    /// As [`Thread::prompt`] and [`Thread::continue_run`].
-    pub async fn prompt_items<M: Into<Message>>(
-        &self,
-        messages: impl IntoIterator<Item = M>,
-    ) -> Result<Report, RuntimeError> {
-        let says = |message: &Arc<Message>| !matches!(&**message, Message::User(user) if user.is_blank());
-        let messages = messages.into_iter().map(|message| Arc::new(message.into()));
-        let messages: Vec<_> = messages.filter(says).collect();
-        self.begin(if messages.is_empty() { Begin::GoOn } else { Begin::Prompt(messages) }).await
+    /// Awaiting it gives, as [`Thread::prompt`], [`RuntimeError::Busy`]; [`RuntimeError::EmptyTranscript`], and
+    /// [`RuntimeError::EndsWithAnswer`] behind an answer when nothing waits; [`RuntimeError::Resume`] when a
+    /// continuation does not fit; [`RuntimeError::NoCheckpoints`], [`RuntimeError::NoCheckpoint`] and
+    /// [`RuntimeError::RunResume`] when there is no checkpoint, or its run does not belong to this conversation. Then
+    /// nothing has begun.
+    pub fn resume(&self, from: ResumeFrom) -> Response {
+        self.prompt(Prompt::resuming(from))
     }
 
     /// Prompts the thread with a skill and what else is said, joined by blank lines. Hidden skills can be asked for.
@@ -120,7 +118,7 @@ impl Thread {
         let skills = self.0.lock().settled.config.skills.clone();
         let message = skills.invoke(name, additional);
         let message = message.ok_or_else(|| RuntimeError::UnknownSkill { name: name.to_owned() })?;
-        self.prompt_items([UserMessage::text(message).from_origin("skill")]).await
+        self.prompt(UserMessage::text(message).from_origin("skill")).await
     }
 
     /// Prompts the thread with a template, expanded with these arguments.
@@ -131,42 +129,32 @@ impl Thread {
         let templates = self.0.lock().settled.config.templates.clone();
         let message = templates.expand(name, arguments);
         let message = message.ok_or_else(|| RuntimeError::UnknownTemplate { name: name.to_owned() })?;
-        self.prompt_items([UserMessage::text(message).from_origin("template")]).await
+        self.prompt(UserMessage::text(message).from_origin("template")).await
     }
 
-    /// Goes on where the transcript ends: calls that a crash or a pending approval left open are settled, and the
-    /// model is asked. Behind an answer, steering that waits comes first, or else the next message of the queue.
+    /// The run of this conversation that was saved last and can be resumed from its
+    /// [checkpoint](ResumeFrom::Checkpoint); `None` when there is none, or no store of checkpoints.
     ///
     /// # Errors
-    /// As [`Thread::prompt`]; [`RuntimeError::EmptyTranscript`], and [`RuntimeError::EndsWithAnswer`] behind an
-    /// answer when nothing waits.
-    pub async fn continue_run(&self) -> Result<Report, RuntimeError> {
-        self.begin(Begin::GoOn).await
+    /// When the store, or the session, cannot be read.
+    pub async fn unfinished_run(&self) -> Result<Option<RunId>, RuntimeError> {
+        let settled = Arc::clone(&self.0.lock().settled);
+        let Some(store) = &settled.config.ports.checkpoints else { return Ok(None) };
+        self.0.transcript().await?;
+        let session = self.0.session.lock().await.as_ref().and_then(|session| session.session_id());
+        let mut last: Option<(Time, RunId)> = None;
+        for run in store.runs_boxed().await? {
+            // One that cannot be read is told when it is resumed by its name.
+            let Ok(Some(saved)) = store.latest_boxed(&run).await else { continue };
+            let is_ours = RunResume::read(&saved).is_ok_and(|resumed| resumed.origin().session == session);
+            if is_ours && last.as_ref().is_none_or(|(at, _)| *at <= saved.at) {
+                last = Some((saved.at, run));
+            }
+        }
+        Ok(last.map(|(_, run)| run))
     }
 
-    /// Takes up work that an earlier run left: answers its question, decides about the calls that it parked, or
-    /// gives more of what had run out.
-    ///
-    /// # Errors
-    /// As [`Thread::prompt`]; [`RuntimeError::Resume`] when the continuation does not fit.
-    pub async fn resume(&self, continuation: Continuation, resume: Resume) -> Result<Report, RuntimeError> {
-        self.begin(Begin::Resume(Box::new((continuation, resume)))).await
-    }
-
-    async fn begin(&self, begin: Begin) -> Result<Report, RuntimeError> {
-        let (job, waiter) = {
-            let mut state = self.0.lock();
-            self.0.free(&state)?;
-            let job = self.0.claim(&mut state, begin);
-            let (sender, waiter) = oneshot::channel();
-            state.waiters.push(sender);
-            (job, waiter)
-        };
-        self.0.spawn(job);
-        self.answered(waiter).await
-    }
-
-    async fn answered(&self, waiter: oneshot::Receiver<Outcome>) -> Outcome {
+    pub(super) async fn answered(&self, waiter: oneshot::Receiver<Outcome>) -> Outcome {
         waiter.await.unwrap_or_else(|_| Err(RuntimeError::Lost { thread: self.0.id.clone() }))
     }
 
@@ -285,7 +273,8 @@ impl Thread {
         let Repaired { messages, defects, .. } = transcript::repair(&messages);
         let messages: Vec<_> = messages.into_iter().map(|(message, _)| message).collect();
         let owner = self.hold()?;
-        let (memory, session) = match self.0.open().await {
+        let settled = Arc::clone(&self.0.lock().settled);
+        let (memory, session) = match self.0.open(&settled.config).await {
             Ok(opened) => opened,
             Err(error) => {
                 owner.release();
@@ -358,11 +347,9 @@ impl Thread {
             let state = self.0.lock();
             (Arc::clone(&state.settled), state.cancel.clone().unwrap_or_default())
         };
-        let (memory, session) = self.0.open().await?;
+        let (memory, session) = self.0.open(&settled.config).await?;
         let ports = self.0.ports(&settled, session.clone(), Vec::new());
-        let mut origin = settled.config.origin.clone();
-        origin.thread = Some(self.0.id.clone());
-        origin.session = session.as_ref().and_then(|session| session.session_id());
+        let origin = self.0.origin(&settled.config, session.as_deref());
         let Memory { log, stored, open_calls, view, waiting, .. } = memory;
         let mut machine =
             settled.run(settled.config.run.mode, origin, log).with_view(view).with_stored(stored);

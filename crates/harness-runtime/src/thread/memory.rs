@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use harness_core::machine::ViewState;
 use harness_core::message::Message;
-use harness_core::port::{DynSession, OpenCall, OtherDescriptor};
+use harness_core::port::{DynSession, OpenCall, OtherDescriptor, TornTail, TranscriptRepair};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{AgentId, End};
 
 use super::state::Shared;
+use crate::config::ThreadConfig;
 use crate::error::RuntimeError;
 
 /// What a thread remembers between its runs.
@@ -24,6 +25,10 @@ pub(crate) struct Memory {
     pub(crate) waiting: Vec<Arc<Message>>,
     /// Why the session must not be continued under the descriptor of this thread.
     pub(crate) misfit: Option<OtherDescriptor>,
+    /// What the session left out when it was read, until a run tells it.
+    pub(crate) torn_tail: Option<TornTail>,
+    /// What was repaired then, until a run tells it.
+    pub(crate) repairs: Arc<[TranscriptRepair]>,
 }
 
 impl Memory {
@@ -35,7 +40,7 @@ impl Memory {
     /// What a run, or a compaction, leaves.
     pub(crate) fn of(run: Run, open_calls: Vec<OpenCall>, waiting: Vec<Arc<Message>>) -> Self {
         let (stored, view) = (run.stored(), run.view_state().clone());
-        Self { log: run.into_log(), stored, open_calls, view, waiting, misfit: None }
+        Self { log: run.into_log(), stored, open_calls, view, waiting, ..Self::default() }
     }
 
     /// What a run that has ended leaves.
@@ -46,7 +51,7 @@ impl Memory {
     }
 
     /// The same in a place of its own.
-    fn copied(&self) -> Self {
+    pub(super) fn copied(&self) -> Self {
         Self {
             log: self.log.iter().cloned().collect(),
             stored: self.stored,
@@ -54,6 +59,8 @@ impl Memory {
             view: self.view.clone(),
             waiting: self.waiting.clone(),
             misfit: self.misfit.clone(),
+            torn_tail: self.torn_tail,
+            repairs: Arc::clone(&self.repairs),
         }
     }
 
@@ -74,10 +81,13 @@ impl Memory {
 
 impl Shared {
     /// Takes the transcript for a run, loading it when it is not there, and shows it as what is going on.
-    pub(crate) async fn open(&self) -> Result<(Memory, Option<Arc<dyn DynSession>>), RuntimeError> {
+    pub(crate) async fn open(
+        &self,
+        config: &ThreadConfig,
+    ) -> Result<(Memory, Option<Arc<dyn DynSession>>), RuntimeError> {
         let mut session = self.session.lock().await;
         let memory = self.load(&mut session).await?;
-        if let Some(misfit) = memory.misfit.clone() {
+        if let Some(misfit) = memory.misfit.clone().filter(|_| !config.any_descriptor) {
             self.keep(memory);
             return Err(misfit.into());
         }
@@ -141,9 +151,7 @@ impl Shared {
         }
         let misfit = {
             let state = self.lock();
-            let config = &state.settled.config;
-            let fits = loaded.check_descriptor(config.origin.descriptor_hash.as_deref());
-            fits.err().filter(|_| !config.any_descriptor)
+            loaded.check_descriptor(state.settled.config.origin.descriptor_hash.as_deref()).err()
         };
         for repair in &loaded.repairs {
             tracing::warn!(thread = %self.id, %repair, "the transcript of the session was repaired");
@@ -156,6 +164,8 @@ impl Shared {
             view: ViewState::of(loaded.plan),
             waiting: Vec::new(),
             misfit,
+            torn_tail: loaded.torn_tail,
+            repairs: loaded.repairs.into(),
         })
     }
 

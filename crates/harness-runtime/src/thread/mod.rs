@@ -1,18 +1,21 @@
 //! A thread: shared state, a handle to it, and the owner of its runs.
 //!
-//! `state` holds what a thread is, `handle` what can be asked of it, `owner` drives its runs, `memory` is its
-//! transcript between them, `ports` is what a run reaches it through.
+//! `state` holds what a thread is, `handle` what can be asked of it, `response` is what comes of a prompt; `begin` makes
+//! runs, `owner` drives them, `memory` is the transcript between them, `ports` is what a run reaches it through.
 
+mod begin;
 mod handle;
 mod memory;
 mod owner;
 mod ports;
 mod preview;
 mod queueing;
+mod response;
 mod setting;
 mod state;
 
 pub use handle::{Snapshot, Stopping, Thread};
+pub use response::Response;
 pub use state::Status;
 
 pub(crate) use state::Shared;

@@ -3,14 +3,12 @@
 use std::sync::{Arc, MutexGuard};
 
 use harness_core::driver::drive;
-use harness_core::machine::Start;
-use harness_core::message::Message;
-use harness_core::{Cancel, EntryId, Origin, RunId};
+use harness_core::{Cancel, RunId};
 
+use super::begin::Made;
 use super::memory::Memory;
-use super::state::{Answers, Begin, Job, Outcome, Shared, State, Status};
+use super::state::{Answers, Job, Outcome, Shared, State, Status};
 use crate::agent::ThreadAgents;
-use crate::config::RunSetup;
 use crate::error::RuntimeError;
 use crate::report::Report;
 use crate::stream::ThreadEvent;
@@ -31,101 +29,32 @@ impl Shared {
 
     async fn run(self: &Arc<Self>, job: Job) -> Outcome {
         let Job { run, cancel, settled, begin } = job;
-        let (memory, session) = match self.open().await {
+        let (mut memory, session) = match self.open(&settled.config).await {
             Ok(opened) => opened,
             Err(error) => return self.refused(run, error),
         };
-        let mut origin = settled.config.origin.clone();
-        origin.thread = Some(self.id.clone());
-        origin.run = Some(run.clone());
-        origin.session = session.as_ref().and_then(|session| session.session_id());
-        origin.allowed_tools.clone_from(&settled.config.active_tools);
-        let (start, entries) = match self.start(begin, &memory, &origin) {
-            Ok(started) => started,
+        let made = match self.make(&run, &settled, begin, &mut memory, session.as_deref()).await {
+            Ok(made) => made,
             Err(error) => {
                 self.keep(memory);
                 return self.refused(run, error);
             }
         };
-        let said = || said(&start.prompt, &memory);
-        let mut setup = RunSetup::new(&self.id, &run, memory.agent(), &settled.config);
-        setup.steering = Some(self.mailbox(&settled));
-        let setup = match settled.set_up(setup, said) {
-            Ok(setup) => setup,
-            Err(fault) => {
-                self.keep(memory);
-                return self.refused(run, RuntimeError::Part(fault));
-            }
-        };
-        let Memory { log, stored, open_calls, view, waiting, .. } = memory;
-        let start = match &start.continuation {
-            Some(_) => start,
-            None => start.with_agent(setup.agent).with_waiting(waiting),
-        };
-        let start = start.with_open_calls(open_calls);
+        let Made { mut machine, start, setup, entries } = made;
         let mut ports = self.ports(&settled, session, entries.clone());
+        let base = self.event_log.live(|live| live.base.clone());
         let host = (self.parts.cwd.clone(), self.parts.params.clone());
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, log.prefix()));
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, base));
         ports.steering = setup.steering;
         self.event_log.emit(ThreadEvent::Status(self.lock().status.clone()));
         self.event_log.emit(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
-        let mut machine = settled.run(setup.mode, origin, log).with_view(view).with_stored(stored);
         let end = drive(&mut machine, &ports, &cancel, start).await;
         let from = self.event_log.live(|live| live.base.len()).min(machine.log().len());
-        let transcript = machine.log().prefix();
+        let mut report = Report::new(run, Arc::clone(&end), machine.log().prefix(), from);
+        (report.torn_tail, report.repairs) = (memory.torn_tail, memory.repairs);
         self.keep(Memory::after(machine, &end));
         self.lock().queue.delivered(&entries);
-        Ok(Report { run, end, transcript, from, aborted: None, waiting: 0 })
-    }
-
-    /// What the run begins with.
-    fn start(
-        &self,
-        begin: Begin,
-        memory: &Memory,
-        origin: &Origin,
-    ) -> Result<(Start, Vec<EntryId>), RuntimeError> {
-        let prompt = |messages| {
-            let mut start = Start::resume();
-            start.prompt = messages;
-            start
-        };
-        let queued = |entries: Vec<(EntryId, Arc<Message>)>| {
-            let (ids, messages): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-            (prompt(messages), ids)
-        };
-        match begin {
-            Begin::Prompt(messages) => Ok((prompt(messages), Vec::new())),
-            Begin::Queue(entries) => Ok(queued(entries)),
-            Begin::Resume(taken_up) => {
-                let (continuation, resume) = *taken_up;
-                Ok((continuation.start(resume, origin, &memory.log)?, Vec::new()))
-            }
-            Begin::GoOn => {
-                let thread = self.id.clone();
-                let last = memory.log.last().ok_or(RuntimeError::EmptyTranscript { thread })?;
-                let waits = last.as_assistant().is_some() && !memory.log.has_open_calls();
-                if !waits {
-                    return Ok((Start::resume(), Vec::new()));
-                }
-                let mut state = self.lock();
-                if matches!(state.status, Status::Aborting { .. }) {
-                    // It is stopped before it began: what waits is the next run's.
-                    return Ok((Start::resume(), Vec::new()));
-                }
-                let config = Arc::clone(&state.settled);
-                let steering = state.queue.take_steering(config.config.steering_mode);
-                if !steering.is_empty() {
-                    state.skip_begin = true;
-                    return Ok(queued(steering));
-                }
-                let (entries, _) = state.queue.take_beginning(config.config.follow_up_mode);
-                if entries.is_empty() {
-                    return Err(RuntimeError::EndsWithAnswer { thread: self.id.clone() });
-                }
-                Ok(queued(entries))
-            }
-        }
+        Ok(report)
     }
 
     fn refused(&self, run: harness_core::RunId, error: RuntimeError) -> Outcome {
@@ -140,7 +69,10 @@ impl Shared {
         let interrupted = std::mem::take(&mut state.interrupting);
         let aborted = state.aborted.take();
         let waiting = state.queue.len();
-        let ended = ended.map(|report| Report { aborted, waiting, ..report });
+        let ended = ended.map(|mut report| {
+            (report.aborted, report.waiting) = (aborted, waiting);
+            report
+        });
         let completed = ended.as_ref().is_ok_and(Report::is_completed);
         state.last = Some(ended.clone());
         // What could not be opened or made cannot be at once again: what waits, waits until somebody speaks.
@@ -164,15 +96,6 @@ impl Shared {
         }
         next
     }
-}
-
-/// The text that a run begins with, or else what a user said last.
-pub(super) fn said(prompt: &[Arc<Message>], memory: &Memory) -> String {
-    if !prompt.is_empty() {
-        return prompt.iter().map(|message| message.joined_text()).collect::<Vec<_>>().join("\n\n");
-    }
-    let last = memory.log.iter().rev().find(|message| matches!(&***message, Message::User(_)));
-    last.map(|message| message.joined_text()).unwrap_or_default()
 }
 
 /// The claim on a thread that is busy. Whoever drops it gives it back: of a run that is dropped everybody is told

@@ -2,18 +2,27 @@
 
 use std::sync::Arc;
 
-use harness_core::EntryId;
 use harness_core::driver::Ports;
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::{Block, Message, ToolCall};
 use harness_core::port::{DrainPoint, DynSession, Steering};
 use harness_core::tool::ToolUpdates;
+use harness_core::{EntryId, Origin};
 
 use super::state::{Shared, Status};
-use crate::config::ResolvedConfig;
+use crate::config::{ResolvedConfig, ThreadConfig};
 use crate::model::ThreadModel;
 
 impl Shared {
+    /// Whose work a run of the thread is, but for the run. A thread without a name gives none.
+    pub(crate) fn origin(&self, config: &ThreadConfig, session: Option<&dyn DynSession>) -> Origin {
+        let mut origin = config.origin.clone();
+        origin.thread = (!self.id.as_str().is_empty()).then(|| self.id.clone());
+        origin.session = session.and_then(DynSession::session_id);
+        origin.allowed_tools.clone_from(&config.active_tools);
+        origin
+    }
+
     /// What waits between the iterations of a run.
     pub(crate) fn mailbox(self: &Arc<Self>, settled: &Arc<ResolvedConfig>) -> Arc<dyn Steering> {
         Arc::new(Mailbox { thread: Arc::clone(self), settled: Arc::clone(settled) })

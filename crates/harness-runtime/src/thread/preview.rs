@@ -10,9 +10,9 @@ use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest
 use harness_core::tool::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Cancel, Fault, FaultSource, RunId};
 
+use super::begin::said;
 use super::handle::Thread;
 use super::memory::Memory;
-use super::owner::said;
 use super::state::Status;
 use crate::agent::ThreadAgents;
 use crate::config::RunSetup;
@@ -80,7 +80,7 @@ impl Thread {
         let memory = self.0.look().await?;
         let mut start = Start::resume();
         start.prompt = messages.into_iter().map(|message| Arc::new(message.into())).chain(steering).collect();
-        let setup = RunSetup::new(&self.0.id, &RunId::from("preview"), memory.agent(), &settled.config);
+        let setup = RunSetup::new(&self.0.id, &RunId::from("preview"), memory.agent(), &settled);
         let setup = settled.set_up(setup, || said(&start.prompt, &memory)).map_err(RuntimeError::Part)?;
         let mut ports = apart(settled.config.ports.clone());
         let looker =
@@ -90,9 +90,7 @@ impl Thread {
         let host = (self.0.parts.cwd.clone(), self.0.parts.params.clone());
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, log.prefix()));
         ports.steering = None;
-        let mut origin = settled.config.origin.clone();
-        origin.thread = Some(self.0.id.clone());
-        origin.allowed_tools.clone_from(&settled.config.active_tools);
+        let origin = self.0.origin(&settled.config, None);
         let start = start.with_agent(setup.agent).with_waiting(waiting);
         let mut machine = settled.run(setup.mode, origin, log).with_view(view);
         if machine.log().has_open_calls() {

@@ -8,7 +8,8 @@ use harness_core::message::Message;
 use super::handle::Thread;
 use super::state::{State, Status};
 use crate::error::RuntimeError;
-use crate::queue::{DeliveryMode, DeliveryState, MessageOptions, QueueEntry, QueueShare, size};
+use crate::prompt::MessageOptions;
+use crate::queue::{DeliveryMode, DeliveryState, QueueEntry, QueueShare, size};
 use crate::stream::{QueueChange, ThreadEvent};
 
 impl Thread {

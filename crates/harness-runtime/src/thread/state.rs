@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::machine::Resume;
 use harness_core::message::Message;
-use harness_core::outcome::Continuation;
 use harness_core::port::DynSession;
 use harness_core::{Cancel, EntryId, RunId, ThreadId, Time};
 use tokio::sync::{Notify, oneshot};
@@ -12,6 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use super::memory::Memory;
 use crate::config::ResolvedConfig;
 use crate::error::RuntimeError;
+use crate::prompt::{MessageOptions, Prompt, ResumeFrom};
 use crate::queue::Queue;
 use crate::report::Report;
 use crate::runtime::Parts;
@@ -75,14 +74,10 @@ impl Answers {
 /// What a run begins with.
 #[derive(Debug)]
 pub(crate) enum Begin {
-    /// These messages, which never waited.
-    Prompt(Vec<Arc<Message>>),
-    /// These messages of the queue.
-    Queue(Vec<(EntryId, Arc<Message>)>),
-    /// Where the transcript ends.
-    GoOn,
-    /// Work that an earlier run left.
-    Resume(Box<(Continuation, Resume)>),
+    /// This, which never waited.
+    Prompt(Box<Prompt>),
+    /// These messages of the queue, which agree in what is particular about their run.
+    Queue(Vec<(EntryId, Arc<Message>)>, Box<MessageOptions>),
 }
 
 /// A run that was claimed.
@@ -130,6 +125,8 @@ pub(crate) struct Shared {
     pub(crate) session: tokio::sync::Mutex<Option<Arc<dyn DynSession>>>,
     /// A run has ended, or the status has changed.
     pub(crate) changed: Notify,
+    /// Who is next of those who wait for their turn.
+    pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -161,7 +158,15 @@ impl Shared {
         };
         let event_log = EventLog::new(parts.limits.event_log);
         let (state, session) = (Mutex::new(state), tokio::sync::Mutex::default());
-        Self { id, parts, state, event_log, session, changed: Notify::new() }
+        Self {
+            id,
+            parts,
+            state,
+            event_log,
+            session,
+            changed: Notify::new(),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     /// The status as others see it: the state knows nothing of calls.
@@ -191,13 +196,25 @@ impl Shared {
     }
 
     /// Makes a free thread busy with a run.
-    pub(crate) fn claim(&self, state: &mut State, begin: Begin) -> Job {
-        let (run, cancel) = (self.parts.ids.run_id(), Cancel::new());
+    pub(crate) fn claim(&self, state: &mut State, mut begin: Begin) -> Job {
+        let (mut run, mut cancel) = (None, None);
+        let options = match &mut begin {
+            Begin::Prompt(prompt) => {
+                cancel = prompt.cancel.as_ref().map(Cancel::child);
+                if let ResumeFrom::Checkpoint(saved) = &prompt.from {
+                    run = Some(saved.clone());
+                }
+                std::mem::take(&mut prompt.options)
+            }
+            Begin::Queue(_, options) => std::mem::take(&mut **options),
+        };
+        let run = run.unwrap_or_else(|| self.parts.ids.run_id());
+        let cancel = cancel.unwrap_or_default();
         state.status = Status::Generating { run: run.clone(), since: self.parts.clock.now() };
         state.cancel = Some(cancel.clone());
         state.claims += 1;
         (state.aborted, state.interrupting, state.skip_begin) = (None, false, false);
-        Job { run, cancel, settled: Arc::clone(&state.settled), begin }
+        Job { run, cancel, settled: options.over(&state.settled), begin }
     }
 
     /// The next run: when something waits that wakes the thread, or, behind a run that was completed, when
@@ -207,10 +224,7 @@ impl Shared {
             return None;
         }
         let (entries, options) = state.queue.take_beginning(state.settled.config.follow_up_mode);
-        (!entries.is_empty()).then(|| {
-            let job = self.claim(state, Begin::Queue(entries));
-            Job { settled: options.over(&job.settled), ..job }
-        })
+        (!entries.is_empty()).then(|| self.claim(state, Begin::Queue(entries, Box::new(options))))
     }
 
     /// Stops what is going on. Whether there was anything.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{ContextPipeline, ViewCx};
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, Json};
-use harness_runtime::{DeliveryMode, MessageOptions, QueueMode, Thread};
+use harness_runtime::{DeliveryMode, MessageOptions, Prompt, QueueMode, Thread};
 
 use crate::support::{Scripted, Step, builder, config, during, history, thread_with};
 
@@ -31,9 +32,11 @@ fn queue(thread: &Thread, texts: &[&str], options: &MessageOptions) {
 
 #[tokio::test]
 async fn messages_that_differ_in_it_begin_their_own_runs_in_order() {
-    let ann = MessageOptions::default().of_resource("ann");
-    let bob = MessageOptions::default().of_resource("bob").with_state(Json::parse("{\"n\":1}").unwrap());
-    let other = MessageOptions::default().with_layers(Arc::new(Whose("other")));
+    let (mut ann, mut bob, mut other) =
+        (MessageOptions::default(), MessageOptions::default(), MessageOptions::default());
+    ann.user = Some("ann".into());
+    (bob.user, bob.metadata) = (Some("bob".into()), Json::parse("{\"n\":1}").ok());
+    other.layers = Some(Arc::new(Whose("other")));
     let act = move |thread: &Thread| {
         queue(thread, &["b", "c"], &ann);
         queue(thread, &["d"], &bob);
@@ -52,6 +55,45 @@ async fn messages_that_differ_in_it_begin_their_own_runs_in_order() {
         ["u:own/-/-", "u:own/ann/-", "u:own/bob/{\"n\":1}", "u:own/ann/-", "u:other/-/-", "u:own/-/-"];
     assert_eq!(begun, expected);
     assert_eq!(history(&thread).await, "u:a a:ok u:b u:c a:ok u:d a:ok u:e a:ok u:f a:ok u:g a:ok");
+}
+
+#[tokio::test]
+async fn a_prompt_has_its_own_user_and_tools_and_can_be_cancelled() {
+    let (thread, model) = thread_with([Step::Say("x"), Step::Say("y"), Step::Hang], |config| {
+        config.ports.layers = Some(Arc::new(Whose("own")));
+    });
+    thread.prompt(Prompt::from("a").user("ann")).await.unwrap();
+    thread.prompt("b").await.unwrap();
+    let begun: Vec<_> = model.asked().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(begun, ["u:own/ann/-", "u:own/-/-"]);
+    let cancel = harness_core::Cancel::new();
+    let stopped = async {
+        tokio::task::yield_now().await;
+        cancel.cancel();
+    };
+    let (report, ()) = tokio::join!(thread.prompt(Prompt::from("c").cancel_with(cancel.clone())), stopped);
+    assert_eq!(report.unwrap().end.reason().as_str(), "cancelled");
+}
+
+#[tokio::test]
+async fn prompts_wait_their_turn_when_they_are_told_to() {
+    let (thread, _) = thread_with([Step::Say("x"), Step::Say("y")], |_| {});
+    let (first, refused, second) =
+        tokio::join!(thread.prompt("a"), thread.prompt("b"), thread.prompt("c").in_turn());
+    assert_eq!((first.unwrap().text(), second.unwrap().text()), ("x", "y"));
+    assert_eq!(refused.unwrap_err().kind(), "runtime.busy");
+}
+
+#[tokio::test]
+async fn a_dropped_response_aborts_its_run_when_it_is_told_to() {
+    for (aborts, expected) in [(true, "cancelled"), (false, "answer_finalized")] {
+        let (thread, _) = thread_with([Step::Say("x")], |_| {});
+        let response = thread.prompt("a");
+        let mut response = if aborts { response.abort_on_drop() } else { response };
+        assert!((&mut response).now_or_never().is_none());
+        drop(response);
+        assert_eq!(thread.response().await.unwrap().end.reason().as_str(), expected);
+    }
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ async fn check(change: impl FnOnce(&mut ThreadConfig)) {
         for _ in 0..3 {
             previews.push(thread.preview_request([Message::user(prompt)]).await.unwrap());
         }
-        thread.prompt_items([Message::user(prompt)]).await.unwrap();
+        thread.prompt(Message::user(prompt)).await.unwrap();
         let next = model.requests().pop().unwrap();
         for preview in previews {
             assert_eq!(messages(&preview), messages(&next), "{prompt}");

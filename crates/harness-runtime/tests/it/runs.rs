@@ -2,7 +2,7 @@
 
 use harness_core::StopReason;
 use harness_core::message::Message;
-use harness_runtime::{DeliveryMode, RuntimeError, Status};
+use harness_runtime::{DeliveryMode, ResumeFrom, RuntimeError, Status};
 
 use crate::support::{Step, during, history, thread_of};
 
@@ -24,7 +24,7 @@ async fn from_inside_of_its_own_run_a_thread_is_busy_and_never_waits_for_itself(
             use futures_util::FutureExt as _;
             let busy = |error: RuntimeError| error.kind() == "runtime.busy";
             assert!(thread.prompt("nested").now_or_never().expect("at once").is_err_and(busy));
-            assert!(thread.continue_run().now_or_never().expect("at once").is_err_and(busy));
+            assert!(thread.resume(ResumeFrom::Transcript).now_or_never().expect("at once").is_err_and(busy));
             assert!(thread.compact(None).now_or_never().expect("at once").is_err_and(busy));
             let seeded = thread.seed_history([Message::user("x")]).now_or_never();
             assert!(seeded.expect("at once").is_err_and(busy));
@@ -56,12 +56,12 @@ async fn law_8_an_abort_keeps_what_was_finished_and_the_thread_takes_the_next_pr
 async fn going_on_needs_something_to_go_on_with() {
     let (thread, model) = thread_of([Step::Say("a"), Step::Say("b"), Step::Say("c")]);
     let kind = |result: Result<harness_runtime::Report, RuntimeError>| result.unwrap_err().kind();
-    assert_eq!(kind(thread.continue_run().await), "runtime.empty_transcript");
+    assert_eq!(kind(thread.resume(ResumeFrom::Transcript).await), "runtime.empty_transcript");
     thread.prompt("go").await.unwrap();
-    assert_eq!(kind(thread.continue_run().await), "runtime.last_message_is_assistant");
+    assert_eq!(kind(thread.resume(ResumeFrom::Transcript).await), "runtime.last_message_is_assistant");
     thread.follow_up(Message::user("f")).unwrap();
     thread.steer(Message::user("s")).unwrap();
-    assert_eq!(thread.continue_run().await.unwrap().text(), "c");
+    assert_eq!(thread.resume(ResumeFrom::Transcript).await.unwrap().text(), "c");
     assert_eq!(model.asked()[1..], ["u:go a:a u:s", "u:go a:a u:s a:b u:f"]);
 }
 

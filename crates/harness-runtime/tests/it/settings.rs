@@ -134,7 +134,7 @@ async fn a_preview_is_the_next_request() {
     thread.steer(Message::user("s")).unwrap();
     let preview = thread.preview_request([Message::user("two")]).await.unwrap();
     assert_eq!(thread.queue_len(), 1, "nothing was delivered");
-    thread.prompt_items([Message::user("two")]).await.unwrap();
+    thread.prompt(Message::user("two")).await.unwrap();
     let next = model.requests().pop().unwrap();
     let messages = |request: &harness_core::port::ModelRequest| {
         let mut all = Vec::new();

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use harness::core::RunId;
-use harness::runtime::{Report, RuntimeError, StartAt, Status, StreamItem, Thread, ThreadEvent};
+use harness::runtime::{Report, ResumeFrom, RuntimeError, StartAt, Status, StreamItem, Thread, ThreadEvent};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -55,7 +55,7 @@ pub(super) async fn prompt(
 ) -> Result<Response, Fault> {
     let message = say.message("prompt")?;
     let thread = app.thread(&name).await?;
-    begun(&thread, thread.prompt_items([message]), query.wait).await
+    begun(&thread, thread.prompt(message), query.wait).await
 }
 
 /// Goes on where the transcript ends: settles calls that a crash or a pending approval left open, and asks the
@@ -71,7 +71,7 @@ pub(super) async fn go_on(
     Asked(query): Asked<WaitQuery>,
 ) -> Result<Response, Fault> {
     let thread = app.thread(&name).await?;
-    begun(&thread, thread.continue_run(), query.wait).await
+    begun(&thread, thread.resume(ResumeFrom::Transcript), query.wait).await
 }
 
 async fn begun(

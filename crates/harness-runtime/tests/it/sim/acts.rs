@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use harness_core::EntryId;
 use harness_core::message::Message;
-use harness_runtime::{DeliveryMode, DeliveryState, Report, RuntimeError, StartAt, Status, Thread};
+use harness_runtime::{
+    DeliveryMode, DeliveryState, Report, ResumeFrom, RuntimeError, StartAt, Status, Thread,
+};
 
 use super::cast::config;
 use super::readers;
@@ -234,7 +236,7 @@ fn heard(world: &World, name: &str, done: Result<Report, RuntimeError>) {
 
 async fn go_on(world: Arc<World>, name: String, thread: Thread) {
     let waits = world.waits(format!("{name}: continue"));
-    let done = thread.continue_run().await;
+    let done = thread.resume(ResumeFrom::Transcript).await;
     world.is_answered(waits);
     world.log(&name, &format!("continue: {}", brief(&done)));
     heard(&world, &name, done);
