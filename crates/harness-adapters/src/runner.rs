@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use harness_core::Cancel;
 use harness_core::Json;
-use harness_core::cancel::Cancel;
 use harness_core::port::BoxFuture;
 
 /// One prompt for a [`CliRunner`].

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use harness_core::Cancel;
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::Start;
-use harness_core::outcome::End;
 use harness_core::port::BoxFuture;
 use harness_core::testing::drive_stepwise;
 use harness_core::turn::Turn;
+use harness_core::{Cancel, End};
 
 /// Drives machines over ports.
 ///

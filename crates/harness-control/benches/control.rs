@@ -31,13 +31,13 @@ use harness_core::decide::{
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
-use harness_core::outcome::{StopMode, StopReason};
+use harness_core::outcome::StopMode;
 use harness_core::port::{Control, Deltas, Model, ModelFault, ModelRequest};
 use harness_core::run::{Run, RunLimits, RunSpec};
 use harness_core::testing::VirtualClock;
 use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, Fault, Json, Origin, Time};
+use harness_core::{Cancel, Fault, Json, Origin, StopReason, Time};
 use serde_json::json;
 
 /// Turns of a run.

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::canonical::sha256_hex;
 use harness_core::decide::{DecideCx, FactSource};
-use harness_core::outcome::{Fault, FaultSource};
 use harness_core::port::BoxFuture;
 use harness_core::tool::{SchemaValidator, ShallowSchemas};
+use harness_core::{Fault, FaultSource, Json};
 use harness_host::{DynWorkspace, EntryKind, WorkspaceFault, WorkspaceFaultCode, normal_path};
 
 use crate::contract::{FactsAsk, FactsFound, FileFact, SchemaAsk, SchemaData};

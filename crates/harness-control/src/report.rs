@@ -1,7 +1,6 @@
 //! What the end of a controlled run reports.
 
-use harness_core::GateName;
-use harness_core::outcome::End;
+use harness_core::{End, GateName};
 use serde::{Deserialize, Serialize};
 
 use super::decision::{StopCode, StopDecision};

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::limits::{Limit, Reached};
 use harness_core::message::Message;
-use harness_core::outcome::{End, Outcome, StopReason, Waiver};
+use harness_core::outcome::Waiver;
 use harness_core::port::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd};
 use harness_core::run::Run;
+use harness_core::{End, Json, Outcome, StopReason};
 use serde::{Deserialize, Serialize};
 
 use super::decide::{Deciding, Refusal};

@@ -61,43 +61,40 @@
 //! # }
 //! ```
 
-pub mod cancel;
-pub mod canonical;
+mod base;
 pub mod decide;
-pub mod display;
 pub mod driver;
 pub mod event;
-mod fault;
-mod ids;
-mod json;
 pub mod limits;
 pub mod machine;
 pub mod message;
-pub mod nesting;
-mod origin;
 pub mod outcome;
-mod panics;
 pub mod port;
-mod redact;
 pub mod reply;
 pub mod run;
-#[doc(hidden)]
-pub mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod time;
 pub mod tool;
 pub mod transcript;
 pub mod turn;
 
-pub use cancel::Cancel;
-pub use ids::{
+pub use base::cancel::Cancel;
+pub use base::fault::{Fault, FaultParts, FaultSource};
+pub use base::ids::{
     AgentId, ApprovalId, ArtifactId, CallDigest, CallId, EntryId, GateName, ModelName, OpId, RunId,
     SessionId, ThreadId, ToolName, TurnId,
 };
-pub use json::{Extra, Json};
-pub use origin::{Origin, ParentCall};
-pub use outcome::{End, Evidence, Fault, FaultParts, FaultSource, GuardStage, Outcome, Stop, StopReason};
-pub use redact::Redactor;
+pub use base::json::{Extra, Json};
+pub use base::origin::{Origin, ParentCall};
 #[doc(hidden)]
-pub use time::{Millis, SpanError, Time, iso};
+pub use base::stored;
+#[doc(hidden)]
+pub use base::time::iso;
+pub use base::time::{Millis, SpanError, Time};
+pub use base::{canonical, display, nesting};
+pub use driver::redact::Redactor;
+pub use outcome::end::End;
+pub use outcome::stop::{Evidence, GuardStage, Outcome, Stop, StopReason};
+
+// The short paths of this crate's own modules.
+use base::{cancel, clock, fault, ids, json, origin, panics, time};

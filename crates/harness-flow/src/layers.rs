@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use harness_core::message::Message;
-use harness_core::outcome::{Fault, Outcome};
 use harness_core::port::{AppendSource, ContextPipeline, DynContextPipeline, ViewCx};
 use harness_core::transcript::Plan;
-use harness_core::{Json, Origin};
+use harness_core::{Fault, Json, Origin, Outcome};
 
 use super::context::lock;
 

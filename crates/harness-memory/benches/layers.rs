@@ -11,11 +11,10 @@ use std::sync::Arc;
 
 use divan::Bencher;
 use harness_core::message::{AssistantMessage, Message, Usage};
-use harness_core::outcome::Outcome;
 use harness_core::port::{AppendSource, BoxFuture, Clock, ContextPipeline, PreparedAgent, ViewCx};
 use harness_core::tool::ToolDef;
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, Origin, Time};
+use harness_core::{Cancel, Origin, Outcome, Time};
 use harness_memory::layer::{
     Appended, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, RecallMode, Recalled, Update,
 };

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use harness_core::decide::Point;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::Message;
-use harness_core::outcome::{End, Evidence, GuardStage, Outcome};
-use harness_core::{AgentId, CallId, GateName, Json};
+use harness_core::{AgentId, CallId, End, Evidence, GateName, GuardStage, Json, Outcome};
 use serde::Deserialize;
 
 use super::candidate::Candidate;

@@ -5,8 +5,7 @@
 //! say "turn", the rest of this workspace says "iteration".)
 
 use harness_core::message::Usage;
-use harness_core::outcome::Fault;
-use harness_core::{AgentId, CallId, GateName, Json, ModelName, ToolName};
+use harness_core::{AgentId, CallId, Fault, GateName, Json, ModelName, ToolName};
 use serde::{Deserialize, Serialize};
 
 /// The instructions of one model request: their hash always, their text when it was asked for.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::Message;
-use harness_core::outcome::{End, Fault};
 use harness_core::port::PreparedAgent;
 use harness_core::tool::ToolOutcome;
 use harness_core::transcript::Plan;
-use harness_core::{AgentId, CallId, Json, RunId, Time, ToolName, TurnId, canonical};
+use harness_core::{AgentId, CallId, End, Fault, Json, RunId, Time, ToolName, TurnId, canonical};
 
 use super::candidate::Candidate;
 use super::entries::{

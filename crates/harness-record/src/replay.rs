@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::message::{Message, ToolCall, ToolResultMessage};
-use harness_core::outcome::{Fault, FaultSource};
 use harness_core::tool::{
     ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
 };
-use harness_core::{Json, ToolName, canonical};
+use harness_core::{Fault, FaultSource, Json, ToolName, canonical};
 use serde::{Deserialize, Serialize};
 
 use super::calls::extract_tool_calls;

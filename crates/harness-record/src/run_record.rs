@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::outcome::{Outcome, StopReason, TotalUsage, Waiver};
-use harness_core::{AgentId, Json, ModelName};
+use harness_core::outcome::{TotalUsage, Waiver};
+use harness_core::{AgentId, Json, ModelName, Outcome, StopReason};
 use serde::{Deserialize, Serialize};
 
 use super::candidate::Candidate;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use harness_control::ControlEvent;
 use harness_core::event::EventKind;
 use harness_core::message::{Cost, ToolCall, Usage};
-use harness_core::outcome::{End, Purpose, TotalUsage};
+use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::CompactionNote;
-use harness_core::{AgentId, Evidence, Millis, Origin, Outcome};
+use harness_core::{AgentId, End, Evidence, Millis, Origin, Outcome};
 use tracing::field::Empty;
 use tracing::{Span, Value, info_span};
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use harness_core::event::{Event, EventKind, ResultNote};
 use harness_core::message::{ApprovalRequest, AssistantMessage, FinishReason, Message, ToolCall, Usage};
-use harness_core::outcome::{End, Fault};
 use harness_core::port::PreparedAgent;
 use harness_core::tool::{ToolOutcome, ToolStatus};
-use harness_core::{AgentId, CallId, ModelName, Origin};
+use harness_core::{AgentId, CallId, End, Fault, ModelName, Origin};
 use tracing::{Dispatch, dispatcher};
 
 use crate::content::{self, cut};

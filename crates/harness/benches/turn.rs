@@ -23,7 +23,6 @@ use harness_core::event::{Event, Fold};
 use harness_core::limits::Limits;
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, Cost, FinishReason, Message, ToolCall, Usage};
-use harness_core::outcome::StopReason;
 use harness_core::port::{
     BoxFuture, Clock, DeltaPart, Deltas, DynModel, Model, ModelFault, ModelRequest, PreparedAgent,
     SingleAgent,
@@ -31,7 +30,7 @@ use harness_core::port::{
 use harness_core::tool::{DynTool, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::transcript::{Transcript, View};
 use harness_core::turn::{Execution, Turn, TurnSpec};
-use harness_core::{Cancel, Json, Millis, Origin, Time};
+use harness_core::{Cancel, Json, Millis, Origin, StopReason, Time};
 
 /// Answers at once, or after a pause, with what was prepared: `iterations - 1` calls of `tide`, then an
 /// answer.

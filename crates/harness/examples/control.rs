@@ -6,10 +6,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use harness::core::Json;
-use harness::core::outcome::Outcome;
 use harness::core::port::{Checked, Control, Review, RunNext, RunStop, TurnEnd};
 use harness::core::testing::ScriptedModel;
+use harness::core::{Json, Outcome};
 use harness::prelude::*;
 
 /// Continues until the answers of the run hold so many links.

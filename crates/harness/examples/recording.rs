@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use harness::core::outcome::Evidence;
+use harness::core::Evidence;
 use harness::core::port::DynModel;
 use harness::core::testing::ScriptedModel;
 use harness::prelude::*;

@@ -40,7 +40,7 @@ use crate::execution::{
 /// use harness_adapters::execution::{
 ///     ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest, ModelBackend,
 /// };
-/// use harness_core::cancel::Cancel;
+/// use harness_core::Cancel;
 /// use harness_core::port::{Clock, Model};
 ///
 /// # async fn example(model: impl Model + 'static, clock: Arc<dyn Clock>) {

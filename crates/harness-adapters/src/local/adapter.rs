@@ -54,7 +54,7 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 /// };
 /// use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 /// use harness_host::process::Environment;
-/// use harness_core::cancel::Cancel;
+/// use harness_core::Cancel;
 /// use harness_core::port::Clock;
 ///
 /// # async fn example(clock: Arc<dyn Clock>) {

@@ -6,7 +6,7 @@ use harness_adapters::execution::{
     BackendModel, BackendNote, BackendTool, ExecutionAdapter, ExecutionCapabilities, ExecutionContinuation,
     ExecutionCx, ExecutionErrorCode, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionStatus,
 };
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_core::message::{
     AssistantMessage, Block, FinishReason, Message, ModelOutput, Usage, UserMessage,
 };

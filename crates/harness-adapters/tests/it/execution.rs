@@ -7,7 +7,7 @@ use harness_adapters::execution::{
     ExecutionRequest, ExecutionResult, ExecutionSink, ExecutionTool, ModelBackend, RouterFault, Routing,
     Tier, TierRouter, TieredOutcome, TieredRunner,
 };
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_core::message::{AssistantMessage, Block, ToolCall};
 use harness_core::{Json, Time};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use harness_adapters::http::ReplyTimeouts;
 use harness_adapters::messages::{MessagesModel, MessagesModelBuilder};
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_core::message::FinishReason;
 use harness_core::port::{Model as _, ModelFault, ModelFaultCode as Code};
 

@@ -1,7 +1,7 @@
 //! What goes wrong between us and an endpoint of the Responses API.
 
 use harness_adapters::responses::{ResponsesModel, ResponsesModelBuilder};
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_core::message::FinishReason;
 use harness_core::port::{Model as _, ModelFault, ModelFaultCode as Code};
 

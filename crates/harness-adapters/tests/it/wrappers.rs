@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness_adapters::{
     Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
 };
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::port::{DeltaPart, Model, ModelFault, ModelFaultCode as Code, ModelRequest};
 use tokio::time::Instant;

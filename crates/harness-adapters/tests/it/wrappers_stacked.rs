@@ -8,8 +8,8 @@ use harness_adapters::{
     Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
     Retry, RetryPolicy,
 };
+use harness_core::Cancel;
 use harness_core::Millis;
-use harness_core::cancel::Cancel;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{Clock, DynModel, Model as _, ModelFault, ModelFaultCode as Code, ModelRequest};
 use harness_record::traffic::{Recorder, Replay};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use harness::adapters::chat::{ChatModel, ChatTimeouts};
 use harness::adapters::execution::{ExecutionAdapter, ExecutionCx, ModelBackend};
+use harness_core::Cancel;
 use harness_core::Json;
-use harness_core::cancel::Cancel;
 use serde_json::{Map, Value};
 
 use super::clock::Steps;

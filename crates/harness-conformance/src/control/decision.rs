@@ -1,7 +1,7 @@
 //! Decisions in the source's form.
 
 use harness_control::{ControlState, Feedback, RunStatus, StopCode, StopDecision};
-use harness_core::outcome::{End, Evidence};
+use harness_core::{End, Evidence};
 use serde_json::{Map, Value, json};
 
 /// The event that tells a decision; none for a turn that simply goes on. The source tells beside it when it let

@@ -12,13 +12,13 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::outcome::{End, StopMode};
+use harness_core::outcome::StopMode;
 use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, SingleAgent};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, VirtualClock};
 use harness_core::tool::{DynTool, RawTool, ToolOutcome, Toolbox};
 use harness_core::transcript::{Transcript, View};
-use harness_core::{Cancel, Json, Origin, Time};
+use harness_core::{Cancel, End, Json, Origin, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

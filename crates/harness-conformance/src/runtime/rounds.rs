@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use harness::tools::Validated;
-use harness_core::Json;
 use harness_core::event::EventKind;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, Usage};
-use harness_core::outcome::{Evidence, StopReason};
 use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::tool::{DynTool, RawTool, ToolOutcome, Toolbox};
+use harness_core::{Evidence, Json, StopReason};
 use harness_memory::layer::{Decision, FnLayer, Hook, LayerDef, LayerSetup, Pipeline};
 use harness_runtime::{ModelChoice, Report, Runtime, StartAt, Stream, StreamItem, ThreadConfig, ThreadEvent};
 use serde::Deserialize;

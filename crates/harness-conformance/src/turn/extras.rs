@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_core::event::{Event, Fold};
 use harness_core::message::AssistantMessage;
 use harness_core::port::{CompactAsk, Compaction, Compactor, Deltas, Model, ModelFault, ModelRequest};

@@ -1,11 +1,8 @@
 //! The flat turn result of the source, made from the end of a turn.
 
 use harness_control::checks::SPARSE_EVIDENCE;
-use harness_core::Origin;
-use harness_core::outcome::{
-    Continuation, ContinuationKind, End, Evidence, Outcome, Purpose, Stop, StopReason, ThinEvidence,
-    TotalUsage,
-};
+use harness_core::outcome::{Continuation, ContinuationKind, Purpose, ThinEvidence, TotalUsage};
+use harness_core::{End, Evidence, Origin, Outcome, Stop, StopReason};
 use serde_json::{Value, json};
 
 use super::seen::object;

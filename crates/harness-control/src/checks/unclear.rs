@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use harness_core::ToolName;
 use harness_core::decide::{
     Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
 };
 use harness_core::message::{Block, ToolCall};
-use harness_core::outcome::{AskReason, Fault, Question};
+use harness_core::outcome::{AskReason, Question};
 use harness_core::tool::ToolOutcome;
+use harness_core::{Fault, ToolName};
 
 /// Lists whose emptiness means that nothing was found, when nothing else is said.
 const LISTS: [&str; 6] = ["results", "items", "matches", "entries", "records", "data"];

@@ -10,6 +10,7 @@ pub(crate) mod in_flight;
 mod op;
 mod persist;
 mod ports;
+pub(crate) mod redact;
 pub(crate) mod sink;
 mod start;
 mod view;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::redact::Redactor;
 use crate::decide::{DynCheck, DynFactSource, DynGate, Guarded};
 use crate::event::Hub;
 use crate::machine::PortSet;
@@ -10,7 +11,6 @@ use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynModel,
     DynSession, SingleAgent, Steering,
 };
-use crate::redact::Redactor;
 use crate::time::Millis;
 use crate::tool::{DynToolRegistry, ToolUpdates, Toolbox};
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::redact::{RedactedDeltas, Redactor};
 use crate::event::{Delta, Hub};
 use crate::ids::{AgentId, OpId};
 use crate::message::{AssistantMessage, Block, FinishReason, Message};
 use crate::port::{DeltaPart, Deltas};
-use crate::redact::{RedactedDeltas, Redactor};
 
 /// Text of an answer that is kept for the case that it is cut off: 1 MiB.
 const PARTIAL_BOUND: usize = 1 << 20;

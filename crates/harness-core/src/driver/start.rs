@@ -9,6 +9,7 @@ use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
 use crate::decide::{DecideCx, Subject};
+use crate::driver::redact::RedactedUpdates;
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::json::Json;
 use crate::machine::{Machine, Op, Phase, Reply};
@@ -19,7 +20,6 @@ use crate::port::{
     AgentConfig, ApprovalAsk, Decision, Ledger, ModelRequest, PrepareAsk, Prepared, PreparedAgent,
     ProposedCall,
 };
-use crate::redact::RedactedUpdates;
 use crate::tool::{ToolCx, ToolDef, ToolScope, ToolUpdates, Updates};
 
 /// What an operation is started with.

@@ -31,9 +31,8 @@ use crate::time::Time;
 ///
 /// ```
 /// use harness_core::message::Message;
-/// use harness_core::outcome::Outcome;
 /// use harness_core::port::{Checked, Control, Review, RunNext, RunStop, TurnEnd};
-/// use harness_core::Json;
+/// use harness_core::{Json, Outcome};
 ///
 /// /// Goes on until a tool was called.
 /// #[derive(Debug, Default)]

@@ -1,102 +1,13 @@
-//! The ledger of a run: every model call that a part makes on its behalf is reserved and settled here.
+//! Calls of models through a ledger.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::estimate::{answer_tokens, request_tokens};
-use super::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest};
-use crate::limits::{Amount, Limit};
-use crate::message::{AssistantMessage, Usage};
-use crate::outcome::{Purpose, PurposeUsage, TotalUsage};
-
-/// Access to the budget of a run for model calls of its parts: layers, guardrails, gates, hooks, compactors.
-///
-/// A context hands it out with the purpose of the part. A call through it is refused (`budget_reached`) when
-/// the budget has no room for its request; otherwise its usage is charged when it ends, even when it fails or
-/// is dropped. The turn ends `budget_reached` before its next step when a ceiling was reached.
-///
-/// Clones share one budget.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::message::Message;
-/// use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Subject};
-/// use harness_core::port::{DynModel, ModelRequest, PreparedAgent};
-/// use harness_core::transcript::{Transcript, View};
-/// use harness_core::{Fault, FaultSource};
-///
-/// struct Polite(Arc<dyn DynModel>);
-///
-/// impl Check for Polite {
-///     async fn judge(&self, subject: &Subject, cx: &DecideCx) -> Result<CheckDecision, Fault> {
-///         let log: Transcript = [Arc::new(Message::user(subject.text()))].into_iter().collect();
-///         let prepared = PreparedAgent::new("judge", "Is this polite? Answer yes or no.", []);
-///         let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
-///         let said = cx.ledger.call(&*self.0, request).await;
-///         let said = said.map_err(|fault| Fault::new(FaultSource::Guardrail, fault.code.as_str(), fault.message))?;
-///         let polite = said.joined_text().starts_with("yes");
-///         Ok(if polite { CheckVerdict::Accept } else { CheckVerdict::refuse("impolite") }.into())
-///     }
-/// }
-/// # let _ = |model| Polite(model);
-/// ```
-#[derive(Clone, Debug)]
-pub struct Ledger {
-    purpose: Purpose,
-    book: Arc<Book>,
-}
-
-#[derive(Debug)]
-struct Book {
-    /// Whether usage waits to be taken.
-    settled: AtomicBool,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// What the run has left, without what follows.
-    left: Amount,
-    /// Reserved for calls in flight.
-    reserved: Amount,
-    /// Settled, and not taken yet.
-    spent: TotalUsage,
-    spent_amount: Amount,
-    /// The run is over.
-    closed: bool,
-}
+use super::{DeltaPart, Deltas, DynModel, ModelFault, ModelFaultCode, ModelRequest};
+use crate::message::AssistantMessage;
+use crate::outcome::ledger::Ledger;
 
 impl Ledger {
-    /// A ledger without limits, for tests and for work outside of runs.
-    pub fn unlimited(purpose: Purpose) -> Self {
-        let state = State {
-            left: Amount::UNLIMITED,
-            reserved: Amount::NONE,
-            spent: TotalUsage::default(),
-            spent_amount: Amount::NONE,
-            closed: false,
-        };
-        Self { purpose, book: Arc::new(Book { settled: AtomicBool::new(false), state: Mutex::new(state) }) }
-    }
-
-    /// The same ledger for calls of another purpose.
-    #[must_use]
-    pub fn for_purpose(&self, purpose: Purpose) -> Self {
-        Self { purpose, book: Arc::clone(&self.book) }
-    }
-
-    /// The purpose of calls through this handle.
-    pub fn purpose(&self) -> Purpose {
-        self.purpose
-    }
-
-    /// Tokens and money that are left for calls: not used, and not reserved by another call.
-    pub fn left(&self) -> Amount {
-        let state = self.state();
-        state.left.minus(state.reserved).minus(state.spent_amount)
-    }
-
     /// Calls a model without streaming.
     ///
     /// # Errors
@@ -110,28 +21,10 @@ impl Ledger {
         model: &dyn DynModel,
         request: ModelRequest,
     ) -> Result<AssistantMessage, ModelFault> {
-        self.step(model, request, &NoDeltas).await
-    }
-
-    /// The model with every call charged here, for code that wants a [`Model`].
-    pub fn meter(&self, model: Arc<dyn DynModel>) -> MeteredModel {
-        MeteredModel { model, ledger: self.clone() }
-    }
-
-    /// Charges usage of a call that was made without a [`Model`], for example to an embedding endpoint.
-    pub fn charge(&self, usage: &Usage) {
-        self.settle(Amount::NONE, &PurposeUsage::of_call(Some(usage), true));
-    }
-
-    async fn step(
-        &self,
-        model: &dyn DynModel,
-        request: ModelRequest,
-        deltas: &dyn Deltas,
-    ) -> Result<AssistantMessage, ModelFault> {
         let input = request_tokens(&request.view, &request.prepared, request.with_tools);
-        let mut open = self.reserve(input)?;
-        let answered = model.step_boxed(request, deltas).await;
+        let refused = |why| ModelFault::new(ModelFaultCode::BudgetReached, why);
+        let mut open = self.reserve(input).map_err(refused)?;
+        let answered = model.step_boxed(request, &NoDeltas).await;
         let estimated = |answer: &AssistantMessage| {
             let reported = answer.usage.as_deref().cloned().unwrap_or_default();
             reported.or_estimated(input, answer_tokens(answer))
@@ -148,105 +41,6 @@ impl Ledger {
                 Err(fault)
             }
         }
-    }
-
-    fn reserve(&self, input: u64) -> Result<OpenCall<'_>, ModelFault> {
-        let mut state = self.state();
-        if state.closed {
-            let text = "the run is over; the model was not called";
-            return Err(ModelFault::new(ModelFaultCode::BudgetReached, text));
-        }
-        let mut want = Amount::NONE;
-        want.tokens = input.max(1);
-        let left = state.left.minus(state.reserved).minus(state.spent_amount);
-        let reached = if left.cost.0 == 0 {
-            Some((Limit::Cost, format!("no budget is left for a call ({})", self.purpose.as_str())))
-        } else if want.tokens > left.tokens {
-            let (left, needed, purpose) = (left.tokens, want.tokens, self.purpose.as_str());
-            Some((Limit::Tokens, format!("{left} tokens are left, a call ({purpose}) needs about {needed}")))
-        } else {
-            None
-        };
-        if let Some((limit, text)) = reached {
-            let text = format!("limit of {limit}: {text}; the model was not called");
-            return Err(ModelFault::new(ModelFaultCode::BudgetReached, text));
-        }
-        state.reserved = state.reserved.plus(want);
-        Ok(OpenCall { ledger: self, input, reserved: Some(want) })
-    }
-
-    fn settle(&self, reserved: Amount, used: &PurposeUsage) {
-        let mut state = self.state();
-        state.reserved = state.reserved.minus(reserved);
-        state.spent.add(self.purpose, used);
-        state.spent_amount = state.spent_amount.plus(used.amount());
-        self.book.settled.store(true, Ordering::Release);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.book.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Usage settled through any handle of this ledger and not taken before.
-    pub fn take(&self) -> Option<TotalUsage> {
-        if !self.book.settled.swap(false, Ordering::AcqRel) {
-            return None;
-        }
-        let mut state = self.state();
-        state.left = state.left.minus(state.spent_amount);
-        state.spent_amount = Amount::NONE;
-        Some(std::mem::take(&mut state.spent))
-    }
-
-    /// Tells what the run has left, once all that was taken is charged there.
-    pub(crate) fn sync(&self, left: Amount) {
-        self.state().left = left;
-    }
-
-    /// The run is over: further calls are refused.
-    pub(crate) fn close(&self) {
-        self.state().closed = true;
-    }
-}
-
-/// A call in flight; one that is dropped counts.
-struct OpenCall<'l> {
-    ledger: &'l Ledger,
-    input: u64,
-    reserved: Option<Amount>,
-}
-
-impl OpenCall<'_> {
-    fn close(&mut self, usage: Option<&Usage>, answered: bool) {
-        if let Some(reserved) = self.reserved.take() {
-            self.ledger.settle(reserved, &PurposeUsage::of_call(usage, answered));
-        }
-    }
-}
-
-impl Drop for OpenCall<'_> {
-    fn drop(&mut self) {
-        let sent = Usage::default().or_estimated(self.input, 0);
-        self.close(Some(&sent), false);
-    }
-}
-
-/// A model whose calls are charged to a [`Ledger`].
-#[derive(Clone)]
-pub struct MeteredModel {
-    model: Arc<dyn DynModel>,
-    ledger: Ledger,
-}
-
-impl std::fmt::Debug for MeteredModel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MeteredModel").field("purpose", &self.ledger.purpose).finish_non_exhaustive()
-    }
-}
-
-impl Model for MeteredModel {
-    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.ledger.step(&*self.model, request, deltas).await
     }
 }
 

@@ -8,7 +8,6 @@
 mod agent;
 mod approver;
 mod checkpoint;
-mod clock;
 mod context;
 mod control;
 mod estimate;
@@ -20,17 +19,18 @@ mod session;
 mod steering;
 mod thinking;
 
+pub use crate::base::BoxFuture;
+pub use crate::base::clock::{Clock, Ids};
+pub use crate::outcome::ledger::Ledger;
 pub use agent::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk, PreparedAgent, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
-pub use clock::{Clock, Ids};
 pub use context::{
     AppendSource, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
     ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, Pressure, ViewCx,
 };
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
 pub(crate) use estimate::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
-pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use proposed::ProposedCall;
 pub use secret::Secret;
@@ -40,6 +40,3 @@ pub use session::{
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use thinking::ThinkingLevel;
-
-/// A boxed future that may cross threads.
-pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

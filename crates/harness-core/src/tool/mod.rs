@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::BoxFuture;
 use crate::cancel::Cancel;
 use crate::ids::{AgentId, ToolName};
 use crate::json::Json;
@@ -32,7 +33,7 @@ use crate::limits::{Amount, Grant};
 use crate::message::{Block, ToolCall};
 use crate::origin::Origin;
 use crate::outcome::Purpose;
-use crate::port::{BoxFuture, Ledger};
+use crate::outcome::ledger::Ledger;
 use crate::time::Time;
 
 /// What a restart may do with a call that had started and not finished (law 5).

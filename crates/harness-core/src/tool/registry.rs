@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::{ArgumentFault, DynTool, Timed, ToolCx, ToolDef, ToolOutcome};
+use crate::base::BoxFuture;
+use crate::clock::Clock;
 use crate::ids::ToolName;
 use crate::message::ToolCall;
 use crate::origin::Origin;
 use crate::outcome::{Fault, FaultSource};
-use crate::port::{BoxFuture, Clock};
 use crate::time::Millis;
 
 /// For whom tools are listed.

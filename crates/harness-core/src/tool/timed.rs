@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{Either, select};
 
 use super::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ToolStatus, ToolUpdates, Updates};
+use crate::clock::Clock;
 use crate::json::Json;
 use crate::message::{Block, ToolCall};
-use crate::port::Clock;
 use crate::time::Millis;
 
 /// Bytes of text of the last update that are kept for the result of a call that took too long: 64 KiB.

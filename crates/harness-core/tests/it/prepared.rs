@@ -6,13 +6,12 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::outcome::Fault;
 use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, Json, Origin, Time};
+use harness_core::{Cancel, Fault, Json, Origin, Time};
 
 use crate::bare::bare;
 

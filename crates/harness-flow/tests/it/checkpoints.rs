@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::driver::Ports;
 use harness_core::message::{AssistantMessage, Cost, Message, Usage};
-use harness_core::outcome::{Fault, Outcome};
 use harness_core::port::{ContextPipeline, ViewCx};
 use harness_core::testing::ScriptedModel;
 use harness_core::tool::tool_fn;
-use harness_core::{Json, Origin, RunId};
+use harness_core::{Fault, Json, Origin, Outcome, RunId};
 use harness_flow::checkpoint::{CheckpointError, Retention};
 use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, OnLoopError, Parallel, Step, StepCx,

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::message::Message;
-use harness_core::outcome::{Fault, FaultSource, Outcome};
 use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
 use harness_core::transcript::{Plan, Prefix};
-use harness_core::{Json, Origin, RunId, ThreadId, TurnId};
+use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, ThreadId, TurnId};
 
 use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::child::Child;

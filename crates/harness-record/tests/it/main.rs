@@ -18,13 +18,12 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::outcome::Fault;
 use harness_core::port::{AgentConfig, AgentSource, DynModel, PrepareAsk, ProposedCall};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::tool::{DynToolRegistry, RetryClass, ToolDef, ToolOutcome};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, Json, Millis, Origin, RunId, Time};
+use harness_core::{Cancel, Fault, Json, Millis, Origin, RunId, Time};
 use harness_record::{RecordFold, RecordOptions, RunRecord, RunStart};
 
 /// When every scripted run begins: 2026-01-01T00:00:00.000Z.

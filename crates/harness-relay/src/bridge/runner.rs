@@ -9,8 +9,8 @@ use harness_adapters::execution::{
     DynExecutionAdapter, ExecutionCx, ExecutionError, ExecutionErrorCode, ExecutionResult,
 };
 use harness_adapters::{CliInput, CliOutcome, DynCliRunner};
+use harness_core::Cancel;
 use harness_core::Json;
-use harness_core::cancel::Cancel;
 
 use super::config::BridgeConfig;
 use crate::json::Object;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use tokio::task::JoinSet;
 
 use super::job::Job;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_adapters::execution::{ExecutionError, ExecutionErrorCode, ExecutionResult, ExecutionStatus};
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 
 use super::config::BridgeConfig;
 use super::job::Job;
@@ -39,7 +39,7 @@ type Notes = Arc<dyn Fn(&BridgeNote) + Send + Sync>;
 ///
 /// use harness_relay::{BridgeConfig, BridgeRunner, BrokerTransport, WorkerBridge};
 /// # use harness_adapters::{CliInput, CliOutcome, CliRunner};
-/// use harness_core::cancel::Cancel;
+/// use harness_core::Cancel;
 /// # struct Echo;
 /// # impl CliRunner for Echo {
 /// #     fn id(&self) -> &str { "echo" }

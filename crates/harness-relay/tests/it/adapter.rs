@@ -7,8 +7,8 @@ use harness_adapters::execution::{
     ExecutionAdapter as _, ExecutionCx, ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult,
     ExecutionSink,
 };
+use harness_core::Cancel;
 use harness_core::Time;
-use harness_core::cancel::Cancel;
 use harness_relay::{
     Registration, RelayAdapterConfig, RelayCounts, RelayEventKind, RelayExecutionAdapter, RelayMessage,
     RelayTransport as _, SpawnAgent,

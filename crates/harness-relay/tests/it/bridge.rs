@@ -6,8 +6,8 @@ use std::time::Duration;
 use harness_adapters::execution::{
     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionMessage, ExecutionRequest, ExecutionResult,
 };
+use harness_core::Cancel;
 use harness_core::Time;
-use harness_core::cancel::Cancel;
 use harness_relay::{
     BridgeConfig, BridgeReport, BridgeRunner, Registration, RelayAdapterConfig, RelayExecutionAdapter,
     RelayFault, RelayMessage, RelayTransport as _, SpawnAgent, WorkerBridge,

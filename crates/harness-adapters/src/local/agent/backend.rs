@@ -66,7 +66,7 @@ pub(super) struct Settings {
 /// use harness_adapters::execution::{ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest};
 /// use harness_adapters::local::{AgentBackend, LocalAgent, Permission};
 /// use harness_host::process::Environment;
-/// use harness_core::cancel::Cancel;
+/// use harness_core::Cancel;
 /// use harness_core::port::Clock;
 ///
 /// # async fn example(clock: Arc<dyn Clock>) {

@@ -6,7 +6,7 @@ use harness_adapters::execution::{
     ExecutionAdapter as _, ExecutionCx, ExecutionPart, ExecutionSink, ExecutionStatus,
 };
 use harness_adapters::local::LocalAgent;
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 
 use super::{Played, block_on, execute, gone, request};
 

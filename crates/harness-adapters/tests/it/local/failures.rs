@@ -7,7 +7,7 @@ use harness_adapters::execution::{
     ExecutionStatus,
 };
 use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use tokio::time::Instant;
 
 use super::{SECRET, block_on, clock, execute, gone, request, shell, summary};

@@ -15,7 +15,7 @@ use harness_adapters::execution::{
     ExecutionSink,
 };
 use harness_adapters::local::{AgentBackend, LocalAgent, LocalProgram};
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_core::{Json, Time};
 use harness_host::process::Environment;
 

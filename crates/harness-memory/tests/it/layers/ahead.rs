@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::outcome::Outcome;
+use harness_core::Outcome;
 use harness_core::port::ContextPipeline as _;
 use harness_core::transcript::{Span, View};
 use harness_memory::layer::{FnLayer, Hook, LayerDef, LayerSetup, Placement, Recalled, Scope, Update};

@@ -1,7 +1,7 @@
 //! Executions within executions.
 
+use harness_core::Outcome;
 use harness_core::message::{AssistantMessage, Message, Usage};
-use harness_core::outcome::Outcome;
 use harness_core::port::ContextPipeline as _;
 use harness_core::transcript::Transcript;
 use harness_memory::layer::{Execution, FnLayer, LayerDef, LayerSetup, Returned, Spawned, Update, developer};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::outcome::Outcome;
+use harness_core::Outcome;
 use harness_core::port::ContextPipeline as _;
 use harness_memory::layer::{FnLayer, Hook, Layer as _, LayerDef, LayerSetup, Scope, Update};
 

@@ -1,8 +1,7 @@
 //! In which order layers are asked in a turn.
 
-use harness_core::outcome::Outcome;
 use harness_core::port::{AppendSource, ContextPipeline as _};
-use harness_core::{Cancel, Json};
+use harness_core::{Cancel, Json, Outcome};
 use harness_memory::layer::{Appended, Decision, FnLayer, LayerDef, LayerSetup, Recalled, Scope, Update};
 
 use super::{Lines, Stage, answer, cx, json, log, run, user};

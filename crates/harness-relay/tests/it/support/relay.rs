@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use harness_adapters::{CliInput, CliOutcome, CliRunner};
-use harness_core::cancel::Cancel;
+use harness_core::Cancel;
 use harness_relay::{
     Delivery, RelayEvent, RelayEventKind, RelayEventSender, RelayEvents, RelayFault, RelayMessage,
     RelayReceipt, RelayTransport, Since, SpawnAgent,

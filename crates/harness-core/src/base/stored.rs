@@ -53,6 +53,7 @@ pub trait Slot: Sized {
         false
     }
 
+    /// Reads the value of a field that is there.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 }
 
