@@ -11,18 +11,18 @@ use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
 use harness_core::limits::Limits;
 use harness_core::port::{
-    AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel, Ids,
-    Model, Secret, Session, SingleAgent, Steering,
+    AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, Ids, Model, Secret, Session,
+    SingleAgent, Steering,
 };
 use harness_core::run::RunSpec;
 use harness_core::tool::{DynTool, DynToolRegistry, Tool, ToolRegistry, Toolbox};
 use harness_core::{Millis, ModelName, Origin, Redactor, ThreadId, ToolName};
-use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
-use harness_memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
+use harness_descriptor::{CompactionSetting, GraphAgents, Map, Value};
 use harness_record::Recording;
 use harness_tools::{Combined, Modes, Source, WorkTools};
 
 use crate::agents::{AgentDecorator, BoundGraph};
+use crate::compaction::compactor;
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::recording::recorder;
@@ -304,7 +304,7 @@ impl Builder {
         self
     }
 
-    /// What makes the view shorter.
+    /// What makes the view shorter, in place of what a descriptor asks for. Default none.
     pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
         self.ports.compactor = Some(Arc::new(compactor));
         self
@@ -467,7 +467,7 @@ impl Builder {
             None => None,
         };
         if let (Some(setting), None) = (self.compaction, &self.ports.compactor) {
-            self.ports.compactor = Some(compactor(setting, &self.ports.model));
+            self.ports.compactor = Some(Arc::new(compactor(setting, &self.ports.model)));
         }
         let together = |tools: Vec<Arc<dyn DynTool>>| -> Arc<dyn DynToolRegistry> {
             match &self.registry {
@@ -537,15 +537,4 @@ pub(crate) struct Assembled {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) context: Map,
     pub(crate) work: Option<WorkTools>,
-}
-
-/// What a descriptor asks for; the model writes the summaries.
-fn compactor(setting: CompactionSetting, model: &Arc<dyn DynModel>) -> Arc<dyn DynCompactor> {
-    let CompactionSetting { preset, window, .. } = setting;
-    let policy = match preset {
-        CompactionPreset::Projection => CompactionPolicy::summarize(window),
-        CompactionPreset::Ladder | _ => CompactionPolicy::ladder(window),
-    };
-    let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
-    Arc::new(ContextCompactor::new(policy).with_summarizer(summarizer))
 }

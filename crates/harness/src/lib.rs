@@ -58,6 +58,7 @@
 
 mod agents;
 mod builder;
+mod compaction;
 mod error;
 mod execution;
 mod harness;
@@ -79,6 +80,7 @@ pub use harness_relay as relay;
 
 pub use self::agents::BoundGraph;
 pub use self::builder::Builder;
+pub use self::compaction::compaction_policy;
 pub use self::error::{HarnessError, SetupFault};
 pub use self::execution::HarnessExecution;
 pub use self::harness::Harness;

@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use harness::core::Millis;
 use harness::core::message::Cost;
+use harness::descriptor::CompactionPreset;
 
 pub(crate) use acp::AcpArgs;
 pub(crate) use approvals::ApprovalArgs;
@@ -233,8 +234,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct ViewArgs {
     /// Show the model less when the conversation nears its context window; the session keeps everything
     /// [default: show it all]
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub(crate) compact: Option<Preset>,
+    #[arg(long, value_name = "HOW", value_parser = values::presets())]
+    pub(crate) compact: Option<CompactionPreset>,
 
     /// Keep facts from one run to the next in this file: those that fit are shown to the model, and agents
     /// may remember, recall and forget
@@ -244,15 +245,6 @@ pub(crate) struct ViewArgs {
     /// Tokens of the model's context window, for --compact and --memory
     #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) window: u64,
-}
-
-/// How a view is made shorter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Preset {
-    /// From 80 % on: old results are cleared or stored elsewhere first, the rest is summarized
-    Ladder,
-    /// When the room for an answer gets short: what is old is summarized
-    Projection,
 }
 
 /// Where answers come from.

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use harness::descriptor::CompactionPreset;
 
-use super::{ModelArgs, Preset};
+use super::ModelArgs;
+use super::values::presets;
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
@@ -91,8 +93,8 @@ pub(crate) struct CompactArgs {
     pub(crate) session: PathBuf,
 
     /// How; without a model old results are cleared and nothing is summarized
-    #[arg(long, value_enum, default_value_t = Preset::Ladder)]
-    pub(crate) how: Preset,
+    #[arg(long, default_value = "ladder", value_parser = presets())]
+    pub(crate) how: CompactionPreset,
 
     /// Tokens of the model's context window
     #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]

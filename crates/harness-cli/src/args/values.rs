@@ -4,7 +4,15 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use harness::core::{Millis, SpanError};
+use harness::descriptor::CompactionPreset;
+
+/// The ways in which a view is made shorter, by name.
+pub(crate) fn presets() -> impl TypedValueParser<Value = CompactionPreset> {
+    let values = CompactionPreset::names().map(|(name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<CompactionPreset>())
+}
 
 /// The message argument.
 #[derive(Clone, Debug, PartialEq, Eq)]

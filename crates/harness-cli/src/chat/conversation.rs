@@ -9,7 +9,7 @@ use harness::core::port::{ApprovalAsk, Approver, Clock, Decision, DynCompactor, 
 use harness::core::{Json, ThreadId, Time};
 use harness::descriptor::load_file;
 use harness::host::process::wait_for_orphans;
-use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
+use harness::memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
 use harness::system::SystemClock;
@@ -18,11 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use super::command;
 use super::store::{self, Store};
-use crate::args::{Approve, ChatArgs, ModelArgs, Preset};
+use crate::args::{Approve, ChatArgs, ModelArgs};
 use crate::error::CliError;
 use crate::run::approve::CommandLineApprover;
 use crate::run::session::same_descriptor;
-use crate::run::view::policy;
 use crate::threads::{Of, Threads, found};
 use crate::{env, model};
 
@@ -246,7 +245,7 @@ impl Approver for Decider {
 /// and when the person says so.
 fn compactor(model: &Arc<dyn DynModel>, window: u64) -> Arc<dyn DynCompactor> {
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
-    Arc::new(ContextCompactor::new(policy(Preset::Projection, window)).with_summarizer(summarizer))
+    Arc::new(ContextCompactor::new(CompactionPolicy::summarize(window)).with_summarizer(summarizer))
 }
 
 fn somebody(args: &ChatArgs) -> Result<(), CliError> {

@@ -10,10 +10,11 @@ use harness::core::port::{
     Clock, CompactionNote, Deltas, DynModel, EntryHead, Model, ModelFault, ModelFaultCode, ModelRequest,
     Session as _,
 };
+use harness::descriptor::CompactionSetting;
 use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::session::{JsonlSession, OpenOptions};
 use harness::system::SystemClock;
-use harness::{Harness, HarnessError};
+use harness::{Harness, HarnessError, compaction_policy};
 use serde::Serialize;
 
 use crate::args::CompactArgs;
@@ -22,7 +23,6 @@ use crate::exit::Exit;
 use crate::model;
 use crate::output;
 use crate::run::block_on;
-use crate::run::view::policy;
 use crate::secrets;
 
 /// Nobody: a session is made shorter without asking a model.
@@ -67,7 +67,8 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let asked = args.model.model.is_some() || args.model.replay.is_some();
     let source = asked.then(|| model::choose(&args.model, None, &clock)).transpose()?;
     let model: Arc<dyn DynModel> = source.map_or_else(|| Arc::new(NoModel) as _, |source| source.model);
-    let mut compactor = ContextCompactor::new(policy(args.how, args.window));
+    let mut compactor =
+        ContextCompactor::new(compaction_policy(CompactionSetting::new(args.how, args.window)));
     if asked {
         let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(&model), args.window));
         compactor = compactor.with_summarizer(summarizer);

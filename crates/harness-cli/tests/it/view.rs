@@ -92,6 +92,40 @@ fn old_results_make_room_and_the_session_keeps_them() {
     assert!(stored.iter().any(|line| line["type"] == "compaction"));
 }
 
+/// What the last of four requests shows of three results, when the descriptor and the command line say this.
+#[track_caller]
+fn check_preset(run: &str, arguments: &[&str], results: usize) {
+    let calls = (1..=3).map(|n| reply(Answer::call(&format!("c{n}"), "look", &json!({}))));
+    let server = Server::start(calls.chain([Reply::text("Done.")]));
+    let project = Project::new("read -r arguments\necho seen >>look.log\nwc -l <look.log\n", "");
+    let descriptor = project.read("harness.yaml");
+    project.write("harness.yaml", &format!("{descriptor}{run}"));
+    let output = project.ask(&server.url, arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let last = texts(server.requests().last().expect("a request"));
+    assert!(last[1].contains("hello"), "the task is there: {last:?}");
+    let shown = last.iter().filter(|text| text.starts_with("tool: ")).count();
+    assert_eq!(shown, results, "{last:?}");
+}
+
+#[test]
+fn a_preset_is_chosen_by_name() {
+    check_preset("", &[], 3);
+    check_preset("run: { compaction: { preset: selective, calls: 1 } }\n", &[], 1);
+    check_preset("run: { compaction: { preset: tool-results, calls: 2 } }\n", &[], 2);
+    check_preset("run: { compaction: { preset: sliding-window, groups: 1 } }\n", &[], 1);
+    check_preset("run: { compaction: { preset: selective, calls: 1 } }\n", &["--compact", "ladder"], 3);
+    check_preset("", &["--compact", "sliding-window"], 3);
+}
+
+#[test]
+fn a_preset_that_there_is_not_is_refused_with_those_that_there_are() {
+    let output = Project::plain().ask(NOWHERE, &["--compact", "projection"]);
+    assert_eq!(output.code, Some(2));
+    let names = "[possible values: ladder, summarize, truncate, sliding-window, selective, tool-results]";
+    assert!(output.stderr.contains(names), "{}", output.stderr);
+}
+
 #[test]
 fn a_large_result_lies_beside_the_session_and_is_read_back_in_a_later_run() {
     let project = Project::new("read -r arguments\nyes 'a line' | head -c 90000\n", "");

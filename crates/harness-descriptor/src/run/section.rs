@@ -1,13 +1,16 @@
 //! The section `run` of a descriptor.
 
+use std::str::FromStr;
+
 use harness_control::contract::TaskContract;
 use harness_control::{ControlSpec, GuidanceSpec, SignalSpec, StallSpec, WorkSpec};
 use harness_core::Millis;
 use harness_core::message::Cost;
 use harness_core::outcome::StopMode;
 use harness_core::run::{RunLimits, RunSpec};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::shape::{Checker, Shape, span};
 use super::{contract, table};
@@ -132,14 +135,88 @@ pub struct CompactionSetting {
     pub window: u64,
 }
 
-/// The ways in which the model is shown less, named as the program's option names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl CompactionSetting {
+    /// This preset over a window of so many tokens.
+    ///
+    /// ```
+    /// use harness_descriptor::{CompactionPreset, CompactionSetting};
+    ///
+    /// let setting = CompactionSetting::new("sliding-window".parse()?, 200_000);
+    /// assert_eq!(setting.preset, CompactionPreset::SlidingWindow { groups: 40, keep_first_prompt: true });
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn new(preset: CompactionPreset, window: u64) -> Self {
+        Self { preset, window }
+    }
+}
+
+/// The ways in which the model is shown less, with their settings. As text a name stands for its defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "preset", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CompactionPreset {
     /// Old results are cleared or stored elsewhere first, the rest is summarized.
     Ladder,
     /// What is old is summarized when the room for an answer gets short.
-    Projection,
+    Summarize,
+    /// The oldest messages go.
+    Truncate {
+        /// Tokens of messages above which they go. Default 80 % of the window.
+        above: Option<u64>,
+        /// Tokens of messages that stay. Default 50 % of the window.
+        to: Option<u64>,
+        /// Whether the first message of the user stays. Default true.
+        #[serde(default = "yes")]
+        keep_first_prompt: bool,
+    },
+    /// Only the newest messages stay, calls with their results.
+    SlidingWindow {
+        /// How many; calls count as one with their results. Default 40.
+        #[serde(default = "groups")]
+        groups: usize,
+        /// Whether the first message of the user stays. Default true.
+        #[serde(default = "yes")]
+        keep_first_prompt: bool,
+    },
+    /// Of all calls with their results only the newest stay.
+    Selective {
+        /// How many answers with calls. Default 4.
+        #[serde(default = "calls")]
+        calls: usize,
+    },
+    /// All but the newest calls become one line each.
+    ToolResults {
+        /// How many answers with calls stay as they are. Default 4.
+        #[serde(default = "calls")]
+        calls: usize,
+    },
+}
+
+impl CompactionPreset {
+    /// The names of all, and what each does.
+    pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+        table::COMPACTIONS.iter().map(|kind| (kind.name, kind.about))
+    }
+}
+
+impl FromStr for CompactionPreset {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        typed(&json!({ "preset": name }))
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn groups() -> usize {
+    40
+}
+
+fn calls() -> usize {
+    4
 }
 
 const WINDOW: u64 = 128_000;
@@ -225,7 +302,7 @@ fn section(json: &Json, contract: Option<TaskContract>) -> Result<RunSection, St
         contract,
         work_items: switch(json.get("work_items"))?,
         stall: switch(json.get("stall"))?,
-        compaction: json.get("compaction").map(compaction),
+        compaction: json.get("compaction").map(compaction).transpose()?,
         guidance: json.get("guidance").map(typed).transpose()?,
     };
     let control = section.control(section.mode.unwrap_or_default()).unwrap_or_default();
@@ -252,10 +329,9 @@ fn amount(json: &Json) -> Option<Cost> {
     json.as_str().map_or_else(|| json.to_string(), ToOwned::to_owned).parse().ok()
 }
 
-fn compaction(json: &Json) -> CompactionSetting {
-    let preset = match json.get("preset").and_then(Json::as_str) {
-        Some("projection") => CompactionPreset::Projection,
-        Some(_) | None => CompactionPreset::Ladder,
-    };
-    CompactionSetting { preset, window: json.get("window").and_then(Json::as_u64).unwrap_or(WINDOW) }
+fn compaction(json: &Json) -> Result<CompactionSetting, String> {
+    Ok(CompactionSetting {
+        preset: typed(json)?,
+        window: json.get("window").and_then(Json::as_u64).unwrap_or(WINDOW),
+    })
 }

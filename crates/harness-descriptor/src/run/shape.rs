@@ -46,6 +46,8 @@ pub(super) enum Shape {
     TextOr(&'static Shape),
     /// A mapping of which one key says which arguments another one holds.
     Kinds(&'static Kinds),
+    /// A mapping of which one key says which other keys it has.
+    Choice(&'static Choice),
     /// A JSON object as it is.
     Object,
 }
@@ -63,6 +65,13 @@ pub(super) struct Key {
 pub(super) struct Kinds {
     /// What it is, with its article.
     pub(super) what: &'static str,
+    pub(super) kinds: &'static [Variant],
+}
+
+/// Kinds of one thing, written as `{KEY: KIND, …}`.
+pub(super) struct Choice {
+    /// The key that says which; the arguments of each kind have it, too.
+    pub(super) key: &'static str,
     pub(super) kinds: &'static [Variant],
 }
 
@@ -110,6 +119,7 @@ impl<'a> Checker<'a> {
                 self.section(keys, node, entries, path)
             }
             (Shape::Kinds(kinds), Kind::Map(_)) => self.kinds(kinds, node, path),
+            (Shape::Choice(choice), Kind::Map(entries)) => self.choice(choice, node, entries, path),
             (Shape::List(item), Kind::List(items)) => {
                 let mut each = items.iter().enumerate();
                 each.try_for_each(|(at, node)| self.check(item, *node, &format!("{path}[{at}]")))
@@ -165,15 +175,7 @@ impl<'a> Checker<'a> {
             let fault = Fault::MissingSetting { owner: path.to_owned(), key: "type" };
             return self.faults.report(self.at(fault, node));
         };
-        let name = self.document.string(word).unwrap_or_default();
-        let Some(kind) = kinds.kinds.iter().find(|kind| kind.name == name) else {
-            let names = kinds.kinds.iter().map(|kind| kind.name);
-            let quoted: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
-            let expected = format!("one of {}", quoted.join(", "));
-            return self
-                .faults
-                .report(self.mismatch(expected, word, &format!("{path}.type")).suggest(name, names));
-        };
+        let Some(kind) = self.kind_of(kinds.kinds, word, &format!("{path}.type"))? else { return Ok(()) };
         for entry in entries {
             let path = format!("{path}.{}", self.document.resolve(&entry.key));
             match self.document.resolve(&entry.key) {
@@ -192,6 +194,49 @@ impl<'a> Checker<'a> {
             }
             None => Ok(()),
         }
+    }
+
+    /// The kind that a word names; `None` when the word's fault was taken.
+    fn kind_of(
+        &self,
+        kinds: &'static [Variant],
+        word: NodeId,
+        path: &str,
+    ) -> Result<Option<&'static Variant>, DescriptorError> {
+        let name = self.document.string(word).unwrap_or_default();
+        let kind = kinds.iter().find(|kind| kind.name == name);
+        if kind.is_none() {
+            let names = kinds.iter().map(|kind| kind.name);
+            let quoted: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
+            let expected = format!("one of {}", quoted.join(", "));
+            self.faults.report(self.mismatch(expected, word, path).suggest(name, names))?;
+        }
+        Ok(kind)
+    }
+
+    fn choice(
+        &self,
+        choice: &Choice,
+        node: NodeId,
+        entries: &[Entry],
+        path: &str,
+    ) -> Result<(), DescriptorError> {
+        if let Some(word) = self.document.get(node, choice.key) {
+            return match self.kind_of(choice.kinds, word, &format!("{path}.{}", choice.key))? {
+                Some(kind) => self.section(kind.args, node, entries, path),
+                None => Ok(()),
+            };
+        }
+        let fault = Fault::MissingSetting { owner: path.to_owned(), key: choice.key };
+        self.faults.report(self.at(fault, node))?;
+        // Which keys there may be is not known, but what those of any kind hold is.
+        for entry in entries {
+            let name = self.document.resolve(&entry.key);
+            if let Some(key) = choice.kinds.iter().flat_map(|kind| kind.args).find(|key| key.name == name) {
+                self.check(&key.shape, entry.value, &format!("{path}.{name}"))?;
+            }
+        }
+        Ok(())
     }
 
     fn wrong(&self, shape: &Shape, node: NodeId, path: &str) -> Result<(), DescriptorError> {
@@ -254,7 +299,7 @@ impl Shape {
             Self::Money => money(document, kind).is_some(),
             Self::Word(words) => words.iter().any(|(word, _)| *word == text(kind)),
             Self::Object => matches!(kind, Kind::Map(_)),
-            Self::List(_) | Self::Named(_) | Self::Section(_) | Self::Kinds(_) => false,
+            Self::List(_) | Self::Named(_) | Self::Section(_) | Self::Kinds(_) | Self::Choice(_) => false,
         }
     }
 
@@ -275,7 +320,7 @@ impl Shape {
             Self::Switch(_) => "`true`, `false` or a mapping".to_owned(),
             Self::TextOr(other) => format!("a text or {}", other.expected()),
             Self::Kinds(kinds) => format!("{}, a mapping with `type`", kinds.what),
-            Self::Named(_) | Self::Section(_) | Self::Object => MAPPING.to_owned(),
+            Self::Named(_) | Self::Section(_) | Self::Choice(_) | Self::Object => MAPPING.to_owned(),
         }
     }
 
@@ -294,7 +339,7 @@ impl Shape {
             (Self::Section(keys) | Self::Switch(keys), Kind::Map(entries)) => map(entries, &|name, node| {
                 keys.iter().find(|key| key.name == name).map(|key| key.shape.json(document, node))
             }),
-            (Self::Kinds(_), Kind::Map(entries)) => map(entries, &|name, node| {
+            (Self::Kinds(_) | Self::Choice(_), Kind::Map(entries)) => map(entries, &|name, node| {
                 let is_note = name.starts_with("x-");
                 (!is_note).then(|| plain(document, node))
             }),
@@ -329,6 +374,16 @@ impl Shape {
             Self::TextOr(other) => json!({ "anyOf": [Self::Text.schema(), other.schema()] }),
             Self::Kinds(kinds) => {
                 json!({ "oneOf": kinds.kinds.iter().map(Variant::schema).collect::<Vec<_>>() })
+            }
+            Self::Choice(choice) => {
+                let kind = |kind: &Variant| {
+                    let mut schema = section_schema(kind.args);
+                    if let Some(word) = schema.pointer_mut(&format!("/properties/{}", choice.key)) {
+                        *word = json!({ "const": kind.name, "description": kind.about });
+                    }
+                    schema
+                };
+                json!({ "oneOf": choice.kinds.iter().map(kind).collect::<Vec<_>>() })
             }
             Self::Object => json!({ "type": "object" }),
         }

@@ -1,6 +1,6 @@
 //! The settings of `run` and of contracts, with what each means.
 
-use super::shape::{Key, Kinds, Shape, Variant, key, required};
+use super::shape::{Choice, Key, Kinds, Shape, Variant, key, required};
 
 const COUNT: Shape = Shape::Whole { least: 1, most: u32::MAX as u64 };
 const COUNT_OR_NONE: Shape = Shape::Whole { least: 0, most: u32::MAX as u64 };
@@ -186,24 +186,62 @@ const STALL: &[Key] = &[
     ),
 ];
 
-const COMPACTION: Shape = Shape::Section(&[
-    required(
-        "preset",
-        "How.",
-        Shape::Word(&[
-            (
-                "ladder",
-                "From 80 % of the window on: old results are cleared or stored elsewhere, the rest is summarized.",
-            ),
-            ("projection", "When the room for an answer gets short: what is old is summarized."),
-        ]),
-    ),
-    key(
-        "window",
-        "Tokens of the model's context window. Default: 128000.",
-        Shape::Whole { least: 1_000, most: 1 << 53 },
-    ),
-]);
+const COMPACTION: Shape = Shape::Choice(&Choice { key: "preset", kinds: COMPACTIONS });
+
+/// The ways in which the model is shown less.
+pub(super) const COMPACTIONS: &[Variant] = &[
+    Variant {
+        name: "ladder",
+        about: "From 80 % of the window on old results are cleared or stored elsewhere, the rest is summarized.",
+        args: &[PRESET, WINDOW],
+    },
+    Variant {
+        name: "summarize",
+        about: "When the room for an answer gets short, what is old is summarized.",
+        args: &[PRESET, WINDOW],
+    },
+    Variant {
+        name: "truncate",
+        about: "Above so many tokens of messages the oldest go.",
+        args: &[
+            PRESET,
+            WINDOW,
+            key("above", "Tokens of messages above which they go. Default: 80 % of the window.", TOKENS),
+            key("to", "Tokens of messages that stay. Default: 50 % of the window.", TOKENS),
+            KEEP_FIRST_PROMPT,
+        ],
+    },
+    Variant {
+        name: "sliding-window",
+        about: "Only the newest messages stay, calls with their results.",
+        args: &[
+            PRESET,
+            WINDOW,
+            key("groups", "How many stay; calls count as one with their results. Default: 40.", COUNT),
+            KEEP_FIRST_PROMPT,
+        ],
+    },
+    Variant {
+        name: "selective",
+        about: "Of all calls with their results only the newest stay.",
+        args: &[PRESET, WINDOW, CALLS],
+    },
+    Variant {
+        name: "tool-results",
+        about: "All but the newest calls become one line each, with the beginnings of their results.",
+        args: &[PRESET, WINDOW, CALLS],
+    },
+];
+
+const PRESET: Key = required("preset", "How.", Shape::Text);
+const WINDOW: Key = key(
+    "window",
+    "Tokens of the model's context window. Default: 128000.",
+    Shape::Whole { least: 1_000, most: 1 << 53 },
+);
+const CALLS: Key = key("calls", "How many answers with calls stay as they are. Default: 4.", COUNT);
+const KEEP_FIRST_PROMPT: Key =
+    key("keep_first_prompt", "Whether the first message of the user stays. Default: true.", Shape::Flag);
 
 const GUIDANCE: &[Key] = &[
     key("tokens", "Tokens of all that is told with one request at most. Default: 600.", COUNT_OR_NONE),
