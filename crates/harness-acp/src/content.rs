@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallContent,
 };
 use harness::core::Json;
-use harness::core::message::{Block, UserMessage};
+use harness::core::message::{Block, ImageBlock, UserMessage};
 use harness::runtime::ThreadConfig;
 use harness::runtime::template::expand_command;
 use serde_json::json;
@@ -53,14 +53,12 @@ fn cannot_be_read(at: usize) -> Error {
 
 /// An image by value; by its address when the client sends no data.
 fn image(data: String, mime_type: String, uri: Option<String>) -> Block {
-    let mut block = Block::image(data, mime_type);
-    if let Block::Image(image) = &mut block
-        && image.data.as_deref().is_some_and(str::is_empty)
-        && uri.is_some()
-    {
-        (image.data, image.url) = (None, uri);
+    if uri.is_none() || !data.is_empty() {
+        return Block::image(data, mime_type);
     }
-    block
+    let mut image = ImageBlock::default();
+    (image.url, image.mime_type) = (uri, Some(mime_type));
+    image.into()
 }
 
 fn link_text(link: &ResourceLink) -> String {

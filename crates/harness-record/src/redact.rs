@@ -282,7 +282,7 @@ impl Redacting {
                 (Some(value), Block::Text(text)) => {
                     let clean = self.json(&value);
                     if clean != value {
-                        clean.text().clone_into(&mut text.text);
+                        clean.text().clone_into(&mut Arc::make_mut(text).text);
                     }
                 }
                 _ => self.blocks(std::slice::from_mut(block)),
@@ -302,22 +302,25 @@ impl Redacting {
                 }
                 Block::ToolCall(call) => *call = Arc::new(self.call(call)),
                 Block::Thinking(thinking) => {
+                    let thinking = Arc::make_mut(thinking);
                     thinking.thinking = self.text(&thinking.thinking);
                     thinking.summary.iter_mut().flatten().for_each(|line| *line = self.text(line));
                 }
-                Block::Refusal(refusal) => refusal.text = self.text(&refusal.text),
+                Block::Refusal(refusal) => Arc::make_mut(refusal).text = self.text(&refusal.text),
                 Block::Error(error) => {
+                    let error = Arc::make_mut(error);
                     error.message = self.text(&error.message);
                     self.optional(&mut error.details);
                 }
-                Block::Approval(approval) => self.optional_text(&mut approval.reason),
-                Block::Extension(extension) => extension.data = self.json(&extension.data),
-                Block::Image(image) => self.optional_text(&mut image.url),
+                Block::Approval(approval) => self.optional_text(&mut Arc::make_mut(approval).reason),
+                Block::Extension(extension) => Arc::make_mut(extension).data = self.json(&extension.data),
+                Block::Image(image) => self.optional_text(&mut Arc::make_mut(image).url),
                 Block::File(file) => {
+                    let file = Arc::make_mut(file);
                     self.optional_text(&mut file.url);
                     self.optional_text(&mut file.name);
                 }
-                Block::Audio(audio) => self.optional_text(&mut audio.transcript),
+                Block::Audio(audio) => self.optional_text(&mut Arc::make_mut(audio).transcript),
                 Block::Unknown(raw) => *raw = self.json(raw),
                 _ => *block = Block::text(REDACTED),
             }

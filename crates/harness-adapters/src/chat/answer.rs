@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use harness_core::message::{AssistantMessage, Block, CostParts, FinishReason, Invalid, ToolCall, Usage};
+use harness_core::message::{
+    AssistantMessage, Block, CostParts, FinishReason, Invalid, ThinkingBlock, ToolCall, Usage,
+};
 use harness_core::{Json, ModelName};
 use serde::Serialize;
 
@@ -86,11 +88,9 @@ pub(crate) fn partial(answer: &Completion, asked: Asked<'_>) -> Option<Assistant
 fn text_only(answer: &Completion, asked: Asked<'_>) -> AssistantMessage {
     let mut message = AssistantMessage::default();
     if let Some(reasoning) = &answer.reasoning {
-        let mut block = Block::thinking(reasoning.clone());
-        if let Block::Thinking(thinking) = &mut block {
-            thinking.field = answer.reasoning_field.map(str::to_owned);
-        }
-        message.content.push(block);
+        let mut thinking = ThinkingBlock::new(reasoning.clone());
+        thinking.field = answer.reasoning_field.map(str::to_owned);
+        message.content.push(thinking.into());
     }
     message.content.extend(answer.content.clone().map(Block::text));
     message.protocol = Some(PROTOCOL.to_owned());

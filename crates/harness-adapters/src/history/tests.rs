@@ -1,5 +1,5 @@
 use harness_core::ModelName;
-use harness_core::message::{CustomMessage, SystemMessage, UserMessage};
+use harness_core::message::{CustomMessage, SystemMessage, ThinkingBlock, UserMessage};
 
 use super::*;
 
@@ -92,12 +92,10 @@ fn answer(model: &str, content: Vec<Block>) -> AssistantMessage {
 }
 
 fn thought(text: &str, signature: Option<&str>, redacted: Option<bool>) -> Block {
-    let mut block = Block::thinking(text);
-    if let Block::Thinking(thinking) = &mut block {
-        thinking.thinking_signature = signature.map(str::to_owned);
-        thinking.redacted = redacted;
-    }
-    block
+    let mut block = ThinkingBlock::new(text);
+    block.thinking_signature = signature.map(str::to_owned);
+    block.redacted = redacted;
+    block.into()
 }
 
 #[test]

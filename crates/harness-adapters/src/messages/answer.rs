@@ -1,7 +1,7 @@
 //! From an assembled answer to an assistant message.
 
 use harness_core::Json;
-use harness_core::message::{AssistantMessage, Block, FinishReason, Usage};
+use harness_core::message::{AssistantMessage, Block, FinishReason, TextBlock, ThinkingBlock, Usage};
 use harness_core::port::ModelFault;
 use serde::Serialize;
 
@@ -89,11 +89,9 @@ fn push(draft: &mut Draft<'_>, block: &Gathering) {
     match block {
         Gathering::Text { text, seam, .. } if text.is_empty() && seam.end().is_empty() => {}
         Gathering::Text { text, seam, citations } => {
-            let mut block = Block::text(format!("{text}{}", seam.end()));
-            if let (Block::Text(text), false) = (&mut block, citations.is_empty()) {
-                text.annotations = Some(citations.clone());
-            }
-            draft.push(block);
+            let mut block = TextBlock::new(format!("{text}{}", seam.end()));
+            block.annotations = (!citations.is_empty()).then(|| citations.clone());
+            draft.push(block.into());
         }
         Gathering::Thinking { text, seam, signature } => {
             draft.push(thinking(&format!("{text}{}", seam.end()), signature.clone(), None));
@@ -116,12 +114,10 @@ fn push(draft: &mut Draft<'_>, block: &Gathering) {
 }
 
 fn thinking(text: &str, signature: Option<String>, redacted: Option<bool>) -> Block {
-    let mut block = Block::thinking(text);
-    if let Block::Thinking(thinking) = &mut block {
-        thinking.thinking_signature = signature;
-        thinking.redacted = redacted;
-    }
-    block
+    let mut block = ThinkingBlock::new(text);
+    block.thinking_signature = signature;
+    block.redacted = redacted;
+    block.into()
 }
 
 /// A block with the input that followed it in pieces.

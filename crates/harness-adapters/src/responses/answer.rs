@@ -1,7 +1,9 @@
 //! From an assembled response to an assistant message.
 
 use harness_core::Json;
-use harness_core::message::{AssistantMessage, Block, CostParts, FinishReason, Usage};
+use harness_core::message::{
+    AssistantMessage, Block, CostParts, FinishReason, TextBlock, ThinkingBlock, Usage,
+};
 use harness_core::port::ModelFault;
 use serde::Serialize;
 
@@ -93,15 +95,13 @@ fn push(draft: &mut Draft<'_>, item: &Gathering) {
 fn said(draft: &mut Draft<'_>, item: &Gathering) {
     for part in item.parts.values() {
         if !part.text.is_empty() {
-            let mut block = Block::text(part.text.clone());
-            if let Block::Text(text) = &mut block {
-                text.item_id.clone_from(&item.id);
-                text.status.clone_from(&item.status);
-                text.phase.clone_from(&item.phase);
-                let annotations = &part.annotations;
-                text.annotations = (!annotations.is_empty()).then(|| annotations.clone());
-            }
-            draft.push(block);
+            let mut block = TextBlock::new(part.text.clone());
+            block.item_id.clone_from(&item.id);
+            block.status.clone_from(&item.status);
+            block.phase.clone_from(&item.phase);
+            let annotations = &part.annotations;
+            block.annotations = (!annotations.is_empty()).then(|| annotations.clone());
+            draft.push(block.into());
         }
         if !part.refusal.is_empty() {
             draft.push(Block::refusal(part.refusal.clone()));
@@ -111,13 +111,11 @@ fn said(draft: &mut Draft<'_>, item: &Gathering) {
 
 /// Reasoning keeps its whole item, which goes back as it came.
 fn thinking(item: &Gathering) -> Block {
-    let mut block = Block::thinking(item.thought.clone());
-    if let Block::Thinking(thinking) = &mut block {
-        thinking.id.clone_from(&item.id);
-        thinking.thinking_signature = item.raw.as_ref().map(|raw| raw.text().to_owned());
-        thinking.summary = (!item.summary.is_empty()).then(|| item.summary.clone());
-    }
-    block
+    let mut block = ThinkingBlock::new(item.thought.clone());
+    block.id.clone_from(&item.id);
+    block.thinking_signature = item.raw.as_ref().map(|raw| raw.text().to_owned());
+    block.summary = (!item.summary.is_empty()).then(|| item.summary.clone());
+    block.into()
 }
 
 /// Counts are split so that the parts add up: what a cache served or took is not input again.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use harness_adapters::OutputSchema;
 use harness_adapters::messages::{MessagesModel, MessagesModelBuilder, PromptCache};
 use harness_core::message::{
-    AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage, UserMessage,
+    AssistantMessage, Block, ImageBlock, Message, SystemMessage, ThinkingBlock, ToolCall, ToolResultMessage,
+    UserMessage,
 };
 use harness_core::port::{ModelRequest, PreparedAgent};
 use harness_core::tool::ToolDef;
@@ -75,12 +76,10 @@ fn own(mut message: AssistantMessage) -> AssistantMessage {
 }
 
 fn thought(text: &str, signature: Option<&str>, redacted: bool) -> Block {
-    let mut block = Block::thinking(text);
-    if let Block::Thinking(thinking) = &mut block {
-        thinking.thinking_signature = signature.map(str::to_owned);
-        thinking.redacted = redacted.then_some(true);
-    }
-    block
+    let mut block = ThinkingBlock::new(text);
+    block.thinking_signature = signature.map(str::to_owned);
+    block.redacted = redacted.then_some(true);
+    block.into()
 }
 
 #[tokio::test]
@@ -201,11 +200,13 @@ async fn reasoning_goes_back_to_its_model_as_it_came() {
 #[tokio::test]
 async fn images_and_documents_are_sent_by_value_or_by_reference() {
     let image = |url: Option<&str>, id: Option<&str>| {
-        let mut block = Block::image("AAAA", "image/webp");
-        if let (Block::Image(image), true) = (&mut block, url.is_some() || id.is_some()) {
-            (image.data, image.url, image.file_id) = (None, url.map(str::to_owned), id.map(str::to_owned));
+        if url.is_none() && id.is_none() {
+            return Block::image("AAAA", "image/webp");
         }
-        block
+        let mut image = ImageBlock::default();
+        (image.url, image.file_id) = (url.map(str::to_owned), id.map(str::to_owned));
+        image.mime_type = Some("image/webp".to_owned());
+        image.into()
     };
     let file = |json_text: &str| -> Block { json(json_text).to().unwrap() };
     let sent = messages([user(vec![

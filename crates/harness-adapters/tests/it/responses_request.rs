@@ -5,7 +5,8 @@ use std::sync::Arc;
 use harness_adapters::OutputSchema;
 use harness_adapters::responses::{ResponsesModel, ResponsesModelBuilder};
 use harness_core::message::{
-    AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage, UserMessage,
+    AssistantMessage, Block, Message, SystemMessage, TextBlock, ThinkingBlock, ToolCall, ToolResultMessage,
+    UserMessage,
 };
 use harness_core::port::{ModelRequest, PreparedAgent};
 use harness_core::tool::ToolDef;
@@ -127,19 +128,15 @@ async fn calls_and_results_keep_order_and_arguments() {
 async fn items_go_back_to_their_model_as_they_came() {
     let item =
         r#"{"id":"rs_1","type":"reasoning","encrypted_content":"gAAA+/==","summary":[],"weight":1.10}"#;
-    let mut thought = Block::thinking("Hm 🤔");
-    if let Block::Thinking(thinking) = &mut thought {
-        thinking.id = Some("rs_1".to_owned());
-        thinking.thinking_signature = Some(item.to_owned());
-    }
+    let mut thought = ThinkingBlock::new("Hm 🤔");
+    thought.id = Some("rs_1".to_owned());
+    thought.thinking_signature = Some(item.to_owned());
     let text = |text: &str, id: &str| {
-        let mut block = Block::text(text);
-        if let Block::Text(text) = &mut block {
-            text.item_id = Some(id.to_owned());
-            text.phase = Some("commentary".to_owned());
-            text.annotations = Some(vec![json(r#"{"type":"url_citation"}"#)]);
-        }
-        block
+        let mut block = TextBlock::new(text);
+        block.item_id = Some(id.to_owned());
+        block.phase = Some("commentary".to_owned());
+        block.annotations = Some(vec![json(r#"{"type":"url_citation"}"#)]);
+        Block::from(block)
     };
     let mut hosted = ToolCall::new("ws_1", "web_search_call", Json::empty_object());
     hosted.hosted = Some(json(r#"{"id":"ws_1","type":"web_search_call","n":1.10}"#));
@@ -147,8 +144,13 @@ async fn items_go_back_to_their_model_as_they_came() {
     own_call.item_id = Some("fc_1".to_owned());
     own_call.status = Some("completed".to_owned());
     let mut answer = own(AssistantMessage::calls([own_call]));
-    let before =
-        vec![thought, hosted.into(), text("One.", "msg_1"), text("Two.", "msg_1"), text("Three.", "msg_2")];
+    let before = vec![
+        thought.into(),
+        hosted.into(),
+        text("One.", "msg_1"),
+        text("Two.", "msg_1"),
+        text("Three.", "msg_2"),
+    ];
     answer.content.splice(0..0, before);
     let mut foreign = answer.clone();
     foreign.protocol = Some("openai-completions".to_owned());

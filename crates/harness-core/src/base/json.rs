@@ -111,6 +111,10 @@ impl Json {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn is_deeper_than(&self, levels: usize) -> bool {
+        // Each level takes two characters.
+        if self.text().len() / 2 <= levels {
+            return false;
+        }
         let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
         for byte in self.text().bytes() {
             match byte {

@@ -33,6 +33,7 @@ crate::stored! {
 
 crate::stored! {
     /// An image, by value or by reference. Allowed in system, user, tool result and custom messages.
+    #[derive(Default)]
     pub struct ImageBlock {
         /// Base64 data; then `mime_type` is needed.
         data: Option<String> = "data",
@@ -79,6 +80,7 @@ crate::stored! {
 
 crate::stored! {
     /// What a model thought before it answered. Allowed in assistant messages.
+    #[derive(Default)]
     pub struct ThinkingBlock {
         /// The text; a placeholder when `redacted`.
         thinking: String = "thinking",
@@ -118,6 +120,20 @@ crate::stored! {
         kind: Option<String> = "kind",
         /// What a provider-hosted tool did.
         hosted: Option<Json> = "hosted",
+    }
+}
+
+impl TextBlock {
+    /// A text without anything else.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+impl ThinkingBlock {
+    /// A thought without a signature.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { thinking: text.into(), ..Self::default() }
     }
 }
 
@@ -201,25 +217,28 @@ macro_rules! blocks {
     ($( $(#[$doc:meta])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
         /// One piece of a message, tagged by `type`.
         ///
+        /// Each is shared: a clone costs one reference count, however long its text is. [`Arc::make_mut`] changes one.
         /// A block whose type is not known is kept whole, written back unchanged and never sent to a model.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Block {
-            /// Text.
-            Text(TextBlock),
-            $( $(#[$doc])* $variant(Box<$ty>), )*
-            /// A call that the model asks for; shared, because events and effects carry it too.
-            ToolCall(Arc<ToolCall>),
+            $( $(#[$doc])* $variant(Arc<$ty>), )*
             /// A block of a type that this version does not know.
             Unknown(Json),
         }
 
+        $(
+            impl From<$ty> for Block {
+                fn from(body: $ty) -> Self {
+                    Self::$variant(Arc::new(body))
+                }
+            }
+        )*
+
         impl Serialize for Block {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
-                    Self::Text(body) => write_tagged(serializer, "type", "text", body),
                     $( Self::$variant(body) => write_tagged(serializer, "type", $tag, &**body), )*
-                    Self::ToolCall(body) => write_tagged(serializer, "type", "toolCall", &**body),
                     Self::Unknown(raw) => write_raw(serializer, raw),
                 }
             }
@@ -239,11 +258,8 @@ macro_rules! blocks {
                         let (kept, tag) = read_tag("type", &mut map)?;
                         let named = |e| A::Error::custom(format_args!("block `{tag}`: {e}"));
                         match &*tag {
-                            "text" => TextBlock::read_map(kept, &mut map).map(Block::Text).map_err(named),
                             $( $tag => <$ty>::read_map(kept, &mut map)
-                                .map(|body| Block::$variant(Box::new(body))).map_err(named), )*
-                            "toolCall" => ToolCall::read_map(kept, &mut map)
-                                .map(|call| Block::ToolCall(Arc::new(call))).map_err(named),
+                                .map(|body| Block::$variant(Arc::new(body))).map_err(named), )*
                             _ => rebuild(kept, "type", &tag, &mut map).map(Block::Unknown),
                         }
                     }
@@ -255,6 +271,8 @@ macro_rules! blocks {
 }
 
 blocks! {
+    /// Text.
+    Text(TextBlock) = "text",
     /// An image.
     Image(ImageBlock) = "image",
     /// A file.
@@ -271,57 +289,48 @@ blocks! {
     Approval(ApprovalBlock) = "approval",
     /// A block of somebody else's vocabulary.
     Extension(ExtensionBlock) = "extension",
+    /// A call that the model asks for.
+    ToolCall(ToolCall) = "toolCall",
 }
 
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextBlock { text: text.into(), ..TextBlock::default() })
+        Self::from(TextBlock::new(text))
     }
 
     /// A thinking block without signature.
     pub fn thinking(text: impl Into<String>) -> Self {
-        Self::Thinking(Box::new(ThinkingBlock {
-            thinking: text.into(),
-            thinking_signature: None,
-            redacted: None,
-            id: None,
-            summary: None,
-            field: None,
-            extra: Extra::default(),
-        }))
+        Self::from(ThinkingBlock::new(text))
     }
 
     /// A refusal block.
     pub fn refusal(text: impl Into<String>) -> Self {
-        Self::Refusal(Box::new(RefusalBlock { text: text.into(), extra: Extra::default() }))
+        Self::from(RefusalBlock { text: text.into(), extra: Extra::default() })
     }
 
     /// An image by its base64 data and media type.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self::Image(Box::new(ImageBlock {
+        Self::from(ImageBlock {
             data: Some(data.into()),
             mime_type: Some(mime_type.into()),
-            url: None,
-            file_id: None,
-            detail: None,
-            extra: Extra::default(),
-        }))
+            ..ImageBlock::default()
+        })
     }
 
     /// An error block.
     pub fn error(message: impl Into<String>, code: Option<String>, details: Option<Json>) -> Self {
-        Self::Error(Box::new(ErrorBlock { message: message.into(), code, details, extra: Extra::default() }))
+        Self::from(ErrorBlock { message: message.into(), code, details, extra: Extra::default() })
     }
 
     /// An extension block.
     pub fn extension(namespace: impl Into<String>, name: impl Into<String>, data: Json) -> Self {
-        Self::Extension(Box::new(ExtensionBlock {
+        Self::from(ExtensionBlock {
             namespace: namespace.into(),
             name: name.into(),
             data,
             extra: Extra::default(),
-        }))
+        })
     }
 
     /// The text, when this is a text block.
@@ -338,12 +347,6 @@ impl Block {
     pub(crate) fn as_own(&self, word: &str) -> Option<&Json> {
         let Self::Extension(block) = self else { return None };
         (block.namespace == "harness" && block.name == word).then_some(&block.data)
-    }
-}
-
-impl From<ToolCall> for Block {
-    fn from(call: ToolCall) -> Self {
-        Self::ToolCall(Arc::new(call))
     }
 }
 

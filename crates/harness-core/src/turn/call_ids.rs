@@ -18,9 +18,10 @@ pub(super) fn unique(log: &Transcript, answer: Arc<Message>) -> Arc<Message> {
 }
 
 fn renamed(log: &Transcript, answer: &AssistantMessage) -> Option<AssistantMessage> {
-    let mut own = BTreeSet::new();
-    let repeats = answer.tool_calls().filter(|call| log.has_call(&call.id) || !own.insert(call.id.clone()));
-    if repeats.count() == 0 {
+    let ids = || answer.tool_calls().map(|call| &call.id);
+    let several = ids().nth(1).is_some();
+    let own: BTreeSet<&CallId> = ids().filter(|_| several).collect();
+    if !ids().any(|id| log.has_call(id)) && (!several || own.len() == ids().count()) {
         return None;
     }
     let (mut answer, mut taken) = (answer.clone(), BTreeSet::<CallId>::new());

@@ -192,7 +192,8 @@ fn rewritten(message: &Message) -> Option<(String, Message)> {
         if let Block::Text(block) = block {
             said.push_str(&block.text);
             said.push('\n');
-            block.text = linked(&block.text);
+            let linked = linked(&block.text);
+            Arc::make_mut(block).text = linked;
         }
     }
     Some((said, Message::User(user)))
