@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::decide::Point;
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::message::Message;
@@ -13,6 +14,7 @@ use harness_core::tool::ToolDef;
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{AgentId, Fault, Json, ModelName, Origin, RunId, ThreadId, ToolName};
 use harness_host::{DynSecrets, Params};
+use harness_record::Recording;
 
 use crate::queue::{LateSteering, QueueMode};
 use crate::skill::SkillSet;
@@ -97,6 +99,9 @@ pub type Listen = dyn Fn(&ThreadId) -> Box<dyn Fold> + Send + Sync;
 /// Makes the control of one run.
 pub type NewControl = dyn Fn() -> Box<dyn Control> + Send + Sync;
 
+/// Sees a run that goes on from a checkpoint, before it does.
+pub type SeeRestored = dyn Fn(&Run) + Send + Sync;
+
 /// Looks at a run before it begins, and changes what is its own.
 pub type PrepareRun = dyn Fn(&mut RunSetup) -> Result<(), Fault> + Send + Sync;
 
@@ -118,7 +123,8 @@ pub struct RunSetup {
     pub mode: StopMode,
     /// What is injected between its iterations; `None` in a preview.
     pub steering: Option<Arc<dyn Steering>>,
-    /// The values that its prompt lays over the defaults of the agents' context.
+    /// The values that its prompt lays over the defaults of the agents' context; whoever makes the context puts it in
+    /// their place, for the record of the run.
     pub context: Option<Json>,
 }
 
@@ -220,6 +226,10 @@ pub struct ThreadConfig {
     pub listeners: Vec<Arc<Listen>>,
     /// Looks at each run before it begins; with a fault the run does not begin.
     pub prepare: Option<Arc<PrepareRun>>,
+    /// Records every run that ends: in its [`Report`](crate::Report) and to the sinks. Default no record.
+    pub record: Option<Recording>,
+    /// Sees each run that goes on from a checkpoint. Default nobody does.
+    pub restored: Option<Arc<SeeRestored>>,
     /// Whose work it is: the assistant, the user, the descriptor. The ids of thread, run and session and the tools
     /// in use are filled in.
     pub origin: Origin,
@@ -273,6 +283,8 @@ impl ThreadConfig {
             secrets: None,
             listeners: Vec::new(),
             prepare: None,
+            record: None,
+            restored: None,
             origin: Origin::default(),
             run: RunSpec::default(),
             control: None,
@@ -314,6 +326,12 @@ impl ResolvedConfig {
         }
         setup.agent = self.agent.clone().or(setup.agent);
         Ok(setup)
+    }
+
+    /// Whether a run ends with its first answer.
+    pub(crate) fn is_plain(&self) -> bool {
+        let checks = &self.config.ports.checks;
+        self.config.control.is_none() && !checks.iter().any(|check| check.guard().points.has(Point::End))
     }
 
     /// A run in a mode.

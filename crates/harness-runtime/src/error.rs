@@ -3,7 +3,7 @@
 use harness_core::machine::ResumeError;
 use harness_core::port::{OtherDescriptor, SessionError};
 use harness_core::run::RunResumeError;
-use harness_core::{ApprovalId, CallDigest, EntryId, Fault, RunId, ThreadId, ToolName};
+use harness_core::{ApprovalId, CallDigest, EntryId, Fault, RunId, StopReason, ThreadId, ToolName};
 
 /// Why a thread, or the runtime, does not do what it is asked to. How a run ended is never an error: it
 /// stands in its [`Report`](crate::Report).
@@ -28,11 +28,11 @@ pub enum RuntimeError {
         /// The thread.
         thread: ThreadId,
     },
-    /// The model has answered, and nothing waits that could follow.
-    #[error("the transcript of thread `{thread}` ends with an answer, and no message waits")]
-    EndsWithAnswer {
-        /// The thread.
-        thread: ThreadId,
+    /// The last run completed, and nothing new was said or waits: nothing was asked and nothing ran.
+    #[error("nothing to resume: the run completed ({})", reason.as_str())]
+    NothingToResume {
+        /// Why it ended.
+        reason: StopReason,
     },
     /// A user message without content was to be queued.
     #[error("thread `{thread}`: the message is empty")]
@@ -166,7 +166,7 @@ pub enum RuntimeError {
         /// The thread.
         thread: ThreadId,
     },
-    /// There is no tokio runtime to drive runs on.
+    /// There is no tokio runtime to drive runs on: neither where the [`Runtime`](crate::Runtime) was made, nor here.
     #[error("there is no tokio runtime")]
     NoTokio,
 }
@@ -207,7 +207,7 @@ impl RuntimeError {
             }
             Self::Busy { .. }
             | Self::EmptyTranscript { .. }
-            | Self::EndsWithAnswer { .. }
+            | Self::NothingToResume { .. }
             | Self::RunResume(_)
             | Self::NoCheckpoints
             | Self::EntryExists { .. }
@@ -225,12 +225,12 @@ impl RuntimeError {
     }
 
     /// A stable code.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &str {
         match self {
             Self::Busy { .. } => "runtime.busy",
             Self::Closed { .. } => "runtime.closed",
             Self::EmptyTranscript { .. } => "runtime.empty_transcript",
-            Self::EndsWithAnswer { .. } => "runtime.last_message_is_assistant",
+            Self::NothingToResume { .. } => "runtime.nothing_to_resume",
             Self::EmptyMessage { .. } => "runtime.empty_message",
             Self::UnknownTools { .. } => "runtime.unknown_tools",
             Self::UnknownSkill { .. } => "runtime.unknown_skill",
@@ -243,12 +243,12 @@ impl RuntimeError {
             Self::NotHeld { .. } => "runtime.not_held",
             Self::OtherCall { .. } => "runtime.other_call",
             Self::Decided { .. } => "runtime.decided",
-            Self::Resume(_) => "runtime.resume",
+            Self::Resume(error) => error.kind(),
             Self::RunResume(error) => error.kind(),
             Self::NoCheckpoint { .. } => "runtime.no_checkpoint",
             Self::NoCheckpoints => "runtime.no_checkpoints",
             Self::OtherDescriptor(_) => OtherDescriptor::KIND,
-            Self::Session(_) => "runtime.session",
+            Self::Session(error) => &error.kind,
             Self::Compaction(_) => "runtime.compaction",
             Self::Part(_) => "runtime.part",
             Self::Lost { .. } => "runtime.lost",
@@ -262,7 +262,7 @@ impl RuntimeError {
             Self::Busy { .. } => {
                 Some("queue the message with `execute`, `steer` or `follow_up`, or wait with `wait_idle`")
             }
-            Self::EndsWithAnswer { .. } => Some("prompt the thread, or queue a message first"),
+            Self::NothingToResume { .. } => Some("prompt the thread, or queue a message first"),
             Self::UnknownTools { .. } => Some("bind the tools with `set_tools` first"),
             Self::UnknownSkill { .. } => Some("give the thread the skill with `set_skills` first"),
             Self::UnknownTemplate { .. } => Some("give the thread the template with `set_templates` first"),
@@ -276,7 +276,7 @@ impl RuntimeError {
                 Some("list the pending approvals again, and decide about the call that is shown now")
             }
             Self::OtherDescriptor(_) => Some(OtherDescriptor::HINT),
-            Self::NoTokio => Some("build the runtime of threads inside a tokio runtime"),
+            Self::NoTokio => Some("prompt the thread inside a tokio runtime"),
             Self::Closed { .. }
             | Self::EmptyTranscript { .. }
             | Self::EmptyMessage { .. }

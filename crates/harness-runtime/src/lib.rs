@@ -56,11 +56,11 @@
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let clock = Arc::new(VirtualClock::still(Time(0)));
 //! let config = ThreadConfig::new(ModelChoice::new(Echo), clock);
-//! let runtime = Runtime::builder(config, Arc::new(OneRun)).build()?;
+//! let runtime = Runtime::builder(config, Arc::new(OneRun)).build();
 //!
 //! let thread = runtime.thread("support-17");
 //! let report = thread.prompt("Hello").await?;
-//! assert_eq!(report.text(), "Hello");
+//! assert_eq!(report.answer(), "Hello");
 //! assert_eq!(thread.messages().await?.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
@@ -87,7 +87,7 @@ mod thread;
 pub use approvals::Approvals;
 pub use config::{
     BuildPrompt, ConvertView, Instructions, Listen, ModelChoice, NewControl, PrepareRun, PromptInfo,
-    RunSetup, ThreadConfig,
+    RunSetup, SeeRestored, ThreadConfig,
 };
 pub use error::{ErrorClass, RuntimeError};
 pub use front_matter::FrontMatterFault;

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_control::work::Deliverable;
+use harness_control::{ControlReport, GateReport};
 use harness_core::message::Message;
 use harness_core::port::{TornTail, TranscriptRepair};
 use harness_core::transcript::Prefix;
-use harness_core::{End, Evidence, Outcome, RunId};
+use harness_core::{End, Evidence, Outcome, RunId, StopReason};
+use harness_record::RunRecord;
 
 /// What came of one run of a thread: how it ended and why, what it used, and the transcript.
 #[derive(Clone)]
@@ -28,6 +31,11 @@ pub struct Report {
     pub torn_tail: Option<TornTail>,
     /// Calls and results of the session that were repaired when it was read for this run.
     pub repairs: Arc<[TranscriptRepair]>,
+    /// The record of the run, when its thread [records](crate::ThreadConfig::record).
+    pub record: Option<Arc<RunRecord>>,
+    /// Why a sink could not keep the record, with what to do about it; the run is what it is all the same.
+    pub record_failed: Option<Arc<str>>,
+    control: Option<Arc<ControlReport>>,
 }
 
 impl fmt::Debug for Report {
@@ -44,18 +52,57 @@ impl fmt::Debug for Report {
 
 impl Report {
     pub(crate) fn new(run: RunId, end: Arc<End>, transcript: Prefix, from: usize) -> Self {
-        let repairs = Arc::default();
-        Self { run, end, transcript, from, aborted: None, waiting: 0, torn_tail: None, repairs }
+        let control = ControlReport::of(&end).map(Arc::new);
+        Self {
+            run,
+            end,
+            transcript,
+            from,
+            aborted: None,
+            waiting: 0,
+            torn_tail: None,
+            repairs: Arc::default(),
+            record: None,
+            record_failed: None,
+            control,
+        }
     }
 
-    /// The answer, or the question that the run ended with; empty when there is none.
-    pub fn text(&self) -> &str {
+    /// The text for the user: the answer, the question, the refusal, or what there was of an answer when the run ended
+    /// early; empty when nothing was said.
+    pub fn answer(&self) -> &str {
         self.end.answer.as_deref().unwrap_or_default()
+    }
+
+    /// How the run ended.
+    pub fn outcome(&self) -> Outcome {
+        self.end.outcome()
+    }
+
+    /// Exactly why it ended.
+    pub fn reason(&self) -> StopReason {
+        self.end.reason()
+    }
+
+    /// What the control of the run reports: gates, evidence, work items, what the model reported. `None` when the run
+    /// was not controlled.
+    pub fn control(&self) -> Option<&ControlReport> {
+        self.control.as_deref()
+    }
+
+    /// What each gate said about the end, in order, and on which evidence; empty when there was no control.
+    pub fn gates(&self) -> &[GateReport] {
+        self.control().map(|control| &*control.gates).unwrap_or_default()
+    }
+
+    /// What is handed over: the artifacts of work items of that role, in the order of the items.
+    pub fn deliverables(&self) -> &[Deliverable] {
+        self.control().map(|control| &*control.deliverables).unwrap_or_default()
     }
 
     /// Whether the work is done.
     pub fn is_completed(&self) -> bool {
-        self.end.outcome() == Outcome::Completed
+        self.outcome() == Outcome::Completed
     }
 
     /// What stood in the way, in words; `None` when the work is done.

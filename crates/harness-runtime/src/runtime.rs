@@ -86,7 +86,8 @@ pub(crate) struct Parts {
     pub(crate) cwd: RootCwd,
     /// What the host was made with.
     pub(crate) params: Params,
-    pub(crate) tokio: tokio::runtime::Handle,
+    /// The tokio runtime that this was made in.
+    tokio: Option<tokio::runtime::Handle>,
     /// The threads; weakly, because each of them knows these parts.
     threads: Weak<Threads>,
     /// Idle threads that may be loaded.
@@ -105,6 +106,14 @@ impl Threads {
 }
 
 impl Parts {
+    /// What a run is driven on: the tokio runtime that the threads were made in, or else the one of the caller.
+    pub(crate) fn tokio(&self) -> Result<tokio::runtime::Handle, RuntimeError> {
+        match &self.tokio {
+            Some(tokio) => Ok(tokio.clone()),
+            None => tokio::runtime::Handle::try_current().map_err(|_| RuntimeError::NoTokio),
+        }
+    }
+
     /// A thread became idle: those that were idle the longest are unloaded.
     pub(crate) fn idle(&self, thread: &Arc<Shared>) {
         for idle in self.taped.push(thread, self.limits.tapes) {
@@ -178,12 +187,10 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Makes the runtime, which drives runs on the tokio runtime that this is called in.
-    ///
-    /// # Errors
-    /// [`RuntimeError::NoTokio`] outside of a tokio runtime.
-    pub fn build(self) -> Result<Runtime, RuntimeError> {
-        let tokio = tokio::runtime::Handle::try_current().map_err(|_| RuntimeError::NoTokio)?;
+    /// Makes the runtime, which drives runs on the tokio runtime that this is called in, or, outside of one, on that of
+    /// whoever prompts a thread.
+    pub fn build(self) -> Runtime {
+        let tokio = tokio::runtime::Handle::try_current().ok();
         let Self { config, ids, sessions, limits, cwd, params } = self;
         let clock = Arc::clone(&config.ports.clock);
         let all = Arc::<Threads>::default();
@@ -192,7 +199,7 @@ impl RuntimeBuilder {
         let queued = QueuedBytes::default();
         let parts =
             Parts { clock, ids, sessions, limits, queued, cwd, params, tokio, threads, loaded, taped };
-        Ok(Runtime { threads: all, parts: Arc::new(parts), settled: ResolvedConfig::new(config) })
+        Runtime { threads: all, parts: Arc::new(parts), settled: ResolvedConfig::new(config) }
     }
 }
 

@@ -47,7 +47,7 @@ impl From<&RuntimeError> for ErrorDetail {
                 Some("wait until the thread has caught up, or remove what waits")
             }
             RuntimeError::AllQueuesFull { .. } => Some("wait until threads have caught up"),
-            RuntimeError::EndsWithAnswer { .. } => Some("prompt the thread, or queue a message first"),
+            RuntimeError::NothingToResume { .. } => Some("prompt the thread, or queue a message first"),
             RuntimeError::OtherCall { .. } | RuntimeError::NotHeld { .. } | RuntimeError::Decided { .. } => {
                 Some("list the pending approvals again, and decide about the call that is shown now")
             }
@@ -208,7 +208,7 @@ mod tests {
 
     #[track_caller]
     fn check(error: RuntimeError, expected: u16) {
-        let kind = error.kind();
+        let kind = error.kind().to_owned();
         assert_eq!(Fault::from(error).status.as_u16(), expected, "{kind}");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         check(RuntimeError::Busy { thread: thread() }, 409);
         check(RuntimeError::Closed { thread: thread() }, 410);
         check(RuntimeError::EmptyTranscript { thread: thread() }, 409);
-        check(RuntimeError::EndsWithAnswer { thread: thread() }, 409);
+        check(RuntimeError::NothingToResume { reason: harness::core::StopReason::AnswerFinalized }, 409);
         // These three were answered with 500, because no string named them.
         check(RuntimeError::UnknownTools { names: vec!["pay".into()] }, 422);
         check(RuntimeError::UnknownSkill { name: "x".to_owned() }, 422);

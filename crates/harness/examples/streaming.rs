@@ -39,6 +39,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     let (report, ()) = tokio::join!(thread.prompt("How cold is Oslo?"), print);
-    println!("report {:?}", report?.text());
+    println!("report {:?}", report?.answer());
     Ok(())
 }

@@ -30,8 +30,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let first = runtime(&sessions)?;
     let (ada, bob) = (first.thread("ada"), first.thread("bob"));
     let (to_ada, to_bob) = tokio::join!(ada.prompt("I am Ada."), bob.prompt("I am Bob."));
-    println!("ada: {}", to_ada?.text());
-    println!("bob: {}", to_bob?.text());
+    println!("ada: {}", to_ada?.answer());
+    println!("bob: {}", to_bob?.answer());
     first.shutdown().await;
 
     let mut list = sessions.list()?;
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Another process: the thread continues where its file ends.
     let second = runtime(&sessions)?;
-    println!("ada: {}", second.thread("ada").prompt("Who am I?").await?.text());
+    println!("ada: {}", second.thread("ada").prompt("Who am I?").await?.answer());
     second.shutdown().await;
     Ok(())
 }

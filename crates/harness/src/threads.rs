@@ -141,7 +141,7 @@ impl Builder {
         if let Some(change) = host {
             runtime = change(runtime);
         }
-        Ok(runtime.build()?)
+        Ok(runtime.build())
     }
 }
 

@@ -181,5 +181,5 @@ impl Session {
 /// The question that a run ended with.
 fn question(report: &Report) -> Option<String> {
     let asked = report.end.outcome() == Outcome::NeedsClarification;
-    asked.then(|| report.text().to_owned())
+    asked.then(|| report.answer().to_owned())
 }

@@ -130,7 +130,7 @@ async fn sessions_are_bounded() {
 #[tokio::test]
 async fn a_client_that_goes_ends_what_is_going_on() {
     let model = Scripted::new([call("c1", "slow", "{}"), Step::Say("never")]);
-    let built = runtime(config(&model)).build().unwrap();
+    let built = runtime(config(&model)).build();
     let thread = built.thread("s1");
     let (near, serving) = serve(AcpServer::new(Threads::new(built, Arc::new(Counted::default()))));
     let mut client = Raw::new(near);
@@ -153,8 +153,7 @@ async fn a_slow_client_is_told_everything_once_in_the_end() {
         Step::Count(MOST),
     ]);
     // Four events are kept, and two updates may wait: nearly everything is missed on the way.
-    let built =
-        runtime(config(&model)).limits(|limits: &mut ThreadLimits| limits.event_log = 4).build().unwrap();
+    let built = runtime(config(&model)).limits(|limits: &mut ThreadLimits| limits.event_log = 4).build();
     let thread = built.thread("s1");
     let server = AcpServer::new(Threads::new(built, Arc::new(Counted::default())));
     let (near, far) = tokio::io::duplex(256);

@@ -73,7 +73,7 @@ async fn a_request_can_be_cancelled_by_its_id() {
 async fn a_loaded_session_tells_its_history_before_it_is_there() {
     let cupboard = Cupboard::default();
     let first = Scripted::new([call("c1", "read_note", r#"{"path":"a"}"#), Step::Say("ok")]);
-    let built = runtime(config(&first)).sessions(cupboard.clone()).build().unwrap();
+    let built = runtime(config(&first)).sessions(cupboard.clone()).build();
     let host = Threads::new(built, Arc::new(Counted::default())).keeping_sessions();
     with_editor(host, [], async |editor| {
         assert!(editor.introduction.agent_capabilities.load_session);
@@ -83,7 +83,7 @@ async fn a_loaded_session_tells_its_history_before_it_is_there() {
     .await;
 
     let second = Scripted::new([Step::Say("more")]);
-    let built = runtime(config(&second)).sessions(cupboard).build().unwrap();
+    let built = runtime(config(&second)).sessions(cupboard).build();
     let host = Threads::new(built, Arc::new(Counted::default())).keeping_sessions();
     with_editor(host, [], async |editor| {
         let session = SessionId::from("s1");
@@ -111,7 +111,7 @@ async fn a_loaded_session_tells_its_history_before_it_is_there() {
 async fn a_resumed_session_is_silent_about_its_history() {
     let cupboard = Cupboard::default();
     let model = Scripted::new([Step::Say("more")]);
-    let built = runtime(config(&model)).sessions(cupboard).build().unwrap();
+    let built = runtime(config(&model)).sessions(cupboard).build();
     built.thread("old").seed_history([UserMessage::text("long ago")]).await.unwrap();
     let host = Threads::new(built, Arc::new(Counted::default())).keeping_sessions();
     with_editor(host, [], async |editor| {

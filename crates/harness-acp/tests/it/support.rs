@@ -147,7 +147,7 @@ pub(crate) fn runtime(config: ThreadConfig) -> RuntimeBuilder {
 }
 
 pub(crate) fn threads(config: ThreadConfig) -> Threads {
-    Threads::new(runtime(config).build().unwrap(), Arc::new(Counted::default()))
+    Threads::new(runtime(config).build(), Arc::new(Counted::default()))
 }
 
 /// The client's end of a served connection, and the task that serves it.

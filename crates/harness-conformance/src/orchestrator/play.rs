@@ -61,7 +61,7 @@ impl Player {
         if self.world.sessions.any() {
             builder = builder.sessions(Opener(Arc::clone(&self.world.sessions)));
         }
-        let runtime = builder.build().map_err(|error| broken(error.to_string()))?;
+        let runtime = builder.build();
         let thread = runtime.thread("vector");
         self.events = Some(thread.events(StartAt::Live));
         let loaded = thread.messages().await;
@@ -255,7 +255,7 @@ impl World {
         match error {
             RuntimeError::Busy { .. } => code("busy"),
             RuntimeError::EmptyTranscript { .. } => code("empty_transcript"),
-            RuntimeError::EndsWithAnswer { .. } => code("last_message_is_assistant"),
+            RuntimeError::NothingToResume { .. } => code("last_message_is_assistant"),
             RuntimeError::UnknownTools { names } => json!([{"code": "unknown_tools", "names": names}]),
             RuntimeError::UnknownSkill { name } => json!([{"code": "unknown_skill", "name": name}]),
             RuntimeError::UnknownTemplate { name } => json!([{"code": "unknown_template", "name": name}]),

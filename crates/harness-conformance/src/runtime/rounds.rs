@@ -115,7 +115,7 @@ async fn played(input: Input) -> Done<(Value, Vec<String>)> {
         config.ports.gates = vec![layers.gate()];
         config.ports.layers = Some(Arc::new(layers));
     }
-    let runtime = Runtime::builder(config, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
+    let runtime = Runtime::builder(config, Arc::new(Ids)).build();
     let thread = runtime.thread("vector");
     let mut events = thread.events(StartAt::Live);
     let report = thread.prompt("go").await.map_err(|e| e.to_string())?;
@@ -156,7 +156,7 @@ fn result(report: &Report, messages: &[Arc<Message>]) -> Value {
     }
     let usage = &report.end.usage;
     json!({
-        "text": report.text(),
+        "text": report.answer(),
         "usage": {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens},
         "items": messages.iter().flat_map(|message| codes(message)).collect::<Vec<_>>(),
     })

@@ -51,7 +51,7 @@ async fn streamed(input: Input) -> Done<Value> {
         format!("done {}", cx.call.id)
     });
     config.ports.tools = Arc::new(Toolbox::new([Arc::new(work) as _]));
-    let runtime = Runtime::builder(config, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
+    let runtime = Runtime::builder(config, Arc::new(Ids)).build();
     let thread = runtime.thread("vector");
     let live = (thread.text(StartAt::Live), thread.items(StartAt::Live));
     for message in input.messages {

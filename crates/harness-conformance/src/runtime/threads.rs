@@ -108,7 +108,7 @@ impl TryFrom<Written> for Op {
 }
 
 async fn delivered(input: Input) -> Done<Value> {
-    let world = World::new(input.model, input.ops)?;
+    let world = World::new(input.model, input.ops);
     let thread = world.thread()?;
     let mut events = thread.events(StartAt::Live);
     world.perform_at("start").await?;
@@ -150,7 +150,7 @@ struct State {
 }
 
 impl World {
-    fn new(rounds: VecDeque<Round>, ops: Vec<Op>) -> Done<Self> {
+    fn new(rounds: VecDeque<Round>, ops: Vec<Op>) -> Self {
         let state = State { rounds, ops, ..State::default() };
         let world = Self(Arc::new(Mutex::new(state)));
         let clock = Arc::new(PausedClock::new());
@@ -158,9 +158,9 @@ impl World {
         config.ports.tools = Arc::new(Worker(world.clone()));
         (config.steering_mode, config.follow_up_mode) = (QueueMode::All, QueueMode::All);
         config.late_steering = LateSteering::NextTurn;
-        let runtime = Runtime::builder(config, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
+        let runtime = Runtime::builder(config, Arc::new(Ids)).build();
         world.lock().thread = Some(runtime.thread("vector"));
-        Ok(world)
+        world
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -211,9 +211,9 @@ impl World {
                 let world = self.clone();
                 tokio::spawn(async move {
                     let answer = match thread.response().await {
-                        Ok(report) => {
-                            report.problem().map_or(json!({"ok": report.text()}), |why| json!({"error": why}))
-                        }
+                        Ok(report) => report
+                            .problem()
+                            .map_or(json!({"ok": report.answer()}), |why| json!({"error": why})),
                         Err(error) => json!({"error": error.to_string()}),
                     };
                     world.lock().waiters.insert(label, answer);

@@ -44,7 +44,7 @@ impl Shared {
             }
             Begin::Prompt(_) | Begin::Queue(..) => None,
         };
-        let (mut start, entries) = self.start(begin, memory, &origin)?;
+        let (mut start, entries) = self.start(begin, settled, memory, &origin)?;
         let mut setup = RunSetup::new(&self.id, run, memory.agent(), settled);
         setup.steering = Some(self.mailbox(settled));
         let setup = settled.set_up(setup, || said(&start.prompt, memory)).map_err(RuntimeError::Part)?;
@@ -64,6 +64,9 @@ impl Shared {
                 let mut copy = memory.copied();
                 let machine = saved.onto(fresh(&mut copy))?;
                 *memory = copy;
+                if let Some(see) = &settled.config.restored {
+                    see(&machine);
+                }
                 machine
             }
             None => fresh(memory),
@@ -75,6 +78,7 @@ impl Shared {
     fn start(
         &self,
         begin: Begin,
+        settled: &ResolvedConfig,
         memory: &Memory,
         origin: &Origin,
     ) -> Result<(Start, Vec<EntryId>), RuntimeError> {
@@ -83,7 +87,7 @@ impl Shared {
             Begin::Prompt(prompt) => *prompt,
         };
         let start = match from {
-            ResumeFrom::Transcript if messages.is_empty() => return self.go_on(memory),
+            ResumeFrom::Transcript if messages.is_empty() => return self.go_on(settled, memory),
             ResumeFrom::Transcript | ResumeFrom::Checkpoint(_) => prompt(messages),
             ResumeFrom::Continuation { continuation, resume: Some(resume) } => {
                 let mut start = continuation.start(resume, origin, &memory.log)?;
@@ -100,7 +104,11 @@ impl Shared {
     }
 
     /// Goes on where the transcript ends.
-    fn go_on(&self, memory: &Memory) -> Result<(Start, Vec<EntryId>), RuntimeError> {
+    fn go_on(
+        &self,
+        settled: &ResolvedConfig,
+        memory: &Memory,
+    ) -> Result<(Start, Vec<EntryId>), RuntimeError> {
         let thread = self.id.clone();
         let last = memory.log.last().ok_or(RuntimeError::EmptyTranscript { thread })?;
         if last.as_assistant().is_none() || memory.log.has_open_calls() {
@@ -119,10 +127,10 @@ impl Shared {
         }
         let (entries, _) = state.queue.take_beginning(config.config.follow_up_mode);
         drop(state);
-        if entries.is_empty() {
-            return Err(RuntimeError::EndsWithAnswer { thread: self.id.clone() });
+        match memory.completed(settled.is_plain()) {
+            Some(reason) if entries.is_empty() => Err(RuntimeError::NothingToResume { reason }),
+            Some(_) | None => Ok(queued(entries)),
         }
-        Ok(queued(entries))
     }
 }
 

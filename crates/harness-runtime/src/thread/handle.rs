@@ -102,7 +102,7 @@ impl Thread {
     /// comes first, or else the next message of the queue.
     ///
     /// Awaiting it gives, as [`Thread::prompt`], [`RuntimeError::Busy`]; [`RuntimeError::EmptyTranscript`], and
-    /// [`RuntimeError::EndsWithAnswer`] behind an answer when nothing waits; [`RuntimeError::Resume`] when a
+    /// [`RuntimeError::NothingToResume`] when the last run completed and nothing waits; [`RuntimeError::Resume`] when a
     /// continuation does not fit; [`RuntimeError::NoCheckpoints`], [`RuntimeError::NoCheckpoint`] and
     /// [`RuntimeError::RunResume`] when there is no checkpoint, or its run does not belong to this conversation. Then
     /// nothing has begun.
@@ -350,7 +350,7 @@ impl Thread {
         let (memory, session) = self.0.open(&settled.config).await?;
         let ports = self.0.ports(&settled, session.clone(), Vec::new());
         let origin = self.0.origin(&settled.config, session.as_deref());
-        let Memory { log, stored, open_calls, view, waiting, .. } = memory;
+        let Memory { log, stored, open_calls, view, waiting, stop, torn_tail, repairs, .. } = memory;
         let mut machine =
             settled.run(settled.config.run.mode, origin, log).with_view(view).with_stored(stored);
         let done = compact(&mut machine, &ports, &cancel, instructions).await;
@@ -359,7 +359,8 @@ impl Thread {
             // The session counts: it is read again.
             self.0.lock().opened = false;
         } else {
-            self.0.keep(Memory::of(machine, open_calls, waiting));
+            let shorter = Memory::of(machine, open_calls, waiting);
+            self.0.keep(Memory { stop, torn_tail, repairs, ..shorter });
         }
         let note = done.map_err(|fault| {
             if fault.source_part == FaultSource::Session {

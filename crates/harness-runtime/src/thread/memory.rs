@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use harness_core::machine::ViewState;
-use harness_core::message::Message;
+use harness_core::message::{Message, ModelOutput};
 use harness_core::port::{DynSession, OpenCall, OtherDescriptor, TornTail, TranscriptRepair};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
-use harness_core::{AgentId, End};
+use harness_core::{AgentId, End, Outcome, StopReason};
 
 use super::state::Shared;
 use crate::config::ThreadConfig;
@@ -25,6 +25,8 @@ pub(crate) struct Memory {
     pub(crate) waiting: Vec<Arc<Message>>,
     /// Why the session must not be continued under the descriptor of this thread.
     pub(crate) misfit: Option<OtherDescriptor>,
+    /// Why the last run ended, as far as that is known.
+    pub(crate) stop: Option<StopReason>,
     /// What the session left out when it was read, until a run tells it.
     pub(crate) torn_tail: Option<TornTail>,
     /// What was repaired then, until a run tells it.
@@ -47,7 +49,7 @@ impl Memory {
     pub(crate) fn after(run: Run, end: &End) -> Self {
         let waiting = end.continuation.as_ref().map(|made| made.waiting.clone()).unwrap_or_default();
         let open_calls = run.open_calls();
-        Self::of(run, open_calls, waiting)
+        Self { stop: Some(end.reason()), ..Self::of(run, open_calls, waiting) }
     }
 
     /// The same in a place of its own.
@@ -59,6 +61,7 @@ impl Memory {
             view: self.view.clone(),
             waiting: self.waiting.clone(),
             misfit: self.misfit.clone(),
+            stop: self.stop,
             torn_tail: self.torn_tail,
             repairs: Arc::clone(&self.repairs),
         }
@@ -67,6 +70,19 @@ impl Memory {
     /// Whether a session holds all of it.
     fn is_stored(&self) -> bool {
         self.stored == self.log.len() && self.waiting.is_empty()
+    }
+
+    /// Why nothing is left to resume behind an answer: the last run completed. A run whose end nobody wrote down has
+    /// completed when it `is_plain`, and its final answer is there.
+    pub(super) fn completed(&self, is_plain: bool) -> Option<StopReason> {
+        let answer = self.log.last()?.as_assistant()?;
+        match self.stop {
+            Some(reason) => (reason.outcome() == Outcome::Completed).then_some(reason),
+            None if is_plain && matches!(answer.output(), ModelOutput::FinalAnswer) => {
+                Some(StopReason::AnswerFinalized)
+            }
+            None => None,
+        }
     }
 
     /// The agent to which the last handoff went, or else the one that spoke last.
@@ -164,6 +180,7 @@ impl Shared {
             view: ViewState::of(loaded.plan),
             waiting: Vec::new(),
             misfit,
+            stop: loaded.stop,
             torn_tail: loaded.torn_tail,
             repairs: loaded.repairs.into(),
         })

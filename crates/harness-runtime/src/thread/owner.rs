@@ -4,6 +4,8 @@ use std::sync::{Arc, MutexGuard};
 
 use harness_core::driver::drive;
 use harness_core::{Cancel, RunId};
+use harness_record::{Recording, RunStart};
+use tracing::Instrument as _;
 
 use super::begin::Made;
 use super::memory::Memory;
@@ -17,14 +19,18 @@ impl Shared {
     /// Drives a claimed run, and those that follow it, in a task of their own.
     pub(crate) fn spawn(self: &Arc<Self>, job: Job) {
         let owner = RunOwner::of(self);
-        self.parts.tokio.spawn(async move {
+        let drives = async move {
             let mut job = Some(job);
             while let Some(claimed) = job.take() {
                 let ended = Box::pin(owner.thread.run(claimed)).await;
                 job = owner.thread.settle(ended);
             }
             owner.leave();
-        });
+        };
+        // Where there is none, the owner is dropped, and says that the run is lost.
+        if let Ok(tokio) = self.parts.tokio() {
+            tokio.spawn(drives.in_current_span());
+        }
     }
 
     async fn run(self: &Arc<Self>, job: Job) -> Outcome {
@@ -43,6 +49,11 @@ impl Shared {
         let Made { mut machine, start, setup, entries } = made;
         let mut ports = self.ports(&settled, session, entries.clone());
         let base = self.event_log.live(|live| live.base.clone());
+        let recorder = settled.config.record.clone().map(Recording::recorder);
+        if let Some(recorder) = &recorder {
+            ports.hub.fold(recorder.fold());
+            recorder.begin(RunStart::new(setup.context, base.iter().cloned()));
+        }
         let host = (self.parts.cwd.clone(), self.parts.params.clone());
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, base));
         ports.steering = setup.steering;
@@ -54,6 +65,10 @@ impl Shared {
         (report.torn_tail, report.repairs) = (memory.torn_tail, memory.repairs);
         self.keep(Memory::after(machine, &end));
         self.lock().queue.delivered(&entries);
+        if let Some(recorder) = recorder {
+            let made = recorder.finish().await;
+            (report.record, report.record_failed) = (made.record, made.failed.map(Arc::from));
+        }
         Ok(report)
     }
 

@@ -18,7 +18,7 @@ impl Thread {
     ///
     /// # Errors
     /// [`RuntimeError::QueueFull`], [`RuntimeError::QueueBytesFull`], [`RuntimeError::AllQueuesFull`];
-    /// [`RuntimeError::Closed`].
+    /// [`RuntimeError::Closed`]; [`RuntimeError::NoTokio`].
     pub fn execute(&self, message: impl Into<Message>, mode: DeliveryMode) -> Result<EntryId, RuntimeError> {
         self.enqueue(None, message.into(), mode, true, MessageOptions::default())
     }
@@ -85,6 +85,9 @@ impl Thread {
     ) -> Result<EntryId, RuntimeError> {
         let shared = &self.0;
         self.says_something(&message)?;
+        if wakes {
+            shared.parts.tokio()?;
+        }
         let bytes = size(&message);
         let mut state = shared.lock();
         if state.closed {

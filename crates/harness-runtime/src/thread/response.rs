@@ -114,6 +114,7 @@ impl Thread {
 
     /// Claims a free thread for a run, and begins it.
     fn claim(&self, prompt: Box<Prompt>) -> Result<(u64, oneshot::Receiver<Outcome>), RuntimeError> {
+        self.0.parts.tokio()?;
         let (job, claim, waiter) = {
             let mut state = self.0.lock();
             self.0.free(&state)?;

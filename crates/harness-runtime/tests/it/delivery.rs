@@ -40,7 +40,7 @@ async fn an_interruption_ends_the_run_and_waiters_hear_of_the_run_that_it_led_to
     let (thread, _) =
         thread_of([interrupt, Step::Hang, Step::Say("one"), Step::Say("two"), Step::Say("three")]);
     let report = thread.prompt("first").await.unwrap();
-    assert_eq!(report.text(), "three");
+    assert_eq!(report.answer(), "three");
     assert_eq!(history(&thread).await, "u:first !aborted u:now a:one u:and now a:two u:later a:three");
 }
 
@@ -86,7 +86,7 @@ async fn what_was_queued_before_a_failure_waits_for_the_next_prompt() {
     ]);
     let report = thread.prompt("a").await.unwrap();
     assert_eq!((report.problem().as_deref(), report.waiting), (Some("down"), 2));
-    assert_eq!(thread.prompt("b").await.unwrap().text(), "two");
+    assert_eq!(thread.prompt("b").await.unwrap().answer(), "two");
     assert_eq!(model.asked()[1..], ["u:a !error u:b u:s", "u:a !error u:b u:s a:one u:f"]);
 }
 

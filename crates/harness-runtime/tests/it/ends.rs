@@ -10,8 +10,8 @@ use harness_runtime::{DeliveryMode, Runtime, RuntimeError, Sessions, StartAt, St
 
 use crate::support::{Scripted, Step, builder, config, during, history, thread_of, thread_with};
 
-fn kind<T>(result: Result<T, RuntimeError>) -> &'static str {
-    result.err().map_or("ok", |error| error.kind())
+fn kind<T>(result: Result<T, RuntimeError>) -> String {
+    result.err().map_or_else(|| "ok".to_owned(), |error| error.kind().to_owned())
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn nothing_of_a_thread_is_left_when_nobody_holds_it() {
         view.for_each(|message| messages.push(Arc::clone(message)));
         messages
     }));
-    let runtime = builder(config).build().unwrap();
+    let runtime = builder(config).build();
     let thread = runtime.thread("t");
     thread.prompt("a").await.unwrap();
     thread.execute(Message::user("b"), DeliveryMode::NextTurn).unwrap();
@@ -46,7 +46,7 @@ async fn who_waits_for_the_first_run_of_a_thread_hears_that_it_is_closed() {
     assert_eq!(kind(waiting.await), "runtime.closed");
     assert_eq!(
         (kind(thread.response().await), kind(thread.messages().await)),
-        ("runtime.closed", "runtime.closed")
+        ("runtime.closed".to_owned(), "runtime.closed".to_owned())
     );
 }
 
@@ -92,7 +92,7 @@ async fn a_message_that_came_during_a_compaction_begins_when_that_is_dropped() {
     assert!((&mut compacting).now_or_never().is_none());
     thread.execute(Message::user("a"), DeliveryMode::NextTurn).unwrap();
     drop(compacting);
-    assert_eq!(thread.response().await.unwrap().text(), "x");
+    assert_eq!(thread.response().await.unwrap().answer(), "x");
     assert_eq!(history(&thread).await, "u:a a:x");
 }
 
@@ -105,7 +105,7 @@ impl Sessions for Closed {
 }
 
 fn without_a_disk() -> Runtime {
-    builder(config(&Scripted::new([]))).sessions(Closed).build().unwrap()
+    builder(config(&Scripted::new([]))).sessions(Closed).build()
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_session_that_cannot_be_opened_is_not_tried_again_before_somebody_spea
     let thread = without_a_disk().thread("t");
     let mut run = thread.events(StartAt::Live).of_one_run();
     thread.execute(Message::user("a"), DeliveryMode::NextTurn).unwrap();
-    assert_eq!(kind(thread.response().await), "runtime.session");
+    assert_eq!(kind(thread.response().await), "session.gone");
     assert_eq!((thread.status(), thread.queue_len()), (Status::Idle, 1), "the message is kept");
     while run.next().await.is_some() {}
 }
@@ -124,7 +124,7 @@ async fn a_prompt_that_was_never_taken_is_told_so_also_when_it_was_interrupted()
     let mut prompt = Box::pin(thread.prompt("a"));
     assert!((&mut prompt).now_or_never().is_none());
     thread.interrupt(Message::user("b")).unwrap();
-    assert_eq!(kind(prompt.await), "runtime.session");
+    assert_eq!(kind(prompt.await), "session.gone");
 }
 
 #[test]
@@ -141,5 +141,5 @@ fn the_readers_of_a_run_that_is_lost_come_to_an_end() {
     });
     drop(tokio);
     while run.next().now_or_never().expect("no waiting").is_some() {}
-    assert_eq!(thread.response().now_or_never().map(kind), Some("runtime.lost"));
+    assert_eq!(thread.response().now_or_never().map(kind).as_deref(), Some("runtime.lost"));
 }

@@ -35,9 +35,8 @@ async fn turns(thread: &Thread, count: usize) {
 #[test]
 fn ten_thousand_turns_leave_nothing_behind_but_the_transcript() {
     let tokio = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let runtime = tokio.block_on(async {
-        builder(ThreadConfig::new(ModelChoice::new(Instant), still())).build().expect("a runtime")
-    });
+    let runtime =
+        tokio.block_on(async { builder(ThreadConfig::new(ModelChoice::new(Instant), still())).build() });
     let thread = runtime.thread("t");
     tokio.block_on(turns(&thread, FORGOTTEN));
     let grown = allocation_counter::measure(|| {

@@ -117,7 +117,7 @@ fn play(tokio: &tokio::runtime::Runtime, acts: [Option<(u32, Act)>; 2]) -> u32 {
     let listening = Arc::clone(&script);
     config.listeners.push(Arc::new(move |_: &ThreadId| Box::new(Listener(Arc::clone(&listening)))));
     tokio.block_on(async {
-        let runtime = builder(config).build().unwrap();
+        let runtime = builder(config).build();
         let thread = runtime.thread("t");
         *script.thread.lock().unwrap() = Some(thread.clone());
         let mut prompt = tokio::spawn({

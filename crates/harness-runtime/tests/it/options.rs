@@ -80,7 +80,7 @@ async fn prompts_wait_their_turn_when_they_are_told_to() {
     let (thread, _) = thread_with([Step::Say("x"), Step::Say("y")], |_| {});
     let (first, refused, second) =
         tokio::join!(thread.prompt("a"), thread.prompt("b"), thread.prompt("c").in_turn());
-    assert_eq!((first.unwrap().text(), second.unwrap().text()), ("x", "y"));
+    assert_eq!((first.unwrap().answer(), second.unwrap().answer()), ("x", "y"));
     assert_eq!(refused.unwrap_err().kind(), "runtime.busy");
 }
 
@@ -99,7 +99,7 @@ async fn a_dropped_response_aborts_its_run_when_it_is_told_to() {
 #[tokio::test]
 async fn threads_know_nothing_of_each_other() {
     let model = Scripted::new([Step::Say("one"), Step::Say("two")]);
-    let runtime = builder(config(&model)).build().unwrap();
+    let runtime = builder(config(&model)).build();
     let (a, b) = (runtime.thread("a"), runtime.thread("b"));
     a.set_instructions("for a");
     a.follow_up(Message::user("later")).unwrap();

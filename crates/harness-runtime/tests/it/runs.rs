@@ -10,9 +10,9 @@ use crate::support::{Step, during, history, thread_of};
 async fn a_thread_remembers_what_was_said() {
     let (thread, model) = thread_of([Step::Say("one"), Step::Say("two")]);
     let report = thread.prompt("a").await.unwrap();
-    assert_eq!((report.text(), report.messages().count(), report.from), ("one", 2, 0));
+    assert_eq!((report.answer(), report.messages().count(), report.from), ("one", 2, 0));
     let report = thread.prompt("b").await.unwrap();
-    assert_eq!((report.text(), report.messages().count(), report.from), ("two", 2, 2));
+    assert_eq!((report.answer(), report.messages().count(), report.from), ("two", 2, 2));
     assert_eq!(model.asked(), ["u:a", "u:a a:one u:b"]);
     assert_eq!(thread.status(), Status::Idle);
 }
@@ -31,7 +31,7 @@ async fn from_inside_of_its_own_run_a_thread_is_busy_and_never_waits_for_itself(
         }),
         Step::Say("ok"),
     ]);
-    assert_eq!(thread.prompt("go").await.unwrap().text(), "ok");
+    assert_eq!(thread.prompt("go").await.unwrap().answer(), "ok");
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn law_8_an_abort_keeps_what_was_finished_and_the_thread_takes_the_next_pr
     let report = thread.prompt("first").await.unwrap();
     assert_eq!(report.end.reason(), StopReason::Cancelled);
     assert_eq!(report.problem().as_deref(), Some("Cancelled: user pressed stop"));
-    assert_eq!(thread.prompt("second").await.unwrap().text(), "two");
+    assert_eq!(thread.prompt("second").await.unwrap().answer(), "two");
     assert_eq!(history(&thread).await, "u:first !aborted u:second a:two");
     assert!(!thread.abort("nothing").any());
 }
@@ -55,13 +55,13 @@ async fn law_8_an_abort_keeps_what_was_finished_and_the_thread_takes_the_next_pr
 #[tokio::test]
 async fn going_on_needs_something_to_go_on_with() {
     let (thread, model) = thread_of([Step::Say("a"), Step::Say("b"), Step::Say("c")]);
-    let kind = |result: Result<harness_runtime::Report, RuntimeError>| result.unwrap_err().kind();
+    let kind = |result: Result<harness_runtime::Report, RuntimeError>| result.unwrap_err().kind().to_owned();
     assert_eq!(kind(thread.resume(ResumeFrom::Transcript).await), "runtime.empty_transcript");
     thread.prompt("go").await.unwrap();
-    assert_eq!(kind(thread.resume(ResumeFrom::Transcript).await), "runtime.last_message_is_assistant");
+    assert_eq!(kind(thread.resume(ResumeFrom::Transcript).await), "runtime.nothing_to_resume");
     thread.follow_up(Message::user("f")).unwrap();
     thread.steer(Message::user("s")).unwrap();
-    assert_eq!(thread.resume(ResumeFrom::Transcript).await.unwrap().text(), "c");
+    assert_eq!(thread.resume(ResumeFrom::Transcript).await.unwrap().answer(), "c");
     assert_eq!(model.asked()[1..], ["u:go a:a u:s", "u:go a:a u:s a:b u:f"]);
 }
 

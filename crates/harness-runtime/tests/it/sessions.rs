@@ -55,7 +55,7 @@ async fn an_idle_thread_is_unloaded_and_comes_back_when_it_is_needed() {
     let cupboard = Cupboard::default();
     let model = Scripted::new((0..4).map(|_| Step::Say("ok")));
     let runtime = builder(config(&model)).sessions(cupboard.clone()).limits(|limits| limits.loaded = 1);
-    let runtime = runtime.build().unwrap();
+    let runtime = runtime.build();
     for (name, said) in [("a", "1"), ("b", "2"), ("a", "3")] {
         runtime.thread(name).prompt(said).await.unwrap();
         runtime.thread(name).wait_idle().await;
@@ -76,7 +76,7 @@ async fn an_idle_thread_is_unloaded_and_comes_back_when_it_is_needed() {
 #[tokio::test]
 async fn threads_know_nothing_of_each_other() {
     let model = Scripted::new((0..200).map(|_| Step::Say("ok")));
-    let runtime = builder(config(&model)).build().unwrap();
+    let runtime = builder(config(&model)).build();
     let running = (0..200).map(|n| {
         let thread = runtime.thread(format!("t{n}"));
         tokio::spawn(async move { thread.prompt(format!("p{n}")).await })
@@ -93,7 +93,7 @@ async fn threads_know_nothing_of_each_other() {
 async fn a_seeded_history_comes_first_and_a_second_one_replaces_it() {
     let model = Scripted::new([Step::Say("one")]);
     let cupboard = Cupboard::default();
-    let runtime = builder(config(&model)).sessions(cupboard.clone()).build().unwrap();
+    let runtime = builder(config(&model)).sessions(cupboard.clone()).build();
     let thread = runtime.thread("t");
     thread.seed_history([Message::user("zzz")]).await.unwrap();
     thread.seed_history([Message::user("old"), Message::user("older")]).await.unwrap();
@@ -102,13 +102,13 @@ async fn a_seeded_history_comes_first_and_a_second_one_replaces_it() {
     let stored = cupboard.0.lock().unwrap()[&ThreadId::from("t")].0.0.lock().unwrap().len();
     assert_eq!(stored, 4, "the seed is stored with the first run");
     let error = thread.seed_history([Message::user("x")]).await.unwrap_err();
-    assert_eq!(error.kind(), "runtime.session");
+    assert_eq!(error.kind(), "session.not_replaceable");
 }
 
 #[tokio::test]
 async fn fault_32_a_seeded_history_is_repaired_and_says_so() {
     let model = Scripted::new([Step::Say("one")]);
-    let runtime = builder(config(&model)).build().unwrap();
+    let runtime = builder(config(&model)).build();
     let thread = runtime.thread("t");
     let call = ToolCall::new("c1", "t", Json::empty_object());
     let orphan = ToolResultMessage::new(&call, Vec::new(), false);

@@ -58,7 +58,7 @@ async fn a_built_prompt_sees_what_serves_the_iteration() {
 async fn a_built_prompt_sees_the_working_folder_and_the_params_of_its_runtime() {
     let model = Scripted::new([Step::Say("x"), Step::Say("y")]);
     let params = Params::new(Json::parse(r#"{"region":"eu"}"#).unwrap());
-    let runtime = builder(config(&model)).root_cwd(RootCwd::new("/a")).params(params).build().unwrap();
+    let runtime = builder(config(&model)).root_cwd(RootCwd::new("/a")).params(params).build();
     let thread = runtime.thread("t");
     thread.build_instructions(|info| format!("{} {}", info.cwd, info.params.json()));
     thread.prompt("one").await.unwrap();
@@ -148,7 +148,7 @@ async fn a_preview_is_the_next_request() {
 #[tokio::test]
 async fn a_model_can_be_asked_outside_of_threads() {
     let model = crate::support::Scripted::new([Step::Say("x")]);
-    let runtime = crate::support::builder(crate::support::config(&model)).build().unwrap();
+    let runtime = crate::support::builder(crate::support::config(&model)).build();
     let answer = runtime.call_model([Message::user("q")], &Cancel::never()).await.unwrap();
     assert_eq!((answer.joined_text(), runtime.ids().len()), ("x".to_owned(), 0));
 }

@@ -45,7 +45,7 @@ async fn one_reader_follows_two_runs_and_a_late_one_sees_them_again() {
 #[tokio::test]
 async fn law_11_who_falls_behind_is_told_how_much_and_slows_nobody() {
     let model = crate::support::Scripted::new((0..9).map(|_| Step::Say("x")));
-    let runtime = builder(config(&model)).limits(|limits| limits.event_log = 8).build().unwrap();
+    let runtime = builder(config(&model)).limits(|limits| limits.event_log = 8).build();
     let thread = runtime.thread("t");
     let mut slow = thread.events(StartAt::Live);
     for _ in 0..9 {
@@ -64,7 +64,7 @@ async fn law_11_who_falls_behind_is_told_how_much_and_slows_nobody() {
 #[tokio::test]
 async fn threads_that_were_idle_the_longest_let_go_of_what_they_told() {
     let model = crate::support::Scripted::new((0..3).map(|_| Step::Say("x")));
-    let runtime = builder(config(&model)).limits(|limits| limits.tapes = 1).build().unwrap();
+    let runtime = builder(config(&model)).limits(|limits| limits.tapes = 1).build();
     let (old, new) = (runtime.thread("old"), runtime.thread("new"));
     let mut reader = old.events(StartAt::Replay);
     for thread in [&old, &new] {

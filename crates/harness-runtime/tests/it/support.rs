@@ -131,7 +131,7 @@ pub(crate) fn thread_with(
     let model = Scripted::new(steps);
     let mut config = config(&model);
     change(&mut config);
-    let runtime = builder(config).limits(|limits: &mut Limits| limits.queue = 64).build().expect("a runtime");
+    let runtime = builder(config).limits(|limits: &mut Limits| limits.queue = 64).build();
     let thread = runtime.thread("t");
     model.for_thread(&thread);
     (thread, model)

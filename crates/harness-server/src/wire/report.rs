@@ -41,7 +41,7 @@ impl From<&Report> for ReportView {
             run: report.run.clone(),
             outcome: report.end.outcome().as_str(),
             stop_reason: report.end.reason().as_str(),
-            text: report.text().to_owned(),
+            text: report.answer().to_owned(),
             problem: report.problem(),
             aborted: report.aborted.as_deref().map(str::to_owned),
             from: report.from,

@@ -109,7 +109,7 @@ async fn held_calls_are_decided_from_elsewhere() {
     let error = approvals.decide(thread.id(), &id, &"another".into(), Decision::Granted).unwrap_err();
     assert_eq!(error.kind(), "runtime.other_call");
     approvals.decide(thread.id(), &id, &digest, Decision::Granted).unwrap();
-    assert_eq!(thread.response().await.unwrap().text(), "It is paid.");
+    assert_eq!(thread.response().await.unwrap().answer(), "It is paid.");
     approvals.decide(thread.id(), &id, &digest, Decision::Granted).expect("a repeat is no other decision");
     let error = approvals.decide(thread.id(), &id, &digest, Decision::Later).unwrap_err();
     assert_eq!(error.kind(), "runtime.decided");
@@ -212,14 +212,14 @@ async fn fault_37_empty_prompts_continue_a_thread_without_an_empty_message() {
         thread.prompt("").await.unwrap()
     };
     let (report, ()) = tokio::join!(prompted, decided);
-    assert_eq!(report.text(), "It is paid.");
+    assert_eq!(report.answer(), "It is paid.");
     let users = report
         .transcript
         .iter()
         .filter(|message| matches!(&***message, harness::core::message::Message::User(_)));
     assert_eq!((report.transcript.len(), users.count()), (4, 1));
     let again = thread.prompt("").await.unwrap_err();
-    assert_eq!(again.kind(), "runtime.last_message_is_assistant");
+    assert_eq!(again.kind(), "runtime.nothing_to_resume");
     assert_eq!(script.seen().len(), 2, "nothing was asked again");
     runtime.shutdown().await;
 }
@@ -245,6 +245,6 @@ async fn fault_37_awaiting_approval_is_the_status_of_a_thread_that_waits() {
     assert_eq!(Some(run), held.origin.run);
     assert_eq!(thread.snapshot().await.unwrap().status, thread.status());
     approvals.decide(thread.id(), &held.id(), &held.digest(), Decision::Granted).unwrap();
-    assert_eq!(thread.response().await.unwrap().text(), "It is paid.");
+    assert_eq!(thread.response().await.unwrap().answer(), "It is paid.");
     runtime.shutdown().await;
 }

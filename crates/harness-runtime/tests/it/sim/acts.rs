@@ -228,7 +228,7 @@ fn heard(world: &World, name: &str, done: Result<Report, RuntimeError>) {
             RuntimeError::Busy { .. }
             | RuntimeError::Closed { .. }
             | RuntimeError::EmptyTranscript { .. }
-            | RuntimeError::EndsWithAnswer { .. },
+            | RuntimeError::NothingToResume { .. },
         ) => {}
         Err(error) => world.fault(format!("{name}: a waiter was told: {error}")),
     }

@@ -138,7 +138,7 @@ fn begin(world: &Arc<World>) {
     let runtime = runtime.limits(|limits| {
         (limits.event_log, limits.loaded, limits.queue) = (plan.event_log, plan.loaded, plan.queue);
     });
-    world.begin(runtime.build().unwrap());
+    world.begin(runtime.build());
 }
 
 /// Everybody behaves until nothing waits; then all threads are closed.
