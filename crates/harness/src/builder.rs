@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_control::ControlSpec;
-use harness_core::decide::policy::{HandoffPolicy, NotConfigured, ToolPolicy};
+use harness_core::decide::policy::{NotConfigured, Policy};
 use harness_core::decide::{DynCheck, DynGate, Guarded, gate};
 use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
@@ -250,13 +250,13 @@ impl Builder {
 
     /// The policy of tool calls, in place of one given before. Policies are asked after all gates, so that they decide
     /// about what would be executed.
-    pub fn tool_policy(mut self, policy: impl ToolPolicy + 'static) -> Self {
+    pub fn tool_policy(mut self, policy: impl Policy + 'static) -> Self {
         self.tool_policy = Some(gate::policy(policy));
         self
     }
 
     /// The policy of handoffs, in place of one given before.
-    pub fn handoff_policy(mut self, policy: impl HandoffPolicy + 'static) -> Self {
+    pub fn handoff_policy(mut self, policy: impl Policy + 'static) -> Self {
         self.handoff_policy = Some(gate::handoff_policy(policy));
         self
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DecideCx;
 use super::guarded::{Guard, Guarded, Points};
-use super::policy::{self, HandoffPolicy, ToolPolicy};
+use super::policy::{Policy, PolicyGate};
 use crate::ids::GateName;
 use crate::json::Json;
 use crate::outcome::Fault;
@@ -182,13 +182,16 @@ pub fn needs_approval(
     func(name, move |call, _| why(call).map_or(GateVerdict::Allow, |reason| GateVerdict::Hold { reason }))
 }
 
+/// The name of policies among the gates.
+const POLICY: &str = "policy";
+
 /// A policy of tool calls, named `policy`. Put it behind gates that rewrite arguments: what it decides about should be
-/// what is executed.
-pub fn policy(policy: impl ToolPolicy + 'static) -> Guarded<dyn DynGate> {
-    new(policy::NAME, policy::OfTools(policy)).at(Points::CALL)
+/// what is executed. Its whole decision is the facts of its event, with `proposalHash` as the name of what was proposed.
+pub fn policy(policy: impl Policy + 'static) -> Guarded<dyn DynGate> {
+    new(POLICY, PolicyGate(policy)).at(Points::CALL)
 }
 
 /// A policy of handoffs, named `policy`.
-pub fn handoff_policy(policy: impl HandoffPolicy + 'static) -> Guarded<dyn DynGate> {
-    new(policy::NAME, policy::OfHandoffs(policy)).at(Points::HANDOFF)
+pub fn handoff_policy(policy: impl Policy + 'static) -> Guarded<dyn DynGate> {
+    new(POLICY, PolicyGate(policy)).at(Points::HANDOFF)
 }

@@ -71,6 +71,19 @@ impl ProposedCall {
         Self { reason: reason.into(), ..self }
     }
 
+    /// The agent that a handoff leads to; `None` for the call of a tool.
+    pub fn handoff_to(&self) -> Option<&AgentId> {
+        match &self.def.kind {
+            ToolKind::Handoff(agent) => Some(agent),
+            ToolKind::Function => None,
+        }
+    }
+
+    /// What a policy decides about: `tool` or `handoff`, and its name.
+    pub(crate) fn resource(&self) -> (&'static str, &str) {
+        self.handoff_to().map_or(("tool", self.call.name.as_str()), |agent| ("handoff", agent.as_str()))
+    }
+
     /// Binds a decision to this call; computed from the fields each time.
     pub fn digest(&self) -> CallDigest {
         CallDigest::of(self.origin.run.as_ref(), &self.call.id, &self.def, &self.call.arguments)

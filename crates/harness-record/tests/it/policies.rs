@@ -1,9 +1,8 @@
 //! Records of runs under core's own policies and guardrails.
 
-use harness_core::decide::policy::{
-    HandoffPolicies, HandoffProposal, PolicyDecision, ToolPolicies, ToolProposal,
-};
+use harness_core::decide::policy::{Policies, PolicyDecision};
 use harness_core::decide::{Points, check, gate};
+use harness_core::port::ProposedCall;
 use harness_record::{RecordedModel, governance_events};
 
 use super::*;
@@ -21,12 +20,11 @@ fn governed() -> Scene {
         ],
         [ToolOutcome::text("seen")],
     );
-    let tools = ToolPolicies::new()
-        .with("look", |_: &ToolProposal| PolicyDecision::allow("harmless").with_policy_version("p7"))
-        .with("pay", |_: &ToolProposal| PolicyDecision::require_approval("money").with_public_reason("Ask."))
-        .with("drop", |_: &ToolProposal| PolicyDecision::deny("dangerous").answering_model());
-    let handoffs =
-        HandoffPolicies::new().with("expert", |_: &HandoffProposal| PolicyDecision::allow("always"));
+    let tools = Policies::new()
+        .with("look", |_: &ProposedCall| PolicyDecision::allow("harmless").with_policy_version("p7"))
+        .with("pay", |_: &ProposedCall| PolicyDecision::require_approval("money").with_public_reason("Ask."))
+        .with("drop", |_: &ProposedCall| PolicyDecision::deny("dangerous").answering_model());
+    let handoffs = Policies::new().with("expert", |_: &ProposedCall| PolicyDecision::allow("always"));
     scene.gates = vec![gate::policy(tools), gate::handoff_policy(handoffs)];
     scene
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use harness::core::StopReason;
-use harness::core::decide::policy::{PolicyDecision, ToolProposal};
+use harness::core::decide::policy::PolicyDecision;
 use harness::core::machine::{CallDecision, Resume};
 use harness::core::outcome::Continuation;
+use harness::core::port::ProposedCall;
 use harness::prelude::*;
 use harness::session::MemorySession;
 
@@ -24,7 +25,7 @@ fn desk(model: Script, paid: &Arc<AtomicU32>) -> harness::Builder {
         paid.fetch_add(order.cents, Ordering::SeqCst);
         async move { Ok::<_, std::io::Error>(format!("paid {}", order.cents)) }
     });
-    Harness::new(model).tool(pay).tool_policy(|proposal: &ToolProposal| match proposal.tool.as_str() {
+    Harness::new(model).tool(pay).tool_policy(|proposal: &ProposedCall| match proposal.call.name.as_str() {
         "pay" => PolicyDecision::require_approval("four_eyes"),
         _ => PolicyDecision::allow("harmless"),
     })

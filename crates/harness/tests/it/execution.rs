@@ -8,7 +8,8 @@ use harness::adapters::execution::{
     BackendModel, ExecutionAdapter, ExecutionCapabilities, ExecutionContinuation, ExecutionCx,
     ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionSink, ExecutionStatus,
 };
-use harness::core::decide::policy::{PolicyDecision, ToolProposal};
+use harness::core::decide::policy::PolicyDecision;
+use harness::core::port::ProposedCall;
 use harness::core::{Cancel, Json, Outcome, StopReason};
 use harness::prelude::*;
 use harness::session::MemorySession;
@@ -48,7 +49,7 @@ fn desk(model: Script, paid: &Arc<AtomicU32>, approved: bool) -> HarnessExecutio
             async move { Ok::<_, std::io::Error>(format!("paid {}", order.cents)) }
         });
         let builder = Harness::new(model.clone()).instructions(request.instructions.system_prompt.as_str());
-        Ok(builder.tool(pay).tool_policy(move |_: &ToolProposal| {
+        Ok(builder.tool(pay).tool_policy(move |_: &ProposedCall| {
             if approved { PolicyDecision::require_approval("four_eyes") } else { PolicyDecision::allow("ok") }
         }))
     })

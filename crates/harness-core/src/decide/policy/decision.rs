@@ -6,6 +6,12 @@ use crate::json::Json;
 use crate::time::{Time, iso};
 
 /// Whether it may happen.
+///
+/// ```
+/// use harness_core::decide::policy::{PolicyDecision, PolicyVerdict};
+///
+/// assert_eq!(PolicyDecision::deny("closed").decision, PolicyVerdict::Deny);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyVerdict {
@@ -17,18 +23,35 @@ pub enum PolicyVerdict {
     RequireApproval,
 }
 
-/// What becomes of a proposal that is not allowed.
+/// What becomes of a call that is not allowed.
+///
+/// ```
+/// use harness_core::decide::policy::{PolicyDecision, ResultMode};
+///
+/// let read_by_model = PolicyDecision::deny("closed").answering_model();
+/// assert_eq!(read_by_model.result_mode, Some(ResultMode::ToolResult));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultMode {
     /// A denial ends the run; a required approval holds the call. The default.
     #[default]
     Throw,
-    /// The model reads an [`Envelope`](super::Envelope) and goes on.
+    /// The model reads why, as far as the public reason says, and goes on.
     ToolResult,
 }
 
 /// A decision of a policy.
+///
+/// ```
+/// use harness_core::decide::policy::PolicyDecision;
+///
+/// let mut decision = PolicyDecision::require_approval("above 50 euros")
+///     .with_public_reason("Somebody has to look at this payment.")
+///     .with_policy_version("payments-7");
+/// decision.expires_at = Some(harness_core::Time(1_767_225_600_000));
+/// # assert!(decision.result_mode.is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -82,20 +105,6 @@ impl PolicyDecision {
         Self::of(PolicyVerdict::RequireApproval, reason)
     }
 
-    /// A decision that came as JSON. What is not one denies `invalid_policy_result`; one with the field
-    /// `denyMode` of earlier versions denies `deprecated_policy_field_denyMode`.
-    pub fn read(value: &Json) -> Self {
-        #[derive(Deserialize)]
-        struct Deprecated {
-            #[serde(rename = "denyMode")]
-            _deny_mode: serde::de::IgnoredAny,
-        }
-        if value.to::<Deprecated>().is_ok() {
-            return Self::deny("deprecated_policy_field_denyMode");
-        }
-        value.to::<Self>().map_or_else(|_| Self::invalid(), Self::checked)
-    }
-
     /// The same decision; when it is not allowed, the model reads so and goes on.
     #[must_use]
     pub fn answering_model(mut self) -> Self {
@@ -117,20 +126,6 @@ impl PolicyDecision {
         self
     }
 
-    /// The same decision, worth something until then.
-    #[must_use]
-    pub fn expiring(mut self, at: Time) -> Self {
-        self.expires_at = Some(at);
-        self
-    }
-
-    /// The same decision with data of the policy's own.
-    #[must_use]
-    pub fn with_metadata(mut self, metadata: Json) -> Self {
-        self.metadata = Some(metadata);
-        self
-    }
-
     /// The same decision, or a denial when it gives no reason.
     pub(super) fn checked(self) -> Self {
         if self.reason.trim().is_empty() { Self::invalid() } else { self }
@@ -148,10 +143,7 @@ impl PolicyDecision {
             error_name: &'a str,
             error_message: &'a str,
         }
-        let denial = Self::deny("policy_error");
-        match Json::of(&Failure { error_name: name, error_message: message }) {
-            Ok(metadata) => denial.with_metadata(metadata),
-            Err(_) => denial,
-        }
+        let metadata = Json::of(&Failure { error_name: name, error_message: message }).ok();
+        Self { metadata, ..Self::deny("policy_error") }
     }
 }

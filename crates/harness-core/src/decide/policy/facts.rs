@@ -1,303 +1,210 @@
-//! What is recorded of a decision, and what a model or an approver is told of it.
+//! What is recorded of a decision.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::decision::{PolicyDecision, PolicyVerdict, ResultMode};
-use super::proposal::{HandoffProposal, ToolProposal, raw_arguments};
+use crate::canonical;
 use crate::decide::DecideCx;
-use crate::ids::{AgentId, CallId, RunId};
+use crate::ids::{AgentId, CallId, RunId, ToolName};
 use crate::json::Json;
-use crate::message::ToolCall;
+use crate::port::ProposedCall;
 use crate::time::{Time, iso};
 
-/// What a policy decides about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResourceKind {
-    /// A tool.
-    Tool,
-    /// A move to another agent.
-    Handoff,
-}
-
 /// The tool, or the agent that is handed over to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resource {
-    /// Which of the two.
-    pub kind: ResourceKind,
-    /// Its name.
-    pub name: String,
+#[derive(Serialize)]
+struct Resource<'a> {
+    kind: &'a str,
+    name: &'a str,
 }
 
-/// The facts of a policy's decision: what the event of a [`gate::policy`](crate::decide::gate::policy) carries.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The facts of a policy's decision.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct PolicyFacts {
-    /// What was decided.
-    pub decision: PolicyVerdict,
-    /// Why.
-    pub reason: String,
-    /// What a model or a user may be told of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub public_reason: Option<String>,
+struct PolicyFacts<'a> {
+    decision: PolicyVerdict,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_reason: Option<&'a str>,
     /// What became of it; never for allow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result_mode: Option<ResultMode>,
-    /// The version of the policy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy_version: Option<String>,
-    /// About what.
-    pub resource: Resource,
-    /// The agent that proposed it.
-    pub agent_name: AgentId,
-    /// The decision's end.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "iso::option")]
-    pub expires_at: Option<Time>,
-    /// The policy's own data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Json>,
-    /// What names the proposal.
-    pub proposal_hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_mode: Option<ResultMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_version: Option<&'a str>,
+    resource: Resource<'a>,
+    agent_name: &'a AgentId,
+    #[serde(skip_serializing_if = "Option::is_none", with = "iso::option")]
+    expires_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Json>,
+    proposal_hash: &'a str,
     /// The proposal itself, when it needs approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub suspended_proposal: Option<Box<SuspendedProposal>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suspended_proposal: Option<SuspendedProposal<'a>>,
 }
 
-/// A proposal that waits for approval, as a host stores it. Of its last eight fields a tool has four and
-/// a handoff the other four.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A proposal that waits for approval, as a host stores it. Of its last eight fields a tool has four and a handoff the
+/// other four.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct SuspendedProposal {
-    /// When it was made.
+struct SuspendedProposal<'a> {
     #[serde(with = "iso")]
-    pub timestamp: Time,
-    /// A tool or a handoff.
-    pub kind: ResourceKind,
-    /// The run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<RunId>,
+    timestamp: Time,
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<&'a RunId>,
     /// The model call of the turn that asked for it, from 1.
-    pub turn: u32,
-    /// The call.
-    pub call_id: CallId,
-    /// The agent that asked.
-    pub agent_name: AgentId,
-    /// What names it.
-    pub proposal_hash: String,
-    /// Why approval is needed.
-    pub reason: String,
-    /// What a model or a user may be told of that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub public_reason: Option<String>,
-    /// The version of the policy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy_version: Option<String>,
-    /// Until when a request for approval is worth something.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "iso::option")]
-    pub expires_at: Option<Time>,
-    /// The policy's own data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Json>,
-    /// The tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<String>,
+    turn: u32,
+    call_id: &'a CallId,
+    agent_name: &'a AgentId,
+    proposal_hash: &'a str,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "iso::option")]
+    expires_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a ToolName>,
     /// The arguments as the model wrote them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raw_arguments: Option<String>,
-    /// The arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parsed_arguments: Option<Json>,
-    /// Their canonical text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub args_canonical_json: Option<String>,
-    /// The agent that hands over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from_agent_name: Option<AgentId>,
-    /// The agent that is handed over to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to_agent_name: Option<AgentId>,
-    /// What is handed over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handoff_payload: Option<Json>,
-    /// Its canonical text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload_canonical_json: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_arguments: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parsed_arguments: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args_canonical_json: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_agent_name: Option<&'a AgentId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_agent_name: Option<&'a AgentId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handoff_payload: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_canonical_json: Option<&'a str>,
 }
 
-/// What an approval request begins with: enough to show it, and to grant exactly this.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct RequestSeed {
-    /// What names the proposal.
-    pub proposal_hash: String,
-    /// A tool or a handoff.
-    pub kind: ResourceKind,
-    /// Why approval is needed.
-    pub reason: String,
-    /// What a user may be told of that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub public_reason: Option<String>,
-    /// The version of the policy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy_version: Option<String>,
-    /// Until when the request is worth something.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "iso::option")]
-    pub expires_at: Option<Time>,
-    /// The tool, or the agent that is handed over to.
-    pub resource_name: String,
-    /// The canonical text of the arguments or of the payload.
-    pub canonical_payload_json: String,
+/// The facts of a decision about a call, as its event carries them.
+pub(super) fn of(proposed: &ProposedCall, decision: &PolicyDecision, cx: &DecideCx) -> Option<Json> {
+    let (kind, name) = proposed.resource();
+    let arguments = canonical::text(&proposed.call.arguments);
+    let hash = proposal_hash(proposed, &arguments);
+    let waits = decision.decision == PolicyVerdict::RequireApproval;
+    let refused = decision.decision != PolicyVerdict::Allow;
+    Json::of(&PolicyFacts {
+        decision: decision.decision,
+        reason: &decision.reason,
+        public_reason: decision.public_reason.as_deref(),
+        result_mode: refused.then(|| decision.result_mode.unwrap_or_default()),
+        policy_version: decision.policy_version.as_deref(),
+        resource: Resource { kind, name },
+        agent_name: &proposed.agent,
+        expires_at: decision.expires_at,
+        metadata: decision.metadata.as_ref(),
+        proposal_hash: &hash,
+        suspended_proposal: waits.then(|| suspended(proposed, decision, (&arguments, &hash), cx)),
+    })
+    .ok()
 }
 
-impl From<&SuspendedProposal> for RequestSeed {
-    fn from(proposal: &SuspendedProposal) -> Self {
-        let (name, payload) = match proposal.kind {
-            ResourceKind::Tool => (proposal.tool_name.clone(), proposal.args_canonical_json.clone()),
-            ResourceKind::Handoff => (
-                proposal.to_agent_name.as_ref().map(|agent| agent.as_str().to_owned()),
-                proposal.payload_canonical_json.clone(),
-            ),
-        };
-        Self {
-            proposal_hash: proposal.proposal_hash.clone(),
-            kind: proposal.kind,
-            reason: proposal.reason.clone(),
-            public_reason: proposal.public_reason.clone(),
-            policy_version: proposal.policy_version.clone(),
-            expires_at: proposal.expires_at,
-            resource_name: name.unwrap_or_default(),
-            canonical_payload_json: payload.unwrap_or_default(),
-        }
-    }
-}
-
-/// What a model reads of a call that a policy did not allow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Envelope {
-    /// `denied` or `approval_required`.
-    pub status: String,
-    /// The reason.
-    pub code: String,
-    /// What may be told of it.
-    pub public_reason: String,
-    /// Nothing.
-    pub data: Option<Json>,
-}
-
-impl Envelope {
-    pub(super) fn of(decision: &PolicyDecision) -> Self {
-        let (status, usual) = match decision.decision {
-            PolicyVerdict::RequireApproval => ("approval_required", "Action requires approval."),
-            PolicyVerdict::Allow | PolicyVerdict::Deny => ("denied", "Action not allowed."),
-        };
-        let told = decision.public_reason.as_deref().map(str::trim).filter(|text| !text.is_empty());
-        Self {
-            status: status.to_owned(),
-            code: decision.reason.clone(),
-            public_reason: told.unwrap_or(usual).to_owned(),
-            data: None,
-        }
-    }
-
-    pub(super) fn text(&self) -> String {
-        Json::of(self).map_or_else(|_| self.public_reason.clone(), |json| json.text().to_owned())
+fn suspended<'a>(
+    proposed: &'a ProposedCall,
+    decision: &'a PolicyDecision,
+    (arguments, hash): (&'a str, &'a str),
+    cx: &'a DecideCx,
+) -> SuspendedProposal<'a> {
+    let (call, to) = (&*proposed.call, proposed.handoff_to());
+    let of_tool = to.is_none();
+    SuspendedProposal {
+        timestamp: cx.now,
+        kind: proposed.resource().0,
+        run_id: cx.origin.run.as_ref(),
+        turn: proposed.iteration,
+        call_id: &call.id,
+        agent_name: &proposed.agent,
+        proposal_hash: hash,
+        reason: &decision.reason,
+        public_reason: decision.public_reason.as_deref(),
+        policy_version: decision.policy_version.as_deref(),
+        expires_at: decision.expires_at,
+        metadata: decision.metadata.as_ref(),
+        tool_name: of_tool.then_some(&call.name),
+        raw_arguments: of_tool
+            .then(|| call.raw_arguments.as_deref().unwrap_or_else(|| call.arguments.text())),
+        parsed_arguments: of_tool.then_some(&call.arguments),
+        args_canonical_json: of_tool.then_some(arguments),
+        from_agent_name: to.map(|_| &proposed.agent),
+        to_agent_name: to,
+        handoff_payload: to.map(|_| &call.arguments),
+        payload_canonical_json: to.map(|_| arguments),
     }
 }
 
-/// One of the two proposals.
-#[derive(Clone, Copy)]
-pub(super) enum Proposed<'a> {
-    Tool(&'a ToolProposal),
-    Handoff(&'a HandoffProposal),
-}
-
-impl Proposed<'_> {
-    pub(super) fn facts(self, decision: &PolicyDecision, cx: &DecideCx) -> PolicyFacts {
-        let (kind, name) = match self {
-            Self::Tool(proposal) => (ResourceKind::Tool, proposal.tool.as_str()),
-            Self::Handoff(proposal) => (ResourceKind::Handoff, proposal.to.as_str()),
-        };
-        let waits = decision.decision == PolicyVerdict::RequireApproval;
-        let refused = decision.decision != PolicyVerdict::Allow;
-        PolicyFacts {
-            decision: decision.decision,
-            reason: decision.reason.clone(),
-            public_reason: decision.public_reason.clone(),
-            result_mode: refused.then(|| decision.result_mode.unwrap_or_default()),
-            policy_version: decision.policy_version.clone(),
-            resource: Resource { kind, name: name.to_owned() },
-            agent_name: self.agent().clone(),
-            expires_at: decision.expires_at,
-            metadata: decision.metadata.clone(),
-            proposal_hash: self.hash().to_owned(),
-            suspended_proposal: waits.then(|| Box::new(self.suspended(kind, decision, cx))),
-        }
+/// What names a proposal: SHA-256 over the canonical text of its agent, its tool or the agent that is handed over to, and
+/// its arguments.
+fn proposal_hash(proposed: &ProposedCall, arguments: &str) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct OfTool<'a> {
+        kind: &'a str,
+        agent_name: &'a AgentId,
+        tool_name: &'a ToolName,
+        args_canonical_json: &'a str,
     }
-
-    pub(super) fn hash(&self) -> &str {
-        match self {
-            Self::Tool(proposal) => &proposal.hash,
-            Self::Handoff(proposal) => &proposal.hash,
-        }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct OfHandoff<'a> {
+        kind: &'a str,
+        from_agent_name: &'a AgentId,
+        to_agent_name: &'a AgentId,
+        payload_canonical_json: &'a str,
     }
-
-    fn agent(&self) -> &AgentId {
-        match self {
-            Self::Tool(proposal) => &proposal.agent,
-            Self::Handoff(proposal) => &proposal.from,
-        }
-    }
-
-    fn call(&self) -> (&ToolCall, u32) {
-        match self {
-            Self::Tool(proposal) => (&proposal.call, proposal.iteration),
-            Self::Handoff(proposal) => (&proposal.call, proposal.iteration),
-        }
-    }
-
-    fn suspended(self, kind: ResourceKind, decision: &PolicyDecision, cx: &DecideCx) -> SuspendedProposal {
-        let (call, turn) = self.call();
-        let mut suspended = SuspendedProposal {
-            timestamp: cx.now,
+    let (kind, _) = proposed.resource();
+    let text = match proposed.handoff_to() {
+        None => canonical::text_of(&OfTool {
             kind,
-            run_id: cx.origin.run.clone(),
-            turn,
-            call_id: call.id.clone(),
-            agent_name: self.agent().clone(),
-            proposal_hash: self.hash().to_owned(),
-            reason: decision.reason.clone(),
-            public_reason: decision.public_reason.clone(),
-            policy_version: decision.policy_version.clone(),
-            expires_at: decision.expires_at,
-            metadata: decision.metadata.clone(),
-            tool_name: None,
-            raw_arguments: None,
-            parsed_arguments: None,
-            args_canonical_json: None,
-            from_agent_name: None,
-            to_agent_name: None,
-            handoff_payload: None,
-            payload_canonical_json: None,
-        };
-        match self {
-            Self::Tool(proposal) => {
-                suspended.tool_name = Some(proposal.tool.as_str().to_owned());
-                suspended.raw_arguments = Some(raw_arguments(call).to_owned());
-                suspended.parsed_arguments = Some(call.arguments.clone());
-                suspended.args_canonical_json = Some(proposal.arguments_canonical.clone());
-            }
-            Self::Handoff(proposal) => {
-                suspended.from_agent_name = Some(proposal.from.clone());
-                suspended.to_agent_name = Some(proposal.to.clone());
-                suspended.handoff_payload = Some(call.arguments.clone());
-                suspended.payload_canonical_json = Some(proposal.payload_canonical.clone());
-            }
-        }
-        suspended
+            agent_name: &proposed.agent,
+            tool_name: &proposed.call.name,
+            args_canonical_json: arguments,
+        }),
+        Some(to) => canonical::text_of(&OfHandoff {
+            kind,
+            from_agent_name: &proposed.agent,
+            to_agent_name: to,
+            payload_canonical_json: arguments,
+        }),
+    };
+    // Plain structs of texts always have a JSON form.
+    canonical::sha256_hex(text.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::message::ToolCall;
+    use crate::tool::ToolDef;
+
+    #[track_caller]
+    fn check(def: ToolDef, expected: &str) {
+        let arguments = Json::parse(r#"{ "cents": 5.0 }"#).expect("JSON");
+        let call = Arc::new(ToolCall::new("c1", def.name.clone(), arguments));
+        let arguments = canonical::text(&call.arguments);
+        let hash = proposal_hash(&ProposedCall::new(call, def, "desk".into(), 1), &arguments);
+        assert_eq!(hash, canonical::sha256_hex(expected));
+    }
+
+    #[test]
+    fn proposals_are_named_by_the_canonical_text_of_what_they_ask() {
+        check(
+            ToolDef::new("pay", ""),
+            r#"{"agentName":"desk","argsCanonicalJson":"{\"cents\":5}","kind":"tool","toolName":"pay"}"#,
+        );
+        check(
+            ToolDef::handoff("to_expert", "", "expert".into()),
+            r#"{"fromAgentName":"desk","kind":"handoff","payloadCanonicalJson":"{\"cents\":5}","toAgentName":"expert"}"#,
+        );
     }
 }
