@@ -151,14 +151,9 @@ impl Budget {
         Self { limit, used: Amount::NONE, reserved: Amount::NONE, deadline }
     }
 
-    /// The level of a child that draws from its parent's grant: the smaller of the two ceilings.
-    pub fn child(grant: Grant, own: Amount, deadline: Option<Time>) -> Self {
-        Self::new(grant.0.min(own), deadline)
-    }
-
     /// The same level, of which this much was used before.
     #[must_use]
-    pub fn having_used(self, used: Amount) -> Self {
+    pub(crate) fn having_used(self, used: Amount) -> Self {
         Self { used: self.used.plus(used), ..self }
     }
 
@@ -212,7 +207,7 @@ impl Budgets {
     }
 
     /// Removes the innermost level.
-    pub fn pop(&mut self) -> Option<Budget> {
+    pub(crate) fn pop(&mut self) -> Option<Budget> {
         self.0.pop()
     }
 
@@ -236,7 +231,7 @@ impl Budgets {
     /// # Errors
     /// The first ceiling that is in the way, when there is no room for `own` or nothing is left of something
     /// that is shared.
-    pub fn reserve_share(&mut self, own: Amount, share: Amount) -> Result<Grant, Reached> {
+    pub(crate) fn reserve_share(&mut self, own: Amount, share: Amount) -> Result<Grant, Reached> {
         if share == Amount::NONE {
             return self.reserve(own);
         }
@@ -261,7 +256,7 @@ impl Budgets {
     }
 
     /// The ceiling that a reservation of `want` would pass, innermost level first.
-    pub fn would_reach(&self, want: Amount) -> Option<Reached> {
+    pub(crate) fn would_reach(&self, want: Amount) -> Option<Reached> {
         self.0.iter().rev().find_map(|level| level.reached(want))
     }
 
@@ -271,7 +266,7 @@ impl Budgets {
     }
 
     /// Whether some level has a ceiling on tokens.
-    pub fn limits_tokens(&self) -> bool {
+    pub(crate) fn limits_tokens(&self) -> bool {
         self.0.iter().any(|level| level.limit.tokens < u64::MAX)
     }
 
@@ -281,7 +276,7 @@ impl Budgets {
     }
 
     /// The outermost level.
-    pub fn outermost(&self) -> Option<Budget> {
+    pub(crate) fn outermost(&self) -> Option<Budget> {
         self.0.first().copied()
     }
 
@@ -297,7 +292,7 @@ impl Budgets {
     }
 
     /// The earliest deadline of all levels.
-    pub fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self) -> Option<Time> {
         self.0.iter().filter_map(|level| level.deadline).min()
     }
 }
@@ -372,19 +367,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No limit at all, for callers who bound the work themselves; two invalid outputs in a row still end a
-    /// turn.
-    pub fn unlimited() -> Self {
-        Self {
-            iterations: u32::MAX,
-            tool_calls: u32::MAX,
-            elapsed: None,
-            tokens: u64::MAX,
-            cost: Cost(u64::MAX),
-            ..Self::default()
-        }
-    }
-
     /// The ceilings as an amount.
     pub fn amount(&self) -> Amount {
         Amount {

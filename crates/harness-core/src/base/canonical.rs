@@ -15,7 +15,6 @@
 //! ```
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -240,17 +239,6 @@ fn array_index(key: &str) -> Option<u32> {
     let digits = key.bytes().all(|byte| byte.is_ascii_digit());
     let canonical = digits && (key == "0" || !key.starts_with('0'));
     key.parse::<u32>().ok().filter(|index| canonical && *index != u32::MAX)
-}
-
-/// The order of two keys in canonical text: array indexes first in numeric order, the rest by UTF-16 code
-/// units.
-pub fn key_order(left: &str, right: &str) -> Ordering {
-    match (array_index(left), array_index(right)) {
-        (Some(left), Some(right)) => left.cmp(&right),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => left.encode_utf16().cmp(right.encode_utf16()),
-    }
 }
 
 /// The code units that the inside of a string literal stands for.

@@ -102,15 +102,7 @@ impl Json {
 
     /// Whether lists and objects lie inside each other more than `levels` deep. Looks at the text up to there and needs
     /// no stack of its own.
-    ///
-    /// ```
-    /// use harness_core::Json;
-    ///
-    /// let value = Json::parse(r#"{"a":["]["]}"#)?;
-    /// assert!(value.is_deeper_than(1) && !value.is_deeper_than(2));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
-    pub fn is_deeper_than(&self, levels: usize) -> bool {
+    pub(crate) fn is_deeper_than(&self, levels: usize) -> bool {
         // Each level takes two characters.
         if self.text().len() / 2 <= levels {
             return false;

@@ -34,7 +34,7 @@ impl DecideCx {
 
     /// The same with a ledger for its model calls.
     #[must_use]
-    pub fn with_ledger(self, ledger: Ledger) -> Self {
+    pub(crate) fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger, ..self }
     }
 }

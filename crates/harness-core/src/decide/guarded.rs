@@ -205,12 +205,6 @@ impl<T: ?Sized> Guarded<T> {
         &self.guard
     }
 
-    /// The same under another name.
-    pub fn named(mut self, name: impl Into<GateName>) -> Self {
-        self.guard.name = name.into();
-        self
-    }
-
     /// The same with another time for an answer; `None` is bounded by the turn alone.
     pub fn within(mut self, timeout: impl Into<Option<Millis>>) -> Self {
         self.guard.timeout = timeout.into();

@@ -46,7 +46,7 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// The least number of bytes of a value that is looked for.
-    pub const SHORTEST: usize = 8;
+    const SHORTEST: usize = 8;
 
     /// A redactor of some secrets.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
@@ -83,12 +83,6 @@ impl Redactor {
             clean = Cow::Owned(clean.replace(secret.as_str(), REDACTED));
         }
         clean
-    }
-
-    /// The value without secrets in its texts, numbers and keys; `None` when it has none.
-    pub fn json(&self, value: &Json) -> Option<Json> {
-        let clean = self.json_text(value.text())?;
-        Some(Json::parse(&clean).unwrap_or_else(|_| Json::string(REDACTED)))
     }
 
     /// A tool's outcome without secrets. One that is no outcome without them becomes an error.
@@ -286,9 +280,10 @@ mod tests {
         assert_eq!(redactor.text("a sk-0123456789-longer short"), "a [redacted]er short");
         let value =
             r#"{"k sk-0123456789":["\u0073k-0123456789", "s\"quoted\\s", 40000000041, 1.50],"x":"\n"}"#;
-        let clean = redactor.json(&Json::parse(value).expect("JSON")).expect("secrets");
+        let clean = redactor.clean(Json::parse(value).expect("JSON")).expect("JSON");
         assert_eq!(clean.text(), r#"{"k [redacted]":["[redacted]","[redacted]",99999999999,1.50],"x":"\n"}"#);
-        assert_eq!(redactor.json(&Json::parse(r#"{"a":"\n sk-012345678"}"#).expect("JSON")), None);
+        let plain = Json::parse(r#"{"a":"\n sk-012345678"}"#).expect("JSON");
+        assert_eq!(redactor.clean(plain.clone()), Ok(plain));
         assert!(!format!("{redactor:?}").contains("sk-"));
     }
 

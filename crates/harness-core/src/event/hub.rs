@@ -184,12 +184,12 @@ impl Hub {
     }
 
     /// Whether nobody listens.
-    pub fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.folds.is_empty() && self.rings.is_empty()
     }
 
     /// Whether somebody would see deltas.
-    pub fn wants_deltas(&self) -> bool {
+    pub(crate) fn wants_deltas(&self) -> bool {
         !self.rings.is_empty()
     }
 
@@ -216,17 +216,17 @@ impl Hub {
     }
 
     /// Everything was told: folds write out what they hold back.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         self.each_fold(|fold| isolated(|| fold.flush()));
     }
 
     /// The work of `origin` ended without an end: its future was dropped.
-    pub fn abandon(&self, origin: &Origin) {
+    pub(crate) fn abandon(&self, origin: &Origin) {
         self.each_fold(|fold| isolated(|| fold.abandoned(origin)));
     }
 
     /// Tells a piece of an answer.
-    pub fn delta(&self, delta: &Delta) {
+    pub(crate) fn delta(&self, delta: &Delta) {
         for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
             shared.push(&mut shared.lock(), Seen::Delta(delta.clone()));
             shared.notify.notify_one();

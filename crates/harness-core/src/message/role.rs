@@ -320,11 +320,6 @@ impl Message {
         if let Self::ToolResult(m) = self { Some(m) } else { None }
     }
 
-    /// Whether this is a result of the tool `name`.
-    pub fn is_result_of(&self, name: &str) -> bool {
-        self.as_tool_result().is_some_and(|m| m.tool_name == name)
-    }
-
     /// The wire name of the role.
     pub fn role(&self) -> &'static str {
         match self {

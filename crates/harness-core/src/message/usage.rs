@@ -180,12 +180,12 @@ impl Usage {
     }
 
     /// Whether the tokens are an estimate.
-    pub fn is_estimated(&self) -> bool {
+    pub(crate) fn is_estimated(&self) -> bool {
         self.estimated == Some(true)
     }
 
     /// Whether it reports tokens.
-    pub fn has_tokens(&self) -> bool {
+    pub(crate) fn has_tokens(&self) -> bool {
         [self.input, self.output, self.cache_read, self.cache_write, self.total_tokens]
             .iter()
             .any(Option::is_some)

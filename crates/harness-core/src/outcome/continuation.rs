@@ -12,10 +12,10 @@ use crate::message::{ApprovalRequest, Message};
 use crate::time::Time;
 
 /// The version that this crate writes, and the only one it reads.
-pub const CONTINUATION_VERSION: u32 = 1;
+pub(crate) const CONTINUATION_VERSION: u32 = 1;
 
 /// Messages that a continuation carries at most.
-pub const WAITING: usize = 256;
+pub(crate) const WAITING: usize = 256;
 
 /// What a continuation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,8 @@ pub(crate) mod stop;
 mod usage;
 
 pub(crate) use crate::fault::{Fault, FaultSource};
-pub use continuation::{CONTINUATION_VERSION, Continuation, ContinuationKind, PendingCall, WAITING};
+pub(crate) use continuation::{CONTINUATION_VERSION, WAITING};
+pub use continuation::{Continuation, ContinuationKind, PendingCall};
 pub(crate) use end::End;
 pub use end::Waiver;
 pub use mode::StopMode;

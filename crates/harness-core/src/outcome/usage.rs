@@ -73,14 +73,14 @@ pub struct PurposeUsage {
 
 impl PurposeUsage {
     /// Usage of one call.
-    pub fn of_call(usage: Option<&Usage>, answered: bool) -> Self {
+    pub(crate) fn of_call(usage: Option<&Usage>, answered: bool) -> Self {
         let mut used = Self::default();
         used.add_call(usage, answered);
         used
     }
 
     /// Adds one call.
-    pub fn add_call(&mut self, usage: Option<&Usage>, answered: bool) {
+    pub(crate) fn add_call(&mut self, usage: Option<&Usage>, answered: bool) {
         self.model_calls = self.model_calls.saturating_add(1);
         self.failed_calls = self.failed_calls.saturating_add(u32::from(!answered));
         if let Some(usage) = usage {
@@ -97,7 +97,7 @@ impl PurposeUsage {
     }
 
     /// Adds the usage of other calls.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.model_calls = self.model_calls.saturating_add(other.model_calls);
         self.failed_calls = self.failed_calls.saturating_add(other.failed_calls);
         sum(&mut self.input_tokens, other.input_tokens);
@@ -155,7 +155,7 @@ impl TotalUsage {
     }
 
     /// Adds what a tool call reported of model calls made inside of it: at least one, or `requests`.
-    pub fn add_child(&mut self, usage: &Usage) {
+    pub(crate) fn add_child(&mut self, usage: &Usage) {
         let model_calls = usage.requests.map_or(1, |made| u32::try_from(made).unwrap_or(u32::MAX));
         let mut child = PurposeUsage { model_calls, ..PurposeUsage::default() };
         child.add_tokens(usage);

@@ -34,7 +34,7 @@ impl PrepareAsk {
 
     /// The same, with the transcript so far.
     #[must_use]
-    pub fn over(mut self, log: Prefix) -> Self {
+    pub(crate) fn over(mut self, log: Prefix) -> Self {
         self.log = log;
         self
     }
@@ -133,11 +133,6 @@ impl PreparedAgent {
         self.model = model;
         self.settings = settings;
         self
-    }
-
-    /// The tool of that name.
-    pub fn tool(&self, name: &ToolName) -> Option<&ToolDef> {
-        self.tools.iter().find(|def| def.name == *name)
     }
 }
 

@@ -58,7 +58,7 @@ impl ViewCx {
 
     /// The same, at another point of the turn.
     #[must_use]
-    pub fn with_progress(self, progress: Progress) -> Self {
+    pub(crate) fn with_progress(self, progress: Progress) -> Self {
         Self { progress, ..self }
     }
 

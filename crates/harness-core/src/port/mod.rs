@@ -38,5 +38,5 @@ pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
     TornTail, TranscriptRepair,
 };
-pub use steering::{DrainPoint, NoSteering, Steering};
+pub use steering::{DrainPoint, Steering};
 pub use thinking::ThinkingLevel;

@@ -95,7 +95,7 @@ impl ProposedCall {
     }
 
     /// The question as events carry it.
-    pub fn request(&self) -> ApprovalRequest {
+    pub(crate) fn request(&self) -> ApprovalRequest {
         ApprovalRequest::of_call(&self.call, self.reason.clone())
     }
 }

@@ -35,15 +35,3 @@ pub trait Steering: Send + Sync {
     /// These entries are in the transcript: let go of them.
     fn injected(&self, entries: &[EntryId]);
 }
-
-/// No steering.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoSteering;
-
-impl Steering for NoSteering {
-    fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
-        Vec::new()
-    }
-
-    fn injected(&self, _: &[EntryId]) {}
-}

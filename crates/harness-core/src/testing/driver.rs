@@ -201,7 +201,7 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
 
     /// Gives the machine this input at `now`, before all that is queued and all wake-ups: for whoever has a clock and
     /// answers operations of its own.
-    pub fn give(&mut self, input: Input, now: Time) {
+    pub(crate) fn give(&mut self, input: Input, now: Time) {
         self.now = self.now.max(now);
         self.feed(input);
     }
@@ -334,7 +334,7 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
     }
 
     /// Takes the machine out of a driver that is not needed any more.
-    pub fn into_machine(self) -> Machine<P> {
+    pub(crate) fn into_machine(self) -> Machine<P> {
         self.machine
     }
 
@@ -376,11 +376,6 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
     /// Every input that the machine was given, with its time: a replay needs no more.
     pub fn inputs(&self) -> &[(Time, Input)] {
         &self.inputs
-    }
-
-    /// Effects performed so far: the crash points of the run.
-    pub fn performed(&self) -> u64 {
-        self.performed
     }
 }
 

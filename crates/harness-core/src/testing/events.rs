@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::event::{Event, EventKind, Fold, Observer, Seen};
+use crate::event::{Event, EventKind, Fold};
 use crate::ids::{CallId, EntryId};
 use crate::limits::Reached;
 use crate::message::{Message, ToolCall};
@@ -35,25 +35,6 @@ impl EventLog {
 impl Fold for EventLog {
     fn apply(&mut self, event: &Event) {
         self.lock().push(event.clone());
-    }
-}
-
-/// An [`Observer`] that keeps everything it sees, deltas and lags included. Clones share the list.
-///
-/// It grows without bound; it is for tests.
-#[derive(Clone, Debug, Default)]
-pub struct RecordingObserver(Arc<Mutex<Vec<Seen>>>);
-
-impl RecordingObserver {
-    /// Everything seen so far.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Observer for RecordingObserver {
-    async fn on(&mut self, seen: Seen) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 }
 

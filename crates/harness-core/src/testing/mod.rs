@@ -2,12 +2,12 @@
 //!
 //! Two levels:
 //!
-//! - for programs that use the real driver: [`ScriptedModel`], [`ScriptedTools`], [`VirtualClock`],
-//!   [`EventLog`] and [`RecordingObserver`] stand in for the ports;
+//! - for programs that use the real driver: [`ScriptedModel`], [`ScriptedTools`], [`VirtualClock`] and [`EventLog`] stand
+//!   in for the ports;
 //! - for the machines themselves, without any runtime: [`ScriptedDriver`] performs effects on virtual
 //!   time against an [`ScriptedWorld`] of your own, can crash after any effect, keeps what was durable in a
-//!   [`Journal`], and records the inputs for a replay. [`check_turn`] runs a turn that is written as a
-//!   short text, and [`drive_stepwise`] runs a machine over real ports, in place of the real driver.
+//!   [`Journal`], and records the inputs for a replay. [`drive_stepwise`] runs a machine over real ports, in place of the
+//!   real driver.
 //!
 //! Nothing here waits, reads a clock or uses randomness, so a test that fails fails every time.
 //!
@@ -55,14 +55,12 @@ mod events;
 mod journal;
 mod model;
 mod ports;
-mod script;
 mod tools;
 
 pub use clock::VirtualClock;
 pub use driver::{Answer, Ran, ScriptedDriver, ScriptedWorld, replay};
-pub use events::{EventLog, RecordingObserver, event_line};
+pub use events::{EventLog, event_line};
 pub use journal::{Journal, Journaled};
 pub use model::{ModelStep, ScriptedModel};
 pub use ports::drive_stepwise;
-pub use script::{ScriptFault, check_run, check_turn, check_turn_with, play_run, play_turn};
 pub use tools::{ScriptedTools, ToolStep};

@@ -18,7 +18,7 @@ pub struct Updates(Option<Arc<dyn ToolUpdates>>);
 
 impl Updates {
     /// Tells `listener`.
-    pub fn to(listener: Option<Arc<dyn ToolUpdates>>) -> Self {
+    pub(crate) fn to(listener: Option<Arc<dyn ToolUpdates>>) -> Self {
         Self(listener)
     }
 

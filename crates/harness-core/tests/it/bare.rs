@@ -3,6 +3,8 @@
 use harness_core::Millis;
 use harness_core::turn::{Execution, OnToolFailure, TurnSpec};
 
+use crate::script::check_turn_with;
+
 /// A turn of 6 iterations, 8 calls and 30 s, calls one after another, no closing step.
 pub(crate) fn bare() -> TurnSpec {
     let mut spec = TurnSpec::default();
@@ -21,8 +23,8 @@ pub(crate) fn strict() -> TurnSpec {
     spec
 }
 
-/// [`harness_core::testing::check_turn`] of a bare turn.
+/// [`check_turn_with`] of a bare turn.
 #[track_caller]
 pub(crate) fn check_turn(script: &str, expected: &str) {
-    harness_core::testing::check_turn_with(bare(), script, expected);
+    check_turn_with(bare(), script, expected);
 }

@@ -7,11 +7,13 @@ use harness_core::event::{Observer, Seen, observe};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall};
 use harness_core::port::{CompactAsk, Compaction, Compactor};
-use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock, check_turn_with};
+use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Fault, Json, Origin, StopReason, Time};
+
+use crate::script::check_turn_with;
 
 use crate::bare::{bare, strict};
 

@@ -1,6 +1,6 @@
 //! Loops of calls, ceilings that are reserved, the closing step near a limit, runtime policies.
 
-use harness_core::testing::play_turn;
+use crate::script::play_turn;
 use harness_core::tool::ToolDef;
 use harness_core::turn::TurnSpec;
 

@@ -40,6 +40,7 @@ mod resume;
 mod run;
 mod run_case;
 mod run_resume;
+mod script;
 mod stored;
 mod timed;
 mod turn_calls;

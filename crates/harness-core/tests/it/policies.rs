@@ -206,36 +206,31 @@ fn the_facts_are_what_a_record_holds() {
     decision.expires_at = Some(Time(NOW.0 + 1_000));
     decision.metadata = Some(json(r#"{"rule":7}"#));
     let seen = run(deciding(decision), "pay", r#"{"cents":5}"#);
-    insta::assert_snapshot!(serde_json::to_string_pretty(&seen.facts[0]).expect("JSON"), @r#"
-    {
-      "decision": "require_approval",
-      "reason": "four_eyes",
-      "resultMode": "throw",
-      "policyVersion": "v3",
-      "resource": {
-        "kind": "tool",
-        "name": "pay"
-      },
-      "agentName": "desk",
-      "expiresAt": "2026-01-01T00:00:01.000Z",
-      "metadata": {"rule":7},
-      "proposalHash": "56cfbbd92423524222830c3e76364388cc39e9ffd4bdee55765dc762fa450f93",
-      "suspendedProposal": {
-        "timestamp": "2026-01-01T00:00:00.000Z",
-        "kind": "tool",
-        "turn": 1,
-        "callId": "c1",
-        "agentName": "desk",
-        "proposalHash": "56cfbbd92423524222830c3e76364388cc39e9ffd4bdee55765dc762fa450f93",
-        "reason": "four_eyes",
-        "policyVersion": "v3",
-        "expiresAt": "2026-01-01T00:00:01.000Z",
-        "metadata": {"rule":7},
-        "toolName": "pay",
-        "rawArguments": "{\"cents\":5}",
-        "parsedArguments": {"cents":5},
-        "argsCanonicalJson": "{\"cents\":5}"
-      }
-    }
+    let lines = seen.facts[0].text().replace(",\"", ",\n\"");
+    insta::assert_snapshot!(lines, @r#"
+    {"decision":"require_approval",
+    "reason":"four_eyes",
+    "resultMode":"throw",
+    "policyVersion":"v3",
+    "resource":{"kind":"tool",
+    "name":"pay"},
+    "agentName":"desk",
+    "expiresAt":"2026-01-01T00:00:01.000Z",
+    "metadata":{"rule":7},
+    "proposalHash":"56cfbbd92423524222830c3e76364388cc39e9ffd4bdee55765dc762fa450f93",
+    "suspendedProposal":{"timestamp":"2026-01-01T00:00:00.000Z",
+    "kind":"tool",
+    "turn":1,
+    "callId":"c1",
+    "agentName":"desk",
+    "proposalHash":"56cfbbd92423524222830c3e76364388cc39e9ffd4bdee55765dc762fa450f93",
+    "reason":"four_eyes",
+    "policyVersion":"v3",
+    "expiresAt":"2026-01-01T00:00:01.000Z",
+    "metadata":{"rule":7},
+    "toolName":"pay",
+    "rawArguments":"{\"cents\":5}",
+    "parsedArguments":{"cents":5},
+    "argsCanonicalJson":"{\"cents\":5}"}}
     "#);
 }

@@ -1,9 +1,9 @@
 //! Calls: execution, retries, faults, loops, gates, approvals.
 
-use harness_core::testing::check_turn_with;
 use harness_core::turn::OnToolFailure;
 
 use crate::bare::{bare, check_turn};
+use crate::script::check_turn_with;
 
 #[test]
 fn results_enter_the_transcript_in_call_order() {

@@ -1,8 +1,7 @@
 //! What ends a turn early: limits, deadlines, cancellation, interruption, crash.
 
-use harness_core::testing::check_turn_with;
-
 use crate::bare::{bare, check_turn};
+use crate::script::check_turn_with;
 
 #[test]
 fn law_3_no_iteration_is_permitted() {

@@ -7,14 +7,13 @@ mod play;
 use std::fmt;
 use std::sync::Arc;
 
-pub use line::ScriptFault;
+pub(crate) use line::ScriptFault;
 
-use crate::origin::Origin;
-use crate::run::{Run, RunSpec};
-use crate::turn::{Turn, TurnSpec};
+use harness_core::Origin;
+use harness_core::turn::{Turn, TurnSpec};
 
 /// Plays a script against a turn and gives what happened, one line per event and the verdict last.
-/// `agent_prepared` is left out: a script has one agent, and it never changes. [`play_run`] does the same with a run.
+/// `agent_prepared` is left out: a script has one agent, and it never changes.
 ///
 /// # Script
 /// One thing per line; empty lines and lines that begin with `//` are left out. A line takes effect when
@@ -45,107 +44,25 @@ use crate::turn::{Turn, TurnSpec};
 ///
 /// # Errors
 /// A line that cannot be read; it is named with its number.
-pub fn play_turn(spec: TurnSpec, script: &str) -> Result<String, ScriptFault> {
+pub(crate) fn play_turn(spec: TurnSpec, script: &str) -> Result<String, ScriptFault> {
     let script = parse::parse(spec, script)?;
     let spec = Arc::new(script.spec.clone());
     Ok(play::play(script, |log| Turn::new(Arc::clone(&spec), Origin::default(), log)))
 }
 
-/// Plays a script against a run, like [`play_turn`]. What the script says of limits and of how calls are executed is said of
-/// each turn. No file is known to the run's control.
-///
-/// # Errors
-/// A line that cannot be read; it is named with its number.
-pub fn play_run(spec: RunSpec, script: &str) -> Result<String, ScriptFault> {
-    let script = parse::parse(spec.turn.clone(), script)?;
-    let spec = Arc::new(RunSpec { turn: script.spec.clone(), ..spec });
-    Ok(play::play(script, |log| Run::new(Arc::clone(&spec), Origin::default(), log)))
-}
-
-/// Plays a script against the default turn and compares what happened; see [`play_turn`].
+/// Plays a script against a turn and compares what happened; see [`play_turn`].
 ///
 /// White space at the ends of lines and empty lines do not count. A line `...` stands for whatever happened there, so
 /// that a test names only the lines that it is about.
 ///
-/// ```
-/// harness_core::testing::check_turn(
-///     r#"
-///     tools: add pure
-///     prompt: "2 + 2?"
-///     model: call add {"a":2,"b":2} #c1
-///     tool #c1: ok 4
-///     model: text "It is 4."
-///     "#,
-///     r#"
-///     message_appended user "2 + 2?"
-///     turn_started main
-///     model_step_started
-///     message_appended assistant #c1 add
-///     model_step_finished tool_request
-///     tool_requested #c1 add
-///     tool_started #c1 add
-///     message_appended result #c1 "4"
-///     tool_finished #c1
-///     model_step_started
-///     message_appended assistant "It is 4."
-///     model_step_finished final_answer
-///     turn_finished answer_finalized
-///     completed: answer_finalized "It is 4."
-///     "#,
-/// );
-/// ```
-///
 /// # Panics
 /// When what happened differs, or the script cannot be read.
 #[track_caller]
-pub fn check_turn(script: &str, expected: &str) {
-    check_turn_with(TurnSpec::default(), script, expected);
-}
-
-/// [`check_turn`] with other settings.
-///
-/// # Panics
-/// When what happened differs, or the script cannot be read.
-#[track_caller]
-pub fn check_turn_with(spec: TurnSpec, script: &str, expected: &str) {
+pub(crate) fn check_turn_with(spec: TurnSpec, script: &str, expected: &str) {
     compare(play_turn(spec, script), expected);
 }
 
-/// Plays a script against a run and compares what happened; see [`play_run`] and [`check_turn`].
-///
-/// ```
-/// use harness_core::run::RunSpec;
-///
-/// harness_core::testing::check_run(
-///     RunSpec::default(),
-///     r#"
-///     checks: tests end
-///     model: text "It works."
-///     check tests: continue "Two tests fail."
-///     model: text "Now it does."
-///     check tests: accept
-///     "#,
-///     r#"
-///     run_started
-///     ...
-///     decided end tests continue "Two tests fail."
-///     ...
-///     decided end tests accept
-///     ...
-///     completed: answer_finalized "Now it does."
-///     "#,
-/// );
-/// ```
-///
-/// # Panics
-/// When what happened differs, or the script cannot be read.
 #[track_caller]
-pub fn check_run(spec: RunSpec, script: &str, expected: &str) {
-    compare(play_run(spec, script), expected);
-}
-
-#[track_caller]
-#[expect(clippy::panic, reason = "a failed comparison fails the test that made it")]
 fn compare(happened: Result<String, ScriptFault>, expected: &str) {
     let happened = happened.unwrap_or_else(|fault| panic!("{fault}"));
     let lines: Vec<_> = Lines(&happened).iter().collect();

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::line::{Asked, Line, Says, Script, ScriptFault, check_says, gate_says};
-use crate::decide::{CheckVerdict, GateVerdict, Guard, Points};
-use crate::ids::{CallId, GateName};
-use crate::json::Json;
-use crate::machine::{PortSet, Reply};
-use crate::message::{
+use harness_core::Json;
+use harness_core::Millis;
+use harness_core::decide::{CheckVerdict, GateVerdict, Guard, Points};
+use harness_core::machine::{PortSet, Reply};
+use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
-use crate::outcome::{AskReason, Fault, FaultSource, Question};
-use crate::port::{Decision, ModelFault, ModelFaultCode};
-use crate::time::Millis;
-use crate::tool::{ArgumentFault, RetryClass, ToolDef, ToolOutcome};
-use crate::turn::{Execution, TurnSpec};
+use harness_core::outcome::{AskReason, Question};
+use harness_core::port::{Decision, ModelFault, ModelFaultCode};
+use harness_core::tool::{ArgumentFault, RetryClass, ToolDef, ToolOutcome};
+use harness_core::turn::{Execution, TurnSpec};
+use harness_core::{CallId, GateName};
+use harness_core::{Fault, FaultSource};
 
 type Read<T> = Result<T, String>;
 

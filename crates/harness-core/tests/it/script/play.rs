@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::line::{Asked, Line, Says, Script, check_says, gate_says};
-use crate::decide::{CheckVerdict, GateVerdict};
-use crate::event::{Event, EventKind};
-use crate::ids::{EntryId, OpId};
-use crate::json::Json;
-use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
-use crate::message::Message;
-use crate::outcome::End;
-use crate::port::PreparedAgent;
-use crate::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
-use crate::time::Time;
-use crate::transcript::Transcript;
+use harness_core::End;
+use harness_core::Json;
+use harness_core::Time;
+use harness_core::decide::{CheckVerdict, GateVerdict};
+use harness_core::event::{Event, EventKind};
+use harness_core::machine::{Input, Machine, Op, Phase, Reply, Start};
+use harness_core::message::Message;
+use harness_core::port::PreparedAgent;
+use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld, event_line};
+use harness_core::transcript::Transcript;
+use harness_core::{EntryId, OpId};
 
 /// When a script begins.
 const BEGIN: Time = Time(1_767_225_600_000);
@@ -125,7 +125,7 @@ impl<P: Phase, N: Fn(Transcript) -> Machine<P>> Play<N> {
             Ran::Ended(end) => writeln!(self.told, "{}", verdict_line(end)),
             Ran::Crashed => writeln!(self.told, "crashed"),
             Ran::Endless => writeln!(self.told, "endless"),
-            Ran::Waiting => {
+            Ran::Waiting | _ => {
                 let open: Vec<_> = driver.open().iter().map(|(_, op)| waits_for(op)).collect();
                 writeln!(self.told, "waiting: {}", open.join(", "))
             }

@@ -2,26 +2,25 @@
 
 use std::fmt;
 
-use crate::decide::{CheckDecision, CheckVerdict, GateDecision, GateVerdict};
-use crate::ids::CallId;
-use crate::machine::{PortSet, Reply};
-use crate::message::Message;
-use crate::testing::Ran;
-use crate::time::Millis;
-use crate::tool::ToolDef;
-use crate::turn::TurnSpec;
+use harness_core::CallId;
+use harness_core::Millis;
+use harness_core::decide::{CheckDecision, CheckVerdict, GateDecision, GateVerdict};
+use harness_core::machine::{PortSet, Reply};
+use harness_core::message::Message;
+use harness_core::testing::Ran;
+use harness_core::tool::ToolDef;
+use harness_core::turn::TurnSpec;
 
 /// A line of a script that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the script, `{text}`: {problem}")]
-#[non_exhaustive]
-pub struct ScriptFault {
+pub(crate) struct ScriptFault {
     /// The line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// What it says.
-    pub text: String,
+    pub(crate) text: String,
     /// What is wrong with it.
-    pub problem: String,
+    pub(crate) problem: String,
 }
 
 /// A whole script.
@@ -72,7 +71,7 @@ impl Says {
         match ran {
             Ran::Waiting => !matches!(self, Self::Turn(_)),
             Ran::Ended(_) => matches!(self, Self::Turn(_)),
-            Ran::Crashed | Ran::Endless => false,
+            _ => false,
         }
     }
 }
