@@ -57,7 +57,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let config = ThreadConfig::new(ModelChoice::new(Echo), Arc::new(SystemClock::new()));
 //! let ids = Arc::new(SystemIds::new());
-//! let runtime = Runtime::builder(config, ids.clone()).build()?;
+//! let runtime = Runtime::builder(config, ids.clone()).build();
 //!
 //! let client = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
 //! let mut told = Vec::new();

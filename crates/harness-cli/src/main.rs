@@ -4,6 +4,7 @@
 
 #[cfg(feature = "acp")]
 mod acp;
+mod agents;
 mod args;
 mod backend;
 mod bind;

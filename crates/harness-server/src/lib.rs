@@ -33,7 +33,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let config = ThreadConfig::new(ModelChoice::new(Echo), Arc::new(SystemClock::new()));
-//! let runtime = Runtime::builder(config, Arc::new(SystemIds::new())).build()?;
+//! let runtime = Runtime::builder(config, Arc::new(SystemIds::new())).build();
 //!
 //! let options = ServerOptions::new().token("0123456789abcdef0123456789abcdef")?;
 //! let program: axum::Router = axum::Router::new()

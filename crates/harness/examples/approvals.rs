@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         // The digest binds the approval to exactly this call.
         decisions.push(CallDecision::granted(call.call_id.clone()).having_seen(call.digest.clone()));
     }
-    let report = harness.resume_with(continuation, Resume::decided(decisions)).await?;
+    let report = harness.resume(ResumeFrom::continuation(continuation, Resume::decided(decisions))).await?;
     println!("stopped: {}", report.reason().as_str());
     println!("answer: {}", report.answer());
     Ok(())

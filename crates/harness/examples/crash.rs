@@ -53,8 +53,12 @@ fn process(
         .build()
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+/// A tokio runtime of a process's own: whatever runs on it dies with it.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
     let call = |id: &str, tool: &str| ToolCall::new(id, tool, Json::empty_object());
     let model = ScriptedModel::new([
         AssistantMessage::calls([call("c1", "look"), call("c2", "pay")]),
@@ -64,16 +68,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (hangs, paid) = (Arc::new(AtomicBool::new(true)), Arc::new(Notify::new()));
 
     let first = process(&model, &disk, &hangs, &paid)?;
-    tokio::select! {
-        report = first.prompt("Pay the bill.") => println!("unexpected: {}", report?.answer()),
-        () = paid.notified() => println!("the process dies after the money left, before the result is stored"),
-    }
+    runtime()?.block_on(async {
+        tokio::select! {
+            report = first.prompt("Pay the bill.") => println!("unexpected: {}", report?.answer()),
+            () = paid.notified() => {
+                println!("the process dies after the money left, before the result is stored");
+            }
+        }
+        Ok::<(), Box<dyn Error>>(())
+    })?;
     drop(first);
 
     hangs.store(false, Ordering::Relaxed);
     let second = process(&model, &disk, &hangs, &paid)?;
-    let Some(run) = second.unfinished_run().await? else { return Err("the run is lost".into()) };
-    let report = second.resume_run(run).await?;
+    let report = runtime()?.block_on(async {
+        let run = second.thread().unfinished_run().await?.ok_or("the run is lost")?;
+        Ok::<_, Box<dyn Error>>(second.resume(ResumeFrom::Checkpoint(run)).await?)
+    })?;
     for message in report.transcript.iter() {
         println!("{}: {}", message.role(), message.joined_text());
     }

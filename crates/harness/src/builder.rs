@@ -17,18 +17,18 @@ use harness_core::port::{
 use harness_core::run::RunSpec;
 use harness_core::tool::{DynTool, DynToolRegistry, Tool, ToolRegistry, Toolbox};
 use harness_core::{Millis, ModelName, Origin, Redactor, ThreadId, ToolName};
-use harness_descriptor::{CompactionSetting, GraphAgents, Map, Value};
+use harness_descriptor::{CompactionSetting, Map};
 use harness_record::Recording;
 use harness_tools::{Combined, Modes, Source, WorkTools};
 
 use crate::agents::{AgentDecorator, BoundGraph};
 use crate::compaction::compactor;
 use crate::error::{HarnessError, SetupFault};
-use crate::harness::{Harness, Parts};
-use crate::recording::recorder;
+use crate::harness::Harness;
+use crate::sessions::OneSession;
 use crate::subagents::SubagentSetup;
 use crate::system::{SystemClock, SystemIds};
-use crate::threads::Threads;
+use crate::threads::{Threads, new_context};
 use crate::until_done::{ControlParts, missing_tools};
 
 /// Puts a harness together: every method is one seam, and only the model is needed. Made by
@@ -362,7 +362,7 @@ impl Builder {
         self.ports.hub.subscribe(capacity)
     }
 
-    /// Records every run that ends: in its [`Report`](crate::Report) and to the sinks of `recording`. What the
+    /// Records every run that ends: in its [`Report`](harness_runtime::Report) and to the sinks of `recording`. What the
     /// descriptor's context fields mark with `redact: true` is taken out, together with what `recording` adds. Of the
     /// candidate, the descriptor's hash, the registry's version, the model of the first agent and the version of this
     /// library are filled in. Default no record.
@@ -401,56 +401,22 @@ impl Builder {
         self
     }
 
-    /// Checks everything and puts it together.
+    /// Checks everything and puts it together as one conversation.
     ///
     /// # Errors
     /// [`HarnessError::Setup`] with all problems.
     pub fn build(mut self) -> Result<Harness, HarnessError> {
-        let (recording, any_descriptor) = (self.recording.take(), self.any_descriptor);
-        if let Some(spans) = self.threads.spans.take() {
-            self.ports.hub.fold(spans);
+        let thread = self.origin.thread.take().unwrap_or_else(|| ThreadId::from(""));
+        if let Some(session) = self.ports.session.take() {
+            self.threads.sessions = Some(Arc::new(OneSession { thread: thread.clone(), session }));
         }
-        let Assembled { mut ports, spec, control, around, modes, mut origin, ids, context, work } =
-            self.assemble()?;
-        if let Some(session) = &ports.session {
-            origin.session = session.session_id();
-        }
-        let graph = around
-            .bound
-            .as_ref()
-            .map(|bound| Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new()))));
-        ports.agents = match &graph {
-            Some(agents) => around.graph(Arc::clone(agents)),
-            None => around.over(ports.agents),
-        };
-        if let Some(modes) = &modes {
-            ports.steering = Some(Arc::new(modes.notes(ports.steering.take())));
-        }
-        let spec = Arc::new(spec);
-        let bound = graph.as_ref().map(|agents| agents.graph());
-        let recorder = recording.map(|recording| recorder(recording, bound, &spec));
-        if let Some(recorder) = &recorder {
-            ports.hub.fold(recorder.fold());
-        }
-        Ok(Harness::of(Parts {
-            ports,
-            spec,
-            control,
-            modes,
-            any_descriptor,
-            origin,
-            ids,
-            graph,
-            context,
-            recorder,
-            work,
-        }))
+        Ok(Harness::of(self.into_runtime()?, thread))
     }
 
     /// Everything in its place, but for what belongs to one conversation or to one run.
     pub(crate) fn assemble(mut self) -> Result<Assembled, HarnessError> {
         if let Some(bound) = &self.graph {
-            bound.graph().check_values(&self.context)?;
+            new_context(bound, "", self.context.clone(), &*self.ports.clock)?;
         }
         let faults = self.faults();
         if !faults.is_empty() {

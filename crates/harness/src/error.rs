@@ -1,23 +1,21 @@
 //! What can be wrong before a run begins.
 
 use harness_control::ControlFault;
-use harness_core::machine::ResumeError;
-use harness_core::port::{OtherDescriptor, SessionError};
-use harness_core::run::RunResumeError;
 use harness_core::turn::SpecFault;
-use harness_core::{Fault, RunId, StopReason};
 use harness_descriptor::DescriptorError;
 use harness_runtime::RuntimeError;
 
 /// Why there is no harness, or why it could not begin a run.
 ///
-/// How a run ended is never here: that is the [`End`](harness_core::End) of its [`Report`](crate::Report).
+/// How a run ended is never here: that is the [`End`](harness_core::End) of its
+/// [`Report`](harness_runtime::Report).
 ///
 /// ```
 /// use harness::HarnessError;
+/// use harness::runtime::RuntimeError;
 ///
-/// let error = HarnessError::NoCheckpoints;
-/// assert_eq!(error.kind(), "harness.no_checkpoints");
+/// let error = HarnessError::from(RuntimeError::NoCheckpoints);
+/// assert_eq!(error.kind(), "runtime.no_checkpoints");
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,42 +34,7 @@ pub enum HarnessError {
         /// The targets.
         targets: [String; 2],
     },
-    /// A continuation does not fit this conversation, or decisions do not fit it.
-    #[error(transparent)]
-    Resume(#[from] ResumeError),
-    /// A run cannot be resumed.
-    #[error(transparent)]
-    RunResume(#[from] RunResumeError),
-    /// The last run of the conversation completed, and nothing new was said: nothing was asked and nothing ran.
-    #[error("nothing to resume: the run completed ({})", reason.as_str())]
-    NothingToResume {
-        /// Why it ended.
-        reason: StopReason,
-    },
-    /// There is no checkpoint of the run: it was never begun here, or it has ended as completed.
-    #[error("there is no checkpoint of the run `{run}`: it was not begun here, or it has ended as completed")]
-    NoCheckpoint {
-        /// The run.
-        run: RunId,
-    },
-    /// A run was to be taken up, and no checkpoints are kept.
-    #[error("no checkpoints are kept: give the builder a store with `checkpoints`")]
-    NoCheckpoints,
-    /// A run is going on in this conversation.
-    #[error("a run is going on; wait for its end, or cancel it")]
-    Busy,
-    /// The transcript could not be made shorter; it is as it was.
-    #[error("the transcript was not made shorter: {0}")]
-    Compaction(Fault),
-    /// The session was started under another descriptor. To continue it all the same is an explicit choice:
-    /// [`Builder::any_descriptor`](crate::Builder::any_descriptor),
-    /// [`Prompt::under_any_descriptor`](crate::Prompt::under_any_descriptor).
-    #[error(transparent)]
-    OtherDescriptor(#[from] OtherDescriptor),
-    /// The session could not be read.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// There is no runtime of threads.
+    /// A run could not be started, or a thread not do what it was asked to.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
@@ -83,15 +46,6 @@ impl HarnessError {
             Self::Setup(_) => "harness.setup",
             Self::Descriptor(error) => error.kind(),
             Self::SameName { .. } => "harness.same_tool_name",
-            Self::Resume(error) => error.kind(),
-            Self::RunResume(error) => error.kind(),
-            Self::NothingToResume { .. } => "harness.nothing_to_resume",
-            Self::NoCheckpoint { .. } => "harness.no_checkpoint",
-            Self::NoCheckpoints => "harness.no_checkpoints",
-            Self::Busy => "harness.busy",
-            Self::Compaction(fault) => &fault.code,
-            Self::OtherDescriptor(_) => OtherDescriptor::KIND,
-            Self::Session(error) => &error.kind,
             Self::Runtime(error) => error.kind(),
         }
     }

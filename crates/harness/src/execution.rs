@@ -16,13 +16,12 @@ use harness_core::message::{ApprovalRequest, ToolCall, Usage};
 use harness_core::outcome::{Continuation, TotalUsage};
 use harness_core::port::{Clock, DeltaPart};
 use harness_core::{Evidence, Json, Outcome, StopReason};
+use harness_runtime::{Prompt, Report, ResumeFrom, RuntimeError};
 use serde::{Deserialize, Serialize};
 
 use crate::builder::Builder;
 use crate::error::HarnessError;
 use crate::harness::Harness;
-use crate::prompt::Prompt;
-use crate::report::Report;
 use crate::system::SystemClock;
 
 /// Conversations that are kept, at most.
@@ -213,10 +212,9 @@ async fn run(
     request: &ExecutionRequest,
     cx: ExecutionCx<'_>,
     told: &mut Progress<'_, '_>,
-) -> Result<Report, HarnessError> {
+) -> Result<Report, RuntimeError> {
     let Conversation { harness, seen, left, .. } = conversation;
-    let prompt = prompt(harness, left.take(), request).cancel_with(cx.cancel.clone());
-    let mut running = prompt.into_future();
+    let mut running = harness.prompt(prompt(left.take(), request).cancel_with(cx.cancel.clone()));
     let report = loop {
         tokio::select! {
             biased;
@@ -231,11 +229,7 @@ async fn run(
 }
 
 /// What the request says to the conversation.
-fn prompt<'h>(
-    harness: &'h Harness,
-    left: Option<Box<Continuation>>,
-    request: &ExecutionRequest,
-) -> Prompt<'h> {
+fn prompt(left: Option<Box<Continuation>>, request: &ExecutionRequest) -> Prompt {
     let metadata = request.continuation.as_ref().and_then(|given| given.metadata.as_ref());
     let decided: Decided = metadata.and_then(|metadata| metadata.to().ok()).unwrap_or_default();
     if let (Some(left), Some(approved)) = (left, decided.approved)
@@ -245,13 +239,13 @@ fn prompt<'h>(
         let decisions = ids.into_iter().map(|id| {
             if approved { CallDecision::granted(id) } else { CallDecision::denied(id, "the host denied it") }
         });
-        return harness.resume_with(*left, Resume::decided(decisions));
+        return Prompt::resuming(ResumeFrom::continuation(*left, Resume::decided(decisions)));
     }
     let developer = request.instructions.developer_prompt.as_deref().unwrap_or_default();
     if developer.trim().is_empty() && request.context.is_none() {
-        return harness.prompt(request.message.text.clone());
+        return request.message.text.clone().into();
     }
-    harness.prompt(user_text(request))
+    user_text(request).into()
 }
 
 /// What of a run is told while it goes on.
@@ -420,7 +414,7 @@ fn failure(report: &Report) -> ExecutionError {
     ExecutionError::new(code, format!("{}: {told}", report.reason()))
 }
 
-fn not_begun(error: &HarnessError) -> ExecutionError {
+fn not_begun(error: &dyn fmt::Display) -> ExecutionError {
     let told = format!("the run could not begin: {error}");
     ExecutionError::new(ExecutionErrorCode::BackendExecutionError, told).retryable(false)
 }

@@ -54,6 +54,7 @@
 //! | [`record`] | run records, recordings of model traffic, replay |
 //! | [`adapters`] | models over HTTP, wrappers around models |
 //! | `relay` | workers behind an Agent Relay broker (feature `relay`) |
+//! | [`runtime`] | threads: prompts, queues, streams, resumption, reports |
 //! | [`tools`] | command tools, MCP servers |
 
 mod agents;
@@ -64,14 +65,11 @@ mod execution;
 mod harness;
 mod instructions;
 pub mod prelude;
-mod prompt;
 mod recording;
-mod report;
 mod sessions;
 mod spans;
 mod subagents;
 pub mod system;
-mod thread;
 mod threads;
 mod until_done;
 
@@ -84,8 +82,6 @@ pub use self::compaction::compaction_policy;
 pub use self::error::{HarnessError, SetupFault};
 pub use self::execution::HarnessExecution;
 pub use self::harness::Harness;
-pub use self::prompt::Prompt;
-pub use self::report::Report;
 pub use self::sessions::{SessionFolder, StoredThread};
 pub use ::{
     harness_adapters as adapters, harness_control as control, harness_core as core,

@@ -9,4 +9,6 @@ pub use harness_core::message::{AssistantMessage, Message};
 pub use harness_core::port::{Approver, Decision, Deltas, Model, ModelFault, ModelRequest, ProposedCall};
 pub use harness_core::tool::{ToolCx, ToolOutcome, tool_fn};
 
-pub use crate::{Harness, Report};
+pub use harness_runtime::{Prompt, Report, ResumeFrom};
+
+pub use crate::Harness;

@@ -3,11 +3,11 @@
 use harness_core::Json;
 use harness_core::run::RunSpec;
 use harness_descriptor::{Graph, Value};
-use harness_record::{Recording, RunRecorder};
+use harness_record::Recording;
 use serde::Serialize;
 
-/// A recorder for runs of this graph under these limits.
-pub(crate) fn recorder(mut recording: Recording, graph: Option<&Graph>, spec: &RunSpec) -> RunRecorder {
+/// A recording of runs of this graph under these limits.
+pub(crate) fn completed(mut recording: Recording, graph: Option<&Graph>, spec: &RunSpec) -> Recording {
     let options = &mut recording.options;
     if let Some(graph) = graph {
         options.redaction = std::mem::take(&mut options.redaction).paths(marked_paths(graph));
@@ -17,7 +17,7 @@ pub(crate) fn recorder(mut recording: Recording, graph: Option<&Graph>, spec: &R
     let package = &mut options.candidate.package_version;
     package.get_or_insert_with(|| concat!("harness ", env!("CARGO_PKG_VERSION")).to_owned());
     options.limits = Json::of(&InForce { turn: &spec.turn.limits, run: &spec.limits }).ok();
-    recording.recorder()
+    recording
 }
 
 #[derive(Serialize)]

@@ -147,6 +147,22 @@ impl Sessions for SessionFolder {
     }
 }
 
+/// The session of one thread.
+pub(crate) struct OneSession {
+    pub(crate) thread: ThreadId,
+    pub(crate) session: Arc<dyn DynSession>,
+}
+
+impl Sessions for OneSession {
+    async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
+        if *thread != self.thread {
+            let why = format!("the session belongs to another thread than `{thread}`");
+            return Err(SessionError::new("session.of_another_thread", why));
+        }
+        Ok(Arc::clone(&self.session))
+    }
+}
+
 impl StoredThread {
     fn of(path: PathBuf) -> Option<Self> {
         if path.extension()? != EXTENSION || !path.is_file() {

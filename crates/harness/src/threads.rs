@@ -3,26 +3,30 @@
 use std::sync::Arc;
 
 use harness_control::UntilDone;
+use harness_control::work::WorkLedger;
 use harness_core::event::Fold;
 use harness_core::port::Clock;
-use harness_core::{Fault, FaultSource};
-use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
+use harness_core::{Fault, FaultSource, Json};
+use harness_descriptor::{ContextInput, DescriptorError, GraphAgents, Map, Value};
+use harness_record::Recording;
 use harness_runtime::skill::SkillSet;
 use harness_runtime::template::TemplateSet;
 use harness_runtime::{
-    DynSessions, Limits, NewControl, PrepareRun, RunSetup, Runtime, RuntimeBuilder, Sessions, ThreadConfig,
+    DynSessions, Limits, NewControl, PrepareRun, RunSetup, Runtime, RuntimeBuilder, SeeRestored, Sessions,
+    ThreadConfig,
 };
 use harness_telemetry::Spans;
 use harness_tools::Modes;
 
-use crate::agents::AgentDecorator;
+use crate::agents::{AgentDecorator, BoundGraph};
 use crate::builder::{Assembled, Builder};
 use crate::error::{HarnessError, SetupFault};
+use crate::recording::completed;
 
-/// What only [`Builder::build_runtime`] uses.
+/// What a builder knows of threads.
 #[derive(Default)]
 pub(crate) struct Threads {
-    sessions: Option<Arc<dyn DynSessions>>,
+    pub(crate) sessions: Option<Arc<dyn DynSessions>>,
     limits: Option<ChangeLimits>,
     host: Option<ChangeHost>,
     listeners: Vec<Arc<harness_runtime::Listen>>,
@@ -92,7 +96,7 @@ impl Builder {
     /// let runtime = Harness::new(Hosted).instructions("You are brief.").build_runtime()?;
     /// let (ada, bob) = (runtime.thread("ada"), runtime.thread("bob"));
     /// let (to_ada, to_bob) = tokio::join!(ada.prompt("Hello"), bob.prompt("Hello"));
-    /// assert_eq!((to_ada?.text(), to_bob?.text()), ("hi", "hi"));
+    /// assert_eq!((to_ada?.answer(), to_bob?.answer()), ("hi", "hi"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -100,34 +104,38 @@ impl Builder {
     ///
     /// # Errors
     /// [`HarnessError::Setup`] with all problems: also for what belongs to a single conversation (a session, its
-    /// name, a steering queue, a recording). [`HarnessError::Runtime`] outside of a tokio runtime.
-    pub fn build_runtime(mut self) -> Result<Runtime, HarnessError> {
+    /// name, a steering queue).
+    pub fn build_runtime(self) -> Result<Runtime, HarnessError> {
         let single = [
             ("session", self.ports.session.is_some()),
             ("thread", self.origin.thread.is_some()),
             ("steering", self.ports.steering.is_some()),
-            ("record", self.recording.is_some()),
         ];
         let single: Vec<SetupFault> = single
             .into_iter()
             .filter_map(|(part, given)| given.then_some(SetupFault::OfOneConversation { part }))
             .collect();
+        match (self.into_runtime(), single.is_empty()) {
+            (built, true) => built,
+            (Ok(_), false) => Err(HarnessError::Setup(single)),
+            (Err(HarnessError::Setup(faults)), false) => {
+                Err(HarnessError::Setup(single.into_iter().chain(faults).collect()))
+            }
+            (Err(error), false) => Err(error),
+        }
+    }
+
+    /// The runtime of one conversation, or of many.
+    pub(crate) fn into_runtime(mut self) -> Result<Runtime, HarnessError> {
         let Threads { sessions, limits, host, mut listeners, spans, skills, templates, from_entry } =
             std::mem::take(&mut self.threads);
         if let Some(spans) = spans {
             listeners.push(Arc::new(move |_| Box::new(spans.clone())));
         }
-        let any_descriptor = self.any_descriptor;
-        let assembled = match (self.assemble(), single.is_empty()) {
-            (Ok(assembled), true) => assembled,
-            (Ok(_), false) => return Err(HarnessError::Setup(single)),
-            (Err(HarnessError::Setup(faults)), _) => {
-                return Err(HarnessError::Setup(single.into_iter().chain(faults).collect()));
-            }
-            (Err(error), _) => return Err(error),
-        };
+        let (recording, any_descriptor) = (self.recording.take(), self.any_descriptor);
+        let assembled = self.assemble()?;
         let ids = Arc::clone(&assembled.ids);
-        let mut config = config(assembled, from_entry);
+        let mut config = config(assembled, recording, from_entry);
         config.listeners.extend(listeners);
         config.any_descriptor = any_descriptor;
         (config.skills, config.templates) = (skills, templates);
@@ -145,14 +153,24 @@ impl Builder {
     }
 }
 
-fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
-    let Assembled { ports, spec, control, around, modes, origin, context, .. } = assembled;
+fn config(assembled: Assembled, recording: Option<Recording>, from_entry: bool) -> ThreadConfig {
+    let Assembled { ports, spec, control, around, modes, origin, context, work, .. } = assembled;
     let mut config = ThreadConfig::of(ports);
     config.origin = origin;
+    let graph = around.bound.as_ref().map(|bound| &**bound.graph());
+    config.record = recording.map(|recording| completed(recording, graph, &spec));
     config.run = spec;
     config.control = control.map(|control| {
         let new: Arc<NewControl> = Arc::new(move || Box::new(UntilDone::new(Arc::clone(&control))));
         new
+    });
+    config.restored = work.map(|work| {
+        let restore: Arc<SeeRestored> = Arc::new(move |run| {
+            if let Some(items) = WorkLedger::of(run) {
+                work.restore(run.origin(), items);
+            }
+        });
+        restore
     });
     if around.bound.is_none() {
         config.ports.agents = around.over(config.ports.agents);
@@ -179,16 +197,41 @@ fn prepare(
             setup.steering = setup.steering.take().map(|queue| Arc::new(modes.notes(Some(queue))) as _);
         }
         if let Some(bound) = &around.bound {
-            let input = ContextInput::new(clock.now().iso()).message(setup.said.as_str());
-            let context = bound.graph().create_context(&input.overrides(overrides.clone()));
+            let overrides = match &setup.context {
+                Some(own) => values(own)?,
+                None => overrides.clone(),
+            };
+            let context = new_context(bound, &setup.said, overrides, &*clock);
             let context =
                 context.map_err(|error| Fault::new(FaultSource::Agent, error.kind(), error.to_string()))?;
             let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
             agents.set_context(context);
+            setup.context = Json::of(&*agents.context()).ok();
             setup.agents = around.graph(agents);
             let last = setup.agent.take().filter(|_| !from_entry);
             setup.agent = last.filter(|agent| bound.graph().agent(agent.as_str()).is_some());
         }
         Ok(())
     }))
+}
+
+/// The values that a prompt lays over the context.
+fn values(own: &Json) -> Result<Map, Fault> {
+    if let Ok(Value::Map(values)) = own.to() {
+        return Ok(values);
+    }
+    let why = "the values for the context are not an object";
+    Err(Fault::new(FaultSource::Agent, "context", why))
+}
+
+/// The context of a graph's agents, made anew with these values laid over it.
+pub(crate) fn new_context(
+    bound: &BoundGraph,
+    said: &str,
+    overrides: Map,
+    clock: &dyn Clock,
+) -> Result<Value, DescriptorError> {
+    bound.graph().check_values(&overrides)?;
+    let input = ContextInput::new(clock.now().iso()).message(said).overrides(overrides);
+    bound.graph().create_context(&input)
 }

@@ -11,9 +11,10 @@ use harness::record::{
     AnswersFrom, InputMode, InputSource, RecordedApprover, RecordedModel, ReplayInput, ReplayMode,
     ReplayStats, ReplayTools, RunRecord,
 };
+use harness::runtime::{Prompt, RuntimeError};
 use harness::session::MemorySession;
 use harness::system::SystemClock;
-use harness::{BoundGraph, Harness, Report};
+use harness::{BoundGraph, Harness};
 
 use super::recording::{files, recording};
 use crate::args::{ContextArg, LiveArgs};
@@ -85,14 +86,16 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
         .clock(clock)
         .record(recording)
         .build()?;
-    let prompt = match input.prompt {
-        Some(message) => harness.prompt_message(Message::clone(&message)),
-        None => harness.resume(),
-    };
-    let report: Report = prompt.await?;
+    let report =
+        harness.prompt(Prompt::new(input.prompt.iter().map(|message| Message::clone(message)))).await?;
     let stats = receive.try_recv().map(|tools: ReplayTools| tools.stats()).unwrap_or_default();
     let record = report.record.ok_or(CliError::NoRecord)?;
-    Ok(Again { record, stats, source: input.source, record_failed: report.record_failed })
+    Ok(Again {
+        record,
+        stats,
+        source: input.source,
+        record_failed: report.record_failed.as_deref().map(str::to_owned),
+    })
 }
 
 /// The recorded context with the values of the command line laid over it. What the descriptor does not declare any more
@@ -111,7 +114,7 @@ fn remembering(history: &[Arc<Message>], clock: &dyn Clock) -> Result<MemorySess
     let head = EntryHead::new(clock.now(), None, 0, None);
     let entries: Vec<Entry<'_>> = history.iter().map(Entry::Message).collect();
     if let Some(Err(error)) = session.try_append(&head, &entries, Durability::Flush) {
-        return Err(harness::HarnessError::from(error).into());
+        return Err(RuntimeError::from(error).into());
     }
     Ok(session)
 }

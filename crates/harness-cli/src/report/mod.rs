@@ -4,11 +4,11 @@ mod markdown;
 
 use std::path::Path;
 
-use harness::Report;
 use harness::control::contract::{CoverageStatus, RequirementCoverage, TaskContract};
 use harness::control::{CompletionReport, ControlReport, GateReport, ItemsSummary, RunStatus, StopCode};
 use harness::core::outcome::TotalUsage;
 use harness::core::{Millis, Outcome, StopReason};
+use harness::runtime::Report;
 use serde::Serialize;
 
 use crate::error::CliError;

@@ -22,18 +22,19 @@ use harness::core::message::ToolCall;
 use harness::core::port::{Clock, DynModel, Loaded, ProposedCall, Session};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence, Json, StopReason, ThreadId};
-use harness::descriptor::Map;
 use harness::host::process::wait_for_orphans;
 use harness::record::traffic::{Recorder, Replay};
+use harness::runtime::{Prompt, Report, ResumeFrom, RuntimeError};
 use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
-use harness::{BoundGraph, Builder, Harness, HarnessError, Prompt, Report};
+use harness::{BoundGraph, Builder, Harness};
 
 use self::approve::CommandLineApprover;
 use self::decisions::Decisions;
 use self::pending::PendingCalls;
 use self::until::{RunDetails, Until};
+use crate::agents::Agents;
 use crate::args::{Approve, BackendArgs, LimitArgs, MessageArg, ModelArgs, RunArgs};
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
@@ -78,16 +79,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let message = message::message(message, args.resume)?;
     let overrides = context::overrides(&args.context)?;
     check_outputs(args)?;
-    let now = clock.now();
-    let session = args
-        .session
-        .as_deref()
-        .map(|path| session::open(path, &bound.graph, descriptor, args, now))
-        .transpose()?;
-    if session.is_some() {
-        // Its earlier owner may have been killed: nothing that it had started works beside what follows.
-        wait_for_orphans().await?;
-    }
+    let session = open_session(args, descriptor, &bound.graph, &*clock).await?;
     let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
     let thread = session.as_ref().and_then(Session::id);
     let thread = thread.map(|id| ThreadId::from(id.as_str()));
@@ -95,16 +87,18 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let source = answers(&args.model, &args.backend, thread, &clock, choose)?;
     let hash = bound.graph.hash();
     let Bound { graph, registry } = bound;
-    let (needs, model) = (Needs::of(registry.as_ref()), Arc::clone(&source.model));
-    let parts =
-        Parts { descriptor, graph, needs, overrides, session, model, model_name: source.name.clone(), clock };
+    let until = Until::of(&args.until, graph.graph().run(), descriptor)?;
+    let controlled_by = until.control().cloned();
     let (control, commands) = RenderControl::new();
     let approver = CommandLineApprover::new(args.approvals.policy().unwrap_or(Approve::Ask));
     let approver = approver.beside(control.clone()).with_decisions(decisions);
-    let mut builder = parts.put_together(args, approver.clone())?;
+    let (graph, needs, file) = (Some(graph), Needs::of(registry.as_ref()), args.session.as_deref());
+    let agents = Agents { graph, needs, overrides, source: &source, clock: &clock, session: file };
+    let builder = agents.builder(&args.limits, &args.view, &args.spans, approver.clone())?;
+    let mut builder = of_one_run(builder, args, until, descriptor, session)?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
-    let (spec, controlled_by) = (harness.spec(), harness.control().cloned());
+    let spec = harness.thread().config().run;
 
     let stop = Cancel::new();
     let rendering =
@@ -114,7 +108,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let prompt = prompt(&harness, args, message).await?;
     let report = tokio::select! {
         biased;
-        report = prompt.cancel_with(stop.clone()).into_future() => report,
+        report = harness.prompt(prompt.cancel_with(stop.clone())) => report,
         // The run is dropped, and with it every program that it has started.
         () = signals.watch_beside(stop, &control) => return Ok(Exit::Cancelled),
     };
@@ -124,7 +118,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
         registry.close().await;
     }
     let report = match report {
-        Err(error @ HarnessError::NothingToResume { .. }) => return nothing_to_resume(&error, args.json),
+        Err(error @ RuntimeError::NothingToResume { .. }) => return nothing_to_resume(&error, args.json),
         report => report?,
     };
     let proposed = approver.pending();
@@ -133,7 +127,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
 }
 
 /// Reports that the run completed before: nothing was asked, and nothing ran.
-fn nothing_to_resume(error: &HarnessError, json: bool) -> Result<Exit, CliError> {
+fn nothing_to_resume(error: &RuntimeError, json: bool) -> Result<Exit, CliError> {
     let _ = writeln!(terminal::messages(), "{error}");
     if !json {
         return Ok(Exit::Completed);
@@ -154,64 +148,51 @@ fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
     until.deliverables.as_deref().map_or(Ok(()), outputs::check_folder)
 }
 
-/// What a run is made of, beside its arguments.
-struct Parts<'a> {
-    descriptor: &'a Path,
-    graph: BoundGraph,
-    needs: Needs,
-    overrides: Map,
-    session: Option<JsonlSession>,
-    model: Arc<dyn DynModel>,
-    model_name: Option<String>,
-    clock: Arc<dyn Clock>,
+/// Opens the session, where there is one.
+async fn open_session(
+    args: &RunArgs,
+    descriptor: &Path,
+    graph: &BoundGraph,
+    clock: &dyn Clock,
+) -> Result<Option<JsonlSession>, CliError> {
+    let Some(path) = &args.session else { return Ok(None) };
+    let session = session::open(path, graph, descriptor, args, clock.now())?;
+    // Its earlier owner may have been killed: nothing that it had started works beside what follows.
+    wait_for_orphans().await?;
+    Ok(Some(session))
 }
 
-impl Parts<'_> {
-    fn put_together(self, args: &RunArgs, approver: CommandLineApprover) -> Result<Builder, CliError> {
-        let Self { descriptor, graph, needs, overrides, session, model, model_name, clock } = self;
-        let section = graph.graph().run().cloned();
-        let until = Until::of(&args.until, section.as_ref(), descriptor)?;
-        let mut builder = Harness::new(Arc::clone(&model))
-            .graph(graph)
-            .context(overrides)
-            .approver(approver)
-            .clock(Arc::clone(&clock))
-            .spec(|spec| set_limits(spec, &args.limits));
-        builder = model_name.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
-        builder = needs.meet(args.spans.apply(builder));
-        if let Some(session) = session {
-            if let Some(id) = session.id() {
-                builder = builder.thread(id.as_str());
-            }
-            builder = builder.session(session);
+/// What only a run of one conversation has.
+fn of_one_run(
+    mut builder: Builder,
+    args: &RunArgs,
+    until: Until,
+    descriptor: &Path,
+    session: Option<JsonlSession>,
+) -> Result<Builder, CliError> {
+    if let Some(session) = session {
+        if let Some(id) = session.id() {
+            builder = builder.thread(id.as_str());
         }
-        let file = args.session.as_deref();
-        if let (Some(path), true) = (file, until.is_on()) {
-            builder = builder.checkpoints(FileCheckpoints::open(path.with_extension("runs"))?);
-        }
-        if let Some(path) = &args.run_record {
-            builder = builder.record(recording(Some(path), descriptor, args.registry.as_deref()));
-        }
-        builder = until.build(builder);
-        let compaction = section.and_then(|section| section.compaction);
-        builder = view::compacted(builder, &args.view, compaction, file, &model, &clock)?;
-        memory::remembering(builder, &args.view, &model, &clock)
+        builder = builder.session(session);
     }
+    if let (Some(path), true) = (&args.session, until.is_on()) {
+        builder = builder.checkpoints(FileCheckpoints::open(path.with_extension("runs"))?);
+    }
+    if let Some(path) = &args.run_record {
+        builder = builder.record(recording(Some(path), descriptor, args.registry.as_deref()));
+    }
+    Ok(until.build(builder))
 }
 
 /// What is said to the agents, or how the run before goes on.
-async fn prompt<'h>(
-    harness: &'h Harness,
-    args: &RunArgs,
-    message: Option<String>,
-) -> Result<Prompt<'h>, CliError> {
-    let unfinished = if args.resume { harness.unfinished_run().await? } else { None };
-    let prompt = match (unfinished, message) {
-        (Some(run), Some(text)) => harness.resume_run(run).guidance(text),
-        (Some(run), None) => harness.resume_run(run),
-        (None, Some(text)) => harness.prompt(text),
-        (None, None) => harness.resume(),
+async fn prompt(harness: &Harness, args: &RunArgs, message: Option<String>) -> Result<Prompt, CliError> {
+    let unfinished = if args.resume { harness.thread().unfinished_run().await? } else { None };
+    let prompt = match unfinished {
+        Some(run) => Prompt::resuming(ResumeFrom::Checkpoint(run)),
+        None => Prompt::default(),
     };
+    let prompt = message.into_iter().fold(prompt, Prompt::say);
     Ok(if args.allow_changed { prompt.under_any_descriptor() } else { prompt })
 }
 
@@ -234,7 +215,7 @@ async fn decisions(
         return Ok(Decisions::default());
     }
     let loaded = match session {
-        Some(session) => session.load().await.map_err(HarnessError::from)?,
+        Some(session) => session.load().await.map_err(RuntimeError::from)?,
         None => Loaded::default(),
     };
     let check = |call: &ToolCall, arguments: &Json| {
@@ -299,7 +280,7 @@ fn finish(
             "line {line} of the session was not written to its end; its {bytes} bytes were left out"
         );
     }
-    for repair in &report.repairs {
+    for repair in report.repairs.iter() {
         let _ = writeln!(notes, "the session was repaired: {repair}");
     }
     let pending = PendingCalls::of(&report.end.stop.evidence, run.proposed);

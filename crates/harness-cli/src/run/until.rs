@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use harness::Builder;
 use harness::control::ControlSpec;
 use harness::control::contract::TaskContract;
 use harness::core::outcome::StopMode;
 use harness::descriptor::{RunSection, load_contract};
+use harness::runtime::Report;
 use harness::tools::FolderWorkspace;
-use harness::{Builder, Report};
 
 use super::deliverables;
 use crate::args::UntilArgs;
@@ -48,6 +49,11 @@ impl Until {
     /// Whether the run is controlled.
     pub(super) fn is_on(&self) -> bool {
         self.control.is_some()
+    }
+
+    /// What controls the run.
+    pub(super) fn control(&self) -> Option<&ControlSpec> {
+        self.control.as_ref()
     }
 
     /// Puts it into a builder.

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::core::Cancel;
 use harness::core::message::AssistantMessage;
 use harness::core::port::{
     Clock, CompactionNote, Deltas, DynModel, EntryHead, Model, ModelFault, ModelFaultCode, ModelRequest,
@@ -12,9 +11,10 @@ use harness::core::port::{
 };
 use harness::descriptor::CompactionSetting;
 use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
+use harness::runtime::RuntimeError;
 use harness::session::{JsonlSession, OpenOptions};
 use harness::system::SystemClock;
-use harness::{Harness, HarnessError, compaction_policy};
+use harness::{Harness, compaction_policy};
 use serde::Serialize;
 
 use crate::args::CompactArgs;
@@ -77,16 +77,18 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
         .redactor(secrets::redactor())
         .session(session.clone())
         .compactor(compactor)
+        // None of its agents is asked.
+        .any_descriptor()
         .clock(Arc::clone(&clock))
         .build()?;
     let before = size(&args.session);
-    let note = harness.compact(args.keep.clone(), &Cancel::never()).await?;
+    let note = harness.thread().compact(args.keep.clone()).await?;
     if !args.forget {
         return Ok(Done { note, bytes: None });
     }
-    let messages = session.load().await.map_err(HarnessError::from)?.messages;
+    let messages = session.load().await.map_err(RuntimeError::from)?.messages;
     let head = EntryHead::new(clock.now(), None, 0, None);
-    session.replace(&head, &messages).await.map_err(HarnessError::from)?;
+    session.replace(&head, &messages).await.map_err(RuntimeError::from)?;
     Ok(Done { note, bytes: Some([before, size(&args.session)]) })
 }
 

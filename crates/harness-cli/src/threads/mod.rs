@@ -11,14 +11,15 @@ use harness::core::ThreadId;
 use harness::core::port::{Approver, Clock, DynModel};
 use harness::runtime::Runtime;
 use harness::tools::{Modes, Registry};
-use harness::{Builder, Harness, SessionFolder};
+use harness::{Builder, SessionFolder};
 
 use self::found::Found;
+use crate::agents::Agents;
 use crate::args::ThreadArgs;
-use crate::bind::{self, Needs};
+use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
 use crate::model;
-use crate::run::{answers, context, memory, set_limits, view};
+use crate::run::{answers, context};
 
 /// Conversations, ready to begin.
 pub(crate) struct Threads {
@@ -67,19 +68,11 @@ impl Threads {
         if args.backend.backend.is_some() {
             found.keep_skills_to_people();
         }
-        let mut builder = Harness::new(Arc::clone(&source.model));
-        let (mut registry, mut compaction) = (None, None);
-        if let Some(bound) = bound {
-            compaction = bound.graph.graph().run().and_then(|section| section.compaction);
-            builder = builder.graph(bound.graph).context(overrides);
-            registry = bound.registry;
-        }
-        builder = source.name.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
-        builder = args.spans.apply(Needs::of(registry.as_ref()).meet(builder));
-        builder =
-            builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, &args.limits));
-        builder = view::compacted(builder, &args.view, compaction, None, &source.model, clock)?;
-        builder = memory::remembering(builder, &args.view, &source.model, clock)?;
+        let (graph, registry) =
+            bound.map_or((None, None), |Bound { graph, registry }| (Some(graph), registry));
+        let needs = Needs::of(registry.as_ref());
+        let agents = Agents { graph, needs, overrides, source: &source, clock, session: None };
+        let mut builder = agents.builder(&args.limits, &args.view, &args.spans, approver)?;
         if let Some(sessions) = of.sessions {
             builder = builder.sessions(sessions);
         }

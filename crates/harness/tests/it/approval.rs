@@ -50,12 +50,17 @@ async fn check(decision: CallDecision, session: bool, (cents, result): (u32, &st
     }
     let harness = builder.build().unwrap();
     let continuation = parked(&harness).await;
-    let report =
-        harness.resume_with(continuation.clone(), Resume::decided([decision.clone()])).await.unwrap();
+    let report = harness
+        .resume(ResumeFrom::continuation(continuation.clone(), Resume::decided([decision.clone()])))
+        .await
+        .unwrap();
     assert_eq!((report.answer(), paid.load(Ordering::SeqCst)), ("done", cents));
     let results = report.transcript.iter().filter(|message| message.as_tool_result().is_some());
     assert_eq!(results.map(|message| message.joined_text()).collect::<Vec<_>>(), [result]);
-    let again = harness.resume_with(continuation, Resume::decided([decision])).await.unwrap_err();
+    let again = harness
+        .resume(ResumeFrom::continuation(continuation, Resume::decided([decision])))
+        .await
+        .unwrap_err();
     assert_eq!(again.kind(), "resume.consumed");
     assert_eq!(paid.load(Ordering::SeqCst), cents, "nothing is paid twice");
 }
@@ -75,7 +80,7 @@ async fn another_conversation_refuses_the_continuation() {
     let other = desk(paying(), &paid).thread("bob").build().unwrap();
     parked(&other).await;
     let resume = Resume::decided([CallDecision::granted("c1")]);
-    let error = other.resume_with(continuation, resume).await.unwrap_err();
+    let error = other.resume(ResumeFrom::continuation(continuation, resume)).await.unwrap_err();
     assert_eq!(error.kind(), "resume.other_thread");
     assert_eq!(paid.load(Ordering::SeqCst), 0);
 }
@@ -86,10 +91,10 @@ async fn a_refused_continuation_leaves_the_conversation_as_it_was() {
     let harness = desk(paying(), &paid).build().unwrap();
     let continuation = parked(&harness).await;
     let wrong = Resume::decided([CallDecision::granted("c2")]);
-    let error = harness.resume_with(continuation.clone(), wrong).await.unwrap_err();
+    let error = harness.resume(ResumeFrom::continuation(continuation.clone(), wrong)).await.unwrap_err();
     assert_eq!(error.to_string(), "the call `c2` is not parked; `c1` is");
     let right = Resume::decided([CallDecision::granted("c1")]);
-    assert_eq!(harness.resume_with(continuation, right).await.unwrap().answer(), "done");
+    assert_eq!(harness.resume(ResumeFrom::continuation(continuation, right)).await.unwrap().answer(), "done");
     assert_eq!(paid.load(Ordering::SeqCst), 5);
 }
 
@@ -109,7 +114,7 @@ async fn law_5_a_call_that_ran_beside_a_parked_one_is_not_run_again() {
     let continuation = parked(&harness).await;
     assert_eq!(looked.load(Ordering::SeqCst), 1);
     let granted = Resume::decided([CallDecision::granted("c1")]);
-    let report = harness.resume_with(continuation, granted).await.unwrap();
+    let report = harness.resume(ResumeFrom::continuation(continuation, granted)).await.unwrap();
     let results = report.transcript.iter().filter(|message| message.as_tool_result().is_some());
     assert_eq!(results.map(|message| message.joined_text()).collect::<Vec<_>>(), ["paid 5", "seen"]);
     assert_eq!((looked.load(Ordering::SeqCst), paid.load(Ordering::SeqCst)), (1, 5));
@@ -122,7 +127,9 @@ async fn what_is_said_instead_of_a_decision_leaves_the_call_unexecuted() {
     let continuation = parked(&harness).await;
     let report = harness.prompt("forget it").await.unwrap();
     assert_eq!((report.answer(), paid.load(Ordering::SeqCst)), ("done", 0));
-    let late = harness.resume_with(continuation, Resume::decided([CallDecision::granted("c1")])).await;
+    let late = harness
+        .resume(ResumeFrom::continuation(continuation, Resume::decided([CallDecision::granted("c1")])))
+        .await;
     assert_eq!(late.unwrap_err().kind(), "resume.consumed");
 }
 
@@ -132,9 +139,11 @@ async fn a_question_is_answered_and_a_limit_is_lifted() {
     let harness = Harness::new(model).build().unwrap();
     let asked = harness.prompt("go").await.unwrap();
     let continuation = *asked.end.continuation.clone().unwrap();
-    let wrong = harness.resume_with(continuation.clone(), Resume::go_on()).await.unwrap_err();
+    let wrong =
+        harness.resume(ResumeFrom::continuation(continuation.clone(), Resume::go_on())).await.unwrap_err();
     assert_eq!(wrong.kind(), "resume.other_kind");
-    let report = harness.resume_with(continuation, Resume::answer("the red one")).await.unwrap();
+    let report =
+        harness.resume(ResumeFrom::continuation(continuation, Resume::answer("the red one"))).await.unwrap();
     assert_eq!((report.answer(), report.end.resumed), ("that one", true));
 
     let model = Script::new([call("c1", "pay", r#"{"cents":5}"#), AssistantMessage::text("done")]);
@@ -143,7 +152,10 @@ async fn a_question_is_answered_and_a_limit_is_lifted() {
     let deferred = harness.prompt("go").await.unwrap();
     assert_eq!(deferred.reason(), StopReason::MaxIterationsReached);
     let continuation = *deferred.end.continuation.clone().unwrap();
-    assert_eq!(harness.resume_with(continuation, Resume::go_on()).await.unwrap().answer(), "done");
+    assert_eq!(
+        harness.resume(ResumeFrom::continuation(continuation, Resume::go_on())).await.unwrap().answer(),
+        "done"
+    );
 }
 
 #[tokio::test]
@@ -175,11 +187,12 @@ async fn fault_04_a_decision_is_bound_to_the_digest_of_the_parked_call() {
         CallDecision::edited("c1", harness::core::Json::parse(r#"{"cents":7}"#).unwrap()),
     ] {
         let other = Resume::decided([decision.having_seen("another")]);
-        let refused = harness.resume_with(continuation.clone(), other).await.unwrap_err();
+        let refused =
+            harness.resume(ResumeFrom::continuation(continuation.clone(), other)).await.unwrap_err();
         assert_eq!(refused.kind(), "resume.other_call");
     }
     let seen = Resume::decided([CallDecision::granted("c1").having_seen(digest)]);
-    assert_eq!(harness.resume_with(continuation, seen).await.unwrap().answer(), "done");
+    assert_eq!(harness.resume(ResumeFrom::continuation(continuation, seen)).await.unwrap().answer(), "done");
     assert_eq!(paid.load(Ordering::SeqCst), 5);
 }
 
@@ -195,18 +208,21 @@ async fn fault_06_a_completed_conversation_has_nothing_to_resume() {
     let harness = desk(model.clone(), &paid).session(session.clone()).build().unwrap();
     let continuation = parked(&harness).await;
     let granted = Resume::decided([CallDecision::granted("c1")]);
-    harness.resume_with(continuation.clone(), granted.clone()).await.unwrap();
+    harness.resume(ResumeFrom::continuation(continuation.clone(), granted.clone())).await.unwrap();
     let asked = model.seen().len();
     let next = desk(model.clone(), &paid).session(session).build().unwrap();
     for harness in [&harness, &next] {
-        for prompt in [harness.resume(), harness.prompt(" ")] {
+        for prompt in [harness.resume(ResumeFrom::Transcript), harness.prompt(" ")] {
             let refused = prompt.await.unwrap_err();
             assert_eq!(
                 (refused.kind(), refused.to_string().as_str()),
-                ("harness.nothing_to_resume", "nothing to resume: the run completed (answer_finalized)")
+                ("runtime.nothing_to_resume", "nothing to resume: the run completed (answer_finalized)")
             );
         }
-        let used = harness.resume_with(continuation.clone(), granted.clone()).await.unwrap_err();
+        let used = harness
+            .resume(ResumeFrom::continuation(continuation.clone(), granted.clone()))
+            .await
+            .unwrap_err();
         assert_eq!(used.kind(), "resume.consumed");
     }
     assert_eq!(

@@ -1,7 +1,5 @@
 //! Conversations that are made shorter for good.
 
-use std::future::IntoFuture as _;
-
 use futures_util::FutureExt as _;
 use harness::core::Fault;
 use harness::core::message::UserMessage;
@@ -10,6 +8,7 @@ use harness::core::port::{
 };
 use harness::core::transcript::{Plan, Span};
 use harness::prelude::*;
+use harness::runtime::RuntimeError;
 use harness::session::MemorySession;
 
 use crate::support::{Script, call};
@@ -55,10 +54,10 @@ async fn an_idle_conversation_is_shortened_on_request_and_goes_on_from_there() {
             builder = builder.session(session.clone());
         }
         let harness = builder.build().unwrap();
-        assert_eq!(harness.compact(None, &Cancel::never()).await.unwrap(), None, "nothing to do");
+        assert_eq!(harness.thread().compact(None).await.unwrap(), None, "nothing to do");
         harness.prompt("a").await.unwrap();
         harness.prompt("b").await.unwrap();
-        let done = harness.compact(Some("keep names".into()), &Cancel::never()).await.unwrap();
+        let done = harness.thread().compact(Some("keep names".into())).await.unwrap();
         assert_eq!(done.as_deref(), Some(&CompactionNote::default()));
         let report = harness.prompt("c").await.unwrap();
         assert_eq!(report.transcript.len(), 5);
@@ -94,12 +93,25 @@ async fn what_cannot_be_shortened_now_says_so() {
     });
     let model = Script::new([call("c1", "wait", "{}")]);
     let harness = Harness::new(model).tool(wait).compactor(OneLine { unasked: false }).build().unwrap();
-    let mut run = harness.prompt("go").into_future();
+    let mut run = harness.prompt("go");
     assert!((&mut run).now_or_never().is_none(), "it waits for the tool");
-    let kind = |error: harness::HarnessError| error.kind().to_owned();
-    assert_eq!(harness.compact(None, &Cancel::never()).await.map_err(kind), Err("harness.busy".into()));
-    drop(run);
-    assert_eq!(harness.compact(None, &Cancel::never()).await.map_err(kind), Err("open_calls".into()));
+    let kind = |error: RuntimeError| {
+        if let RuntimeError::Compaction(fault) = &error {
+            fault.code.to_string()
+        } else {
+            error.kind().to_owned()
+        }
+    };
+    assert_eq!(harness.thread().compact(None).await.map_err(kind), Err("runtime.busy".into()));
+    let pay = tool_fn("pay", "Pays", |_: serde_json::Value, _| async move { Ok::<_, std::io::Error>("") });
+    let held = Harness::new(Script::new([call("c1", "pay", "{}")]))
+        .tool(pay)
+        .gate(gate::needs_approval("all", |_| Some("it is asked about".to_owned())))
+        .compactor(OneLine { unasked: false })
+        .build()
+        .unwrap();
+    held.prompt("go").await.unwrap();
+    assert_eq!(held.thread().compact(None).await.map_err(kind), Err("open_calls".into()));
     let without = Harness::new(script()).build().unwrap();
-    assert_eq!(without.compact(None, &Cancel::never()).await.map_err(kind), Err("no_compactor".into()));
+    assert_eq!(without.thread().compact(None).await.map_err(kind), Err("no_compactor".into()));
 }

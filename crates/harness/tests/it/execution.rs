@@ -210,7 +210,7 @@ async fn a_session_with_a_backend_goes_on_where_it_was() {
     ]);
     let harness = far.harness();
     assert_eq!(harness.prompt("go").await.unwrap().reason(), StopReason::BackendDeferred);
-    let report = harness.resume().await.unwrap();
+    let report = harness.resume(ResumeFrom::Transcript).await.unwrap();
     assert_eq!((report.answer(), report.reason()), ("whole", StopReason::AnswerFinalized));
     let asked = far.asked.lock().unwrap();
     assert_eq!(asked[1].message.text, "Go on.");

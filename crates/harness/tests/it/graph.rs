@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness::core::Json;
 use harness::core::run::RunSpec;
 use harness::core::tool::DynTool;
 use harness::descriptor::{Map, Value, load_text};
@@ -60,7 +61,10 @@ async fn agents_hand_over_and_the_context_is_made_for_each_prompt() {
         .unwrap();
     let report = harness.prompt("order 7").await.unwrap();
     assert_eq!(report.answer(), "packed");
-    let thanks = harness.prompt("thanks").context(named("Bob")).await.unwrap();
+    let thanks = harness
+        .prompt(Prompt::from("thanks").context(Json::of(&Value::Map(named("Bob"))).unwrap()))
+        .await
+        .unwrap();
     assert_eq!(thanks.end.agent, Some("expert".into()), "the active agent goes on");
     let heads: Vec<String> =
         model.seen().iter().map(|seen| seen.split(" | ").next().unwrap_or_default().to_owned()).collect();
@@ -80,7 +84,7 @@ async fn agents_hand_over_and_the_context_is_made_for_each_prompt() {
 async fn the_agent_to_begin_with_may_be_chosen() {
     let model = Script::new([AssistantMessage::text("hi")]);
     let harness = Harness::new(model).graph(bound(DESK, &["orders.find"]).unwrap()).build().unwrap();
-    let report = harness.prompt("hello").agent("expert").await.unwrap();
+    let report = harness.prompt(Prompt::from("hello").agent("expert")).await.unwrap();
     assert_eq!(report.end.agent, Some("expert".into()));
 }
 
@@ -117,12 +121,22 @@ fn two_targets_with_one_tool_name_are_refused() {
 }
 
 #[tokio::test]
-async fn a_context_that_cannot_be_made_is_an_error_and_loses_nothing() {
+async fn a_context_that_cannot_be_made_is_an_error_before_anything_runs() {
     let yaml = DESK.replace("user.name: { default: nobody }", "user.name: nobody");
     let model = Script::new([AssistantMessage::text("hi")]);
-    let harness = Harness::new(model).graph(bound(&yaml, &["orders.find"]).unwrap()).build().unwrap();
-    let error = harness.prompt("hello").await.unwrap_err();
+    let error = Harness::new(model).graph(bound(&yaml, &["orders.find"]).unwrap()).build().unwrap_err();
     assert!(matches!(error, HarnessError::Descriptor(_)), "{error}");
+}
+
+#[tokio::test]
+async fn values_of_a_prompt_that_the_descriptor_does_not_declare_are_refused() {
+    let model = Script::new([AssistantMessage::text("hi")]);
+    let harness = Harness::new(model).graph(bound(DESK, &["orders.find"]).unwrap()).build().unwrap();
+    for values in [r#"{"nothing":1}"#, "[]"] {
+        let refused = harness.prompt(Prompt::from("hello").context(Json::parse(values).unwrap())).await;
+        assert_eq!(refused.unwrap_err().kind(), "runtime.part");
+    }
+    assert_eq!(harness.prompt("hello").await.unwrap().answer(), "hi");
 }
 
 #[tokio::test]
@@ -136,7 +150,7 @@ async fn a_common_tool_is_offered_to_agents_that_list_others() {
         .common_tool(Arc::new(note.pure()))
         .build()
         .unwrap();
-    let report = harness.prompt("go").agent("expert").await.unwrap();
+    let report = harness.prompt(Prompt::from("go").agent("expert")).await.unwrap();
     assert_eq!(report.answer(), "done");
     assert!(model.seen()[1].ends_with("toolResult noted"), "{:?}", model.seen());
 }

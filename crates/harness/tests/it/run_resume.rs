@@ -1,13 +1,14 @@
 //! Runs that another harness, as another process would, takes up.
 
+use harness::BoundGraph;
 use harness::core::outcome::StopMode;
 use harness::core::port::Session as _;
 use harness::core::{RunId, StopReason};
 use harness::descriptor::load_text;
 use harness::prelude::*;
+use harness::runtime::RuntimeError;
 use harness::session::MemorySession;
 use harness::session::checkpoint::MemoryCheckpoints;
-use harness::{BoundGraph, HarnessError};
 
 use crate::support::{Script, call};
 
@@ -46,16 +47,16 @@ async fn a_run_that_had_run_out_of_turns_goes_on_with_more_and_keeps_its_items()
     assert_eq!((report.reason(), report.end.turns), (StopReason::MaxTurnsReached, 2));
 
     let harness = next(&model, &session, &saved, 9);
-    let run = harness.unfinished_run().await.unwrap().expect("a run");
-    let report = harness.resume_run(run.clone()).await.unwrap();
+    let run = harness.thread().unfinished_run().await.unwrap().expect("a run");
+    let report = harness.resume(ResumeFrom::Checkpoint(run.clone())).await.unwrap();
     assert_eq!((report.reason(), report.end.turns), (StopReason::AnswerFinalized, 3));
     let deliverables: Vec<_> = report.deliverables().iter().map(|made| made.content.as_str()).collect();
     assert_eq!(deliverables, ["All is well."]);
     assert_eq!(report.end.usage.model_calls, 6, "the whole run's");
 
-    assert_eq!(harness.unfinished_run().await.unwrap(), None, "it is completed");
-    let again = harness.resume_run(run).await.unwrap_err();
-    assert_eq!(again.kind(), "harness.no_checkpoint");
+    assert_eq!(harness.thread().unfinished_run().await.unwrap(), None, "it is completed");
+    let again = harness.resume(ResumeFrom::Checkpoint(run)).await.unwrap_err();
+    assert_eq!(again.kind(), "runtime.no_checkpoint");
 }
 
 #[tokio::test]
@@ -73,8 +74,8 @@ async fn law_4_what_came_after_the_checkpoint_is_not_stored_twice() {
     assert_eq!((report.reason(), report.end.turns), (StopReason::MaxIterationsReached, 2));
 
     let harness = next(&model, &session, &saved, 9);
-    let run = harness.unfinished_run().await.unwrap().expect("a run");
-    let report = harness.resume_run(run).await.unwrap();
+    let run = harness.thread().unfinished_run().await.unwrap().expect("a run");
+    let report = harness.resume(ResumeFrom::Checkpoint(run)).await.unwrap();
     let stored = session.load().await.unwrap().messages;
     assert_eq!(stored.len(), report.transcript.len());
     assert!(stored.iter().zip(report.transcript.iter()).all(|(stored, message)| stored == message));
@@ -86,14 +87,14 @@ async fn what_does_not_belong_here_is_refused_and_the_conversation_goes_on_all_t
     next(&model, &session, &saved, 1).prompt("Write the report").await.unwrap();
 
     let elsewhere = next(&model, &MemorySession::named("there"), &saved, 9);
-    let run = next(&model, &session, &saved, 9).unfinished_run().await.unwrap().expect("a run");
-    let refused = elsewhere.resume_run(run).await.unwrap_err();
+    let run = next(&model, &session, &saved, 9).thread().unfinished_run().await.unwrap().expect("a run");
+    let refused = elsewhere.resume(ResumeFrom::Checkpoint(run)).await.unwrap_err();
     assert_eq!(refused.kind(), "run_resume.elsewhere", "{refused}");
-    let refused = elsewhere.resume_run(RunId::from("nobody")).await.unwrap_err();
-    assert_eq!(refused.kind(), "harness.no_checkpoint");
+    let refused = elsewhere.resume(ResumeFrom::Checkpoint(RunId::from("nobody"))).await.unwrap_err();
+    assert_eq!(refused.kind(), "runtime.no_checkpoint");
 
     let harness = next(&model, &session, &saved, 1);
-    let before = harness.resume().await.unwrap().transcript.len();
+    let before = harness.resume(ResumeFrom::Transcript).await.unwrap().transcript.len();
     assert!(before > 4, "the transcript is all there");
 }
 
@@ -110,10 +111,10 @@ async fn fault_33_a_conversation_of_another_descriptor_is_continued_only_by_choi
     harness("a desk").build().unwrap().prompt("hello").await.unwrap();
     let other = harness("a robber").build().unwrap();
     let refused = other.prompt("the keys?").await.unwrap_err();
-    assert!(matches!(&refused, HarnessError::OtherDescriptor(_)), "{refused}");
-    let refused = other.resume().await.unwrap_err();
-    assert!(matches!(&refused, HarnessError::OtherDescriptor(_)), "{refused}");
-    other.prompt("I mean it").under_any_descriptor().await.unwrap();
+    assert!(matches!(&refused, RuntimeError::OtherDescriptor(_)), "{refused}");
+    let refused = other.resume(ResumeFrom::Transcript).await.unwrap_err();
+    assert!(matches!(&refused, RuntimeError::OtherDescriptor(_)), "{refused}");
+    other.prompt(Prompt::from("I mean it").under_any_descriptor()).await.unwrap();
     harness("a new desk").any_descriptor().build().unwrap().prompt("me, too").await.unwrap();
     harness("a desk").build().unwrap().prompt("bye").await.unwrap();
 }

@@ -118,7 +118,7 @@ async fn a_plan_changes_nothing_and_is_interactive() {
     let (script, modes) = (Script::new(steps), Modes::plan_and_execute());
     let builder = Harness::new(script.clone()).tool(pay()).modes(modes.clone());
     let harness = builder.spec(|run| run.mode = StopMode::StrictAutomation).build().unwrap();
-    let said = |report: &harness::Report| -> Vec<String> {
+    let said = |report: &harness::runtime::Report| -> Vec<String> {
         report.transcript.iter().map(|message| message.joined_text()).collect()
     };
     let planned = said(&harness.prompt("Pay.").await.unwrap());
