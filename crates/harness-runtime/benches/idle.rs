@@ -19,6 +19,7 @@ mod parts;
 use std::sync::Arc;
 use std::time::Instant;
 
+use harness_core::Json;
 use harness_core::message::Message;
 use harness_core::transcript::Transcript;
 use harness_runtime::Thread;
@@ -47,10 +48,11 @@ fn bytes(tokio: &tokio::runtime::Runtime, stored: bool, turns: usize) -> f64 {
         let all = ALLOCATOR.current_usage() - before;
         let first = threads.first().expect("a thread");
         let messages = first.messages().await.expect("a transcript");
+        // A clone would share its blocks.
+        let text: Vec<Json> = messages.iter().map(|message| Json::of(message).expect("JSON")).collect();
+        let copy = |text: &Json| Arc::new(text.to::<Message>().expect("a message"));
         let before = ALLOCATOR.current_usage();
-        let copies: Vec<Transcript> = (0..THREADS)
-            .map(|_| messages.iter().map(|message| Arc::new(Message::clone(message))).collect())
-            .collect();
+        let copies: Vec<Transcript> = (0..THREADS).map(|_| text.iter().map(copy).collect()).collect();
         let transcripts = ALLOCATOR.current_usage() - before;
         drop(copies);
         (all as f64 - transcripts as f64) / THREADS as f64

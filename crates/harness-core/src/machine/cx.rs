@@ -201,7 +201,7 @@ impl Cx<'_> {
             if *purpose == Purpose::Compaction {
                 self.sh.compacting.add(*purpose, used);
             }
-            let usage = Box::new(used.clone());
+            let usage = used.clone();
             self.event(|| EventKind::ModelUsageCharged { purpose: *purpose, usage });
         }
     }

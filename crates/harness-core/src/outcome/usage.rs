@@ -142,9 +142,9 @@ pub struct TotalUsage {
     /// Time that models and tools reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// Shares of the totals by purpose.
+    /// Shares of the totals by purpose. Boxed, because a map sets aside room for more of them than there are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub by_purpose: BTreeMap<Purpose, PurposeUsage>,
+    pub by_purpose: BTreeMap<Purpose, Box<PurposeUsage>>,
 }
 
 impl TotalUsage {
@@ -199,7 +199,7 @@ impl TotalUsage {
 
     /// Usage of the calls with this purpose; nothing when there were none.
     pub fn of(&self, purpose: Purpose) -> PurposeUsage {
-        self.by_purpose.get(&purpose).cloned().unwrap_or_default()
+        self.by_purpose.get(&purpose).map(|used| PurposeUsage::clone(used)).unwrap_or_default()
     }
 
     /// All of it as the usage of one purpose: what a part says that it used itself.

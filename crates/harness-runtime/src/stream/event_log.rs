@@ -72,10 +72,10 @@ pub enum ThreadEvent {
 /// What is going on, as far as events tell.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    /// The transcript when the run began.
-    pub(crate) base: Prefix,
-    /// The transcript with what the run has appended. Snapshots share it.
-    log: Transcript,
+    /// The transcript when the run began; `None` for an empty one.
+    base: Option<Prefix>,
+    /// The transcript with what the run has appended, once it has. Snapshots share it.
+    log: Option<Transcript>,
     pub(crate) answer: Assembly,
     pub(crate) answering: bool,
     pub(crate) calls: Vec<CallId>,
@@ -86,12 +86,17 @@ pub(crate) struct Live {
 impl Live {
     /// A run begins, or is over.
     pub(crate) fn reset(&mut self, base: Prefix) {
-        *self = Self { log: base.fork(), base, ..Self::default() };
+        *self = Self { base: (!base.is_empty()).then_some(base), ..Self::default() };
+    }
+
+    /// Returns the transcript with which the run began. Costs one reference count.
+    pub(crate) fn base(&self) -> Prefix {
+        self.base.clone().unwrap_or_default()
     }
 
     /// Returns the transcript as it is now. Costs one reference count.
     pub(crate) fn transcript(&self) -> Prefix {
-        if self.log.len() == self.base.len() { self.base.clone() } else { self.log.prefix() }
+        self.log.as_ref().map_or_else(|| self.base(), Transcript::prefix)
     }
 
     fn see(&mut self, kind: &EventKind) {
@@ -99,7 +104,9 @@ impl Live {
             self.answering = true;
             self.answer.clear();
         } else if let EventKind::MessageAppended { message, .. } = kind {
-            self.log.push(Arc::clone(message));
+            let base = &self.base;
+            let fork = || base.as_ref().map_or_else(Transcript::default, Prefix::fork);
+            self.log.get_or_insert_with(fork).push(Arc::clone(message));
             if message.as_assistant().is_some() {
                 self.answering = false;
                 self.answer.clear();
@@ -121,7 +128,7 @@ impl Live {
             let mut shown = Transcript::default();
             let view = View::planned(self.transcript(), plan.clone());
             view.for_each(|message| shown.push(Arc::clone(message)));
-            (self.base, self.log) = (shown.prefix(), shown);
+            (self.base, self.log) = (Some(shown.prefix()), None);
         }
     }
 }
@@ -258,7 +265,7 @@ mod tests {
             assert!(first.is_start_of(&one), "a later snapshot extends an earlier one");
             assert!(one.is_start_of(&other) && other.is_start_of(&one), "snapshots share a transcript");
         }
-        assert_eq!((live.base.len(), first.len(), live.transcript().len()), (50, 51, 200));
+        assert_eq!((live.base().len(), first.len(), live.transcript().len()), (50, 51, 200));
         let texts: Vec<_> = live.transcript().iter().map(|message| message.joined_text()).collect();
         assert_eq!(texts, (0..200).map(|number| number.to_string()).collect::<Vec<_>>());
     }

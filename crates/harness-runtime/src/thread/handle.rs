@@ -370,7 +370,8 @@ impl Thread {
             RuntimeError::Compaction(fault)
         })?;
         if note.is_some() && settled.config.forget_compacted {
-            let shown: Vec<Arc<Message>> = self.0.event_log.live(|live| live.base.iter().cloned().collect());
+            let shown: Vec<Arc<Message>> =
+                self.0.event_log.live(|live| live.base().iter().cloned().collect());
             self.replace(session.as_deref(), &shown).await?;
         }
         Ok(note)

@@ -48,7 +48,7 @@ impl Shared {
         };
         let Made { mut machine, start, setup, entries } = made;
         let mut ports = self.ports(&settled, session, entries.clone());
-        let base = self.event_log.live(|live| live.base.clone());
+        let base = self.event_log.live(|live| live.base());
         let recorder = settled.config.record.clone().map(Recording::recorder);
         if let Some(recorder) = &recorder {
             ports.hub.fold(recorder.fold());
@@ -60,7 +60,7 @@ impl Shared {
         self.event_log.emit(ThreadEvent::Status(self.lock().status.clone()));
         self.event_log.emit(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
         let end = drive(&mut machine, &ports, &cancel, start).await;
-        let from = self.event_log.live(|live| live.base.len()).min(machine.log().len());
+        let from = self.event_log.live(|live| live.base().len()).min(machine.log().len());
         let mut report = Report::new(run, Arc::clone(&end), machine.log().prefix(), from);
         (report.torn_tail, report.repairs) = (memory.torn_tail, memory.repairs);
         self.keep(Memory::after(machine, &end));
