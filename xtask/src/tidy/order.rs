@@ -14,6 +14,7 @@ const ORDER: &[&str] = &[
     "cancel",
     "nesting",
     "panics",
+    "twin",
     "display",
     "json",
     "canonical",

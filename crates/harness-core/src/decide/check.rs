@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::DecideCx;
 use super::guarded::{Guard, Guarded, OnError, Point, Points};
+use crate::base::twin::twin;
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
 use crate::message::{Block, Invalid, Message, ToolCall};
 use crate::outcome::{End, Fault, Question, ThinEvidence};
-use crate::port::{BoxFuture, Progress, RunProgress};
+use crate::port::{Progress, RunProgress};
 use crate::tool::ToolOutcome;
 
 /// What a check looks at.
@@ -252,23 +253,9 @@ pub trait Check: Send + Sync {
     ) -> impl Future<Output = Result<CheckDecision, Fault>> + Send;
 }
 
-/// A [`Check`] behind a pointer. Every check is one.
-pub trait DynCheck: Send + Sync {
-    /// [`Check::judge`].
-    fn judge_boxed<'a>(
-        &'a self,
-        subject: &'a Subject,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<CheckDecision, Fault>>;
-}
-
-impl<C: Check> DynCheck for C {
-    fn judge_boxed<'a>(
-        &'a self,
-        subject: &'a Subject,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<CheckDecision, Fault>> {
-        Box::pin(self.judge(subject, cx))
+twin! {
+    DynCheck of Check {
+        async fn judge_boxed = judge(subject: &'a Subject, cx: &'a DecideCx) -> Result<CheckDecision, Fault>;
     }
 }
 

@@ -1,9 +1,9 @@
 //! Facts that a stop decision needs and that lie outside of the run.
 
 use super::DecideCx;
+use crate::base::twin::twin;
 use crate::json::Json;
 use crate::outcome::Fault;
-use crate::port::BoxFuture;
 
 /// Finds out what lies outside of a run and its [`Control`](crate::port::Control) asks for before it decides: files, checks
 /// of the application, JSON Schema. What is asked and found is JSON whose form the control knows.
@@ -18,14 +18,8 @@ pub trait FactSource: Send + Sync {
     fn gather(&self, ask: &Json, cx: &DecideCx) -> impl Future<Output = Result<Json, Fault>> + Send;
 }
 
-/// The object-safe twin of [`FactSource`].
-pub trait DynFactSource: Send + Sync {
-    /// [`FactSource::gather`], boxed.
-    fn gather_boxed<'a>(&'a self, ask: &'a Json, cx: &'a DecideCx) -> BoxFuture<'a, Result<Json, Fault>>;
-}
-
-impl<S: FactSource> DynFactSource for S {
-    fn gather_boxed<'a>(&'a self, ask: &'a Json, cx: &'a DecideCx) -> BoxFuture<'a, Result<Json, Fault>> {
-        Box::pin(self.gather(ask, cx))
+twin! {
+    DynFactSource of FactSource {
+        async fn gather_boxed = gather(ask: &'a Json, cx: &'a DecideCx) -> Result<Json, Fault>;
     }
 }

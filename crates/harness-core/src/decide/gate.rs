@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::DecideCx;
 use super::guarded::{Guard, Guarded, Points};
 use super::policy::{Policy, PolicyGate};
+use crate::base::twin::twin;
 use crate::ids::GateName;
 use crate::json::Json;
 use crate::outcome::Fault;
-use crate::port::{BoxFuture, ProposedCall};
+use crate::port::ProposedCall;
 
 /// What a gate says. The strictest of all gates wins: halt or deny, hold, rewrite, allow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,23 +125,9 @@ pub trait Gate: Send + Sync {
     ) -> impl Future<Output = Result<GateDecision, Fault>> + Send;
 }
 
-/// A [`Gate`] behind a pointer. Every gate is one.
-pub trait DynGate: Send + Sync {
-    /// [`Gate::decide`].
-    fn decide_boxed<'a>(
-        &'a self,
-        call: &'a ProposedCall,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<GateDecision, Fault>>;
-}
-
-impl<G: Gate> DynGate for G {
-    fn decide_boxed<'a>(
-        &'a self,
-        call: &'a ProposedCall,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<GateDecision, Fault>> {
-        Box::pin(self.decide(call, cx))
+twin! {
+    DynGate of Gate {
+        async fn decide_boxed = decide(call: &'a ProposedCall, cx: &'a DecideCx) -> Result<GateDecision, Fault>;
     }
 }
 

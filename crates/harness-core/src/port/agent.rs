@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::BoxFuture;
+use crate::base::twin::twin;
 use crate::ids::{AgentId, ModelName, ToolName};
 use crate::json::Json;
 use crate::origin::Origin;
@@ -146,15 +146,9 @@ pub trait AgentSource: Send + Sync {
     fn prepare(&self, ask: &PrepareAsk) -> impl Future<Output = Result<AgentConfig, Fault>> + Send;
 }
 
-/// The object-safe twin of [`AgentSource`].
-pub trait DynAgentSource: Send + Sync {
-    /// [`AgentSource::prepare`], boxed.
-    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentConfig, Fault>>;
-}
-
-impl<A: AgentSource> DynAgentSource for A {
-    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentConfig, Fault>> {
-        Box::pin(self.prepare(ask))
+twin! {
+    DynAgentSource of AgentSource {
+        async fn prepare_boxed = prepare(ask: &'a PrepareAsk) -> Result<AgentConfig, Fault>;
     }
 }
 

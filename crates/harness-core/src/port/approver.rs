@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, ProposedCall};
+use super::ProposedCall;
+use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::message::ApprovalRequest;
@@ -73,21 +74,9 @@ pub trait Approver: Send + Sync {
     }
 }
 
-/// The object-safe twin of [`Approver`].
-pub trait DynApprover: Send + Sync {
-    /// [`Approver::decide`], boxed.
-    fn decide_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, Decision>;
-
-    /// [`Approver::prepare`], boxed.
-    fn prepare_boxed(&self, request: ApprovalRequest) -> BoxFuture<'_, Result<Prepared, Fault>>;
-}
-
-impl<A: Approver> DynApprover for A {
-    fn decide_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, Decision> {
-        Box::pin(self.decide(ask))
-    }
-
-    fn prepare_boxed(&self, request: ApprovalRequest) -> BoxFuture<'_, Result<Prepared, Fault>> {
-        Box::pin(self.prepare(request))
+twin! {
+    DynApprover of Approver {
+        async fn decide_boxed = decide(ask: ApprovalAsk) -> Decision;
+        async fn prepare_boxed = prepare(request: ApprovalRequest) -> Result<Prepared, Fault>;
     }
 }

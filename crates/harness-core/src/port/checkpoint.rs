@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{BoxFuture, SessionError};
+use super::SessionError;
+use crate::base::twin::twin;
 use crate::ids::RunId;
 use crate::json::Json;
 use crate::time::Time;
@@ -60,35 +61,11 @@ pub trait CheckpointStore: Send + Sync {
     fn clear(&self, run: &RunId) -> impl Future<Output = Result<(), SessionError>> + Send;
 }
 
-/// The object-safe twin of [`CheckpointStore`].
-pub trait DynCheckpointStore: Send + Sync {
-    /// [`CheckpointStore::save`], boxed.
-    fn save_boxed(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<u64, SessionError>>;
-
-    /// [`CheckpointStore::latest`], boxed.
-    fn latest_boxed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Checkpoint>, SessionError>>;
-
-    /// [`CheckpointStore::runs`], boxed.
-    fn runs_boxed(&self) -> BoxFuture<'_, Result<Vec<RunId>, SessionError>>;
-
-    /// [`CheckpointStore::clear`], boxed.
-    fn clear_boxed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), SessionError>>;
-}
-
-impl<S: CheckpointStore> DynCheckpointStore for S {
-    fn save_boxed(&self, checkpoint: Checkpoint) -> BoxFuture<'_, Result<u64, SessionError>> {
-        Box::pin(self.save(checkpoint))
-    }
-
-    fn latest_boxed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Checkpoint>, SessionError>> {
-        Box::pin(self.latest(run))
-    }
-
-    fn runs_boxed(&self) -> BoxFuture<'_, Result<Vec<RunId>, SessionError>> {
-        Box::pin(self.runs())
-    }
-
-    fn clear_boxed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), SessionError>> {
-        Box::pin(self.clear(run))
+twin! {
+    DynCheckpointStore of CheckpointStore {
+        async fn save_boxed = save(checkpoint: Checkpoint) -> Result<u64, SessionError>;
+        async fn latest_boxed = latest(run: &'a RunId) -> Result<Option<Checkpoint>, SessionError>;
+        async fn runs_boxed = runs() -> Result<Vec<RunId>, SessionError>;
+        async fn clear_boxed = clear(run: &'a RunId) -> Result<(), SessionError>;
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Ledger, PreparedAgent, Progress};
+use super::{Ledger, PreparedAgent, Progress};
+use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::message::{Message, Usage};
@@ -171,97 +172,17 @@ pub trait ContextPipeline: Send + Sync {
     }
 }
 
-/// The object-safe twin of [`ContextPipeline`].
-pub trait DynContextPipeline: Send + Sync {
-    /// [`ContextPipeline::begin`], boxed.
-    fn begin_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>>;
-
-    /// [`ContextPipeline::append`], boxed.
-    fn append_boxed<'a>(
-        &'a self,
-        source: AppendSource,
-        messages: Vec<Arc<Message>>,
-        cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Message>>, Fault>>;
-
-    /// [`ContextPipeline::recall`], boxed.
-    fn recall_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<Option<Plan>, Fault>>;
-
-    /// [`ContextPipeline::after_model`], boxed.
-    fn after_model_boxed<'a>(
-        &'a self,
-        answer: &'a Arc<Message>,
-        cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<Option<String>, Fault>>;
-
-    /// [`ContextPipeline::store`], boxed.
-    fn store_boxed<'a>(
-        &'a self,
-        answer: &'a Arc<Message>,
-        cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<(), Fault>>;
-
-    /// [`ContextPipeline::complete`], boxed.
-    fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>>;
-
-    /// [`ContextPipeline::save_states`].
-    fn save_states_dyn(&self, origin: &Origin) -> Option<Json>;
-
-    /// [`ContextPipeline::restore_states`].
-    fn restore_states_dyn(&self, origin: &Origin, states: &Json);
-
-    /// [`ContextPipeline::ahead`].
-    fn ahead_dyn(&self) -> Option<Arc<dyn DynContextPipeline>>;
-}
-
-impl<C: ContextPipeline> DynContextPipeline for C {
-    fn begin_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>> {
-        Box::pin(self.begin(cx))
-    }
-
-    fn append_boxed<'a>(
-        &'a self,
-        source: AppendSource,
-        messages: Vec<Arc<Message>>,
-        cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Message>>, Fault>> {
-        Box::pin(self.append(source, messages, cx))
-    }
-
-    fn recall_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<Option<Plan>, Fault>> {
-        Box::pin(self.recall(cx))
-    }
-
-    fn after_model_boxed<'a>(
-        &'a self,
-        answer: &'a Arc<Message>,
-        cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<Option<String>, Fault>> {
-        Box::pin(self.after_model(answer, cx))
-    }
-
-    fn store_boxed<'a>(
-        &'a self,
-        answer: &'a Arc<Message>,
-        cx: &'a ViewCx,
-    ) -> BoxFuture<'a, Result<(), Fault>> {
-        Box::pin(self.store(answer, cx))
-    }
-
-    fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>> {
-        Box::pin(self.complete(outcome, cx))
-    }
-
-    fn save_states_dyn(&self, origin: &Origin) -> Option<Json> {
-        self.save_states(origin)
-    }
-
-    fn restore_states_dyn(&self, origin: &Origin, states: &Json) {
-        self.restore_states(origin, states);
-    }
-
-    fn ahead_dyn(&self) -> Option<Arc<dyn DynContextPipeline>> {
-        self.ahead()
+twin! {
+    DynContextPipeline of ContextPipeline {
+        async fn begin_boxed = begin(cx: &'a ViewCx) -> Result<(), Fault>;
+        async fn append_boxed = append(source: AppendSource, messages: Vec<Arc<Message>>, cx: &'a ViewCx) -> Result<Vec<Arc<Message>>, Fault>;
+        async fn recall_boxed = recall(cx: &'a ViewCx) -> Result<Option<Plan>, Fault>;
+        async fn after_model_boxed = after_model(answer: &'a Arc<Message>, cx: &'a ViewCx) -> Result<Option<String>, Fault>;
+        async fn store_boxed = store(answer: &'a Arc<Message>, cx: &'a ViewCx) -> Result<(), Fault>;
+        async fn complete_boxed = complete(outcome: Outcome, cx: &'a ViewCx) -> Result<(), Fault>;
+        fn save_states_dyn = save_states(origin: &Origin) -> Option<Json>;
+        fn restore_states_dyn = restore_states(origin: &Origin, states: &Json);
+        fn ahead_dyn = ahead() -> Option<Arc<dyn DynContextPipeline>>;
     }
 }
 
@@ -458,21 +379,9 @@ pub trait Compactor: Send + Sync {
     }
 }
 
-/// The object-safe twin of [`Compactor`].
-pub trait DynCompactor: Send + Sync {
-    /// [`Compactor::compact`], boxed.
-    fn compact_boxed(&self, ask: CompactAsk) -> BoxFuture<'_, Result<Compaction, Fault>>;
-
-    /// [`Compactor::ahead`].
-    fn ahead_dyn(&self) -> Option<Arc<dyn DynCompactor>>;
-}
-
-impl<C: Compactor> DynCompactor for C {
-    fn compact_boxed(&self, ask: CompactAsk) -> BoxFuture<'_, Result<Compaction, Fault>> {
-        Box::pin(self.compact(ask))
-    }
-
-    fn ahead_dyn(&self) -> Option<Arc<dyn DynCompactor>> {
-        self.ahead()
+twin! {
+    DynCompactor of Compactor {
+        async fn compact_boxed = compact(ask: CompactAsk) -> Result<Compaction, Fault>;
+        fn ahead_dyn = ahead() -> Option<Arc<dyn DynCompactor>>;
     }
 }

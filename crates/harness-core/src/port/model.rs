@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, PreparedAgent, Secret, ThinkingLevel};
+use super::{PreparedAgent, Secret, ThinkingLevel};
+use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
@@ -316,23 +317,9 @@ pub trait Model: Send + Sync {
     ) -> impl Future<Output = Result<AssistantMessage, ModelFault>> + Send;
 }
 
-/// The object-safe twin of [`Model`]; every model has it.
-pub trait DynModel: Send + Sync {
-    /// [`Model::step`], boxed.
-    fn step_boxed<'a>(
-        &'a self,
-        request: ModelRequest,
-        deltas: &'a dyn Deltas,
-    ) -> BoxFuture<'a, Result<AssistantMessage, ModelFault>>;
-}
-
-impl<M: Model> DynModel for M {
-    fn step_boxed<'a>(
-        &'a self,
-        request: ModelRequest,
-        deltas: &'a dyn Deltas,
-    ) -> BoxFuture<'a, Result<AssistantMessage, ModelFault>> {
-        Box::pin(self.step(request, deltas))
+twin! {
+    DynModel of Model {
+        async fn step_boxed = step(request: ModelRequest, deltas: &'a dyn Deltas) -> Result<AssistantMessage, ModelFault>;
     }
 }
 

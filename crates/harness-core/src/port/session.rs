@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, CompactionNote};
+use super::CompactionNote;
+use crate::base::twin::twin;
 use crate::ids::{CallId, RunId, SessionId, TurnId};
 use crate::message::Message;
 use crate::outcome::{Stop, StopReason, TotalUsage};
@@ -301,77 +302,13 @@ pub trait Session: Send + Sync {
     fn load(&self) -> impl Future<Output = Result<Loaded, SessionError>> + Send;
 }
 
-/// The object-safe twin of [`Session`].
-pub trait DynSession: Send + Sync {
-    /// [`Session::id`].
-    fn session_id(&self) -> Option<SessionId>;
-
-    /// [`Session::try_append`].
-    fn try_append_dyn(
-        &self,
-        head: &EntryHead,
-        entries: &[Entry<'_>],
-        durability: Durability,
-    ) -> Option<Result<(), SessionError>>;
-
-    /// [`Session::append`], boxed.
-    fn append_boxed<'a>(
-        &'a self,
-        head: &'a EntryHead,
-        entries: &'a [Entry<'a>],
-        durability: Durability,
-    ) -> BoxFuture<'a, Result<(), SessionError>>;
-
-    /// [`Session::notice`].
-    fn take_notice(&self) -> Option<SessionError>;
-
-    /// [`Session::replace`], boxed.
-    fn replace_boxed<'a>(
-        &'a self,
-        head: &'a EntryHead,
-        messages: &'a [Arc<Message>],
-    ) -> BoxFuture<'a, Result<bool, SessionError>>;
-
-    /// [`Session::load`], boxed.
-    fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>>;
-}
-
-impl<S: Session> DynSession for S {
-    fn session_id(&self) -> Option<SessionId> {
-        self.id()
-    }
-
-    fn try_append_dyn(
-        &self,
-        head: &EntryHead,
-        entries: &[Entry<'_>],
-        durability: Durability,
-    ) -> Option<Result<(), SessionError>> {
-        self.try_append(head, entries, durability)
-    }
-
-    fn append_boxed<'a>(
-        &'a self,
-        head: &'a EntryHead,
-        entries: &'a [Entry<'a>],
-        durability: Durability,
-    ) -> BoxFuture<'a, Result<(), SessionError>> {
-        Box::pin(self.append(head, entries, durability))
-    }
-
-    fn take_notice(&self) -> Option<SessionError> {
-        self.notice()
-    }
-
-    fn replace_boxed<'a>(
-        &'a self,
-        head: &'a EntryHead,
-        messages: &'a [Arc<Message>],
-    ) -> BoxFuture<'a, Result<bool, SessionError>> {
-        Box::pin(self.replace(head, messages))
-    }
-
-    fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>> {
-        Box::pin(self.load())
+twin! {
+    DynSession of Session {
+        async fn append_boxed = append(head: &'a EntryHead, entries: &'a [Entry<'a>], durability: Durability) -> Result<(), SessionError>;
+        async fn replace_boxed = replace(head: &'a EntryHead, messages: &'a [Arc<Message>]) -> Result<bool, SessionError>;
+        async fn load_boxed = load() -> Result<Loaded, SessionError>;
+        fn session_id = id() -> Option<SessionId>;
+        fn try_append_dyn = try_append(head: &EntryHead, entries: &[Entry<'_>], durability: Durability) -> Option<Result<(), SessionError>>;
+        fn take_notice = notice() -> Option<SessionError>;
     }
 }

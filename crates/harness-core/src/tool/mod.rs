@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::BoxFuture;
+use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::ids::{AgentId, ToolName};
 use crate::json::Json;
@@ -306,28 +306,10 @@ pub trait Tool: Send + Sync {
     fn call(&self, cx: ToolCx) -> impl Future<Output = ToolOutcome> + Send;
 }
 
-/// The object-safe twin of [`Tool`].
-pub trait DynTool: Send + Sync {
-    /// [`Tool::def`].
-    fn tool_def(&self) -> &ToolDef;
-
-    /// [`Tool::check`].
-    fn check_dyn(&self, arguments: &Json) -> Result<(), ArgumentFault>;
-
-    /// [`Tool::call`], boxed.
-    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, ToolOutcome>;
-}
-
-impl<T: Tool> DynTool for T {
-    fn tool_def(&self) -> &ToolDef {
-        self.def()
-    }
-
-    fn check_dyn(&self, arguments: &Json) -> Result<(), ArgumentFault> {
-        self.check(arguments)
-    }
-
-    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(self.call(cx))
+twin! {
+    DynTool of Tool {
+        async fn call_boxed = call(cx: ToolCx) -> ToolOutcome;
+        fn tool_def = def() -> &ToolDef;
+        fn check_dyn = check(arguments: &Json) -> Result<(), ArgumentFault>;
     }
 }
