@@ -335,6 +335,23 @@ impl HeldGrants {
 
 /// The limits of a turn. Finite by default; "unlimited" must be written out (`u32::MAX`, `u64::MAX`,
 /// `None` for time).
+///
+/// ```
+/// use harness_core::Time;
+/// use harness_core::limits::{Amount, Budget, Budgets, Grant, Limit, Limits, Reached};
+///
+/// let mut limits = Limits::default();
+/// limits.iterations = 1;
+/// let mut budgets = Budgets::default();
+/// budgets.push(Budget::new(limits.amount(), Some(Time(60_000))));
+///
+/// let mut step = Amount::NONE;
+/// step.iterations = 1;
+/// let grant: Grant = budgets.reserve(step).unwrap();
+/// let reached: Reached = budgets.reserve(step).unwrap_err();
+/// assert_eq!((reached.limit, reached.ceiling), (Limit::Iterations, 1));
+/// budgets.settle(grant, step);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -59,6 +59,20 @@ impl Log {
 ///
 /// A transcript takes any messages; [`check`] and [`repair`] judge them. A machine repairs what it is given, so
 /// that it never works over a call without its result, or a result without its call.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::message::Message;
+/// use harness_core::transcript::{Prefix, Transcript};
+///
+/// let mut log = Transcript::default();
+/// log.push(Arc::new(Message::user("Hello")));
+/// let before: Prefix = log.prefix();
+/// log.push(Arc::new(Message::user("Is anybody there?")));
+/// assert_eq!((before.len(), log.len()), (1, 2));
+/// assert!(before.is_start_of(&log.prefix()));
+/// ```
 #[derive(Debug, Default)]
 pub struct Transcript {
     prefix: Prefix,
@@ -226,6 +240,20 @@ pub enum Span {
 /// The only form of projection: which messages a model is sent, as spans over the transcript.
 ///
 /// It costs its number of spans, not of messages, and cannot change a message of the transcript.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::message::Message;
+/// use harness_core::transcript::{Plan, PlanFault, Span, Transcript, View};
+///
+/// let log: Transcript = ["one", "two", "three"].map(|text| Arc::new(Message::user(text))).into_iter().collect();
+/// let summary = Arc::new([Arc::new(Message::user("They counted to two."))]);
+/// let plan = Plan { spans: Arc::new([Span::Made(summary), Span::Kept(2..3)]) };
+/// plan.check(&log.prefix())?;
+/// assert_eq!(View::planned(log.prefix(), plan).len(), 2);
+/// # Ok::<(), PlanFault>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The spans in order.

@@ -8,6 +8,15 @@ use serde::{Deserialize, Serialize};
 
 /// A part of the system that failed. One word, since nearly everything can fail and seldom does; its fields
 /// are reached through it.
+///
+/// ```
+/// use harness_core::{Fault, FaultParts, FaultSource};
+///
+/// let fault = Fault::new(FaultSource::Tool, "unreachable", "the stock service does not answer");
+/// assert_eq!(fault.to_string(), "tool: the stock service does not answer");
+/// let FaultParts { code, .. } = fault.into_parts();
+/// assert_eq!(&*code, "unreachable");
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(transparent)]
 #[error("{}: {}", self.source_part, self.message)]

@@ -103,6 +103,10 @@ ids! {
 }
 
 /// Numbers one operation that a machine asked its driver to perform; unique within a machine.
+///
+/// ```
+/// assert_eq!(harness_core::OpId(3).to_string(), "op3");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OpId(pub u64);

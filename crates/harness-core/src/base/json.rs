@@ -238,6 +238,17 @@ impl<'de> Deserialize<'de> for Object {
 /// Keys that a stored struct does not know, kept in their order and written back.
 ///
 /// Empty in the common case, where it costs one word and no allocation.
+///
+/// ```
+/// use harness_core::message::UserMessage;
+/// use harness_core::{Extra, Json};
+///
+/// let mut message = UserMessage::text("Hello");
+/// let extra: &mut Extra = &mut message.extra;
+/// extra.push("importance", Json::string("high"));
+/// assert!(Json::of(&message)?.text().contains(r#""importance":"high""#));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra(Option<Box<Entries>>);
 

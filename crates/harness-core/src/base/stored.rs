@@ -14,6 +14,7 @@ use crate::json::Json;
 
 /// A text that is looked at and not kept: a key, a tag. Borrowed from the input where it stands there as it
 /// is, so that reading a message allocates nothing for it. (`Cow` alone is always read as an owned text.)
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Word<'de>(pub Cow<'de, str>);
 
@@ -44,6 +45,7 @@ impl<'de> Deserialize<'de> for Word<'de> {
 }
 
 /// Reads and writes one field of a stored struct.
+#[doc(hidden)]
 pub trait Slot: Sized {
     /// The value of a field that is not there; `None` when the field is required.
     fn absent() -> Option<Self>;
@@ -106,6 +108,7 @@ impl Slot for Json {
 }
 
 /// What lists of stored structs hold; a list that is not there is empty.
+#[doc(hidden)]
 pub trait Item: for<'de> Deserialize<'de> {
     /// Reads a list.
     fn read_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Self>, D::Error> {
@@ -124,6 +127,7 @@ impl<T: Item> Slot for Vec<T> {
 }
 
 /// Seed that reads a [`Slot`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct SlotSeed<T>(pub PhantomData<T>);
 
@@ -141,6 +145,7 @@ pub fn read_kept<T: Slot>(value: &Json) -> Result<T, serde_json::Error> {
 }
 
 /// A struct that a tagged union can read field by field.
+#[doc(hidden)]
 pub trait Stored: Sized {
     /// Reads the fields that were kept before the tag, then the rest of the map.
     fn read_map<'de, A: MapAccess<'de>>(kept: Kept, map: &mut A) -> Result<Self, A::Error>;

@@ -8,6 +8,14 @@ use serde::{Deserialize, Serialize};
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
 ///
 /// Machines never read a clock; each input carries the time at which it arrived.
+///
+/// ```
+/// use harness_core::{Millis, Time};
+///
+/// let start = Time::parse_iso("2026-01-01T00:00:00Z").unwrap();
+/// let later = start.after(Millis(1_500));
+/// assert_eq!((later.iso().as_str(), later.since(start)), ("2026-01-01T00:00:01.500Z", Millis(1_500)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(pub i64);
@@ -154,6 +162,13 @@ impl Millis {
 }
 
 /// Why a text is no span of time.
+///
+/// ```
+/// use harness_core::{Millis, SpanError};
+///
+/// assert_eq!("30s".parse(), Ok(Millis(30_000)));
+/// assert_eq!("soon".parse::<Millis>(), Err(SpanError));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a number and a unit, for example 500ms, 90s, 5m or 1h")]
 pub struct SpanError;

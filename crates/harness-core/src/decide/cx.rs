@@ -10,6 +10,17 @@ use crate::time::Time;
 use crate::transcript::Prefix;
 
 /// What a gate or a check may look at beside its subject.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::decide::DecideCx;
+/// use harness_core::transcript::Transcript;
+/// use harness_core::{Cancel, Origin, Time};
+///
+/// let cx = DecideCx::new(Transcript::default().prefix(), Arc::new(Origin::default()), Cancel::never(), Time(0));
+/// assert!(cx.log.is_empty());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DecideCx {

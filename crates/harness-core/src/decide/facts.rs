@@ -10,6 +10,20 @@ use crate::outcome::Fault;
 ///
 /// A source that faults, panics or takes longer than [`Ports::facts_within`](crate::driver::Ports::facts_within) leaves
 /// everything unknown.
+///
+/// ```
+/// use harness_core::decide::{DecideCx, FactSource};
+/// use harness_core::{Fault, Json};
+///
+/// /// Knows nothing of what is asked.
+/// struct Nothing;
+///
+/// impl FactSource for Nothing {
+///     async fn gather(&self, _ask: &Json, _cx: &DecideCx) -> Result<Json, Fault> {
+///         Ok(Json::empty_object())
+///     }
+/// }
+/// ```
 pub trait FactSource: Send + Sync {
     /// Finds out what is asked.
     ///

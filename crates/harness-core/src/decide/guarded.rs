@@ -84,6 +84,14 @@ impl Point {
 }
 
 /// Several points.
+///
+/// ```
+/// use harness_core::decide::{Guard, Point, Points};
+///
+/// let points = Points::PROMPT.and(Points::ANSWER);
+/// assert!(points.has(Point::Prompt) && !points.has(Point::Call));
+/// assert_eq!(Guard::new("no-secrets", points).points, points);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Points(u8);
@@ -167,9 +175,9 @@ impl Guard {
 ///
 /// ```
 /// use harness_core::Millis;
-/// use harness_core::decide::{GateVerdict, OnError, gate};
+/// use harness_core::decide::{DynGate, GateVerdict, Guarded, OnError, gate};
 ///
-/// let gate = gate::func("office-hours", |call, _| match call.call.name.as_str() {
+/// let gate: Guarded<dyn DynGate> = gate::func("office-hours", |call, _| match call.call.name.as_str() {
 ///     "pay" => GateVerdict::deny("the bank is closed."),
 ///     _ => GateVerdict::Allow,
 /// })
@@ -282,6 +290,14 @@ impl Guarded<dyn DynCheck> {
 }
 
 /// What came of asking.
+///
+/// ```
+/// use harness_core::Millis;
+/// use harness_core::decide::{Answered, GateDecision, GateVerdict};
+///
+/// let answered: Answered<GateDecision> = GateDecision::from(GateVerdict::Allow).into();
+/// assert_eq!(answered.took, Millis(0));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered<A> {

@@ -17,6 +17,22 @@ use crate::tool::{DynToolRegistry, ToolUpdates, Toolbox};
 /// The ports of one machine. Whatever is optional costs nothing when it is absent.
 ///
 /// They are passed whole: a clone is another handle to the same parts, with the listeners that there are.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::driver::Ports;
+/// use harness_core::port::{Clock, DynModel, SingleAgent};
+/// use harness_core::tool::{DynTool, Toolbox};
+///
+/// fn ports(model: Arc<dyn DynModel>, clock: Arc<dyn Clock>, tools: Vec<Arc<dyn DynTool>>) -> Ports {
+///     let mut ports = Ports::new(model, clock);
+///     ports.tools = Arc::new(Toolbox::new(tools));
+///     ports.agents = Arc::new(SingleAgent::new("Answer in one sentence."));
+///     ports
+/// }
+/// # let _ = ports;
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Ports {

@@ -2,6 +2,48 @@
 //!
 //! An event is told after the record it rests on is safe. Everything else (usage, a run
 //! record, a rendering) is a fold over events.
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use harness_core::event::{
+//!     Delta, Event, EventKind, Fold, Hub, Observer, RepairHow, ResultNote, Seen, Subscription, observe,
+//! };
+//!
+//! /// Counts calls that nobody knows the end of, and results that came too late.
+//! #[derive(Default)]
+//! struct Doubts(u32);
+//!
+//! impl Fold for Doubts {
+//!     fn apply(&mut self, event: &Event) {
+//!         match &event.kind {
+//!             EventKind::CallRepaired { how: RepairHow::Interrupted, .. }
+//!             | EventKind::ToolFinished { note: Some(ResultNote::Late), .. } => self.0 += 1,
+//!             _ => {}
+//!         }
+//!     }
+//! }
+//!
+//! /// Shows answers while they come.
+//! struct Screen;
+//!
+//! impl Observer for Screen {
+//!     async fn on(&mut self, seen: Seen) {
+//!         if let Seen::Delta(Delta { part, .. }) = seen {
+//!             println!("{part:?}");
+//!         }
+//!     }
+//! }
+//!
+//! let doubts = Arc::new(Mutex::new(Doubts::default()));
+//! let mut hub = Hub::default();
+//! hub.fold(Arc::clone(&doubts));
+//! let subscription: Subscription = hub.subscribe(1_024);
+//! # drop(hub);
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(
+//! observe(subscription, Screen)
+//! # );
+//! ```
 
 mod hub;
 mod kind;

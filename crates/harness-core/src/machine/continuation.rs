@@ -58,6 +58,20 @@ impl CallDecision {
 }
 
 /// What takes the work up again.
+///
+/// ```
+/// use harness_core::machine::{CallDecision, Resume};
+/// use harness_core::outcome::Continuation;
+///
+/// /// Grants every call that is parked, as it was shown.
+/// fn granted(parked: &Continuation) -> Resume {
+///     let decisions = parked.pending.iter().map(|call| {
+///         CallDecision::granted(call.call_id.clone()).having_seen(call.digest.clone())
+///     });
+///     Resume::decided(decisions)
+/// }
+/// # let _ = granted;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resume {

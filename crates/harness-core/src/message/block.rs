@@ -177,6 +177,13 @@ crate::stored! {
 }
 
 /// How far an approval has come.
+///
+/// ```
+/// use harness_core::message::ApprovalState;
+///
+/// assert_eq!(serde_json::to_string(&ApprovalState::Granted)?, r#""granted""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

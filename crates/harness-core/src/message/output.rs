@@ -9,6 +9,16 @@ use crate::json::Json;
 
 /// What a model's message asks of the turn. Derived from the message alone, so a stored transcript
 /// reads the same as a live one.
+///
+/// ```
+/// use harness_core::message::{ApprovalRequest, AssistantMessage, Invalid, ModelOutput};
+///
+/// assert!(matches!(AssistantMessage::text("It is 4.").output(), ModelOutput::FinalAnswer));
+/// let request = ApprovalRequest::new("a1", "payment", "Pay 50 euros?");
+/// let asks = AssistantMessage::approval_request(&request);
+/// assert_eq!(asks.output(), ModelOutput::ApprovalRequest(request));
+/// assert_eq!(AssistantMessage::invalid(&Invalid::new("no JSON")).output_type(), "invalid");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelOutput<'a> {

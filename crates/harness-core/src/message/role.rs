@@ -13,6 +13,13 @@ use crate::json::{Extra, Json};
 use crate::stored::{Stored, Word, read_tag, write_tagged};
 
 /// Why a model stopped, as its message says it. (Why a *turn* stopped is [`crate::StopReason`].)
+///
+/// ```
+/// use harness_core::message::FinishReason;
+///
+/// assert_eq!(FinishReason::from("toolUse"), FinishReason::ToolUse);
+/// assert_eq!(FinishReason::from("tired").as_str(), "tired");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishReason {

@@ -10,6 +10,14 @@ use serde_json::value::RawValue;
 /// An amount of money in billionths of a currency unit (one US dollar for OpenRouter's credits).
 ///
 /// Never a float: sums are exact. Written as a decimal number (`0.001`).
+///
+/// ```
+/// use harness_core::message::{Cost, CostError};
+///
+/// let cost: Cost = "0.25".parse()?;
+/// assert_eq!((cost, cost.to_string().as_str()), (Cost(250_000_000), "0.25"));
+/// # Ok::<(), CostError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cost(pub u64);
 
@@ -103,6 +111,12 @@ impl<'de> Deserialize<'de> for Cost {
 }
 
 /// Where a cost is known from. Stored as `"reported"` or `{"table":"2026-03-21"}`.
+///
+/// ```
+/// use harness_core::message::CostSource;
+///
+/// assert_eq!(CostSource::Reported.to_string(), "reported");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

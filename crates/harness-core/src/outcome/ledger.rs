@@ -20,7 +20,7 @@ use crate::message::Usage;
 ///
 /// use harness_core::message::Message;
 /// use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Subject};
-/// use harness_core::port::{DynModel, ModelRequest, PreparedAgent};
+/// use harness_core::port::{DynModel, Ledger, ModelRequest, PreparedAgent};
 /// use harness_core::transcript::{Transcript, View};
 /// use harness_core::{Fault, FaultSource};
 ///
@@ -31,7 +31,8 @@ use crate::message::Usage;
 ///         let log: Transcript = [Arc::new(Message::user(subject.text()))].into_iter().collect();
 ///         let prepared = PreparedAgent::new("judge", "Is this polite? Answer yes or no.", []);
 ///         let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
-///         let said = cx.ledger.call(&*self.0, request).await;
+///         let ledger: &Ledger = &cx.ledger;
+///         let said = ledger.call(&*self.0, request).await;
 ///         let said = said.map_err(|fault| Fault::new(FaultSource::Guardrail, fault.code.as_str(), fault.message))?;
 ///         let polite = said.joined_text().starts_with("yes");
 ///         Ok(if polite { CheckVerdict::Accept } else { CheckVerdict::refuse("impolite") }.into())

@@ -3,6 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// How a run treats a check of its end that is not satisfied.
+///
+/// ```
+/// use harness_core::outcome::StopMode;
+/// use harness_core::run::RunSpec;
+///
+/// let mut spec = RunSpec::default();
+/// spec.mode = StopMode::StrictAutomation;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopMode {

@@ -169,6 +169,15 @@ impl fmt::Display for GuardStage {
 }
 
 /// An answer that claims more than its evidence holds.
+///
+/// ```
+/// use harness_core::decide::CheckVerdict;
+/// use harness_core::outcome::ThinEvidence;
+///
+/// let thin = ThinEvidence { tool_call_count: 1, output_chars: 12, claim_markers: vec!["date".to_owned()] };
+/// let verdict = CheckVerdict::Unfounded(Box::new(thin));
+/// # assert_eq!(verdict.as_str(), "unfounded");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinEvidence {
@@ -244,6 +253,16 @@ pub enum Evidence {
 }
 
 /// The result of a tool because of which the user is asked something.
+///
+/// ```
+/// use harness_core::Evidence;
+/// use harness_core::outcome::ToolEvidence;
+///
+/// fn asked_because_of(evidence: &Evidence) -> Option<&ToolEvidence> {
+///     if let Evidence::ToolResult(result) = evidence { Some(result) } else { None }
+/// }
+/// # let _ = asked_because_of;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -83,6 +83,14 @@ impl AgentConfig {
 }
 
 /// An agent as it is offered to a model: the brief with its tools looked up.
+///
+/// ```
+/// use harness_core::port::PreparedAgent;
+/// use harness_core::tool::ToolDef;
+///
+/// let prepared = PreparedAgent::new("main", "Be brief.", [ToolDef::new("search", "Searches")]);
+/// assert_eq!(prepared.tools.len(), 1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -138,6 +146,21 @@ impl PreparedAgent {
 
 /// Gives the agents of a graph. Asked at the start of a turn and after each handoff; also before each
 /// iteration when the agent [changes](AgentConfig::changes).
+///
+/// ```
+/// use harness_core::Fault;
+/// use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
+///
+/// /// Tells the agent whose user it works for.
+/// struct Personal;
+///
+/// impl AgentSource for Personal {
+///     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
+///         let user = ask.origin.user.as_deref().unwrap_or("somebody");
+///         Ok(AgentConfig::new("main", format!("You help {user}.")))
+///     }
+/// }
+/// ```
 pub trait AgentSource: Send + Sync {
     /// The agent as it is now.
     ///
@@ -153,6 +176,15 @@ twin! {
 }
 
 /// One agent whose instructions never change and who has every tool.
+///
+/// ```
+/// use harness_core::port::{AgentConfig, SingleAgent};
+///
+/// let mut config = AgentConfig::new("clerk", "Answer in one sentence.");
+/// config.model = Some("large-model".into());
+/// let agent = SingleAgent::of(config);
+/// # let _ = agent;
+/// ```
 #[derive(Clone, Debug)]
 pub struct SingleAgent(AgentConfig);
 

@@ -61,6 +61,25 @@ impl Prepared {
 }
 
 /// Decides about held calls, and takes note of what a model itself wants approved.
+///
+/// ```
+/// use harness_core::Fault;
+/// use harness_core::message::ApprovalRequest;
+/// use harness_core::port::{ApprovalAsk, Approver, Decision, Prepared};
+///
+/// /// Allows what costs nothing; a person decides about the rest, later.
+/// struct Thrifty;
+///
+/// impl Approver for Thrifty {
+///     async fn decide(&self, ask: ApprovalAsk) -> Decision {
+///         if ask.proposed.call.name.as_str() == "pay" { Decision::Later } else { Decision::Granted }
+///     }
+///
+///     async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
+///         Ok(Prepared::new(request, None))
+///     }
+/// }
+/// ```
 pub trait Approver: Send + Sync {
     /// Decides about a held call. A panic, or no answer in time, denies.
     fn decide(&self, ask: ApprovalAsk) -> impl Future<Output = Decision> + Send;

@@ -34,6 +34,40 @@ impl Checkpoint {
 }
 
 /// Keeps the last checkpoints of runs. A run has one from its first moment on.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use harness_core::RunId;
+/// use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
+///
+/// /// Keeps the last checkpoint of one run.
+/// #[derive(Default)]
+/// struct Last(Mutex<Option<Checkpoint>>);
+///
+/// impl CheckpointStore for Last {
+///     async fn save(&self, mut checkpoint: Checkpoint) -> Result<u64, SessionError> {
+///         let mut last = self.0.lock().expect("no panic");
+///         let number = last.as_ref().map_or(1, |last| last.number + 1);
+///         checkpoint.number = number;
+///         *last = Some(checkpoint);
+///         Ok(number)
+///     }
+///
+///     async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, SessionError> {
+///         Ok(self.0.lock().expect("no panic").clone().filter(|last| last.run == *run))
+///     }
+///
+///     async fn runs(&self) -> Result<Vec<RunId>, SessionError> {
+///         Ok(self.0.lock().expect("no panic").iter().map(|last| last.run.clone()).collect())
+///     }
+///
+///     async fn clear(&self, run: &RunId) -> Result<(), SessionError> {
+///         self.0.lock().expect("no panic").take_if(|last| last.run == *run);
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait CheckpointStore: Send + Sync {
     /// Saves a checkpoint after the others of its run and gives its number. The store keeps a bounded number
     /// of them per run and lets go of the oldest.

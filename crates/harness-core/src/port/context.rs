@@ -93,6 +93,31 @@ pub enum AppendSource {
 /// nothing, so an implementation writes those that it needs.
 ///
 /// What layers decide about tool calls is a [`crate::decide::Gate`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Fault;
+/// use harness_core::message::Message;
+/// use harness_core::port::{AppendSource, ContextPipeline, ViewCx};
+///
+/// /// Puts the time before each prompt.
+/// struct Dated;
+///
+/// impl ContextPipeline for Dated {
+///     async fn append(
+///         &self,
+///         source: AppendSource,
+///         mut messages: Vec<Arc<Message>>,
+///         cx: &ViewCx,
+///     ) -> Result<Vec<Arc<Message>>, Fault> {
+///         if source == AppendSource::Prompt {
+///             messages.insert(0, Arc::new(Message::user(format!("It is {}.", cx.now))));
+///         }
+///         Ok(messages)
+///     }
+/// }
+/// ```
 pub trait ContextPipeline: Send + Sync {
     /// An execution begins (a run, or a turn that stands alone), before anything else. Asked again for an
     /// execution that is resumed; it must not lose what is there then.
@@ -363,6 +388,42 @@ impl Compaction {
 
 /// Makes the view shorter: the one owner of compaction. Asked before every request, between turns when that
 /// is configured, and whenever somebody requests it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Fault;
+/// use harness_core::port::{
+///     CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, Measured, Overflow, Pressure,
+/// };
+/// use harness_core::transcript::{Plan, Span};
+///
+/// /// Leaves all but the last twenty messages out, when the provider says that there are too many.
+/// struct Short;
+///
+/// impl Compactor for Short {
+///     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
+///         let len = ask.cx.log.len();
+///         if ask.reason != CompactReason::Overflow || len <= 20 {
+///             return Ok(Compaction::unchanged());
+///         }
+///         let mut compaction = Compaction::planned(Plan { spans: Arc::new([Span::Kept(len - 20..len)]) });
+///         let tokens = ask.measured.map_or(0, |Measured { usage, .. }| usage.all_tokens());
+///         let mut note = CompactionNote::default();
+///         (note.tokens_before, note.level) = (tokens, CompactionLevel::Destructive);
+///         compaction.note = Some(note);
+///         Ok(compaction)
+///     }
+/// }
+///
+/// /// What a compactor says of the window beside its plan.
+/// fn is_full(compaction: &Compaction) -> bool {
+///     let over = |Pressure { estimate, blocking, .. }: &Pressure| estimate >= blocking;
+///     let exceeds = |Overflow { tokens, ceiling, .. }: &Overflow| tokens > ceiling;
+///     compaction.pressure.as_ref().is_some_and(over) || compaction.overflow.as_ref().is_some_and(exceeds)
+/// }
+/// # let _ = (Short, is_full);
+/// ```
 pub trait Compactor: Send + Sync {
     /// The view of the request about to be made.
     ///

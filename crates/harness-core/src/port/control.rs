@@ -118,6 +118,14 @@ pub struct Used {
 }
 
 /// Where a run stands when a request is made, or when the end of a turn is judged.
+///
+/// ```
+/// use harness_core::port::{RunProgress, Used};
+///
+/// let progress = RunProgress::of_turn(2, 5);
+/// let most = progress.used.iter().max_by_key(|Used { used, most, .. }| used * 100 / (*most).max(1));
+/// assert!(most.is_some());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -239,6 +247,13 @@ impl Checked {
 }
 
 /// How a run takes what a check said.
+///
+/// ```
+/// use harness_core::port::{Checked, CheckedAs};
+///
+/// let checked = Checked::new("tests-ran", CheckedAs::Accepted);
+/// assert!(checked.waiver().is_none());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckedAs {

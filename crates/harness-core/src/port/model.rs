@@ -16,6 +16,17 @@ use crate::tool::ToolDef;
 use crate::transcript::View;
 
 /// Where a turn stands when it asks a model.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::port::{ModelRequest, PreparedAgent, Progress};
+/// use harness_core::transcript::{Transcript, View};
+///
+/// let prepared = PreparedAgent::new("main", "Be brief.", []);
+/// let mut request = ModelRequest::new(View::whole(Transcript::default().prefix()), Arc::new(prepared));
+/// request.progress = Progress::start();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -86,6 +97,21 @@ impl ModelRequest {
 }
 
 /// A piece of an answer that is still coming.
+///
+/// ```
+/// use harness_core::port::{DeltaPart, Deltas};
+///
+/// /// Prints an answer while it comes.
+/// struct Print;
+///
+/// impl Deltas for Print {
+///     fn part(&self, part: DeltaPart) {
+///         if let DeltaPart::Text(text) = part {
+///             print!("{text}");
+///         }
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -144,6 +170,13 @@ pub trait Deltas: Send + Sync {
 }
 
 /// Why a model gave no answer.
+///
+/// ```
+/// use harness_core::port::{ModelFault, ModelFaultCode};
+///
+/// let fault = ModelFault::new(ModelFaultCode::RateLimited, "too many requests").transient().with_status(429);
+/// assert_eq!((fault.code.as_str(), fault.transient), ("rate_limited", true));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

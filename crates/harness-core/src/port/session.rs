@@ -95,6 +95,15 @@ pub enum Durability {
 }
 
 /// A call that a session shows as started, without a result among its messages.
+///
+/// ```
+/// use harness_core::port::OpenCall;
+/// use harness_core::tool::RetryClass;
+///
+/// // After a crash: what runs again, and what nobody knows the end of.
+/// let open = OpenCall::new("c1".into(), 1, RetryClass::Unsafe, None);
+/// assert!(open.result.is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenCall {
@@ -116,6 +125,16 @@ impl OpenCall {
 }
 
 /// A last line that was not written to its end. It was left out.
+///
+/// ```
+/// use harness_core::port::{Loaded, OtherDescriptor, TornTail};
+///
+/// let mut loaded = Loaded::default();
+/// loaded.torn_tail = Some(TornTail::new(812, 37));
+/// loaded.descriptor = Some("v1".into());
+/// let refused: Option<OtherDescriptor> = loaded.check_descriptor(Some("v2")).err();
+/// assert!(refused.is_some());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TornTail {
@@ -195,6 +214,15 @@ impl OtherDescriptor {
 
 /// A call or a result of a stored transcript that was repaired when it was loaded
 /// ([`transcript::repair`](crate::transcript::repair)).
+///
+/// ```
+/// use harness_core::port::TranscriptRepair;
+///
+/// fn report(repairs: &[TranscriptRepair]) -> Vec<String> {
+///     repairs.iter().map(|repair| repair.to_string()).collect()
+/// }
+/// # assert!(report(&[]).is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TranscriptRepair {
@@ -243,6 +271,40 @@ impl SessionError {
 ///
 /// An entry that was appended is there when the session is loaded again, whatever happens in between
 /// (law 4).
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use harness_core::message::Message;
+/// use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
+///
+/// /// A session in memory, of messages alone.
+/// #[derive(Default)]
+/// struct Memory(Mutex<Vec<Arc<Message>>>);
+///
+/// impl Session for Memory {
+///     async fn append(
+///         &self,
+///         _: &EntryHead,
+///         entries: &[Entry<'_>],
+///         _: Durability,
+///     ) -> Result<(), SessionError> {
+///         let messages = entries.iter().filter_map(|entry| match entry {
+///             Entry::Message(message) => Some(Arc::clone(message)),
+///             _ => None,
+///         });
+///         self.0.lock().map_err(|e| SessionError::new("memory.poisoned", e.to_string()))?.extend(messages);
+///         Ok(())
+///     }
+///
+///     async fn load(&self) -> Result<Loaded, SessionError> {
+///         let messages = self.0.lock().map_err(|e| SessionError::new("memory.poisoned", e.to_string()))?.clone();
+///         let mut loaded = Loaded::default();
+///         loaded.messages = messages;
+///         Ok(loaded)
+///     }
+/// }
+/// ```
 pub trait Session: Send + Sync {
     /// The session's name, when it has one.
     fn id(&self) -> Option<SessionId> {

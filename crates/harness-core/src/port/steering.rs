@@ -23,6 +23,33 @@ pub enum DrainPoint {
 
 /// A queue of messages that are injected between iterations. Asked after the results of each batch,
 /// before the first request, and before an answer ends the turn; it must answer at once.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use harness_core::EntryId;
+/// use harness_core::message::Message;
+/// use harness_core::port::{DrainPoint, Steering};
+///
+/// /// One message of the user, for the end of an answer.
+/// #[derive(Default)]
+/// struct Next(Mutex<Option<Arc<Message>>>);
+///
+/// impl Steering for Next {
+///     fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
+///         let next = self.0.lock().expect("no panic").clone();
+///         next.map(|message| (EntryId::from("next"), message)).into_iter().collect()
+///     }
+///
+///     fn waiting_at(&self, point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
+///         if point == DrainPoint::Answer { self.waiting() } else { Vec::new() }
+///     }
+///
+///     fn injected(&self, _: &[EntryId]) {
+///         *self.0.lock().expect("no panic") = None;
+///     }
+/// }
+/// ```
 pub trait Steering: Send + Sync {
     /// What waits now, in order. An entry is asked for again until it was injected.
     fn waiting(&self) -> Vec<(EntryId, Arc<Message>)>;

@@ -3,6 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// How hard to think, from not at all to as hard as possible.
+///
+/// ```
+/// use harness_core::port::ThinkingLevel;
+///
+/// assert_eq!(ThinkingLevel::parse("high"), Some(ThinkingLevel::High));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -44,6 +44,18 @@ impl RunLimits {
 }
 
 /// What configures a run.
+///
+/// ```
+/// use harness_core::Millis;
+/// use harness_core::outcome::StopMode;
+/// use harness_core::run::{RunLimits, RunSpec};
+///
+/// let mut limits = RunLimits::default();
+/// limits.elapsed = Some(Millis(60_000));
+/// let mut spec = RunSpec::default();
+/// (spec.limits, spec.mode) = (limits, StopMode::StrictAutomation);
+/// assert!(spec.check().is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunSpec {

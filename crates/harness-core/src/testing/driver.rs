@@ -67,6 +67,37 @@ pub enum Ran {
 
 /// Drives a machine on virtual time: performs effects in order, answers operations as an [`ScriptedWorld`]
 /// decides, in the order of (time, number).
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::machine::{Op, Reply, Start};
+/// use harness_core::message::{AssistantMessage, Message};
+/// use harness_core::port::PreparedAgent;
+/// use harness_core::testing::{Answer, Ran, ScriptedDriver, ScriptedWorld};
+/// use harness_core::transcript::Transcript;
+/// use harness_core::turn::{Turn, TurnSpec};
+/// use harness_core::{OpId, Origin, Time};
+///
+/// /// A world whose model says hello.
+/// struct Hello;
+///
+/// impl ScriptedWorld for Hello {
+///     fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
+///         match op {
+///             Op::Prepare { .. } => Answer::now(Reply::Prepared(Ok(Arc::new(PreparedAgent::new("main", "", []))))),
+///             Op::Model { .. } => Answer::now(Reply::Model(Ok(Arc::new(AssistantMessage::text("Hello.").into())))),
+///             _ => Answer::Open,
+///         }
+///     }
+/// }
+///
+/// let turn = Turn::new(Arc::new(TurnSpec::default()), Origin::default(), Transcript::default());
+/// let mut driver = ScriptedDriver::new(turn, Hello, Time(0));
+/// let ran = driver.run(Start::prompt(Message::user("Hi")));
+/// assert!(matches!(ran, Ran::Ended(_)), "{ran:?}");
+/// assert_eq!(driver.journal().messages().count(), 2);
+/// ```
 pub struct ScriptedDriver<P: Phase, O> {
     machine: Machine<P>,
     outside: O,

@@ -52,6 +52,17 @@ pub enum Journaled {
 }
 
 /// What was journaled, in order: the smallest session there is.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::message::Message;
+/// use harness_core::testing::{Journal, Journaled};
+///
+/// let journal = Journal::of([Arc::new(Message::user("Hello"))]);
+/// assert!(matches!(journal.entries(), [Journaled::Message(_)]));
+/// assert_eq!(journal.reopen().messages.len(), 1);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
     entries: Vec<Journaled>,

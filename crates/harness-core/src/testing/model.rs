@@ -9,6 +9,16 @@ use crate::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelReq
 use crate::time::Millis;
 
 /// What a [`ScriptedModel`] does when it is asked once.
+///
+/// ```
+/// use harness_core::message::AssistantMessage;
+/// use harness_core::port::DeltaPart;
+/// use harness_core::testing::{ModelStep, ScriptedModel};
+///
+/// let step = ModelStep::answer(AssistantMessage::text("Hello.")).with_deltas([DeltaPart::Text("Hel".into())]);
+/// let model = ScriptedModel::new([step, ModelStep::hang()]);
+/// assert_eq!(model.unused(), 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ModelStep {
     say: Say,

@@ -87,6 +87,18 @@ fn tidy(schema: &mut serde_json::Value) {
 }
 
 /// A tool made by [`tool_fn`].
+///
+/// ```
+/// use harness_core::tool::{FnTool, RetryClass, Tool, tool_fn};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct City {
+///     name: String,
+/// }
+///
+/// let weather: FnTool<City, _> = tool_fn("weather", "The weather", |city: City, _| async move { city.name }).pure();
+/// assert_eq!(weather.def().class, RetryClass::Pure);
+/// ```
 pub struct FnTool<A, F> {
     def: ToolDef,
     run: F,

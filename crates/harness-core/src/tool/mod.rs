@@ -61,6 +61,13 @@ impl RetryClass {
 }
 
 /// What a tool definition stands for.
+///
+/// ```
+/// use harness_core::tool::{ToolDef, ToolKind};
+///
+/// let handoff = ToolDef::handoff("to_billing", "For bills", "billing".into());
+/// assert_eq!(handoff.kind, ToolKind::Handoff("billing".into()));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -234,6 +241,13 @@ impl ToolCx {
 }
 
 /// Why arguments do not fit a tool.
+///
+/// ```
+/// use harness_core::tool::ArgumentFault;
+///
+/// let fault = ArgumentFault::new("/cents", "at most 500");
+/// assert_eq!((fault.path.as_str(), fault.problem.as_str()), ("/cents", "at most 500"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}", self.sentence())]
 #[non_exhaustive]

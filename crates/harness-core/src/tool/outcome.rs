@@ -40,6 +40,15 @@ impl ToolStatus {
 }
 
 /// What went wrong in a tool.
+///
+/// ```
+/// use harness_core::tool::{ToolError, ToolOutcome, ToolStatus};
+///
+/// let error = ToolError::new("busy", "the service is busy").retryable();
+/// let mut outcome = ToolOutcome::with_error(ToolStatus::Timeout, "late", "no answer in time");
+/// assert!(outcome.is_error() && error.retryable == Some(true));
+/// outcome.exit_code = Some(124);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -87,6 +96,17 @@ impl<E: fmt::Display> From<E> for ToolError {
 }
 
 /// What a result says of work that outlives its call (a background agent).
+///
+/// ```
+/// use harness_core::limits::Amount;
+/// use harness_core::tool::{Ongoing, SettledGrant, ToolOutcome};
+///
+/// // A call that only looks at work which an earlier one began, and which is over now.
+/// let mut outcome = ToolOutcome::text("the report is written");
+/// let mut ongoing = Ongoing::default();
+/// ongoing.settled.push(SettledGrant::new("c1".into(), Amount::NONE));
+/// outcome.ongoing = Some(Box::new(ongoing));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

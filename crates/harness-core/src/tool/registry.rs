@@ -31,6 +31,26 @@ impl ToolScope {
 /// A source of tools whose list may change between turns (a remote server, for example).
 ///
 /// For a fixed set of tools use [`Toolbox`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Fault;
+/// use harness_core::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
+///
+/// /// Tools of a service that is asked which there are.
+/// struct Remote;
+///
+/// impl ToolRegistry for Remote {
+///     async fn list(&self, _: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+///         Ok(Arc::new([ToolDef::new("search", "Searches the archive")]))
+///     }
+///
+///     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+///         Ok(ToolOutcome::text(format!("nothing for {}", cx.call.arguments.text())))
+///     }
+/// }
+/// ```
 pub trait ToolRegistry: Send + Sync {
     /// The tools, in the order in which a model is told of them. Asked once per turn and agent.
     ///
@@ -54,6 +74,7 @@ pub trait ToolRegistry: Send + Sync {
 }
 
 /// The object-safe twin of [`ToolRegistry`].
+#[doc(hidden)]
 pub trait DynToolRegistry: Send + Sync {
     /// [`ToolRegistry::list`], boxed.
     fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>>;
@@ -87,6 +108,17 @@ impl<R: ToolRegistry> DynToolRegistry for R {
 
 /// A fixed set of tools, in order. Of a scope's names those are listed that it has. Two tools of one name are both
 /// listed; the first one is called.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Json;
+/// use harness_core::tool::{RawTool, Toolbox};
+///
+/// let echo = RawTool::new("echo", "Says it again", Json::empty_object(), |said: Json, _| async move { said.to_string() });
+/// let tools = Toolbox::new([Arc::new(echo) as _]);
+/// assert_eq!(tools.defs().len(), 1);
+/// ```
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn DynTool>>,

@@ -4,6 +4,14 @@ use serde_json::Value;
 
 /// Holds data against JSON Schemas. The one of the feature `schema-validation` of harness-tools knows all
 /// of JSON Schema.
+///
+/// ```
+/// use harness_core::tool::{SchemaValidator, ShallowSchemas};
+/// use serde_json::json;
+///
+/// let schema = json!({ "type": "object", "required": ["city"] });
+/// assert!(ShallowSchemas.check(&schema, &json!({ "city": "Oslo" })).is_ok());
+/// ```
 pub trait SchemaValidator: Send + Sync {
     /// Whether `data` fits `schema`.
     ///

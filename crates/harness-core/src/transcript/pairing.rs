@@ -64,6 +64,20 @@ impl fmt::Display for Defect {
 }
 
 /// A legal transcript made of one that may be illegal.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Json;
+/// use harness_core::message::{AssistantMessage, Message, ToolCall};
+/// use harness_core::transcript::{Defect, DefectKind, Provenance, Repaired, repair};
+///
+/// let asks = AssistantMessage::calls([ToolCall::new("c1", "search", Json::empty_object())]);
+/// let log = [Arc::new(asks.into()), Arc::new(Message::user("Never mind."))];
+/// let Repaired { messages, defects, .. } = repair(&log);
+/// assert!(matches!(defects.as_slice(), [Defect { kind: DefectKind::CallWithoutResult, .. }]));
+/// assert!(matches!(messages.as_slice(), [(_, Provenance::Kept(0)), (_, Provenance::Made { .. }), (_, Provenance::Kept(1))]));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {

@@ -70,6 +70,19 @@ impl RetryPolicy {
 }
 
 /// What configures a turn.
+///
+/// ```
+/// use harness_core::Millis;
+/// use harness_core::turn::{Execution, OnToolFailure, RetryPolicy, SpecFault, TurnSpec};
+///
+/// let mut spec = TurnSpec::default();
+/// spec.limits.iterations = 12;
+/// spec.execution = Execution::Parallel { max: 4 };
+/// spec.on_tool_failure = OnToolFailure::Answer;
+/// spec.retry = RetryPolicy::new(2, vec![Millis(200), Millis(1_000)]);
+/// let faults: Vec<SpecFault> = spec.check();
+/// assert!(faults.is_empty(), "{faults:?}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnSpec {
