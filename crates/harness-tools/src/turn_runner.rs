@@ -3,20 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::decide::{DynCheck, DynGate, Guarded};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{
-    AgentConfig, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel, SingleAgent,
-};
+use harness_core::port::{AgentConfig, BoxFuture, DynContextPipeline, SingleAgent};
 use harness_core::run::{Run, RunSpec};
 use harness_core::tool::{ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnSpec;
-use harness_core::{End, Fault, Origin, Outcome, ParentCall, Redactor, RunId, StopReason, ToolName};
+use harness_core::{End, Fault, Origin, Outcome, ParentCall, RunId, StopReason, ToolName};
 
 use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
@@ -25,9 +22,8 @@ use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, Subag
 ///
 /// It draws on the call's grant: of iterations, tool calls, tokens and money it has the smaller of its own
 /// limits and what the call was granted, and of time what is left of the turn that asked. What its model,
-/// its layers and its compactor used is reported as its spending. The same gates are asked as for the
-/// host's own turn if they are given here. A call that waits for approval and gets none ends it with
-/// `subagent_error`.
+/// its layers and its compactor used is reported as its spending. A call that waits for approval and gets
+/// none ends it with `subagent_error`.
 ///
 /// Its work has an [`Origin`] of its own, whose [`parent`](Origin::parent) is the call that began it: tools,
 /// gates and listeners see on whose behalf it works.
@@ -35,28 +31,21 @@ use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, Subag
 /// ```
 /// use std::sync::Arc;
 ///
+/// use harness_core::driver::Ports;
 /// use harness_core::message::AssistantMessage;
-/// use harness_core::tool::Toolbox;
 /// use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 /// use harness_tools::{Subagent, SubagentTool, TurnRunner};
 ///
 /// let model = ScriptedModel::new([ModelStep::answer(AssistantMessage::text("Nothing there."))]);
 /// let clock = VirtualClock::frozen(harness_core::Time(0));
-/// let runner = TurnRunner::new(Arc::new(model), Arc::new(Toolbox::default()), Arc::new(clock));
+/// let runner = TurnRunner::new(&Ports::new(Arc::new(model), Arc::new(clock)));
 /// let scout = Subagent::new("scout", "looks around", "You look around and tell what you see.");
 /// let tool = SubagentTool::new([scout], Arc::new(runner));
 /// assert!(tool.is_some());
 /// ```
 #[derive(Clone)]
 pub struct TurnRunner {
-    model: Arc<dyn DynModel>,
-    tools: Arc<dyn DynToolRegistry>,
-    clock: Arc<dyn Clock>,
-    gates: Vec<Guarded<dyn DynGate>>,
-    redactor: Option<Redactor>,
-    checks: Vec<Guarded<dyn DynCheck>>,
-    approver: Option<Arc<dyn DynApprover>>,
-    compactor: Option<Arc<dyn DynCompactor>>,
+    ports: Ports,
     layers: Option<MakeLayers>,
     listeners: Vec<Listen>,
 }
@@ -66,54 +55,16 @@ type Listen = Arc<dyn Fn(&mut Hub) + Send + Sync>;
 
 impl fmt::Debug for TurnRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnRunner").field("gates", &self.gates.len()).finish_non_exhaustive()
+        f.debug_struct("TurnRunner").field("ports", &self.ports).finish_non_exhaustive()
     }
 }
 
 impl TurnRunner {
-    /// A runner whose agents ask this model and have these tools, as far as each may use them.
-    pub fn new(model: Arc<dyn DynModel>, tools: Arc<dyn DynToolRegistry>, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            model,
-            tools,
-            clock,
-            gates: Vec::new(),
-            redactor: None,
-            checks: Vec::new(),
-            approver: None,
-            compactor: None,
-            layers: None,
-            listeners: Vec::new(),
-        }
-    }
-
-    /// The same runner with one more gate before each call of a sub-agent.
-    #[must_use]
-    pub fn gate(mut self, gate: Guarded<dyn DynGate>) -> Self {
-        self.gates.push(gate);
-        self
-    }
-
-    /// The same runner with one more check of what a sub-agent is asked, answers, or ends with. One that does not believe
-    /// an end gives it another turn, within [`Subagent::max_turns`](crate::Subagent::max_turns).
-    #[must_use]
-    pub fn check(mut self, check: Guarded<dyn DynCheck>) -> Self {
-        self.checks.push(check);
-        self
-    }
-
-    /// The same runner with somebody who decides about calls that wait for approval.
-    #[must_use]
-    pub fn approver(mut self, approver: Arc<dyn DynApprover>) -> Self {
-        self.approver = Some(approver);
-        self
-    }
-
-    /// The same runner with something that makes the views of sub-agents shorter.
-    #[must_use]
-    pub fn compactor(mut self, compactor: Arc<dyn DynCompactor>) -> Self {
-        self.compactor = Some(compactor);
-        self
+    /// A runner whose agents have [what a child has](Ports::for_child) of these ports: the model, the tools as far as
+    /// each may use them, gates, checks, an approver, a compactor. A check that does not accept an end gives a sub-agent
+    /// another turn, within [`Subagent::max_turns`](crate::Subagent::max_turns).
+    pub fn new(ports: &Ports) -> Self {
+        Self { ports: ports.for_child(), layers: None, listeners: Vec::new() }
     }
 
     /// The same runner with memory layers, made anew for each sub-agent.
@@ -135,18 +86,11 @@ impl TurnRunner {
         self
     }
 
-    /// The same runner, whose runs hold no known secrets.
-    #[must_use]
-    pub fn redactor(mut self, redactor: Redactor) -> Self {
-        self.redactor = Some(redactor);
-        self
-    }
-
     /// The same runner, whose agents are not offered some of its tools: those that start further agents.
     #[must_use]
     pub fn without<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         let hidden = names.into_iter().map(Into::into).collect();
-        self.tools = Arc::new(Hiding { tools: self.tools, hidden });
+        self.ports.tools = Arc::new(Hiding { tools: self.ports.tools, hidden });
         self
     }
 
@@ -155,14 +99,8 @@ impl TurnRunner {
         let mut config = AgentConfig::new(&*subagent.name, &*subagent.instructions);
         config.tools =
             subagent.tools.as_ref().map(|names| names.iter().map(|name| (&**name).into()).collect());
-        let mut ports = Ports::new(Arc::clone(&self.model), Arc::clone(&self.clock));
+        let mut ports = self.ports.clone();
         ports.agents = Arc::new(SingleAgent::of(config));
-        ports.tools = Arc::clone(&self.tools);
-        ports.gates.clone_from(&self.gates);
-        ports.redactor.clone_from(&self.redactor);
-        ports.checks.clone_from(&self.checks);
-        ports.approver.clone_from(&self.approver);
-        ports.compactor.clone_from(&self.compactor);
         ports.layers = self.layers.as_ref().map(|make| make(ask));
         self.listeners.iter().for_each(|listen| listen(&mut ports.hub));
         ports
@@ -174,7 +112,7 @@ impl TurnRunner {
         (turn.limits.iterations, turn.limits.tool_calls) = (limits.iterations, limits.tool_calls);
         (turn.limits.tokens, turn.limits.cost) = (limits.tokens, limits.cost);
         let longest = Limits::default().elapsed;
-        let left = ask.cx.deadline.map(|deadline| deadline.since(self.clock.now()));
+        let left = ask.cx.deadline.map(|deadline| deadline.since(self.ports.clock.now()));
         turn.limits.elapsed = [longest, left].into_iter().flatten().min();
         let mut run = RunSpec::of(turn);
         run.limits.turns = ask.subagent.max_turns.max(1);

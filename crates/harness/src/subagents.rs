@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use harness_core::decide::Point;
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::port::Clock;
@@ -27,8 +28,9 @@ type Listen = Box<dyn FnOnce(TurnRunner) -> TurnRunner + Send>;
 
 impl Builder {
     /// Agents that every agent can give work to, by the tool `task`: each knows only what it is told, has its
-    /// own instructions and those of the tools that it names, and spends of its caller's budget. They ask the
-    /// same model, and the same gates and approver decide about their calls. Default none.
+    /// own instructions and those of the tools that it names, and spends of its caller's budget. They have the
+    /// [ports](Ports::for_child) of the conversation: the same model, gates, approver, compactor, and checks but for
+    /// those of the end. Default none.
     pub fn subagents(self, agents: impl IntoIterator<Item = Subagent>) -> Self {
         let slot = RunnerSlot::new();
         let tool = SubagentTool::new(agents, Arc::new(slot.clone())).map(SubagentTool::gated);
@@ -106,11 +108,11 @@ impl SubagentSetup {
     /// Gives tools that wait for it a runner of sub-agents with what `ports` have.
     pub(crate) fn install(self, ports: &Ports, tools: Arc<dyn DynToolRegistry>) -> Option<Modes> {
         if !self.slots.is_empty() {
-            let runner = TurnRunner::new(Arc::clone(&ports.model), tools, Arc::clone(&ports.clock));
-            let runner = runner.without(SUBAGENT_TOOLS);
-            let runner = ports.gates.iter().cloned().fold(runner, TurnRunner::gate);
-            let runner = ports.redactor.iter().cloned().fold(runner, TurnRunner::redactor);
-            let runner = ports.approver.iter().cloned().fold(runner, TurnRunner::approver);
+            let mut own = ports.for_child();
+            own.tools = tools;
+            // Whether the work is done is asked about the conversation's work alone.
+            own.checks.retain(|check| !check.guard().points.has(Point::End));
+            let runner = TurnRunner::new(&own).without(SUBAGENT_TOOLS);
             let runner = self.listeners.into_iter().fold(runner, |runner, listen| listen(runner));
             let runner = Arc::new(runner);
             self.slots.iter().for_each(|slot| slot.fill(Arc::clone(&runner) as _));

@@ -112,6 +112,24 @@ impl Ports {
         }
     }
 
+    /// The ports of work that a call of this work starts, such as a sub-agent's: the same model, tools, clock, gates,
+    /// checks, approver, compactor, source of facts and redactor. The transcript, the events, steering and the updates of
+    /// tools are the child's own, so it has no session, checkpoints and listeners here, one agent, and no layers: those
+    /// remember one conversation, and are made anew.
+    #[must_use]
+    pub fn for_child(&self) -> Self {
+        Self {
+            agents: Arc::new(SingleAgent::new("")),
+            session: None,
+            checkpoints: None,
+            layers: None,
+            steering: None,
+            updates: None,
+            hub: Hub::default(),
+            ..self.clone()
+        }
+    }
+
     /// Which of them there are.
     pub fn set(&self) -> PortSet {
         PortSet {

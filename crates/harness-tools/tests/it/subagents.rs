@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use harness_core::decide::{
-    Check, CheckDecision, CheckVerdict, DecideCx, GateVerdict, Points, Subject, check, gate,
+    Check, CheckDecision, CheckVerdict, DecideCx, DynGate, GateVerdict, Guarded, Points, Subject, check, gate,
 };
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
@@ -105,7 +105,9 @@ fn run(
     let tools = ScriptedTools::new([look, ToolDef::new("pay", "")]);
     let tools = tools.answering([ToolStep::outcome(ToolOutcome::text("a ship"))]);
     let clock = VirtualClock::frozen(harness_core::Time(0));
-    let runner = TurnRunner::new(Arc::new(model.clone()), Arc::new(tools), Arc::new(clock));
+    let mut ports = Ports::new(Arc::new(model.clone()), Arc::new(clock));
+    ports.tools = Arc::new(tools);
+    let runner = TurnRunner::new(&ports);
     let mut scout = Subagent::new("scout", "looks", "You look around.");
     scout.tools = Some(vec!["look".to_owned()]);
     let tool = SubagentTool::new([scout], Arc::new(runner)).unwrap();
@@ -169,6 +171,15 @@ impl Default for Team {
 impl Team {
     /// How the turn ends, with what the scouts' events told and what the tools of the scouts were asked.
     fn run(self, change: impl FnOnce(TurnRunner) -> TurnRunner) -> (Arc<End>, Vec<Event>) {
+        self.run_with(Vec::new(), change)
+    }
+
+    /// The same with these gates.
+    fn run_with(
+        self,
+        gates: Vec<Guarded<dyn DynGate>>,
+        change: impl FnOnce(TurnRunner) -> TurnRunner,
+    ) -> (Arc<End>, Vec<Event>) {
         let clock = VirtualClock::frozen(harness_core::Time(0));
         let look = ToolDef::new("look", "").with_class(RetryClass::Pure);
         let ships = ToolStep::outcome(ToolOutcome::text("a ship"));
@@ -176,8 +187,9 @@ impl Team {
         let scouts = (0..self.asks).flat_map(|_| [looks(), free("a ship")]);
         let inner = ScriptedModel::new(scouts.map(ModelStep::answer));
         let heard = Arc::new(Mutex::new(Heard::default()));
-        let runner = TurnRunner::new(Arc::new(inner), Arc::new(tools), Arc::new(clock.clone()));
-        let runner = change(runner.fold(Arc::clone(&heard)));
+        let mut ports = Ports::new(Arc::new(inner), Arc::new(clock.clone()));
+        (ports.tools, ports.gates) = (Arc::new(tools), gates);
+        let runner = change(TurnRunner::new(&ports).fold(Arc::clone(&heard)));
         let task = SubagentTool::new([Subagent::new("scout", "looks", "Look.")], Arc::new(runner)).unwrap();
 
         let ask = Json::parse(r#"{"description":"Look.","subagent_type":"scout"}"#).unwrap();
@@ -256,7 +268,7 @@ fn gates_see_the_calls_of_subagents() {
         "sub_agent" => GateVerdict::deny("it is dark"),
         _ => GateVerdict::Allow,
     });
-    let (_, events) = Team::default().run(|runner| runner.gate(no_looking));
+    let (_, events) = Team::default().run_with(vec![no_looking], |runner| runner);
     let denied = events
         .iter()
         .any(|event| matches!(&event.kind, EventKind::Decided { verdict, .. } if verdict == "deny"));
@@ -291,10 +303,11 @@ fn check_turns(max_turns: u32, expected: &str) {
     let model =
         ScriptedModel::new(["a ship", "a whale"].map(|said| ModelStep::answer(AssistantMessage::text(said))));
     let clock = Arc::new(VirtualClock::frozen(harness_core::Time(0)));
-    let runner = TurnRunner::new(Arc::new(model), Arc::new(Toolbox::default()), clock);
+    let mut ports = Ports::new(Arc::new(model), clock);
+    ports.checks.push(check::new("doubt", Points::END, Doubt(AtomicU32::new(0))));
+    let runner = TurnRunner::new(&ports);
     let mut scout = Subagent::new("scout", "looks", "Look.");
     scout.max_turns = max_turns;
-    let runner = runner.check(check::new("doubt", Points::END, Doubt(AtomicU32::new(0))));
     let tool = SubagentTool::new([scout], Arc::new(runner)).unwrap();
     let mut cx = cx(r#"{"description":"What do you see?","subagent_type":"scout"}"#);
     cx.grant = Grant(Limits::default().amount());

@@ -71,6 +71,28 @@ async fn a_subagent_has_the_tools_and_the_gates_of_its_caller() {
 }
 
 #[tokio::test]
+async fn a_subagent_has_the_checks_of_its_caller_but_for_those_of_the_end() {
+    let judged = Arc::new(Mutex::new(Vec::new()));
+    let noting = |name: &'static str, points| {
+        let judged = Arc::clone(&judged);
+        check::func(name, points, move |_, cx| {
+            judged.lock().unwrap().push(format!("{name} {}", cx.origin.actor()));
+            CheckVerdict::Accept
+        })
+    };
+    let script = Script::new([
+        call("c1", "task", TASK),
+        AssistantMessage::text("a ship"),
+        AssistantMessage::text("There is a ship."),
+    ]);
+    let builder =
+        Harness::new(script).check(noting("answer", Points::ANSWER)).check(noting("end", Points::END));
+    let harness = builder.subagents([scout()]).build().unwrap();
+    assert_eq!(harness.prompt("Look.").await.unwrap().answer(), "There is a ship.");
+    assert_eq!(*judged.lock().unwrap(), ["answer sub_agent", "answer agent", "end agent"]);
+}
+
+#[tokio::test]
 async fn agents_work_in_the_background_of_a_run() {
     let start = r#"{"agent":"scout","description":"Look."}"#;
     let script = Parallel::default();
