@@ -7,9 +7,9 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 
-use super::op::{Running, store_panicked};
-use super::persist::start_store;
+use super::persist::store;
 use super::ports::Ports;
+use super::running::{Running, store_panicked};
 use crate::cancel::Cancel;
 use crate::event::EventKind;
 use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Reply};
@@ -87,17 +87,16 @@ async fn take<P: Phase>(
     let note = machine.shorten(done, since, ports.clock.now(), &mut effects);
     let mut events = Vec::new();
     loop {
-        let mut store = None;
+        let mut due = None;
         for effect in effects.drain() {
             match effect {
-                Effect::Perform(id, Op::Store { records }) => store = Some((id, records)),
+                Effect::Perform(id, Op::Store { records }) => due = Some((id, records)),
                 Effect::Event(event) => events.push(event),
                 Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => {}
             }
         }
-        let Some((id, records)) = store else { break };
-        let mut storing = catch_unwind(AssertUnwindSafe(|| start_store(ports, machine, records)))
-            .unwrap_or_else(|panic| Running::Ready(store_panicked(panic_text(&*panic))));
+        let Some((id, records)) = due else { break };
+        let mut storing = Running::start(store_panicked, || Some(store(ports, machine, records)));
         let reply = poll_fn(|cx| storing.poll(cx)).await;
         if let Reply::Stored(Err(message)) = reply {
             return Err(Fault::new(FaultSource::Session, "persist_failed", message));

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use super::op::Running;
+use super::perform::Performer;
 use super::ports::Ports;
+use super::running::Running;
 use super::sink::Sink;
-use super::start::Performer;
 use crate::cancel::Cancel;
 use crate::ids::OpId;
 use crate::machine::{Machine, Op, Phase, Reply};
@@ -50,18 +50,16 @@ impl<'p> InFlight<'p> {
             self.injecting = Some(id);
         }
         self.ledger.sync(machine.left());
-        let starter = Performer {
+        let performer = Performer {
             ports: self.ports,
             sink: self.sink,
             machine,
             token: &self.token,
             ledger: &self.ledger,
         };
-        self.running.push((id, starter.start(id, op)));
-        if let Some((_, Running::Ready(_))) = self.running.last()
-            && let Some((id, Running::Ready(reply))) = self.running.pop()
-        {
-            self.ready.push_back((id, reply));
+        match performer.start(id, op).into_ready() {
+            Ok(reply) => self.ready.push_back((id, reply)),
+            Err(running) => self.running.push((id, running)),
         }
     }
 
@@ -117,7 +115,7 @@ impl<'p> InFlight<'p> {
     pub(crate) fn give_up(&mut self) {
         let running = std::mem::take(&mut self.running);
         for (id, running) in running {
-            if let Running::Store(..) = running {
+            if running.is_store() {
                 self.running.push((id, running));
                 continue;
             }

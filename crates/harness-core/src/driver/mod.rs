@@ -7,13 +7,12 @@
 
 mod compact;
 pub(crate) mod in_flight;
-mod op;
+mod perform;
 mod persist;
 mod ports;
 pub(crate) mod redact;
+mod running;
 pub(crate) mod sink;
-mod start;
-mod view;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use super::op::{Running, save_panicked, store_panicked};
 use super::ports::Ports;
+use super::running::Work;
 use crate::fault::{Fault, FaultSource};
 use crate::ids::RunId;
 use crate::json::Json;
@@ -17,12 +17,8 @@ use crate::run::SNAPSHOT_VERSION;
 use crate::time::Time;
 
 /// Starts to store records.
-pub(super) fn start_store<'p, P: Phase>(
-    ports: &'p Ports,
-    machine: &Machine<P>,
-    records: Vec<Record>,
-) -> Running<'p> {
-    let Some(session) = ports.session.as_deref() else { return Running::Ready(Reply::Stored(Ok(()))) };
+pub(super) fn store<'p, P: Phase>(ports: &'p Ports, machine: &Machine<P>, records: Vec<Record>) -> Work<'p> {
+    let Some(session) = ports.session.as_deref() else { return Work::Ready(Reply::Stored(Ok(()))) };
     let head = head(machine, ports.clock.now());
     let durability = records.iter().map(Record::durability).max().unwrap_or_default();
     let tried = {
@@ -30,30 +26,30 @@ pub(super) fn start_store<'p, P: Phase>(
         session.try_append_dyn(&head, &entries, durability)
     };
     if let Some(written) = tried {
-        return Running::Ready(Reply::Stored(written.map_err(|error| error.message)));
+        return Work::Ready(Reply::Stored(written.map_err(|error| error.message)));
     }
     let stored = async move {
         let entries: Vec<Entry<'_>> = records.iter().flat_map(entries).collect();
         let written = session.append_boxed(&head, &entries, durability).await;
         Reply::Stored(written.map_err(|error| error.message))
     };
-    Running::Store(Box::pin(stored), store_panicked)
+    Work::Store(Box::pin(stored))
 }
 
 /// Starts to save the state of a run.
-pub(super) fn start_save<'p, P: Phase>(
+pub(super) fn save<'p, P: Phase>(
     ports: &'p Ports,
     machine: &Machine<P>,
     messages: u64,
     state: Arc<Json>,
-) -> Running<'p> {
-    let Some((store, run)) = place(ports, machine) else { return Running::Ready(Reply::Saved(Ok(()))) };
+) -> Work<'p> {
+    let Some((store, run)) = place(ports, machine) else { return Work::Ready(Reply::Saved(Ok(()))) };
     let checkpoint = Checkpoint::new(run, ports.clock.now(), SNAPSHOT_VERSION, messages, state);
     let saved = async move {
         let fault = |error: SessionError| Fault::new(FaultSource::Checkpoints, &*error.kind, error.message);
         Reply::Saved(store.save_boxed(checkpoint).await.map(drop).map_err(fault))
     };
-    Running::Store(Box::pin(saved), save_panicked)
+    Work::Store(Box::pin(saved))
 }
 
 /// What happened to the session that its user has to know, although nothing is lost.
