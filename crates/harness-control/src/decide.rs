@@ -51,7 +51,7 @@ impl Refusal {
     }
 
     /// A check of the end of the application refused.
-    pub fn by_gate(gate: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn by_gate(gate: impl Into<String>, reason: impl Into<String>) -> Self {
         let feedback = Feedback::HookBlock { gate: gate.into(), reason: reason.into() };
         Self::new(StopCode::AgentStopHookBlocked, feedback)
     }
@@ -82,12 +82,12 @@ impl ControlState {
     }
 
     /// What a check of the end of the application said.
-    pub fn note_gate(&mut self, report: GateReport) {
+    pub(crate) fn note_gate(&mut self, report: GateReport) {
         self.gates.push(report);
     }
 
     /// What the gates said last.
-    pub fn gates(&self) -> &[GateReport] {
+    pub(crate) fn gates(&self) -> &[GateReport] {
         &self.gates
     }
 
@@ -330,7 +330,7 @@ impl ControlState {
     }
 
     /// What the end of the run reports, after the decision to stop.
-    pub fn report(&self, spec: &ControlSpec, decision: StopDecision) -> ControlReport {
+    pub(crate) fn report(&self, spec: &ControlSpec, decision: StopDecision) -> ControlReport {
         let gaps = spec.contract.as_ref().zip(self.coverage.as_ref());
         let gaps = gaps.map(|(contract, coverage)| contract.gaps(coverage));
         let items = (!self.ledger.is_empty()).then(|| self.items());

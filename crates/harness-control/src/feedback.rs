@@ -87,7 +87,7 @@ pub enum FeedbackKind {
 
 impl FeedbackKind {
     /// All of them.
-    pub const ALL: &[Self] = &[
+    pub(crate) const ALL: &[Self] = &[
         Self::Continuation,
         Self::WorkCompleteMissing,
         Self::ContractGap,

@@ -54,7 +54,7 @@ pub struct When {
 
 impl When {
     /// Whether it holds.
-    pub fn holds(&self, now: &Standing) -> bool {
+    pub(crate) fn holds(&self, now: &Standing) -> bool {
         let calls = |tool: &ToolName| now.calls.get(tool).copied().unwrap_or(0);
         self.turn.is_none_or(|turn| now.turn >= turn)
             && self.share_of_turns.is_none_or(|share| now.turn >= at_share(share, now.max_turns))
@@ -102,13 +102,6 @@ impl Instruction {
     pub fn new(id: impl Into<String>, text: impl Into<String>, when: When) -> Self {
         Self { id: id.into(), text: text.into(), when, again: false }
     }
-
-    /// The same, told each time that it holds.
-    #[must_use]
-    pub fn again(mut self) -> Self {
-        self.again = true;
-        self
-    }
 }
 
 /// Just-in-time instructions in their order, and which of them a run was told.
@@ -129,12 +122,12 @@ impl Instructions {
     }
 
     /// The instructions, in their order.
-    pub fn into_list(self) -> Vec<Instruction> {
+    pub(crate) fn into_list(self) -> Vec<Instruction> {
         self.list
     }
 
     /// What helps any run: near its limit, and after compactions.
-    pub fn standard() -> Self {
+    pub(crate) fn standard() -> Self {
         Self::new([near_the_limit(), after_compaction(), after_compactions()])
     }
 
@@ -287,7 +280,8 @@ mod tests {
 
     #[test]
     fn one_that_is_told_again_is_told_each_time() {
-        let again = Instruction::new("x", "y", When { turn: Some(2), ..When::default() }).again();
+        let once = Instruction::new("x", "y", When { turn: Some(2), ..When::default() });
+        let again = Instruction { again: true, ..once };
         check(
             Instructions::new([again]),
             None,

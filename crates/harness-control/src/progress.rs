@@ -7,7 +7,7 @@ use harness_core::canonical::sha256_hex;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::Coverage;
-use crate::work::{ItemId, ItemStatus, WorkItem, WorkLedger};
+use crate::work::{ItemId, ItemStatus, WorkItem};
 
 /// How much of the beginning and of the end of an answer makes its shape, in characters.
 const HEAD: usize = 200;
@@ -45,19 +45,10 @@ impl Fingerprint {
         self
     }
 
-    /// With how far work items are and what they hold.
-    #[must_use]
-    pub fn work(mut self, ledger: &WorkLedger) -> Self {
-        for item in ledger.items() {
-            self = self.item(item);
-        }
-        self
-    }
-
     /// With a call of this turn and what came of it. A call that is made again with the same result leaves
     /// nothing new behind.
     #[must_use]
-    pub fn call(mut self, tool: &str, arguments: &Json, result: &str) -> Self {
+    pub(crate) fn call(mut self, tool: &str, arguments: &Json, result: &str) -> Self {
         self.0.insert(format!("call {tool} {} {}", digest(arguments.text()), digest(result)));
         self
     }
@@ -65,7 +56,7 @@ impl Fingerprint {
     /// With how the answer of this turn looks: its beginning, its end, about how long it is, and whether it
     /// called tools.
     #[must_use]
-    pub fn answer(mut self, text: &str, has_calls: bool) -> Self {
+    pub(crate) fn answer(mut self, text: &str, has_calls: bool) -> Self {
         let words: Vec<&str> = text.split_whitespace().collect();
         let text = words.join(" ");
         let length = text.chars().count();
@@ -91,7 +82,7 @@ impl Fingerprint {
     /// With a work item whose status is not the one that it had before the turn. That is progress even when the
     /// item had this status in an earlier turn: reopening an item is a step.
     #[must_use]
-    pub fn transition(mut self, item: &ItemId, from: ItemStatus, to: ItemStatus) -> Self {
+    pub(crate) fn transition(mut self, item: &ItemId, from: ItemStatus, to: ItemStatus) -> Self {
         self.0.insert(format!("{TRANSITION}{item} {} {}", from.as_str(), to.as_str()));
         self
     }
@@ -102,7 +93,7 @@ impl Fingerprint {
     }
 
     /// Sixteen hexadecimal digits that stand for it, whatever the order in which it was put together.
-    pub fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         let all: Vec<&str> = self.0.iter().map(String::as_str).collect();
         digest(&all.join("\n"))
     }
@@ -178,7 +169,7 @@ impl ProgressTracker {
     }
 
     /// What the newest turn says.
-    pub fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> Progress {
         let newest = self.latest.back();
         let same = self.latest.iter().rev().take_while(|turn| Some(*turn) == newest).count();
         Progress { stalled: same >= self.threshold, same }
@@ -198,7 +189,7 @@ impl ProgressTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::{ItemStatus, NewItem, WorkLimits};
+    use crate::work::{ItemStatus, NewItem, WorkLedger, WorkLimits};
     use harness_core::Time;
 
     /// How many equal turns in a row there are after each turn.
@@ -233,13 +224,14 @@ mod tests {
         let (mut ledger, limits) = (WorkLedger::default(), WorkLimits::default());
         let item = NewItem { title: "A".to_owned(), ..NewItem::default() };
         let id = ledger.add(item, Time(0), &limits).expect("fits");
-        let mut turns = vec![Fingerprint::new().work(&ledger)];
+        let seen = |ledger: &WorkLedger| ledger.items().iter().fold(Fingerprint::new(), Fingerprint::item);
+        let mut turns = vec![seen(&ledger)];
         ledger.update(&id, ItemStatus::InProgress, "", Time(1), &limits).expect("there");
-        turns.push(Fingerprint::new().work(&ledger));
+        turns.push(seen(&ledger));
         ledger.store(&id, "text", None, Time(2), &limits).expect("fits");
-        turns.push(Fingerprint::new().work(&ledger));
+        turns.push(seen(&ledger));
         ledger.update(&id, ItemStatus::InProgress, "", Time(3), &limits).expect("there");
-        turns.push(Fingerprint::new().work(&ledger));
+        turns.push(seen(&ledger));
         check(&turns, &[1, 1, 1, 2]);
     }
 

@@ -78,12 +78,6 @@ impl ControlSpec {
         Self { stall: Some(stall), ..self }
     }
 
-    /// The same with other guidance.
-    #[must_use]
-    pub fn with_guidance(self, guidance: GuidanceSpec) -> Self {
-        Self { guidance, ..self }
-    }
-
     /// Checks the settings; gives every problem.
     pub fn check(&self) -> Vec<ControlFault> {
         let contract = self.contract.iter().flat_map(TaskContract::check).map(ControlFault::Contract);
@@ -297,13 +291,8 @@ impl Default for GuidanceSpec {
 }
 
 impl GuidanceSpec {
-    /// Nothing is told.
-    pub fn silent() -> Self {
-        Self { off: GuidanceSection::ALL.iter().copied().collect(), ..Self::default() }
-    }
-
     /// Whether a part is told.
-    pub fn tells(&self, section: GuidanceSection) -> bool {
+    pub(crate) fn tells(&self, section: GuidanceSection) -> bool {
         !self.off.contains(&section)
     }
 

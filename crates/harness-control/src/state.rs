@@ -129,11 +129,6 @@ impl ControlState {
         &self.evidence
     }
 
-    /// What the messages prove, to note what did not come as a message.
-    pub fn evidence_mut(&mut self) -> &mut EvidenceIndex {
-        &mut self.evidence
-    }
-
     /// Ends without the signal in a row.
     pub fn retries(&self) -> u32 {
         self.retries
@@ -254,7 +249,7 @@ impl ControlState {
     }
 
     /// Whether nothing will have changed for too long when this turn is done with.
-    pub fn is_about_to_stall(&self, spec: &ControlSpec) -> bool {
+    pub(crate) fn is_about_to_stall(&self, spec: &ControlSpec) -> bool {
         spec.stall.is_some() && self.progress.would_stall(&self.fingerprint())
     }
 

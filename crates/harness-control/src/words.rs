@@ -12,7 +12,7 @@ const FACTS: usize = 20;
 impl Feedback {
     /// The message that the model is told: the configured or usual words, then the facts, 20 of each kind at
     /// most.
-    pub fn message(&self, spec: &ControlSpec, ledger: &WorkLedger) -> String {
+    pub(crate) fn message(&self, spec: &ControlSpec, ledger: &WorkLedger) -> String {
         let usual = self.usual(spec);
         let mut text = spec.guidance.text(self.kind().as_str(), &usual).to_owned();
         match self {
@@ -71,7 +71,7 @@ impl Feedback {
     }
 
     /// In a few words, for people.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         match self {
             Self::Continuation { count, max } => format!("no tool was called ({count} of {max})"),
             Self::WorkCompleteMissing { .. } => "the completion signal is missing".to_owned(),

@@ -251,7 +251,7 @@ impl Fold for EvidenceIndex {
 impl EvidenceIndex {
     /// A message of the transcript, in the event that told it: an answer, or the result of a call of the
     /// answer before it.
-    pub fn note_message(&mut self, event: u64, message: &Message) {
+    pub(crate) fn note_message(&mut self, event: u64, message: &Message) {
         match message {
             Message::Assistant(answer) => {
                 self.calls = answer.tool_calls().cloned().collect();
@@ -273,7 +273,7 @@ impl EvidenceIndex {
     }
 
     /// The turn is over: what was said in it is one answer.
-    pub fn note_turn_end(&mut self) {
+    pub(crate) fn note_turn_end(&mut self) {
         let said = std::mem::take(&mut self.said);
         if let Some(event) = self.said_in.take() {
             self.note_answer(event, &said);

@@ -235,16 +235,4 @@ impl TaskContract {
         }
         faults
     }
-
-    /// The files that its predicates ask about, as they are written.
-    pub fn files(&self) -> impl Iterator<Item = &str> {
-        self.required_outputs.iter().filter_map(|output| match &output.predicate.kind {
-            PredicateKind::FileExists { path } => Some(path.as_str()),
-            PredicateKind::AlwaysTrue
-            | PredicateKind::ContainsText { .. }
-            | PredicateKind::ToolResultSuccess { .. }
-            | PredicateKind::JsonSchemaValid { .. }
-            | PredicateKind::Custom { .. } => None,
-        })
-    }
 }

@@ -25,7 +25,7 @@ pub struct Verifier {
 
 impl Verifier {
     /// [`TaskContract::verify`]. Always give the same contract, coverage and index.
-    pub fn verify(
+    pub(crate) fn verify(
         &mut self,
         contract: &TaskContract,
         coverage: &mut Coverage,
@@ -65,7 +65,7 @@ impl Verifier {
 impl TaskContract {
     /// What has to be found out before the contract can be judged: its files, the checks of the application,
     /// and the data that it requires a form of.
-    pub fn asks(&self, index: &EvidenceIndex, work: &WorkLedger) -> FactsAsk {
+    pub(crate) fn asks(&self, index: &EvidenceIndex, work: &WorkLedger) -> FactsAsk {
         let facts = Facts { work, ..Facts::new(index) };
         let mut ask = FactsAsk::default();
         for output in &self.required_outputs {

@@ -51,7 +51,7 @@ impl WorkLedger {
     }
 
     /// Applies a change. Returns the items that it changed.
-    pub fn apply(&mut self, delta: LedgerDelta) -> Vec<ItemChange> {
+    pub(crate) fn apply(&mut self, delta: LedgerDelta) -> Vec<ItemChange> {
         if delta.before == 0 {
             self.items.clear();
         }

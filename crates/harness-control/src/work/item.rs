@@ -208,7 +208,7 @@ pub struct DeliverableRef {
 
 impl DeliverableRef {
     /// Largest content that an event carries, in bytes.
-    pub const INLINE: usize = 4 << 10;
+    pub(crate) const INLINE: usize = 4 << 10;
 }
 
 impl From<Deliverable> for DeliverableRef {
@@ -222,7 +222,7 @@ impl From<Deliverable> for DeliverableRef {
 
 impl WorkItem {
     /// Whether its artifact goes to the user: of that role, not empty, and not replaced by a revision.
-    pub fn is_deliverable(&self) -> bool {
+    pub(crate) fn is_deliverable(&self) -> bool {
         self.artifact_role == ItemRole::Deliverable
             && !self.artifact.is_empty()
             && self.superseded_by.is_none()

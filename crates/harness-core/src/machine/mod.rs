@@ -200,6 +200,7 @@ impl<P: Phase> Machine<P> {
     }
 
     /// Its driver has a session: what it does is stored.
+    #[cfg(feature = "testing")]
     pub(crate) fn set_session(&mut self) {
         self.ports.session = true;
     }

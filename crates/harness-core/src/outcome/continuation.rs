@@ -89,7 +89,7 @@ fn unnamed() -> ToolName {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Continuation {
-    /// [`CONTINUATION_VERSION`].
+    /// The version that this crate writes.
     #[serde(deserialize_with = "known_version")]
     pub version: u32,
     /// `TURN:KIND`.
@@ -136,7 +136,7 @@ pub struct Continuation {
     /// What the turn used.
     pub usage: TotalUsage,
     /// Messages that were pushed in while calls were parked: behind an open call nothing may stand but its
-    /// result, so they come after it. The oldest [`WAITING`] of them.
+    /// result, so they come after it. The oldest 256 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Arc<Message>>,
     /// What the approver gave in its place; then this is what a host stores and sends.

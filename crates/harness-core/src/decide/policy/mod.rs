@@ -1,6 +1,6 @@
 //! Policies: who may call what, as data that can be recorded, approved and audited.
 //!
-//! A policy looks at a [`ProposedCall`](crate::port::ProposedCall) (an agent wants to call a tool with these arguments,
+//! A policy looks at a [`ProposedCall`] (an agent wants to call a tool with these arguments,
 //! or to hand over to another agent) and answers allow, deny or require approval.
 //! [`gate::policy`](super::gate::policy) and [`gate::handoff_policy`](super::gate::handoff_policy) make gates of it.
 //! Everything fails closed: a policy that faults or panics denies `policy_error`, a decision without a
