@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use harness_core::Cancel;
 use harness_core::Json;
-use harness_core::port::BoxFuture;
 
 /// One prompt for a [`CliRunner`].
 #[derive(Clone, Debug)]
@@ -64,21 +63,9 @@ pub trait CliRunner: Send + Sync {
     fn run(&self, input: CliInput) -> impl Future<Output = CliOutcome> + Send;
 }
 
-/// The object-safe twin of [`CliRunner`]; every runner has it.
-pub trait DynCliRunner: Send + Sync {
-    /// [`CliRunner::id`].
-    fn name(&self) -> &str;
-
-    /// [`CliRunner::run`], boxed.
-    fn run_boxed(&self, input: CliInput) -> BoxFuture<'_, CliOutcome>;
-}
-
-impl<R: CliRunner> DynCliRunner for R {
-    fn name(&self) -> &str {
-        self.id()
-    }
-
-    fn run_boxed(&self, input: CliInput) -> BoxFuture<'_, CliOutcome> {
-        Box::pin(self.run(input))
+harness_core::twin! {
+    DynCliRunner of CliRunner {
+        async fn run_boxed = run(input: CliInput) -> CliOutcome;
+        fn name = id() -> &str;
     }
 }

@@ -82,7 +82,7 @@ impl ControlState {
     }
 
     /// What a check of the end of the application said.
-    pub(crate) fn note_gate(&mut self, report: GateReport) {
+    pub fn note_gate(&mut self, report: GateReport) {
         self.gates.push(report);
     }
 

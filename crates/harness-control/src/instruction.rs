@@ -127,7 +127,7 @@ impl Instructions {
     }
 
     /// What helps any run: near its limit, and after compactions.
-    pub(crate) fn standard() -> Self {
+    pub fn standard() -> Self {
         Self::new([near_the_limit(), after_compaction(), after_compactions()])
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use harness_core::port::BoxFuture;
 use harness_core::{GateName, Json};
 
 use super::context::StepCx;
@@ -52,42 +51,18 @@ pub trait StepHooks: Send + Sync {
     }
 }
 
-/// The object-safe twin of [`StepHooks`].
-pub trait DynStepHooks: Send + Sync {
-    /// [`StepHooks::before`], boxed.
-    fn before_boxed<'a>(
-        &'a self,
-        step: &'a StepInfo,
-        input: &'a Json,
-        cx: &'a StepCx,
-    ) -> BoxFuture<'a, Result<(), String>>;
-
-    /// [`StepHooks::after`], boxed.
-    fn after_boxed<'a>(
-        &'a self,
-        step: &'a StepInfo,
-        output: &'a Result<Json, FlowError>,
-        cx: &'a StepCx,
-    ) -> BoxFuture<'a, Result<(), String>>;
-}
-
-impl<H: StepHooks> DynStepHooks for H {
-    fn before_boxed<'a>(
-        &'a self,
-        step: &'a StepInfo,
-        input: &'a Json,
-        cx: &'a StepCx,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.before(step, input, cx))
-    }
-
-    fn after_boxed<'a>(
-        &'a self,
-        step: &'a StepInfo,
-        output: &'a Result<Json, FlowError>,
-        cx: &'a StepCx,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.after(step, output, cx))
+harness_core::twin! {
+    DynStepHooks of StepHooks {
+        async fn before_boxed = before(
+            step: &'a StepInfo,
+            input: &'a Json,
+            cx: &'a StepCx
+        ) -> Result<(), String>;
+        async fn after_boxed = after(
+            step: &'a StepInfo,
+            output: &'a Result<Json, FlowError>,
+            cx: &'a StepCx
+        ) -> Result<(), String>;
     }
 }
 

@@ -8,7 +8,7 @@ use harness_core::limits::{Amount, Grant, Reached};
 use harness_core::machine::Start;
 use harness_core::message::Message;
 use harness_core::outcome::Purpose;
-use harness_core::port::{BoxFuture, DynContextPipeline};
+use harness_core::port::DynContextPipeline;
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Json, Origin, Outcome, StopReason};
@@ -71,22 +71,10 @@ pub trait StepAgent: Send + Sync {
     fn turn(&self, ask: AgentAsk) -> impl Future<Output = AgentTurn> + Send;
 }
 
-/// The object-safe twin of [`StepAgent`].
-pub trait DynStepAgent: Send + Sync {
-    /// [`StepAgent::wants`].
-    fn agent_wants(&self) -> Amount;
-
-    /// [`StepAgent::turn`], boxed.
-    fn turn_boxed(&self, ask: AgentAsk) -> BoxFuture<'_, AgentTurn>;
-}
-
-impl<A: StepAgent> DynStepAgent for A {
-    fn agent_wants(&self) -> Amount {
-        self.wants()
-    }
-
-    fn turn_boxed(&self, ask: AgentAsk) -> BoxFuture<'_, AgentTurn> {
-        Box::pin(self.turn(ask))
+harness_core::twin! {
+    DynStepAgent of StepAgent {
+        async fn turn_boxed = turn(ask: AgentAsk) -> AgentTurn;
+        fn agent_wants = wants() -> Amount;
     }
 }
 

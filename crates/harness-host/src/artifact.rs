@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use harness_core::port::BoxFuture;
-
 use crate::storage::StorageError;
 use harness_core::{ArtifactId, SessionId, Time};
 
@@ -100,48 +98,15 @@ pub trait ArtifactStore: Send + Sync {
     fn delete(&self, id: &ArtifactId) -> impl Future<Output = Result<bool, StorageError>> + Send;
 }
 
-/// The object-safe twin of [`ArtifactStore`].
-pub trait DynArtifactStore: Send + Sync {
-    /// [`ArtifactStore::put`], boxed.
-    fn put_boxed<'a>(
-        &'a self,
-        bytes: &'a [u8],
-        meta: ArtifactMeta,
-    ) -> BoxFuture<'a, Result<ArtifactId, StorageError>>;
-
-    /// [`ArtifactStore::read`], boxed.
-    fn read_boxed<'a>(
-        &'a self,
-        id: &'a ArtifactId,
-        range: Range<u64>,
-        requester: Option<&'a SessionId>,
-        now: Time,
-    ) -> BoxFuture<'a, Result<Option<ArtifactPart>, StorageError>>;
-
-    /// [`ArtifactStore::delete`], boxed.
-    fn delete_boxed<'a>(&'a self, id: &'a ArtifactId) -> BoxFuture<'a, Result<bool, StorageError>>;
-}
-
-impl<S: ArtifactStore> DynArtifactStore for S {
-    fn put_boxed<'a>(
-        &'a self,
-        bytes: &'a [u8],
-        meta: ArtifactMeta,
-    ) -> BoxFuture<'a, Result<ArtifactId, StorageError>> {
-        Box::pin(self.put(bytes, meta))
-    }
-
-    fn read_boxed<'a>(
-        &'a self,
-        id: &'a ArtifactId,
-        range: Range<u64>,
-        requester: Option<&'a SessionId>,
-        now: Time,
-    ) -> BoxFuture<'a, Result<Option<ArtifactPart>, StorageError>> {
-        Box::pin(self.read(id, range, requester, now))
-    }
-
-    fn delete_boxed<'a>(&'a self, id: &'a ArtifactId) -> BoxFuture<'a, Result<bool, StorageError>> {
-        Box::pin(self.delete(id))
+harness_core::twin! {
+    DynArtifactStore of ArtifactStore {
+        async fn put_boxed = put(bytes: &'a [u8], meta: ArtifactMeta) -> Result<ArtifactId, StorageError>;
+        async fn read_boxed = read(
+            id: &'a ArtifactId,
+            range: Range<u64>,
+            requester: Option<&'a SessionId>,
+            now: Time
+        ) -> Result<Option<ArtifactPart>, StorageError>;
+        async fn delete_boxed = delete(id: &'a ArtifactId) -> Result<bool, StorageError>;
     }
 }

@@ -1,7 +1,6 @@
 //! Turning texts into vectors.
 
 use harness_core::Fault;
-use harness_core::port::BoxFuture;
 
 /// Turns texts into vectors, so that what is alike lies close together.
 pub trait Embedder: Send + Sync {
@@ -18,28 +17,10 @@ pub trait Embedder: Send + Sync {
     fn name(&self) -> &str;
 }
 
-/// The object-safe twin of [`Embedder`].
-pub trait DynEmbedder: Send + Sync {
-    /// [`Embedder::embed`], boxed.
-    fn embed_boxed<'a>(&'a self, texts: &'a [&'a str]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, Fault>>;
-
-    /// [`Embedder::dimensions`].
-    fn embedder_dimensions(&self) -> usize;
-
-    /// [`Embedder::name`].
-    fn embedder_name(&self) -> &str;
-}
-
-impl<E: Embedder> DynEmbedder for E {
-    fn embed_boxed<'a>(&'a self, texts: &'a [&'a str]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, Fault>> {
-        Box::pin(self.embed(texts))
-    }
-
-    fn embedder_dimensions(&self) -> usize {
-        self.dimensions()
-    }
-
-    fn embedder_name(&self) -> &str {
-        self.name()
+harness_core::twin! {
+    DynEmbedder of Embedder {
+        async fn embed_boxed = embed(texts: &'a [&'a str]) -> Result<Vec<Vec<f32>>, Fault>;
+        fn embedder_dimensions = dimensions() -> usize;
+        fn embedder_name = name() -> &str;
     }
 }

@@ -251,25 +251,13 @@ pub trait Shell: Send + Sync {
     ) -> impl Future<Output = Result<ProcessOutput, ProcessFault>> + Send;
 }
 
-/// The object-safe twin of [`Shell`].
-pub trait DynShell: Send + Sync {
-    /// [`Shell::exec`], boxed.
-    fn exec_boxed<'a>(
-        &'a self,
-        command: &'a str,
-        options: &'a ProcessOptions,
-        cancel: &'a Cancel,
-    ) -> BoxFuture<'a, Result<ProcessOutput, ProcessFault>>;
-}
-
-impl<S: Shell> DynShell for S {
-    fn exec_boxed<'a>(
-        &'a self,
-        command: &'a str,
-        options: &'a ProcessOptions,
-        cancel: &'a Cancel,
-    ) -> BoxFuture<'a, Result<ProcessOutput, ProcessFault>> {
-        Box::pin(self.exec(command, options, cancel))
+harness_core::twin! {
+    DynShell of Shell {
+        async fn exec_boxed = exec(
+            command: &'a str,
+            options: &'a ProcessOptions,
+            cancel: &'a Cancel
+        ) -> Result<ProcessOutput, ProcessFault>;
     }
 }
 
@@ -310,27 +298,14 @@ pub trait Subprocess: Send + Sync {
     ) -> impl Future<Output = Result<Box<dyn Process>, ProcessFault>> + Send;
 }
 
-/// The object-safe twin of [`Subprocess`].
-pub trait DynSubprocess: Send + Sync {
-    /// [`Subprocess::spawn`], boxed.
-    fn spawn_boxed<'a>(
-        &'a self,
-        program: &'a str,
-        args: &'a [String],
-        options: &'a ProcessOptions,
-        cancel: &'a Cancel,
-    ) -> BoxFuture<'a, Result<Box<dyn Process>, ProcessFault>>;
-}
-
-impl<S: Subprocess> DynSubprocess for S {
-    fn spawn_boxed<'a>(
-        &'a self,
-        program: &'a str,
-        args: &'a [String],
-        options: &'a ProcessOptions,
-        cancel: &'a Cancel,
-    ) -> BoxFuture<'a, Result<Box<dyn Process>, ProcessFault>> {
-        Box::pin(self.spawn(program, args, options, cancel))
+harness_core::twin! {
+    DynSubprocess of Subprocess {
+        async fn spawn_boxed = spawn(
+            program: &'a str,
+            args: &'a [String],
+            options: &'a ProcessOptions,
+            cancel: &'a Cancel
+        ) -> Result<Box<dyn Process>, ProcessFault>;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keys of providers, asked for when they are needed.
 
 use harness_core::Fault;
-use harness_core::port::{BoxFuture, Secret};
+use harness_core::port::Secret;
 
 /// Gives the key of a provider. Asked before every request, so that keys may change and expire.
 pub trait Secrets: Send + Sync {
@@ -12,14 +12,8 @@ pub trait Secrets: Send + Sync {
     fn key(&self, provider: &str) -> impl Future<Output = Result<Option<Secret>, Fault>> + Send;
 }
 
-/// The object-safe twin of [`Secrets`].
-pub trait DynSecrets: Send + Sync {
-    /// [`Secrets::key`], boxed.
-    fn key_boxed<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<Option<Secret>, Fault>>;
-}
-
-impl<S: Secrets> DynSecrets for S {
-    fn key_boxed<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<Option<Secret>, Fault>> {
-        Box::pin(self.key(provider))
+harness_core::twin! {
+    DynSecrets of Secrets {
+        async fn key_boxed = key(provider: &'a str) -> Result<Option<Secret>, Fault>;
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use harness_core::Json;
-use harness_core::port::BoxFuture;
 
 /// Why a key could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -71,48 +70,14 @@ pub trait Storage: Send + Sync {
     }
 }
 
-/// The object-safe twin of [`Storage`].
-pub trait DynStorage: Send + Sync {
-    /// [`Storage::get`], boxed.
-    fn get_boxed<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Json>, StorageError>>;
-
-    /// [`Storage::set`], boxed.
-    fn set_boxed<'a>(&'a self, key: &'a str, value: &'a Json) -> BoxFuture<'a, Result<(), StorageError>>;
-
-    /// [`Storage::delete`], boxed.
-    fn delete_boxed<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StorageError>>;
-
-    /// [`Storage::list`], boxed.
-    fn list_boxed<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<String>, StorageError>>;
-
-    /// [`Storage::get_many`], boxed.
-    fn get_many_boxed<'a>(
-        &'a self,
-        keys: &'a [String],
-    ) -> BoxFuture<'a, Result<BTreeMap<String, Json>, StorageError>>;
-}
-
-impl<S: Storage> DynStorage for S {
-    fn get_boxed<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Json>, StorageError>> {
-        Box::pin(self.get(key))
-    }
-
-    fn set_boxed<'a>(&'a self, key: &'a str, value: &'a Json) -> BoxFuture<'a, Result<(), StorageError>> {
-        Box::pin(self.set(key, value))
-    }
-
-    fn delete_boxed<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StorageError>> {
-        Box::pin(self.delete(key))
-    }
-
-    fn list_boxed<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<String>, StorageError>> {
-        Box::pin(self.list(prefix))
-    }
-
-    fn get_many_boxed<'a>(
-        &'a self,
-        keys: &'a [String],
-    ) -> BoxFuture<'a, Result<BTreeMap<String, Json>, StorageError>> {
-        Box::pin(self.get_many(keys))
+harness_core::twin! {
+    DynStorage of Storage {
+        async fn get_boxed = get(key: &'a str) -> Result<Option<Json>, StorageError>;
+        async fn set_boxed = set(key: &'a str, value: &'a Json) -> Result<(), StorageError>;
+        async fn delete_boxed = delete(key: &'a str) -> Result<(), StorageError>;
+        async fn list_boxed = list(prefix: &'a str) -> Result<Vec<String>, StorageError>;
+        async fn get_many_boxed = get_many(
+            keys: &'a [String]
+        ) -> Result<BTreeMap<String, Json>, StorageError>;
     }
 }

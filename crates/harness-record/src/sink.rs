@@ -4,8 +4,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness_core::port::BoxFuture;
-
 use super::run_record::RunRecord;
 use crate::error::{RecordAction, RecordError};
 
@@ -23,15 +21,9 @@ pub trait RecordSink: Send + Sync {
     fn write(&self, record: Arc<RunRecord>) -> impl Future<Output = Result<(), RecordError>> + Send;
 }
 
-/// The object-safe twin of [`RecordSink`].
-pub trait DynRecordSink: Send + Sync {
-    /// [`RecordSink::write`], boxed.
-    fn write_boxed(&self, record: Arc<RunRecord>) -> BoxFuture<'_, Result<(), RecordError>>;
-}
-
-impl<S: RecordSink> DynRecordSink for S {
-    fn write_boxed(&self, record: Arc<RunRecord>) -> BoxFuture<'_, Result<(), RecordError>> {
-        Box::pin(self.write(record))
+harness_core::twin! {
+    DynRecordSink of RecordSink {
+        async fn write_boxed = write(record: Arc<RunRecord>) -> Result<(), RecordError>;
     }
 }
 

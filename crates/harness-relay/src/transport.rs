@@ -1,7 +1,6 @@
 //! The way to other agents: a port, so that a relay of another make is one implementation away.
 
 use harness_core::Json;
-use harness_core::port::BoxFuture;
 
 use super::event::RelayEvents;
 use super::fault::RelayFault;
@@ -178,50 +177,14 @@ pub trait RelayTransport: Send + Sync {
     }
 }
 
-/// The object-safe twin of [`RelayTransport`]; every transport has it.
-pub trait DynRelayTransport: Send + Sync {
-    /// [`RelayTransport::start`], boxed.
-    fn start_boxed(&self) -> BoxFuture<'_, Result<(), RelayFault>>;
-    /// [`RelayTransport::subscribe`], boxed.
-    fn subscribe_boxed(&self, since: Since) -> BoxFuture<'_, Result<RelayEvents, RelayFault>>;
-    /// [`RelayTransport::send`], boxed.
-    fn send_boxed(&self, message: RelayMessage) -> BoxFuture<'_, Result<RelayReceipt, RelayFault>>;
-    /// [`RelayTransport::agents`], boxed.
-    fn agents_boxed(&self) -> BoxFuture<'_, Result<Vec<String>, RelayFault>>;
-    /// [`RelayTransport::spawn`], boxed.
-    fn spawn_boxed(&self, agent: SpawnAgent) -> BoxFuture<'_, Result<(), RelayFault>>;
-    /// [`RelayTransport::release`], boxed.
-    fn release_boxed<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), RelayFault>>;
-    /// [`RelayTransport::shutdown`], boxed.
-    fn shutdown_boxed(&self) -> BoxFuture<'_, Result<(), RelayFault>>;
-}
-
-impl<T: RelayTransport> DynRelayTransport for T {
-    fn start_boxed(&self) -> BoxFuture<'_, Result<(), RelayFault>> {
-        Box::pin(self.start())
-    }
-
-    fn subscribe_boxed(&self, since: Since) -> BoxFuture<'_, Result<RelayEvents, RelayFault>> {
-        Box::pin(self.subscribe(since))
-    }
-
-    fn send_boxed(&self, message: RelayMessage) -> BoxFuture<'_, Result<RelayReceipt, RelayFault>> {
-        Box::pin(self.send(message))
-    }
-
-    fn agents_boxed(&self) -> BoxFuture<'_, Result<Vec<String>, RelayFault>> {
-        Box::pin(self.agents())
-    }
-
-    fn spawn_boxed(&self, agent: SpawnAgent) -> BoxFuture<'_, Result<(), RelayFault>> {
-        Box::pin(self.spawn(agent))
-    }
-
-    fn release_boxed<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), RelayFault>> {
-        Box::pin(self.release(name))
-    }
-
-    fn shutdown_boxed(&self) -> BoxFuture<'_, Result<(), RelayFault>> {
-        Box::pin(self.shutdown())
+harness_core::twin! {
+    DynRelayTransport of RelayTransport {
+        async fn start_boxed = start() -> Result<(), RelayFault>;
+        async fn subscribe_boxed = subscribe(since: Since) -> Result<RelayEvents, RelayFault>;
+        async fn send_boxed = send(message: RelayMessage) -> Result<RelayReceipt, RelayFault>;
+        async fn agents_boxed = agents() -> Result<Vec<String>, RelayFault>;
+        async fn spawn_boxed = spawn(agent: SpawnAgent) -> Result<(), RelayFault>;
+        async fn release_boxed = release(name: &'a str) -> Result<(), RelayFault>;
+        async fn shutdown_boxed = shutdown() -> Result<(), RelayFault>;
     }
 }

@@ -2,7 +2,7 @@
 
 use harness::SessionFolder;
 use harness::core::ThreadId;
-use harness::core::port::{BoxFuture, SessionError};
+use harness::core::port::SessionError;
 
 /// A thread whose session is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,29 +49,11 @@ pub trait StoredThreads: Send + Sync {
     fn remove(&self, thread: &ThreadId) -> impl Future<Output = Result<(), SessionError>> + Send;
 }
 
-/// The object-safe twin of [`StoredThreads`].
-pub trait DynStoredThreads: Send + Sync {
-    /// [`StoredThreads::list`], boxed.
-    fn list_boxed(&self) -> BoxFuture<'_, Result<Vec<StoredThread>, SessionError>>;
-
-    /// [`StoredThreads::contains`], boxed.
-    fn contains_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<bool, SessionError>>;
-
-    /// [`StoredThreads::remove`], boxed.
-    fn remove_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), SessionError>>;
-}
-
-impl<S: StoredThreads> DynStoredThreads for S {
-    fn list_boxed(&self) -> BoxFuture<'_, Result<Vec<StoredThread>, SessionError>> {
-        Box::pin(self.list())
-    }
-
-    fn contains_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<bool, SessionError>> {
-        Box::pin(self.contains(thread))
-    }
-
-    fn remove_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), SessionError>> {
-        Box::pin(self.remove(thread))
+harness::core::twin! {
+    DynStoredThreads of StoredThreads {
+        async fn list_boxed = list() -> Result<Vec<StoredThread>, SessionError>;
+        async fn contains_boxed = contains(thread: &'a ThreadId) -> Result<bool, SessionError>;
+        async fn remove_boxed = remove(thread: &'a ThreadId) -> Result<(), SessionError>;
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness_core::Json;
 use harness_core::limits::{Amount, Limits};
 use harness_core::message::{Cost, Usage};
-use harness_core::port::BoxFuture;
 use harness_core::tool::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -211,15 +210,9 @@ pub trait SubagentRunner: Send + Sync {
     fn run(&self, ask: SubagentAsk) -> impl Future<Output = SubagentReport> + Send;
 }
 
-/// The object-safe twin of [`SubagentRunner`].
-pub trait DynSubagentRunner: Send + Sync {
-    /// [`SubagentRunner::run`], boxed.
-    fn run_boxed(&self, ask: SubagentAsk) -> BoxFuture<'_, SubagentReport>;
-}
-
-impl<R: SubagentRunner> DynSubagentRunner for R {
-    fn run_boxed(&self, ask: SubagentAsk) -> BoxFuture<'_, SubagentReport> {
-        Box::pin(self.run(ask))
+harness_core::twin! {
+    DynSubagentRunner of SubagentRunner {
+        async fn run_boxed = run(ask: SubagentAsk) -> SubagentReport;
     }
 }
 

@@ -4,7 +4,6 @@
 //! either side understands the other. Keys that this version does not know are kept and written back.
 
 use harness_core::message::Usage;
-use harness_core::port::BoxFuture;
 use harness_core::{CallId, Cancel, Json, ToolName};
 
 use super::{ExecutionCapabilities, ExecutionNegotiation, ExecutionRequest, ExecutionResult};
@@ -133,44 +132,12 @@ pub trait ExecutionAdapter: Send + Sync {
     ) -> impl Future<Output = ExecutionResult> + Send;
 }
 
-/// The object-safe twin of [`ExecutionAdapter`]; every adapter has it.
-pub trait DynExecutionAdapter: Send + Sync {
-    /// [`ExecutionAdapter::backend_id`].
-    fn id(&self) -> &str;
-
-    /// [`ExecutionAdapter::capabilities`].
-    fn describe(&self) -> ExecutionCapabilities;
-
-    /// [`ExecutionAdapter::negotiate`].
-    fn negotiate_dyn(&self, request: &ExecutionRequest) -> ExecutionNegotiation;
-
-    /// [`ExecutionAdapter::execute`], boxed.
-    fn execute_boxed<'a>(
-        &'a self,
-        request: ExecutionRequest,
-        cx: ExecutionCx<'a>,
-    ) -> BoxFuture<'a, ExecutionResult>;
-}
-
-impl<A: ExecutionAdapter> DynExecutionAdapter for A {
-    fn id(&self) -> &str {
-        self.backend_id()
-    }
-
-    fn describe(&self) -> ExecutionCapabilities {
-        self.capabilities()
-    }
-
-    fn negotiate_dyn(&self, request: &ExecutionRequest) -> ExecutionNegotiation {
-        self.negotiate(request)
-    }
-
-    fn execute_boxed<'a>(
-        &'a self,
-        request: ExecutionRequest,
-        cx: ExecutionCx<'a>,
-    ) -> BoxFuture<'a, ExecutionResult> {
-        Box::pin(self.execute(request, cx))
+harness_core::twin! {
+    DynExecutionAdapter of ExecutionAdapter {
+        async fn execute_boxed = execute(request: ExecutionRequest, cx: ExecutionCx<'a>) -> ExecutionResult;
+        fn id = backend_id() -> &str;
+        fn describe = capabilities() -> ExecutionCapabilities;
+        fn negotiate_dyn = negotiate(request: &ExecutionRequest) -> ExecutionNegotiation;
     }
 }
 

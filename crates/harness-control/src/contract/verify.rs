@@ -50,7 +50,7 @@ pub type CustomChecks = BTreeMap<String, Result<String, String>>;
 pub struct Facts<'a> {
     /// What the events prove.
     pub index: &'a EvidenceIndex,
-    /// The files that [`TaskContract::files`] names.
+    /// The files that its predicates ask about.
     pub files: &'a BTreeMap<String, FileFact>,
     /// Data that the host gave, by name.
     pub data: &'a BTreeMap<String, Value>,

@@ -12,7 +12,7 @@ pub(crate) mod origin;
 pub(crate) mod panics;
 pub mod stored;
 pub(crate) mod time;
-pub(crate) mod twin;
+mod twin;
 
 /// A boxed future that may cross threads.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

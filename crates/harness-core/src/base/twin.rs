@@ -1,8 +1,12 @@
 //! Object-safe twins of the ports.
+//!
+//! The macro is public for the crates of this workspace that have ports, and no part of the promised API.
 
 /// Declares the object-safe twin of a port, and gives it to every implementor: each `async` method as one that boxes its
 /// future (references live for `'a`), the others as they are. A method of a twin has a name of its own, so that both
 /// traits can be in scope.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! twin {
     ($twin:ident of $port:ident {
         $(async fn $boxed:ident = $asynchronous:ident($($arg:ident: $type:ty),*) -> $out:ty;)*
@@ -11,14 +15,14 @@ macro_rules! twin {
         #[doc = concat!("The object-safe twin of [`", stringify!($port), "`]; every implementor has it.")]
         #[doc(hidden)]
         pub trait $twin: Send + Sync {
-            $(fn $boxed<'a>(&'a self, $($arg: $type),*) -> $crate::base::BoxFuture<'a, $out>
+            $(fn $boxed<'a>(&'a self, $($arg: $type),*) -> std::pin::Pin<Box<dyn Future<Output = $out> + Send + 'a>>
             where
                 Self: 'a;)*
             $(fn $named(&self, $($plain_arg: $plain_type),*) $(-> $plain_out)?;)*
         }
 
         impl<T: $port> $twin for T {
-            $(fn $boxed<'a>(&'a self, $($arg: $type),*) -> $crate::base::BoxFuture<'a, $out>
+            $(fn $boxed<'a>(&'a self, $($arg: $type),*) -> std::pin::Pin<Box<dyn Future<Output = $out> + Send + 'a>>
             where
                 Self: 'a,
             {
@@ -30,5 +34,3 @@ macro_rules! twin {
         }
     };
 }
-
-pub(crate) use twin;

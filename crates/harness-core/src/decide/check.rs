@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::DecideCx;
 use super::guarded::{Guard, Guarded, OnError, Point, Points};
-use crate::base::twin::twin;
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
 use crate::message::{Block, Invalid, Message, ToolCall};
 use crate::outcome::{End, Fault, Question, ThinEvidence};
 use crate::port::{Progress, RunProgress};
 use crate::tool::ToolOutcome;
+use crate::twin;
 
 /// What a check looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

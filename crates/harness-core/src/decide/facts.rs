@@ -1,9 +1,9 @@
 //! Facts that a stop decision needs and that lie outside of the run.
 
 use super::DecideCx;
-use crate::base::twin::twin;
 use crate::json::Json;
 use crate::outcome::Fault;
+use crate::twin;
 
 /// Finds out what lies outside of a run and its [`Control`](crate::port::Control) asks for before it decides: files, checks
 /// of the application, JSON Schema. What is asked and found is JSON whose form the control knows.

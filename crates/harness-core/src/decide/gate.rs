@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::DecideCx;
 use super::guarded::{Guard, Guarded, Points};
 use super::policy::{Policy, PolicyGate};
-use crate::base::twin::twin;
 use crate::ids::GateName;
 use crate::json::Json;
 use crate::outcome::Fault;
 use crate::port::ProposedCall;
+use crate::twin;
 
 /// What a gate says. The strictest of all gates wins: halt or deny, hold, rewrite, allow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

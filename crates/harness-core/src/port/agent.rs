@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::twin::twin;
 use crate::ids::{AgentId, ModelName, ToolName};
 use crate::json::Json;
 use crate::origin::Origin;
 use crate::outcome::Fault;
 use crate::tool::ToolDef;
 use crate::transcript::Prefix;
+use crate::twin;
 
 /// What is asked of an [`AgentSource`].
 #[derive(Clone, Debug)]

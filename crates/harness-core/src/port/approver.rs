@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::ProposedCall;
-use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::message::ApprovalRequest;
 use crate::outcome::Fault;
+use crate::twin;
 
 /// A held call that somebody must decide about.
 #[derive(Clone, Debug)]

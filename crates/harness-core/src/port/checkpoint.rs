@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::SessionError;
-use crate::base::twin::twin;
 use crate::ids::RunId;
 use crate::json::Json;
 use crate::time::Time;
+use crate::twin;
 
 /// The state of a run before one of its turns. Bounded: it never holds the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Ledger, PreparedAgent, Progress};
-use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::message::{Message, Usage};
@@ -13,6 +12,7 @@ use crate::origin::Origin;
 use crate::outcome::{Fault, Outcome, Purpose, TotalUsage};
 use crate::time::Time;
 use crate::transcript::{Plan, Prefix, View};
+use crate::twin;
 
 /// What layers and the compactor may look at. Cheap to clone: everything in it is shared.
 #[derive(Clone, Debug)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{PreparedAgent, Secret, ThinkingLevel};
-use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
@@ -14,6 +13,7 @@ use crate::message::AssistantMessage;
 use crate::time::{Millis, Time};
 use crate::tool::ToolDef;
 use crate::transcript::View;
+use crate::twin;
 
 /// Where a turn stands when it asks a model.
 ///

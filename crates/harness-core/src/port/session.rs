@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::CompactionNote;
-use crate::base::twin::twin;
 use crate::ids::{CallId, RunId, SessionId, TurnId};
 use crate::message::Message;
 use crate::outcome::{Stop, StopReason, TotalUsage};
 use crate::time::Time;
 use crate::tool::RetryClass;
 use crate::transcript::{Defect, Plan};
+use crate::twin;
 
 /// When something happened, and in which run and turn.
 #[derive(Clone, Debug, PartialEq, Eq)]

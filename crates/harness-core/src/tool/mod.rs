@@ -25,7 +25,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::twin::twin;
 use crate::cancel::Cancel;
 use crate::ids::{AgentId, ToolName};
 use crate::json::Json;
@@ -35,6 +34,7 @@ use crate::origin::Origin;
 use crate::outcome::Purpose;
 use crate::outcome::ledger::Ledger;
 use crate::time::Time;
+use crate::twin;
 
 /// What a restart may do with a call that had started and not finished (law 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

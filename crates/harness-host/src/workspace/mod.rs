@@ -5,8 +5,6 @@ mod snippet;
 
 use std::fmt;
 
-use harness_core::port::BoxFuture;
-
 pub use memory::MemoryWorkspace;
 pub use snippet::{Snippet, first_units};
 
@@ -307,72 +305,24 @@ pub trait Workspace: Send + Sync {
     }
 }
 
-/// The object-safe twin of [`Workspace`].
-pub trait DynWorkspace: Send + Sync {
-    /// [`Workspace::list`], boxed.
-    fn list_boxed<'a>(
-        &'a self,
-        path: &'a str,
-        depth: u32,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<WorkspaceEntry>, WorkspaceFault>>;
-
-    /// [`Workspace::read`], boxed.
-    fn read_boxed<'a>(
-        &'a self,
-        path: &'a str,
-    ) -> BoxFuture<'a, Result<Option<WorkspaceFile>, WorkspaceFault>>;
-
-    /// [`Workspace::search`], boxed.
-    fn search_boxed<'a>(
-        &'a self,
-        query: &'a str,
-        provider: Option<&'a str>,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<WorkspaceHit>, WorkspaceFault>>;
-
-    /// [`Workspace::write`], boxed.
-    fn write_boxed<'a>(
-        &'a self,
-        path: &'a str,
-        content: &'a str,
-        precondition: &'a Precondition,
-    ) -> BoxFuture<'a, Result<(), WorkspaceFault>>;
-}
-
-impl<W: Workspace> DynWorkspace for W {
-    fn list_boxed<'a>(
-        &'a self,
-        path: &'a str,
-        depth: u32,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<WorkspaceEntry>, WorkspaceFault>> {
-        Box::pin(self.list(path, depth, limit))
-    }
-
-    fn read_boxed<'a>(
-        &'a self,
-        path: &'a str,
-    ) -> BoxFuture<'a, Result<Option<WorkspaceFile>, WorkspaceFault>> {
-        Box::pin(self.read(path))
-    }
-
-    fn search_boxed<'a>(
-        &'a self,
-        query: &'a str,
-        provider: Option<&'a str>,
-        limit: u32,
-    ) -> BoxFuture<'a, Result<Vec<WorkspaceHit>, WorkspaceFault>> {
-        Box::pin(self.search(query, provider, limit))
-    }
-
-    fn write_boxed<'a>(
-        &'a self,
-        path: &'a str,
-        content: &'a str,
-        precondition: &'a Precondition,
-    ) -> BoxFuture<'a, Result<(), WorkspaceFault>> {
-        Box::pin(self.write(path, content, precondition))
+harness_core::twin! {
+    DynWorkspace of Workspace {
+        async fn list_boxed = list(
+            path: &'a str,
+            depth: u32,
+            limit: u32
+        ) -> Result<Vec<WorkspaceEntry>, WorkspaceFault>;
+        async fn read_boxed = read(path: &'a str) -> Result<Option<WorkspaceFile>, WorkspaceFault>;
+        async fn search_boxed = search(
+            query: &'a str,
+            provider: Option<&'a str>,
+            limit: u32
+        ) -> Result<Vec<WorkspaceHit>, WorkspaceFault>;
+        async fn write_boxed = write(
+            path: &'a str,
+            content: &'a str,
+            precondition: &'a Precondition
+        ) -> Result<(), WorkspaceFault>;
     }
 }
 

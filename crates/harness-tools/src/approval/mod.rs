@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::Fault;
 use harness_core::message::ApprovalRequest;
-use harness_core::port::{ApprovalAsk, Approver, BoxFuture, Decision, DynApprover, Prepared};
+use harness_core::port::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 
 pub use self::rule::ApprovalRule;
 
@@ -59,15 +59,9 @@ pub trait Asker: Send + Sync {
     fn ask(&self, ask: ApprovalAsk) -> impl Future<Output = ApprovalAnswer> + Send;
 }
 
-/// The object-safe twin of [`Asker`].
-pub trait DynAsker: Send + Sync {
-    /// [`Asker::ask`], boxed.
-    fn ask_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, ApprovalAnswer>;
-}
-
-impl<A: Asker> DynAsker for A {
-    fn ask_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, ApprovalAnswer> {
-        Box::pin(self.ask(ask))
+harness_core::twin! {
+    DynAsker of Asker {
+        async fn ask_boxed = ask(ask: ApprovalAsk) -> ApprovalAnswer;
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use harness_core::Time;
-use harness_core::port::BoxFuture;
 use harness_host::StorageError;
 
 use super::memory::WhenFull;
@@ -136,64 +135,19 @@ pub trait NoteStore: Send + Sync {
     ) -> impl Future<Output = Result<bool, StorageError>> + Send;
 }
 
-/// The object-safe twin of [`NoteStore`].
-pub trait DynNoteStore: Send + Sync {
-    /// [`NoteStore::put`], boxed.
-    fn put_boxed(&self, put: Put) -> BoxFuture<'_, Result<bool, StorageError>>;
-
-    /// [`NoteStore::keyword`], boxed.
-    fn keyword_boxed(
-        &self,
-        terms: Vec<String>,
-        within: Within,
-    ) -> BoxFuture<'_, Result<Vec<Ranked>, StorageError>>;
-
-    /// [`NoteStore::nearest`], boxed.
-    fn nearest_boxed(
-        &self,
-        probe: Embedding,
-        within: Within,
-    ) -> BoxFuture<'_, Result<Vec<Ranked>, StorageError>>;
-
-    /// [`NoteStore::newest`], boxed.
-    fn newest_boxed(&self, within: Within) -> BoxFuture<'_, Result<Vec<Ranked>, StorageError>>;
-
-    /// [`NoteStore::remove`], boxed.
-    fn remove_boxed(&self, id: Arc<str>, scopes: Vec<NoteScope>)
-    -> BoxFuture<'_, Result<bool, StorageError>>;
-}
-
-impl<S: NoteStore> DynNoteStore for S {
-    fn put_boxed(&self, put: Put) -> BoxFuture<'_, Result<bool, StorageError>> {
-        Box::pin(self.put(put))
-    }
-
-    fn keyword_boxed(
-        &self,
-        terms: Vec<String>,
-        within: Within,
-    ) -> BoxFuture<'_, Result<Vec<Ranked>, StorageError>> {
-        Box::pin(self.keyword(terms, within))
-    }
-
-    fn nearest_boxed(
-        &self,
-        probe: Embedding,
-        within: Within,
-    ) -> BoxFuture<'_, Result<Vec<Ranked>, StorageError>> {
-        Box::pin(self.nearest(probe, within))
-    }
-
-    fn newest_boxed(&self, within: Within) -> BoxFuture<'_, Result<Vec<Ranked>, StorageError>> {
-        Box::pin(self.newest(within))
-    }
-
-    fn remove_boxed(
-        &self,
-        id: Arc<str>,
-        scopes: Vec<NoteScope>,
-    ) -> BoxFuture<'_, Result<bool, StorageError>> {
-        Box::pin(self.remove(id, scopes))
+harness_core::twin! {
+    DynNoteStore of NoteStore {
+        async fn put_boxed = put(put: Put) -> Result<bool, StorageError>;
+        async fn keyword_boxed = keyword(
+            terms: Vec<String>,
+            within: Within
+        ) -> Result<Vec<Ranked>, StorageError>;
+        async fn nearest_boxed = nearest(
+            probe: Embedding,
+            within: Within
+        ) -> Result<Vec<Ranked>, StorageError>;
+        async fn newest_boxed = newest(within: Within) -> Result<Vec<Ranked>, StorageError>;
+        async fn remove_boxed = remove(id: Arc<str>, scopes: Vec<NoteScope>) -> Result<bool, StorageError>;
     }
 }
 

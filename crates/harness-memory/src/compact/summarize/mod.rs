@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{BoxFuture, ViewCx};
+use harness_core::port::ViewCx;
 use harness_core::{Fault, FaultSource, Json};
 
 pub use asker::SummaryModel;
@@ -155,15 +155,9 @@ pub trait Summarizer: Send + Sync {
     fn summarize(&self, ask: SummaryAsk) -> impl Future<Output = Result<Summary, SummaryFault>> + Send;
 }
 
-/// The object-safe twin of [`Summarizer`].
-pub trait DynSummarizer: Send + Sync {
-    /// [`Summarizer::summarize`], boxed.
-    fn summarize_boxed(&self, ask: SummaryAsk) -> BoxFuture<'_, Result<Summary, SummaryFault>>;
-}
-
-impl<S: Summarizer> DynSummarizer for S {
-    fn summarize_boxed(&self, ask: SummaryAsk) -> BoxFuture<'_, Result<Summary, SummaryFault>> {
-        Box::pin(self.summarize(ask))
+harness_core::twin! {
+    DynSummarizer of Summarizer {
+        async fn summarize_boxed = summarize(ask: SummaryAsk) -> Result<Summary, SummaryFault>;
     }
 }
 
