@@ -60,7 +60,7 @@ mod tools;
 pub use clock::VirtualClock;
 pub use driver::{Answer, Ran, ScriptedDriver, ScriptedWorld, replay};
 pub use events::{EventLog, event_line};
-pub use journal::{Journal, Journaled};
+pub use journal::Journal;
 pub use model::{ModelStep, ScriptedModel};
 pub use ports::drive_stepwise;
 pub use tools::{ScriptedTools, ToolStep};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::{Machine, Phase, Start, ViewState};
+use harness_core::machine::{Machine, Phase, Record, Start, ViewState};
 use harness_core::message::Message;
-use harness_core::testing::{Journal, Journaled, Ran, ScriptedDriver};
+use harness_core::testing::{Journal, Ran, ScriptedDriver};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::Transcript;
 use proptest::prelude::*;
@@ -27,15 +27,15 @@ fn reopen<P: Phase>(
 
 /// Every message that was ever stored: a compaction takes none of them away.
 fn stored(journal: &Journal) -> Vec<Arc<Message>> {
-    let message = |entry: &Journaled| match entry {
-        Journaled::Message(message) => Some(Arc::clone(message)),
-        Journaled::CallStarted { .. }
-        | Journaled::CallFinished { .. }
-        | Journaled::Compaction { .. }
-        | Journaled::TurnEnd
-        | Journaled::RunEnd(_) => None,
+    let messages = |record: &Record| match record {
+        Record::Messages { messages, .. } => messages.clone(),
+        Record::CallStarted { .. }
+        | Record::CallFinished { .. }
+        | Record::Compaction { .. }
+        | Record::TurnEnd
+        | Record::RunEnd(_) => Vec::new(),
     };
-    journal.entries().iter().filter_map(message).collect()
+    journal.records().iter().flat_map(messages).collect()
 }
 
 /// Runs the case, dies after the n-th effect, goes on, and checks what must hold then. Whether it died.
