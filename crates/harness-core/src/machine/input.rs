@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::{Answered, CheckDecision, GateDecision};
-use crate::ids::{AgentId, CallId, EntryId, OpId};
+use crate::ids::{AgentId, EntryId, OpId};
 use crate::json::Json;
 use crate::machine::CallDecision;
 use crate::message::Message;
 use crate::outcome::{Continuation, Fault, TotalUsage};
 use crate::port::{Compaction, Decision, ModelFault, OpenCall, Prepared, PreparedAgent};
-use crate::tool::{ArgumentFault, RetryClass, ToolOutcome};
+use crate::tool::{ArgumentFault, ToolOutcome};
 use crate::transcript::Plan;
 
 /// What begins a turn or a run.
@@ -26,33 +26,12 @@ pub struct Start {
     /// What it resumes.
     pub continuation: Option<Box<Continuation>>,
     /// Calls that an earlier process had started, from the session.
-    pub open_calls: Vec<InterruptedCall>,
+    pub open_calls: Vec<OpenCall>,
     /// What was decided about parked calls. They count only for calls of `continuation`; with any, the
     /// calls that nothing was decided about stay parked. Made by [`Continuation::start`].
     pub decisions: Vec<CallDecision>,
     /// Messages that were pushed in while calls were parked: they come after the results of those.
     pub waiting: Vec<Arc<Message>>,
-}
-
-/// A call that an earlier process had started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InterruptedCall {
-    /// The call.
-    pub call: CallId,
-    /// The last attempt that started.
-    pub attempt: u32,
-    /// What a restart may do with it.
-    pub class: RetryClass,
-    /// Its result, when it had finished.
-    pub result: Option<Arc<Message>>,
-}
-
-impl From<OpenCall> for InterruptedCall {
-    fn from(open: OpenCall) -> Self {
-        Self { call: open.call, attempt: open.attempt, class: open.class, result: open.result }
-    }
 }
 
 impl Start {
@@ -69,7 +48,7 @@ impl Start {
     /// The same start with the calls that a session shows as open.
     #[must_use]
     pub fn with_open_calls(mut self, open: Vec<OpenCall>) -> Self {
-        self.open_calls = open.into_iter().map(InterruptedCall::from).collect();
+        self.open_calls = open;
         self
     }
 

@@ -33,7 +33,7 @@ pub use continuation::{CallDecision, Resume, ResumeError};
 pub use cx::Cx;
 pub(crate) use cx::Mark;
 pub use effect::{Effect, Effects, Op, Record, Standing};
-pub use input::{Input, InterruptedCall, Reply, Start};
+pub use input::{Input, Reply, Start};
 pub use phase::Phase;
 pub(crate) use phase::sealed;
 pub use set::PortSet;

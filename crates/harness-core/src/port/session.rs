@@ -104,7 +104,8 @@ pub enum Durability {
 /// let open = OpenCall::new("c1".into(), 1, RetryClass::Unsafe, None);
 /// assert!(open.result.is_none());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OpenCall {
     /// The call.

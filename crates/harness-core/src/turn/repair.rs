@@ -13,10 +13,10 @@ use super::call_state::{Batch, CallState, Finished, Progress};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::{EventKind, RepairHow};
-use crate::machine::{Cx, InterruptedCall, Pending, Start};
+use crate::machine::{Cx, Pending, Start};
 use crate::message::{FinishReason, Message, ToolCall};
 use crate::outcome::End;
-use crate::port::Decision;
+use crate::port::{Decision, OpenCall};
 use crate::tool::{RetryClass, ToolOutcome, ToolStatus};
 use crate::transcript::Prefix;
 
@@ -174,17 +174,12 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
 }
 
 /// Decides about one open call.
-fn settle_open(
-    cx: &Cx<'_>,
-    slot: &mut CallState,
-    before: Option<&InterruptedCall>,
-    continues: bool,
-) -> RepairHow {
+fn settle_open(cx: &Cx<'_>, slot: &mut CallState, before: Option<&OpenCall>, continues: bool) -> RepairHow {
     let answer = |slot: &CallState, outcome: ToolOutcome| {
         finished(Arc::new(Message::ToolResult(outcome.to_message(&slot.call, None, cx.now))), false)
     };
     match before {
-        Some(InterruptedCall { result: Some(result), .. }) => {
+        Some(OpenCall { result: Some(result), .. }) => {
             slot.progress = finished(Arc::clone(result), true);
             RepairHow::Recovered
         }
