@@ -9,7 +9,7 @@ use crate::message::Message;
 impl Plan {
     /// The plan as it stays in force from `len` messages on: what comes later is shown unchanged, at the end.
     #[must_use]
-    pub fn opened(&self, len: usize) -> Self {
+    pub(crate) fn opened(&self, len: usize) -> Self {
         let mut open = false;
         let mut spans: Vec<Span> = Vec::with_capacity(self.spans.len() + 1);
         for span in self.spans.iter() {
