@@ -31,6 +31,12 @@ pub(crate) struct Mark {
 }
 
 impl Cx<'_> {
+    /// The same, for a part of the step.
+    pub(crate) fn reborrow(&mut self) -> Cx<'_> {
+        let Self { now, sh, log, fx, outbox, ports } = self;
+        Cx { now: *now, sh, log, fx, outbox, ports }
+    }
+
     /// Emits an event. With events switched off it is numbered and not built.
     pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
         let seq = self.number();

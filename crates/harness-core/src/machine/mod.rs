@@ -15,6 +15,7 @@
 //! - after [`Effect::Done`] every input is ignored.
 
 pub(crate) mod compaction;
+mod completion;
 mod continuation;
 mod cx;
 mod decided;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use completion::Completion;
 pub use continuation::{CallDecision, Resume, ResumeError};
 pub use cx::Cx;
 pub(crate) use cx::Mark;

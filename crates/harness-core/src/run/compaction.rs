@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RunPhase, RunSpec, RunState};
 use crate::machine::compaction::{charge, emit_start, or_failed, take_permanent};
-use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing, Start};
+use crate::machine::{Cx, Effect, Input, Op, Pending, Phase as _, Reply, Standing, Start};
 use crate::outcome::{End, Fault, FaultSource};
 use crate::port::{CompactReason, Progress};
 use crate::time::Time;
@@ -124,12 +124,8 @@ impl RunState {
 
     fn go_on_waiting(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
         let Waiting { start, cancelled, .. } = *self.waiting.take()?;
-        let end = self.start_turn(spec, cx, *start);
-        match (end, cancelled) {
-            (None, Some(by)) => {
-                let end = self.in_turn(spec, cx, |turn, cx| turn.cancel(&spec.turn, cx, by))?;
-                self.decide(spec, cx, end)
-            }
+        match (self.start_turn(spec, cx, *start), cancelled) {
+            (None, Some(by)) => self.step(spec, cx, None, Input::Cancel { by }),
             (end, _) => end,
         }
     }

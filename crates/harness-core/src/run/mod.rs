@@ -34,14 +34,14 @@ use crate::event::EventKind;
 use crate::ids::{ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budget;
-use crate::machine::{Cx, Input, Pending, Phase, Record, Shared, Start};
+use crate::machine::{Completion, Cx, Input, Pending, Phase, Record, Shared, Start};
 use crate::message::Message;
 use crate::origin::Origin;
 use crate::outcome::{Continuation, End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::{Control, OpenCall, RunStop};
 use crate::time::Time;
 use crate::transcript::Transcript;
-use crate::turn::{Closing, TurnState};
+use crate::turn::TurnState;
 
 /// A run as a machine.
 pub type Run = crate::machine::Machine<RunState>;
@@ -103,7 +103,7 @@ pub struct RunState {
     judging: Option<Box<Judging>>,
     /// The end, while the layers take note of it.
     #[serde(skip)]
-    leaving: Option<Box<Closing>>,
+    completion: Option<Box<Completion>>,
     /// The turn that waits for the compactor.
     waiting: Option<Box<Waiting>>,
     /// What decides whether the run goes on.
@@ -132,12 +132,8 @@ impl Phase for RunState {
             let Input::Start(start) = input else { return None };
             return self.continue_resumed(spec, cx, *saved, *start);
         }
-        if let Some(leaving) = &mut self.leaving {
-            if !leaving.step(cx, pending, input) {
-                return None;
-            }
-            let end = self.leaving.take()?.into_end(cx);
-            return Some(finish(cx, end));
+        if let Some(completion) = &mut self.completion {
+            return completion.step(cx, pending, input).map(|end| finish(cx, end));
         }
         if self.waiting.is_some() {
             return self.wait(spec, cx, pending, input);
@@ -163,8 +159,8 @@ impl Phase for RunState {
     }
 
     fn spend(&mut self, spent: &TotalUsage) {
-        if let Some(leaving) = &mut self.leaving {
-            leaving.spend(spent);
+        if let Some(completion) = &mut self.completion {
+            completion.spend(spent);
         } else if self.phase == RunPhase::Turn {
             self.turn.spend(spent);
         } else {
@@ -193,8 +189,8 @@ impl Phase for RunState {
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
-        if let Some(leaving) = &self.leaving {
-            return leaving.wake_at();
+        if let Some(completion) = &self.completion {
+            return completion.wake_at();
         }
         if let Some(waiting) = &self.waiting {
             return waiting.wake_at(shared.budgets.deadline());
@@ -207,8 +203,8 @@ impl Phase for RunState {
     }
 
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
-        if let Some(leaving) = &self.leaving {
-            return leaving.wake_at();
+        if let Some(completion) = &self.completion {
+            return completion.wake_at();
         }
         if self.waiting.is_some() {
             return shared.budgets.deadline();
@@ -267,7 +263,7 @@ impl RunState {
         }
         if cx.ports.layers.is_some() {
             let standing = self.turn.standing(cx);
-            self.leaving = Some(Closing::begin(cx, end, standing));
+            self.completion = Some(Box::new(Completion::start(cx, end, standing)));
             return None;
         }
         Some(finish(cx, end))

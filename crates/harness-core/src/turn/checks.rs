@@ -1,209 +1,101 @@
-//! Checks at work: the prompt before it is in the transcript, an answer before it counts.
+//! What checks say, whatever they look at.
 
-use std::sync::Arc;
+use std::ops::ControlFlow;
 
-use super::flow::{answer_unrun, guidance_message};
-use super::spec::TurnSpec;
-use super::state::TurnState;
+use super::stage::{Step, stop};
+use super::state::TurnCx;
 use crate::decide::{Answered, CheckDecision, CheckVerdict, Point, Subject};
+use crate::event::EventKind;
 use crate::ids::GateName;
-use crate::machine::{Cx, Pending};
-use crate::message::{Message, ModelOutput};
-use crate::outcome::{End, Evidence, GuardStage, Stop, StopReason};
+use crate::machine::{Op, Pending};
+use crate::outcome::{Evidence, GuardStage, Question, StopReason, ToolEvidence};
 
-/// What is being checked.
-#[derive(Clone, Debug)]
-pub(super) struct Checking {
-    pub(super) subject: Subject,
+/// What follows what a check has said.
+pub(super) enum Checked {
+    /// The next check is asked.
+    Asking,
+    /// Every check accepts.
+    Accepted,
+    /// The model reads this, and answers again.
+    Guidance(String),
 }
 
-/// Whether somebody said it: what the turn itself adds to a prompt is not checked.
-fn is_said(message: &Message) -> bool {
-    !matches!(message, Message::User(said) if said.origin.as_deref() == Some("hook"))
-}
-
-impl TurnState {
-    /// Asks the checks of prompts, unless they have passed it; gives whether anything was asked.
-    pub(super) fn checks_prompt(&mut self, cx: &mut Cx<'_>) -> bool {
-        if self.prompt_passed || cx.ports.next_check(Point::Prompt, 0).is_none() {
-            return false;
-        }
-        let prompt = self.prompt.clone();
-        self.check(cx, Point::Prompt, || {
-            let said: Vec<_> = prompt.into_iter().filter(|message| is_said(message)).collect();
-            (!said.is_empty()).then_some(Subject::Prompt(said))
-        })
-    }
-
-    /// Asks the checks of answers; gives whether anything was asked. Calls and refusals are no answers.
-    pub(super) fn checks_answer(&mut self, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
-        if cx.ports.next_check(Point::Answer, 0).is_none() {
-            return false;
-        }
-        let agent = self.agent_id();
-        self.check(cx, Point::Answer, || {
-            let text = match answer.as_assistant().map(|message| message.output()) {
-                Some(ModelOutput::FinalAnswer) => answer.joined_text(),
-                Some(ModelOutput::Clarification { question }) => question,
-                Some(
-                    ModelOutput::ToolRequest
-                    | ModelOutput::ApprovalRequest(_)
-                    | ModelOutput::Refusal { .. }
-                    | ModelOutput::Invalid(_),
-                )
-                | None => return None,
-            };
-            Some(Subject::Answer { text, agent, message: Some(Arc::clone(answer)) })
-        })
-    }
-
-    /// Asks the checks of answers about the words of tools that end the turn; gives whether anything was asked.
-    pub(super) fn checks_text(&mut self, cx: &mut Cx<'_>, text: &str) -> bool {
-        let agent = self.agent_id();
-        self.check(cx, Point::Answer, || {
-            Some(Subject::Answer { text: text.to_owned(), agent, message: None })
-        })
-    }
-
-    pub(super) fn check(
-        &mut self,
-        cx: &mut Cx<'_>,
-        point: Point,
-        subject: impl FnOnce() -> Option<Subject>,
-    ) -> bool {
-        let Some(first) = cx.ports.next_check(point, 0) else { return false };
-        let Some(subject) = subject() else { return false };
-        self.checking = Some(Box::new(Checking { subject }));
-        self.issue(cx, Pending::Check(point, first));
+impl TurnCx<'_> {
+    /// Asks the next check of `point`, from a place on. Whether there is one.
+    pub(super) fn ask_check(&mut self, point: Point, from: u32, subject: &Subject) -> bool {
+        let Some(check) = self.cx.ports.next_check(point, from) else { return false };
+        let subject = Box::new(subject.clone());
+        self.cx.perform(Pending::Check(point, check), Op::Check { check, subject });
         true
     }
 
-    /// A check has judged, or failed to.
+    /// A check has judged, or failed to: the next one is asked, or the turn stops.
     pub(super) fn on_check(
         &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
         (point, check): (Point, u32),
+        subject: &mut Subject,
         asked: Answered<CheckDecision>,
-    ) -> Option<End> {
-        let (name, verdict) = self.take_check(cx, (point, check), asked);
-        let checking = self.checking.as_mut()?;
+    ) -> Step<Checked> {
+        let (name, verdict) = self.take_check((point, check), subject, asked);
         match verdict {
             CheckVerdict::Accept | CheckVerdict::Waive { .. } => {}
-            CheckVerdict::Amend(text) => checking.subject.amend(text),
-            CheckVerdict::Continue { guidance } => match self.checking.take()?.subject {
-                Subject::Answer { message: Some(answer), .. } => {
-                    return self.answer_again(spec, cx, &answer, guidance);
-                }
-                Subject::Invalid { invalid, .. } => {
-                    return self.after_invalid(spec, cx, *invalid, Some(guidance));
-                }
-                subject @ (Subject::Prompt(_)
-                | Subject::Answer { .. }
-                | Subject::End { .. }
-                | Subject::Result { .. }) => {
-                    self.checking = Some(Box::new(Checking { subject }));
-                    return self.refuse(spec, cx, name, point, guidance);
-                }
-            },
-            CheckVerdict::Ask(question) if point == Point::Result => {
-                return self.result_asks(spec, cx, question);
+            CheckVerdict::Amend(text) => subject.amend(text),
+            CheckVerdict::Continue { guidance } if is_of_model(subject) => {
+                return ControlFlow::Continue(Checked::Guidance(guidance));
             }
-            CheckVerdict::Ask(question) => {
-                self.question_asked(cx, question.text);
-                return self.stop_now(spec, cx, StopReason::ClarificationRequired.into());
+            CheckVerdict::Continue { guidance: reason } | CheckVerdict::Refuse { reason } => {
+                return stop(StopReason::GuardrailTriggered, guardrail(name, point, reason));
             }
-            CheckVerdict::Refuse { reason } if point == Point::Result => {
-                return self.result_refused(spec, cx, name, reason);
-            }
-            CheckVerdict::Refuse { reason } => return self.refuse(spec, cx, name, point, reason),
+            CheckVerdict::Ask(question) => return self.ask_user(subject, question),
             CheckVerdict::Unfounded(thin) => {
-                self.stop(Stop::new(StopReason::EvidenceDensityViolation, Evidence::Density(thin)));
-                return self.settle(spec, cx);
+                return stop(StopReason::EvidenceDensityViolation, Evidence::Density(thin));
             }
         }
-        match cx.ports.next_check(point, check + 1) {
-            Some(next) => {
-                self.issue(cx, Pending::Check(point, next));
-                None
-            }
-            None => self.accepted(spec, cx),
-        }
+        let asking = self.ask_check(point, check + 1, subject);
+        ControlFlow::Continue(if asking { Checked::Asking } else { Checked::Accepted })
     }
 
-    /// Takes what a check has said, and tells it.
+    /// Takes what a check has said, and emits it.
     pub(super) fn take_check(
-        &self,
-        cx: &mut Cx<'_>,
+        &mut self,
         (point, check): (Point, u32),
+        subject: &Subject,
         asked: Answered<CheckDecision>,
     ) -> (GateName, CheckVerdict) {
-        let judged = self.checking.as_ref().map(|checking| &checking.subject);
-        let call = if let Some(Subject::Result { call, .. }) = judged { Some(call.id.clone()) } else { None };
-        cx.take_check((check, point), call, None, asked)
+        let call = if let Subject::Result { call, .. } = subject { Some(call.id.clone()) } else { None };
+        self.cx.take_check((check, point), call, None, asked)
     }
 
-    fn refuse(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        guardrail: GateName,
-        point: Point,
-        reason: String,
-    ) -> Option<End> {
-        let stage = if point == Point::Prompt { GuardStage::Input } else { GuardStage::Output };
-        let evidence = Evidence::Guardrail { guardrail, stage, reason: Some(reason) };
-        self.stop(Stop::new(StopReason::GuardrailTriggered, evidence));
-        self.settle(spec, cx)
-    }
-
-    /// The answer is kept and does not count; the model reads why, and answers again.
-    pub(super) fn answer_again(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        answer: &Arc<Message>,
-        guidance: String,
-    ) -> Option<End> {
-        self.append_answer(cx, Arc::clone(answer));
-        answer_unrun(cx, answer, "the answer was not accepted");
-        cx.append_one(guidance_message(guidance));
-        self.iterate(spec, cx)
-    }
-
-    /// Every check accepts: what was checked counts.
-    fn accepted(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        match self.checking.take()?.subject {
-            Subject::Prompt(said) => {
-                let at = self.prompt.iter().position(|message| is_said(message)).unwrap_or(0);
-                self.prompt.retain(|message| !is_said(message));
-                self.prompt.splice(at..at, said);
-                self.prompt_passed = true;
-                self.append_prompt(spec, cx)
-            }
-            Subject::Answer { message: Some(message), .. } => self.accept_answer(spec, cx, message),
-            Subject::Answer { text, message: None, .. } => {
-                self.answer = Some(text);
-                self.complete(spec, cx)
-            }
-            Subject::Result { .. } => self.result_accepted(spec, cx),
-            Subject::Invalid { invalid, .. } => self.after_invalid(spec, cx, *invalid, None),
-            Subject::End { .. } => None,
+    /// The turn ends with a question to the user. One about a result is not asked at a limit.
+    fn ask_user(&mut self, subject: &Subject, mut question: Question) -> Step<Checked> {
+        let about =
+            if let Subject::Result { call, outcome, .. } = subject { Some((call, outcome)) } else { None };
+        if about.is_some() {
+            self.check_limits()?;
         }
+        let text = std::mem::take(&mut question.text);
+        self.cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
+        self.data.answer = Some(text.clone());
+        self.data.question = Some(text);
+        let evidence = about.map_or(Evidence::None, |(call, outcome)| {
+            Evidence::ToolResult(Box::new(ToolEvidence::new(call, outcome.is_error(), question)))
+        });
+        stop(StopReason::ClarificationRequired, evidence)
     }
+}
 
-    /// The turn stops while something is checked: an answer is told of, and comes into no transcript.
-    pub(super) fn stop_checking(&mut self, cx: &mut Cx<'_>) {
-        let Some(checking) = self.checking.take() else { return };
-        if let Subject::Answer { message: Some(message), .. } = &checking.subject {
-            self.emit_answer(cx, message);
-        }
-    }
+/// Whether the model can do better: it said what is checked.
+fn is_of_model(subject: &Subject) -> bool {
+    matches!(subject, Subject::Answer { message: Some(_), .. } | Subject::Invalid { .. })
+}
 
-    /// The turn stops before its prompt has passed: what somebody said comes into no transcript.
-    pub(super) fn drop_unchecked_prompt(&mut self, cx: &Cx<'_>) {
-        if cx.ports.next_check(Point::Prompt, 0).is_some() && !self.prompt_passed {
-            self.prompt.retain(|message| !is_said(message));
+fn guardrail(guardrail: GateName, point: Point, reason: String) -> Evidence {
+    let stage = match point {
+        Point::Prompt => GuardStage::Input,
+        Point::Result => GuardStage::Result,
+        Point::Answer | Point::Invalid | Point::End | Point::Prepare | Point::Call | Point::Handoff => {
+            GuardStage::Output
         }
-    }
+    };
+    Evidence::Guardrail { guardrail, stage, reason: Some(reason) }
 }

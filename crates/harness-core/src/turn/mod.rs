@@ -1,47 +1,51 @@
 //! The turn: one bounded assistant turn as a state machine.
 //!
-//! One iteration is limits → agent → view → model → output → (tools → results) → steering. The stages
-//! and the rules of each are in the files of this folder: `flow` (prompt, agent, view, model), `batch`
-//! and `gates` (calls through their gates to their results), `judge` (what a result means for the turn), `finish`
-//! (stops and the end), `recovery` (steps that broke off), `repair` (calls left open by an earlier process).
+//! One iteration is limits → agent → view → model → output → (tools → results) → steering. A turn is always in one
+//! stage, and each is a file of this folder:
 //!
-//! What an application may choose stands in [`TurnSpec`].
+//! ```text
+//! opening → draining → viewing → asking → reviewing → draining → closing
+//!               ↑                             ↓
+//!               └────────────────────────  calling
+//! ```
+//!
+//! A handler of a stage gives what follows: the turn waits, it enters another stage, or it stops. This file dispatches
+//! inputs, and handles a cancellation, the deadline and failed stores before any stage does. Only `closing` aborts,
+//! answers open calls, tells the layers and makes the end.
+//!
+//! What an application may choose is in [`TurnSpec`].
 
-mod batch;
+mod asking;
 mod call_ids;
-mod call_state;
+mod calling;
 mod checks;
 mod closing;
-mod compaction;
-mod cycle;
-mod finish;
-mod flow;
-mod gates;
-mod judge;
-mod layers;
-mod recovery;
-mod redundancy;
+mod draining;
+mod loops;
+mod opening;
 mod repair;
-mod results;
-mod resume;
+mod reviewing;
 mod spec;
 mod stage;
 mod state;
-mod stopping;
-mod usage;
+mod viewing;
 
-pub(crate) use closing::Closing;
-pub(crate) use flow::guidance_message;
-pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
-pub(crate) use resume::PriorUsage;
+pub use calling::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
+pub(crate) use repair::PriorUsage;
 pub use spec::{Execution, OnToolFailure, RetryPolicy, SpecFault, TurnSpec};
-pub use state::TurnState;
+pub(crate) use state::guidance_message;
 
-use stage::Stage;
+use std::ops::ControlFlow;
 
+use closing::Closing;
+use opening::Opening;
+use stage::{Next, Stage, Step};
+use state::{TurnCx, TurnData};
+
+use crate::event::EventKind;
 use crate::json::Json;
-use crate::machine::{Cx, Input, Pending, Phase, Reply, Shared};
-use crate::outcome::{End, TotalUsage};
+use crate::machine::{Cx, Input, Pending, Phase, Shared, Standing};
+use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
 use crate::tool::RetryClass;
@@ -49,6 +53,13 @@ use crate::transcript::Transcript;
 
 /// A turn as a machine.
 pub type Turn = crate::machine::Machine<TurnState>;
+
+/// The state of a turn. Drive it as a [`Turn`].
+#[derive(Debug, Default)]
+pub struct TurnState {
+    data: TurnData,
+    stage: Stage,
+}
 
 impl crate::machine::sealed::Sealed for TurnState {}
 
@@ -62,25 +73,40 @@ impl Phase for TurnState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
-        match self.stage {
-            Stage::Working | Stage::Reviewing(_) | Stage::Stopping { .. } => {}
-            Stage::Closing(_) => return self.leave(cx, pending, input),
-            Stage::Ended => return None,
-        }
-        match input {
-            Input::Start(start) => self.start(spec, cx, *start),
-            Input::Reply(_, reply) => self.reply(spec, cx, pending?, reply),
-            Input::Wake => self.wake(spec, cx),
-            Input::Cancel { by } => self.cancel(spec, cx, by),
-            Input::PartFailed(_) | Input::Spent(_) => None,
-        }
+        let (stage, mut turn) = self.parts(spec, cx);
+        let step = match (stage, input) {
+            (Stage::Ended, _) => return None,
+            (Stage::Closing(closing), input) => {
+                let end = closing.step(&mut turn, pending, input);
+                return self.finish(end);
+            }
+            (Stage::Opening(opening), Input::Start(start)) => opening.start(&mut turn, *start),
+            (stage, Input::Reply(_, reply)) => stage.reply(&mut turn, pending?, reply),
+            (_, Input::Cancel { by }) => {
+                let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
+                return self.close(spec, cx, stop, true);
+            }
+            (stage, Input::Wake) => {
+                if let Some(reached) = turn.overdue() {
+                    let reason = StopReason::TimeoutReached;
+                    turn.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+                    return self.close(spec, cx, Stop::new(reason, Evidence::Limit(reached)), true);
+                }
+                let Stage::Calling(batch) = stage else { return None };
+                batch.wake(&mut turn)
+            }
+            (_, Input::Start(_) | Input::PartFailed(_) | Input::Spent(_)) => return None,
+        };
+        self.follow(spec, cx, step)
     }
 
     fn spend(&mut self, spent: &TotalUsage) {
-        if let Stage::Closing(closing) = &mut self.stage {
-            closing.spend(spent);
+        if let Stage::Closing(closing) = &mut self.stage
+            && let Closing::Completing(completion) = &mut **closing
+        {
+            completion.spend(spent);
         } else {
-            self.usage.merge(spent);
+            self.data.usage.merge(spent);
         }
     }
 
@@ -94,85 +120,108 @@ impl Phase for TurnState {
 
     fn must_be_stored(&self, pending: Pending) -> bool {
         let Pending::Tool(at) = pending else { return false };
-        let slot = self.batch.as_ref().and_then(|batch| batch.slot(at));
+        let slot = self.stage.batch().and_then(|batch| batch.slot(at));
         slot.is_none_or(|slot| slot.class != RetryClass::Pure)
     }
 
     fn not_stored(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End> {
-        match self.stage {
-            Stage::Working | Stage::Reviewing(_) | Stage::Stopping { .. } => {
-                self.refuse_unstored(spec, cx, cut)
+        match self.parts(spec, cx) {
+            (Stage::Calling(batch), mut turn) => {
+                let step = batch.refuse_unstored(&mut turn, cut);
+                self.follow(spec, cx, step)
             }
-            Stage::Closing(_) | Stage::Ended => None,
+            (Stage::Closing(closing), mut turn) => {
+                let end = closing.refuse_unstored(&mut turn, cut);
+                self.finish(end)
+            }
+            _ => None,
         }
     }
 
     fn wake_at(&self, _: &Shared) -> Option<Time> {
         match &self.stage {
-            Stage::Working | Stage::Reviewing(_) => {
-                let retry = self.batch.as_deref().and_then(call_state::Batch::wake_at);
-                [retry, self.turn_deadline].into_iter().flatten().min()
-            }
-            Stage::Stopping { aborted, .. } => self.turn_deadline.filter(|_| !aborted),
-            Stage::Closing(closing) => closing.wake_at(),
+            Stage::Closing(closing) => closing.wake_at(self.data.deadline),
             Stage::Ended => None,
+            stage @ (Stage::Opening(_)
+            | Stage::Viewing(_)
+            | Stage::Asking(_)
+            | Stage::Reviewing(_)
+            | Stage::Calling(_)
+            | Stage::Draining(_)) => {
+                let retry = stage.batch().and_then(calling::Batch::wake_at);
+                [retry, self.data.deadline].into_iter().flatten().min()
+            }
         }
     }
 
     fn cut_off(&self, _: &Shared) -> Option<Time> {
-        match &self.stage {
-            Stage::Working | Stage::Reviewing(_) | Stage::Stopping { .. } | Stage::Ended => {
-                self.turn_deadline
-            }
-            Stage::Closing(closing) => closing.wake_at(),
+        if let Stage::Closing(closing) = &self.stage
+            && let Closing::Completing(completion) = &**closing
+        {
+            return completion.wake_at();
         }
+        self.data.deadline
     }
 
     fn open_calls(&self) -> Vec<OpenCall> {
-        self.batch.iter().flat_map(|batch| batch.begun()).collect()
+        let batch = self.stage.batch();
+        batch.map_or_else(|| self.data.left_open.clone(), |batch| batch.started().collect())
     }
 }
 
 impl TurnState {
-    /// Hands a reply to the stage that asked for it. A reply of the wrong kind ends the turn with
-    /// `internal_invariant`: the driver broke its contract.
-    fn reply(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending, reply: Reply) -> Option<End> {
-        if self.is_stopping() {
-            return self.late(spec, cx, pending, reply);
-        }
-        match (pending, reply) {
-            (Pending::Model, Reply::Model(result)) => self.on_model(spec, cx, result),
-            (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
-            (Pending::Begin, Reply::Noted(result)) => self.on_begun(spec, cx, result),
-            (Pending::AppendPrompt, Reply::Appended(result)) => self.on_appended(spec, cx, result),
-            (Pending::AppendResults, Reply::Appended(result)) => self.on_results_seen(spec, cx, result),
-            (Pending::AppendSteering, Reply::Appended(result)) => self.on_steering_seen(spec, cx, result),
-            (Pending::Prepare, Reply::Prepared(result)) => self.on_prepared(spec, cx, result),
-            (Pending::Recall, Reply::Recalled(result)) => self.on_recalled(spec, cx, result),
-            (Pending::Compact, Reply::Compacted(result)) => self.on_compacted(spec, cx, result),
-            (Pending::Model, Reply::Interrupted { partial }) => {
-                self.take_cut_answer(cx, partial);
-                self.on_cut(spec, cx, Pending::Model)
-            }
-            (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
-            (Pending::LayerStore, Reply::Noted(result)) => self.on_stored(spec, cx, result),
-            (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
-            (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
-            (Pending::Arguments(at), Reply::Arguments(result)) => {
-                self.on_arguments(spec, cx, at, result.map_err(|fault| *fault))
-            }
-            (Pending::Gate(at, gate, point), Reply::Gate(asked)) => {
-                self.on_gate(spec, cx, (at, gate, point), *asked)
-            }
-            (Pending::Check(point, check), Reply::Check(asked)) => {
-                self.on_check(spec, cx, (point, check), *asked)
-            }
-            (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
-            (Pending::Tool(at), Reply::Interrupted { .. }) => self.on_tool_cut(spec, cx, at),
-            (pending, Reply::Interrupted { .. }) => self.on_cut(spec, cx, pending),
-            (pending, _) => {
-                self.invariant(spec, cx, format!("a reply of the wrong kind answered {pending:?}"))
+    /// A turn of a run.
+    pub(crate) fn of_run() -> Self {
+        Self { data: TurnData { of_run: true, ..TurnData::default() }, ..Self::default() }
+    }
+
+    /// A turn of a run that an earlier process had started.
+    pub(crate) fn resumed(prior: PriorUsage) -> Self {
+        Self { stage: Stage::Opening(Box::new(Opening::resumed(prior))), ..Self::of_run() }
+    }
+
+    /// The length of the transcript when it started.
+    pub(crate) fn began(&self) -> usize {
+        self.data.began
+    }
+
+    /// Where the work stands.
+    pub(crate) fn standing(&self, cx: &Cx<'_>) -> Standing {
+        self.data.standing(cx)
+    }
+
+    fn parts<'a>(&'a mut self, spec: &'a TurnSpec, cx: &'a mut Cx<'_>) -> (&'a mut Stage, TurnCx<'a>) {
+        (&mut self.stage, TurnCx { spec, data: &mut self.data, cx: cx.reborrow() })
+    }
+
+    /// Goes where a handler leads, until something has to be waited for.
+    fn follow(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut follows: Step) -> Option<End> {
+        loop {
+            match follows {
+                ControlFlow::Continue(Next::Wait) => return None,
+                ControlFlow::Continue(Next::Enter(stage)) => {
+                    self.stage = stage;
+                    let (stage, mut turn) = self.parts(spec, cx);
+                    follows = stage.enter(&mut turn);
+                }
+                ControlFlow::Break(stop) => return self.close(spec, cx, stop, false),
             }
         }
+    }
+
+    /// Stops the turn. `aborts`: whether what is in flight is not waited for.
+    fn close(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop, aborts: bool) -> Option<End> {
+        let left = std::mem::replace(&mut self.stage, Stage::Ended);
+        let mut closing = Box::new(Closing::Settling { stop, left, aborted: false });
+        let end = closing.start(&mut self.parts(spec, cx).1, aborts);
+        self.stage = Stage::Closing(closing);
+        self.finish(end)
+    }
+
+    fn finish(&mut self, end: Option<End>) -> Option<End> {
+        if end.is_some() {
+            self.stage = Stage::Ended;
+        }
+        end
     }
 }

@@ -1,24 +1,75 @@
-//! Calls that an earlier process left open.
+//! What an earlier process left open.
 //!
 //! A transcript may end with an answer whose calls are not all answered: the process died, or the turn
 //! was parked. Before anything else each of them gets its one result (law 1): a result that had been
 //! stored is used; a call that had started runs again only if its tool declares that safe; a call that
-//! never started runs now when the turn merely goes on, and is answered as not run when a new prompt
-//! follows.
+//! never started runs now when the turn merely continues, and is answered as not run when a new prompt
+//! follows. A turn of a run that is resumed continues where its messages end.
 
 use std::sync::Arc;
 
-use super::batch::not_run_outcome;
-use super::call_state::{Batch, CallState, Finished, Progress};
-use super::spec::TurnSpec;
-use super::state::TurnState;
+use super::calling::{Batch, CallState, Finished, Progress, emit_decision, not_run_outcome};
+use super::opening::Opening;
+use super::reviewing::Reviewing;
+use super::stage::{Stage, Step, WAIT, enter};
+use super::state::{TurnCx, TurnData};
 use crate::event::{EventKind, RepairHow};
-use crate::machine::{Cx, Pending, Start};
-use crate::message::{FinishReason, Message, ToolCall};
-use crate::outcome::End;
+use crate::limits::{Amount, Grant};
+use crate::machine::{Cx, Start};
+use crate::message::{AssistantMessage, FinishReason, Message, ToolCall};
+use crate::outcome::{Purpose, TotalUsage};
 use crate::port::{Decision, OpenCall};
 use crate::tool::{RetryClass, ToolOutcome, ToolStatus};
-use crate::transcript::Prefix;
+use crate::transcript::{Prefix, Transcript};
+
+/// What a turn had used when its process ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PriorUsage {
+    /// The length of the transcript when it started.
+    began: usize,
+    /// Its answers so far.
+    iterations: u32,
+    usage: TotalUsage,
+    /// What it had used, which no limit has been charged with.
+    used: Amount,
+}
+
+impl PriorUsage {
+    /// A turn that started with the message at `began`.
+    pub(crate) fn new(began: usize, log: &Transcript) -> Self {
+        let mut prior = Self { began, ..Self::default() };
+        for message in log.range(began..log.len()) {
+            match &**message {
+                Message::Assistant(answer) => prior.add_answer(answer),
+                Message::ToolResult(_) => {
+                    prior.usage.tool_calls = prior.usage.tool_calls.saturating_add(1);
+                    prior.used.tool_calls = prior.used.tool_calls.saturating_add(1);
+                }
+                Message::System(_) | Message::User(_) | Message::Custom(_) => {}
+            }
+        }
+        prior
+    }
+
+    fn add_answer(&mut self, answer: &AssistantMessage) {
+        self.iterations = self.iterations.saturating_add(1);
+        self.usage.add_call(Purpose::Answer, answer.usage.as_deref(), true);
+        self.used.iterations = self.used.iterations.saturating_add(1);
+        if let Some(tokens) = &answer.usage {
+            self.used.tokens = self.used.tokens.saturating_add(tokens.all_tokens());
+            self.used.cost = self.used.cost.plus(tokens.total_cost().unwrap_or_default());
+        }
+    }
+
+    /// Charges what was used before.
+    pub(super) fn charge(&self, data: &mut TurnData, cx: &mut Cx<'_>) {
+        data.began = self.began;
+        data.usage.clone_from(&self.usage);
+        cx.sh.iteration = self.iterations;
+        (data.asked, data.asked_in) = (self.iterations, self.iterations);
+        cx.sh.budgets.settle(Grant::default(), self.used);
+    }
+}
 
 /// The last answer with calls, and how many of its calls are answered.
 struct Open {
@@ -29,15 +80,16 @@ struct Open {
     broken: bool,
 }
 
-fn find_open(log: &Prefix) -> Option<Open> {
+/// The last answer, when only results follow it.
+fn find_last(log: &Prefix) -> Option<Open> {
     let mut answered = 0;
     for at in (0..log.len()).rev() {
         match &**log.get(at)? {
             Message::ToolResult(_) => answered += 1,
             Message::Assistant(answer) => {
-                let calls: Vec<_> = answer.tool_calls().cloned().collect();
+                let calls = answer.tool_calls().cloned().collect();
                 let broken = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
-                return (answered < calls.len()).then_some(Open { answer_at: at, calls, answered, broken });
+                return Some(Open { answer_at: at, calls, answered, broken });
             }
             Message::System(_) | Message::User(_) | Message::Custom(_) => return None,
         }
@@ -45,90 +97,93 @@ fn find_open(log: &Prefix) -> Option<Open> {
     None
 }
 
-impl TurnState {
-    /// Asks for the agent first: which calls may run is told by its tools.
-    pub(super) fn repair(&mut self, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        self.start = Some(Box::new(start));
-        if self.agent.is_none() {
-            self.agent = last_agent(cx.log);
-        }
-        self.issue(cx, Pending::Prepare);
-        None
+impl Opening {
+    /// Whether the turn continues from an answer of its own, or from the results of one, and not with a request.
+    pub(super) fn follows_last(&self, turn: &TurnCx<'_>) -> bool {
+        let log = &turn.cx.log;
+        self.prior.is_some()
+            && self.prompt.is_empty()
+            && turn.data.began < log.len()
+            && log.last().is_some_and(|last| match &**last {
+                Message::Assistant(answer) => answer.tool_calls().next().is_none(),
+                Message::ToolResult(_) => true,
+                Message::System(_) | Message::User(_) | Message::Custom(_) => false,
+            })
     }
 
-    /// Takes up the open batch where it was left.
-    pub(super) fn reopen_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if self.goes_on_from_last(cx.log) && !cx.log.has_open_calls() {
-            return self.go_on_from_last(spec, cx);
+    /// Takes up what is open where it was left.
+    pub(super) fn reopen(&mut self, turn: &mut TurnCx<'_>, start: &Start) -> Step {
+        if self.follows_last(turn) && !turn.cx.log.has_open_calls() {
+            return follow_last(turn);
         }
         let continues = start.prompt.is_empty() || !start.decisions.is_empty();
-        if !self.settle_open_calls(spec, cx, &start, continues) {
-            return self.append_prompt(spec, cx);
-        }
-        self.run_batch(spec, cx)
+        let Some(mut batch) = self.settle_open_calls(turn, start, continues) else {
+            return self.enter(turn);
+        };
+        batch.opening = Some(Box::new(std::mem::take(self)));
+        enter(Stage::Calling(batch))
     }
 
     /// The turn ends before the agent is known: nothing of what is open can run.
-    pub(super) fn abandon_open_calls(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) {
-        if let Some(start) = self.start.take() {
-            self.settle_open_calls(spec, cx, &start, false);
-        }
+    pub(super) fn abandon_open_calls(&mut self, turn: &mut TurnCx<'_>) -> Option<Box<Batch>> {
+        let start = self.start.take()?;
+        self.settle_open_calls(turn, &start, false)
     }
 
-    /// Builds the open batch, with what is known about each call. Whether there is one.
-    fn settle_open_calls(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        start: &Start,
-        continues: bool,
-    ) -> bool {
-        let Some(open) = find_open(cx.log) else { return false };
-        let mut batch = Box::<Batch>::default();
-        batch.open(open.calls.iter().map(Arc::clone), open.answer_at, spec, self.prepared.as_deref());
-        for (at, slot) in batch.slots.iter_mut().enumerate() {
-            if at < open.answered {
-                if let Some(message) = cx.log.get(open.answer_at + 1 + at) {
-                    slot.progress = finished(Arc::clone(message), false);
-                }
-                continue;
-            }
+    /// The open calls, with what is known about each.
+    fn settle_open_calls(&self, turn: &mut TurnCx<'_>, start: &Start, continues: bool) -> Option<Box<Batch>> {
+        let open = find_last(turn.cx.log).filter(|open| open.answered < open.calls.len())?;
+        let mut batch = reopened(turn, &open);
+        for slot in batch.slots.iter_mut().skip(open.answered) {
             let before = start.open_calls.iter().find(|open| open.call == slot.call.id);
-            if before.is_none() && take_decision(cx, slot, start) {
+            if before.is_none() && take_decision(&mut turn.cx, slot, start) {
                 continue;
             }
-            let how = settle_open(cx, slot, before, continues && !open.broken);
-            self.count_repaired(cx, how);
+            let how = settle_open(&turn.cx, slot, before, continues && !open.broken);
+            self.count_repaired(turn, how);
             let call = &slot.call;
-            cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
+            turn.cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
         }
-        batch.flushed = open.answered;
-        batch.repairs = true;
-        self.batch = Some(batch);
-        self.flush(spec, cx, false);
-        true
+        Some(batch)
+    }
+
+    /// A call that had started, and does not start again, counts.
+    fn count_repaired(&self, turn: &mut TurnCx<'_>, how: RepairHow) {
+        let started = match how {
+            RepairHow::Recovered | RepairHow::Interrupted => self.prior.is_some(),
+            RepairHow::Rerun | RepairHow::NotRun | RepairHow::Run => false,
+        };
+        if started {
+            turn.data.usage.tool_calls = turn.data.usage.tool_calls.saturating_add(1);
+            turn.cx.sh.budgets.settle(Grant::default(), Amount { tool_calls: 1, ..Amount::NONE });
+        }
     }
 }
 
-/// The agent that spoke last.
-fn last_agent(log: &Prefix) -> Option<crate::ids::AgentId> {
-    log.iter().rev().find_map(|message| message.as_assistant()?.agent.clone())
+/// Does what would have followed the last message.
+fn follow_last(turn: &mut TurnCx<'_>) -> Step {
+    turn.announce();
+    let Some(last) = find_last(turn.cx.log) else { return WAIT };
+    if last.answered == 0 {
+        return enter(Stage::Reviewing(Reviewing::Accepted));
+    }
+    let mut batch = reopened(turn, &last);
+    batch.seen = batch.flushed;
+    enter(Stage::Calling(batch))
 }
 
-pub(super) fn finished(message: Arc<Message>, ran: bool) -> Progress {
-    let is_error = message.as_tool_result().is_some_and(|result| result.is_error);
-    let outcome = ToolOutcome {
-        status: if is_error { ToolStatus::Failed } else { ToolStatus::Success },
-        content: message.content().to_vec(),
-        ..ToolOutcome::default()
-    };
-    Progress::Finished(Finished {
-        outcome: Arc::new(outcome),
-        message: Some(message),
-        fault: None,
-        ran,
-        note: None,
-    })
+/// The calls of an answer, with those results that are in the transcript.
+fn reopened(turn: &TurnCx<'_>, open: &Open) -> Box<Batch> {
+    let calls = open.calls.iter().cloned();
+    let mut batch = Box::new(Batch::new(calls, open.answer_at, turn.spec, turn.data.tools()));
+    batch.is_reopened = true;
+    for (at, slot) in batch.slots.iter_mut().enumerate().take(open.answered) {
+        if let Some(message) = turn.cx.log.get(open.answer_at + 1 + at) {
+            slot.progress = Progress::Finished(Finished::of_message(Arc::clone(message), false));
+        }
+    }
+    batch.flushed = open.answered.min(batch.slots.len());
+    batch
 }
 
 /// Applies what was decided about a parked call that never started. Whether that settles it; a call that
@@ -143,27 +198,25 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
     }
     let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
     let decision = given.map_or(Decision::Later, |decided| decided.decision.clone());
-    slot.particulars_mut().held = Some(parked.reason.clone());
-    slot.particulars_mut().parked_as = Some(Box::new(parked.clone()));
+    let particulars = slot.particulars_mut();
+    particulars.held = Some(parked.reason.clone());
+    particulars.parked_as = Some(Box::new(parked.clone()));
     if given.is_some() {
-        super::gates::emit_decision(cx, slot.call.id.clone(), &decision);
+        emit_decision(cx, slot.call.id.clone(), &decision);
     }
     match decision {
         Decision::Granted => {
-            slot.particulars_mut().granted = true;
-            slot.particulars_mut().held = None;
+            let particulars = slot.particulars_mut();
+            (particulars.granted, particulars.held) = (true, None);
             false
         }
         Decision::Edited(arguments) => {
-            super::gates::rewrite(slot, arguments);
-            slot.particulars_mut().edited = true;
-            slot.particulars_mut().held = None;
+            slot.edit(arguments);
             false
         }
         Decision::Denied { reason } => {
             let outcome = ToolOutcome::error("tool_blocked", format!("Denied: {reason}"));
-            let message = Message::ToolResult(outcome.to_message(&slot.call, None, cx.now));
-            slot.progress = finished(Arc::new(message), false);
+            slot.progress = answered(cx, slot, &outcome);
             true
         }
         Decision::Later => {
@@ -175,12 +228,9 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
 
 /// Decides about one open call.
 fn settle_open(cx: &Cx<'_>, slot: &mut CallState, before: Option<&OpenCall>, continues: bool) -> RepairHow {
-    let answer = |slot: &CallState, outcome: ToolOutcome| {
-        finished(Arc::new(Message::ToolResult(outcome.to_message(&slot.call, None, cx.now))), false)
-    };
     match before {
         Some(OpenCall { result: Some(result), .. }) => {
-            slot.progress = finished(Arc::clone(result), true);
+            slot.progress = Progress::Finished(Finished::of_message(Arc::clone(result), true));
             RepairHow::Recovered
         }
         Some(before) if may_repeat(slot, before.class) => {
@@ -190,15 +240,23 @@ fn settle_open(cx: &Cx<'_>, slot: &mut CallState, before: Option<&OpenCall>, con
         }
         Some(_) => {
             let text = "The process ended while this call was running. It may have taken effect: check before it is repeated.";
-            slot.progress = answer(slot, ToolOutcome::with_error(ToolStatus::Cancelled, "interrupted", text));
+            let outcome = ToolOutcome::with_error(ToolStatus::Cancelled, "interrupted", text);
+            slot.progress = answered(cx, slot, &outcome);
             RepairHow::Interrupted
         }
         None if continues => RepairHow::Run,
         None => {
-            slot.progress = answer(slot, not_run_outcome("the turn that asked for it ended before it began"));
+            let outcome = not_run_outcome("the turn that asked for it ended before it began");
+            slot.progress = answered(cx, slot, &outcome);
             RepairHow::NotRun
         }
     }
+}
+
+/// A call that has its result without running here.
+fn answered(cx: &Cx<'_>, slot: &CallState, outcome: &ToolOutcome) -> Progress {
+    let message = Message::ToolResult(outcome.to_message(&slot.call, None, cx.now));
+    Progress::Finished(Finished::of_message(Arc::new(message), false))
 }
 
 /// Both the class at the time and the class now must allow it.

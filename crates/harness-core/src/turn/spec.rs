@@ -143,7 +143,7 @@ impl TurnSpec {
     /// Checks the settings; gives every problem.
     pub fn check(&self) -> Vec<SpecFault> {
         let mut faults = Vec::new();
-        if self.longest_cycle > super::cycle::LONGEST {
+        if self.longest_cycle > super::loops::LONGEST {
             let value = self.longest_cycle.to_string();
             faults.push(SpecFault { field: "longestCycle", value, expected: "it must be at most 16" });
         }

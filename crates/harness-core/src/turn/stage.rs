@@ -1,80 +1,109 @@
-//! How far a turn has come.
+//! How far a turn has come, and what follows an input.
 
-use std::sync::Arc;
+use std::ops::ControlFlow;
 
+use super::asking::Asking;
+use super::calling::Batch;
 use super::closing::Closing;
-use super::state::TurnState;
-use crate::message::{ApprovalRequest, Message};
-use crate::outcome::Stop;
+use super::draining::Draining;
+use super::opening::Opening;
+use super::reviewing::Reviewing;
+use super::state::TurnCx;
+use super::viewing::Viewing;
+use crate::machine::{Pending, Reply};
+use crate::outcome::{Evidence, Stop, StopReason};
 
-/// How far a turn has come.
-#[derive(Debug, Default)]
+/// How far a turn has come. Each stage holds what is true only while the turn is in it.
+#[derive(Debug)]
 pub(super) enum Stage {
-    /// It works.
-    #[default]
-    Working,
-    /// An answer of its model is looked at.
+    /// Before the first iteration: the prompt, and calls that an earlier process left open.
+    Opening(Box<Opening>),
+    /// The view of the next request is made.
+    Viewing(Viewing),
+    /// The model is asked.
+    Asking(Asking),
+    /// An answer is looked at.
     Reviewing(Reviewing),
-    /// Nothing begins any more; it ends when nothing is outstanding.
-    Stopping {
-        /// Why.
-        stop: Stop,
-        /// Whether everything outstanding was told to stop; until then it waits for what still runs.
-        aborted: bool,
-        /// What was looked at when it stopped.
-        reviewing: Option<Reviewing>,
-    },
-    /// The layers take note of the end.
+    /// The calls of an answer run.
+    Calling(Box<Batch>),
+    /// Waiting messages are injected.
+    Draining(Draining),
+    /// The turn ends: nothing starts any more.
     Closing(Box<Closing>),
     /// Over.
     Ended,
 }
 
-/// Who looks at an answer.
-#[derive(Debug)]
-pub(super) enum Reviewing {
-    /// The layers, before it is in the transcript.
-    Layers(Arc<Message>),
-    /// The layers, which learn from it; it is the last message of the transcript.
-    Learning(Arc<Message>),
-    /// The approver, who takes note of the model's own request.
-    Approver(Box<ApprovalRequest>),
+impl Default for Stage {
+    fn default() -> Self {
+        Self::Opening(Box::default())
+    }
 }
 
-impl TurnState {
-    /// Stops the turn, unless it does already: the first stop stays.
-    pub(super) fn stop(&mut self, stop: Stop) {
-        let reviewing = match &mut self.stage {
-            Stage::Working | Stage::Reviewing(_) => self.take_reviewing(),
-            Stage::Stopping { .. } | Stage::Closing(_) | Stage::Ended => return,
-        };
-        self.stage = Stage::Stopping { stop, aborted: false, reviewing };
-    }
+/// What follows an input.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// The turn waits for a reply in the stage that it is in.
+    Wait,
+    /// The turn goes to another stage.
+    Enter(Stage),
+}
 
-    pub(super) fn is_stopping(&self) -> bool {
-        matches!(self.stage, Stage::Stopping { .. })
-    }
+/// What a handler gives: what follows, or the stop that broke it off.
+pub(super) type Step<T = Next> = ControlFlow<Stop, T>;
 
-    /// Who looks at an answer, if anybody does.
-    pub(super) fn reviewing(&self) -> Option<&Reviewing> {
-        match &self.stage {
-            Stage::Reviewing(reviewing) => Some(reviewing),
-            Stage::Stopping { reviewing, .. } => reviewing.as_ref(),
-            Stage::Working | Stage::Closing(_) | Stage::Ended => None,
+/// The turn waits.
+pub(super) const WAIT: Step = ControlFlow::Continue(Next::Wait);
+
+/// The turn goes to another stage.
+pub(super) fn enter(stage: Stage) -> Step {
+    ControlFlow::Continue(Next::Enter(stage))
+}
+
+/// The turn stops.
+pub(super) fn stop<T>(reason: StopReason, evidence: Evidence) -> Step<T> {
+    ControlFlow::Break(Stop::new(reason, evidence))
+}
+
+impl Stage {
+    /// Does what the stage starts with.
+    pub(super) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
+        match self {
+            Self::Opening(opening) => opening.enter(turn),
+            Self::Viewing(viewing) => viewing.enter(turn),
+            Self::Asking(asking) => asking.enter(turn),
+            Self::Reviewing(reviewing) => reviewing.enter(turn),
+            Self::Calling(batch) => batch.enter(turn),
+            Self::Draining(draining) => draining.enter(turn),
+            Self::Closing(_) | Self::Ended => WAIT,
         }
     }
 
-    /// Nobody looks at it any more.
-    pub(super) fn take_reviewing(&mut self) -> Option<Reviewing> {
-        if let Stage::Stopping { reviewing, .. } = &mut self.stage {
-            return reviewing.take();
+    /// Takes a reply to an operation of this stage. One of the wrong kind ends the turn with `internal_invariant`: the
+    /// driver broke its contract.
+    pub(super) fn reply(&mut self, turn: &mut TurnCx<'_>, pending: Pending, reply: Reply) -> Step {
+        match self {
+            Self::Opening(opening) => opening.reply(turn, pending, reply),
+            Self::Viewing(viewing) => viewing.reply(turn, pending, reply),
+            Self::Asking(asking) => asking.reply(turn, pending, reply),
+            Self::Reviewing(reviewing) => reviewing.reply(turn, pending, reply),
+            Self::Calling(batch) => batch.reply(turn, pending, reply),
+            Self::Draining(draining) => draining.reply(turn, pending, reply),
+            Self::Closing(_) | Self::Ended => WAIT,
         }
-        if !matches!(self.stage, Stage::Reviewing(_)) {
-            return None;
-        }
-        match std::mem::take(&mut self.stage) {
-            Stage::Reviewing(reviewing) => Some(reviewing),
-            Stage::Working | Stage::Stopping { .. } | Stage::Closing(_) | Stage::Ended => None,
+    }
+
+    /// The calls at work.
+    pub(super) fn batch(&self) -> Option<&Batch> {
+        match self {
+            Self::Calling(batch) => Some(batch),
+            Self::Closing(closing) => closing.batch(),
+            Self::Opening(_)
+            | Self::Viewing(_)
+            | Self::Asking(_)
+            | Self::Reviewing(_)
+            | Self::Draining(_)
+            | Self::Ended => None,
         }
     }
 }

@@ -1,194 +1,254 @@
-//! The state of a turn: plain data, without messages that the transcript holds.
+//! What lasts the whole turn, and what every stage works with.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::call_state::Batch;
-use super::compaction::Shortening;
-use super::cycle::Cycles;
-use super::layers::Injecting;
-use super::recovery::Recovering;
-use super::redundancy::History;
-use super::stage::{Reviewing, Stage};
+use super::draining::{Draining, Then};
+use super::loops::Loops;
+use super::spec::TurnSpec;
+use super::stage::{Stage, Step, enter, stop};
+use crate::event::EventKind;
 use crate::ids::AgentId;
-use crate::limits::{Amount, Grant};
-use crate::machine::{Cx, Op, Pending, Start};
-use crate::message::Message;
-use crate::outcome::{Stop, TotalUsage};
-use crate::port::{DrainPoint, PreparedAgent, Progress, ProposedCall};
+use crate::json::Json;
+use crate::limits::{Amount, Limit, Reached};
+use crate::machine::{Cx, Op, Pending, Reply, Standing};
+use crate::message::{Cost, Message, UserMessage};
+use crate::outcome::{Evidence, Fault, FaultSource, Stop, StopReason, TotalUsage};
+use crate::port::{OpenCall, PreparedAgent, Progress};
 use crate::time::{Millis, Time};
-use crate::transcript::Plan;
+use crate::tool::ToolDef;
 
-/// What a drained steering queue is followed by when it was empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum AfterDrain {
-    /// The next iteration.
-    #[default]
-    Iterate,
-    /// The end that the model's answer asks for.
-    Complete,
-}
-
-/// The state of a turn. Drive it as a [`crate::turn::Turn`].
+/// What lasts the whole turn.
 #[derive(Debug, Default)]
-pub struct TurnState {
+pub(super) struct TurnData {
     pub(super) started_at: Time,
-    /// The length of the transcript when it began.
-    pub(super) began: u64,
-    pub(super) turn_deadline: Option<Time>,
+    /// The length of the transcript at the start.
+    pub(super) began: usize,
+    pub(super) deadline: Option<Time>,
     pub(super) resumed: bool,
-    /// Whether `turn_started` was told.
-    pub(super) announced: bool,
-    /// What is to be appended before the first iteration.
-    pub(super) prompt: Vec<Arc<Message>>,
-    /// What an earlier process left open; settled once the agent is known.
-    pub(super) start: Option<Box<Start>>,
+    /// Whether it is part of a run, which tells the layers of its end.
+    pub(super) of_run: bool,
     /// The agent of the next step; `None` until the entry agent is known.
     pub(super) agent: Option<AgentId>,
     pub(super) prepared: Option<Arc<PreparedAgent>>,
-    /// Whether the agent changed since `prepared`.
-    pub(super) stale_prepared: bool,
-    /// The view of the next request.
-    pub(super) plan: Option<Plan>,
-    pub(super) shortening: Shortening,
-    pub(super) recovering: Recovering,
-    pub(super) grant: Grant,
-    pub(super) asked_at: Time,
-    /// What is being checked.
-    pub(super) checking: Option<Box<super::checks::Checking>>,
-    /// Whether they let the prompt pass.
-    pub(super) prompt_passed: bool,
-    /// What the layers look at before it is injected.
-    pub(super) injecting: Option<Box<Injecting>>,
-    /// What it had used when its process ended, while it is taken up.
-    pub(super) carried: Option<Box<super::resume::PriorUsage>>,
-    /// Whether it is part of a run, which tells the layers of its end.
-    pub(super) inner: bool,
-    pub(super) batch: Option<Box<Batch>>,
-    pub(super) history: History,
-    pub(super) cycles: Cycles,
-    /// What the last model step used, and how long it took.
-    pub(super) last_step: Amount,
-    pub(super) last_step_took: Millis,
+    /// Whether the agent changed since it was prepared.
+    pub(super) is_stale: bool,
     pub(super) usage: TotalUsage,
-    /// Iterations whose model was called, and the number of the last one.
+    /// Iterations whose model was asked, and the number of the last one.
     pub(super) asked: u32,
     pub(super) asked_in: u32,
+    pub(super) last_step: LastStep,
     /// Messages of the transcript whose tokens are estimated, and these tokens.
     pub(super) counted: (usize, u64),
+    /// Invalid answers in a row.
     pub(super) invalid: u32,
-    /// Set when the next step is the last one, asked without tools; the stop that follows it.
-    pub(super) closing: Option<Stop>,
-    pub(super) after_drain: AfterDrain,
-    /// Messages that wait to be injected: what waited behind parked calls, what came while the turn stopped.
-    pub(super) steering: Vec<Arc<Message>>,
-    pub(super) stage: Stage,
+    /// Model steps in a row that broke off.
+    pub(super) broken: u32,
+    pub(super) loops: Loops,
+    /// Set once the next step is the last one, asked without tools: the stop that follows it.
+    pub(super) last_stop: Option<Stop>,
+    /// Messages to inject: what waited behind parked calls, what came while the turn stopped.
+    pub(super) waiting: Vec<Arc<Message>>,
+    /// What the turn answers, as far as it is known.
     pub(super) answer: Option<String>,
     /// A question of a check that is not in the transcript yet.
     pub(super) question: Option<String>,
-    /// A continuation of the approver's own.
-    pub(super) replaced: Option<crate::json::Json>,
+    /// The continuation that the approver gave in place of the usual one.
+    pub(super) replaced: Option<Json>,
+    /// Calls that ran behind parked ones, once the turn has ended: their results are not in the transcript.
+    pub(super) left_open: Vec<OpenCall>,
 }
 
-impl TurnState {
-    /// A turn of a run.
-    pub(crate) fn of_run() -> Self {
-        Self { inner: true, ..Self::default() }
-    }
+/// The last model step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastStep {
+    pub(super) asked_at: Time,
+    pub(super) used: Amount,
+    pub(super) took: Millis,
+}
 
-    /// The length of the transcript when it began.
-    pub(crate) fn began(&self) -> usize {
-        usize::try_from(self.began).unwrap_or(usize::MAX)
-    }
-
+impl TurnData {
+    /// The agent at work.
     pub(super) fn agent_id(&self) -> AgentId {
-        agent_of(self.prepared.as_deref(), self.agent.as_ref())
+        let prepared = self.prepared.as_ref().map(|prepared| &prepared.agent);
+        // Before the first agent is known nothing is asked in its name.
+        prepared.or(self.agent.as_ref()).cloned().unwrap_or_else(|| AgentId::from("main"))
     }
 
-    /// What is left, with what is set aside for the step itself.
-    fn left_for_step(&self, cx: &Cx<'_>) -> Amount {
-        let left = cx.sh.budgets.left();
-        let Amount { tokens, cost, .. } = self.grant.0;
-        Amount { tokens: left.tokens.saturating_add(tokens), cost: left.cost.plus(cost), ..left }
+    /// The tools that are offered.
+    pub(super) fn tools(&self) -> &[ToolDef] {
+        self.prepared.as_ref().map_or(&[], |prepared| &prepared.tools)
     }
 
-    /// Where the turn asks for steering.
-    fn drain_point(&self, iteration: u32) -> DrainPoint {
-        match self.after_drain {
-            AfterDrain::Complete => DrainPoint::Answer,
-            AfterDrain::Iterate if iteration == 0 => DrainPoint::Begin,
-            AfterDrain::Iterate => DrainPoint::Round,
+    /// What `steps` model steps will use at least, as far as is known: as much as the last one did.
+    pub(super) fn step_amount(&self, steps: u32) -> Amount {
+        let Amount { tokens, cost, .. } = self.last_step.used;
+        let times = u64::from(steps);
+        Amount {
+            iterations: steps,
+            tokens: tokens.saturating_mul(times),
+            cost: Cost(cost.0.saturating_mul(times)),
+            ..Amount::NONE
         }
     }
 
-    /// The question to the model.
-    pub(super) fn model_op(&self, cx: &Cx<'_>) -> Option<Op> {
-        let elapsed = self.asked_at.since(self.started_at);
-        Some(Op::Model {
-            progress: Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, self.left_for_step(cx)),
-            plan: self.recovering.view(self.plan.as_ref()),
-            prepared: Arc::clone(self.prepared.as_ref()?),
-            with_tools: self.closing.is_none(),
-            grant: self.grant,
-        })
+    /// The iteration, the time, and what is left of the budgets.
+    pub(super) fn progress(&self, cx: &Cx<'_>) -> Progress {
+        let elapsed = cx.now.since(self.started_at);
+        Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left())
     }
 
-    /// Asks for what `pending` stands for.
-    pub(super) fn issue(&mut self, cx: &mut Cx<'_>, pending: Pending) {
-        if let Some(op) = self.op_for(cx, pending) {
-            cx.perform(pending, op);
-        }
-    }
-
-    /// A call as gates and approvers see it; `None` when nothing of its name is offered.
-    pub(super) fn proposed(&self, cx: &Cx<'_>, slot: &super::call_state::CallState) -> Option<ProposedCall> {
-        let def = self.def_of(slot)?.clone();
-        let proposed = ProposedCall::new(Arc::clone(&slot.call), def, self.agent_id(), cx.sh.iteration);
-        Some(proposed.in_work_of(Arc::clone(&cx.sh.origin)))
-    }
-
-    /// The operation that `pending` stands for, built from the state.
-    fn op_for(&self, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
-        let iteration = cx.sh.iteration;
-        let call = |at: u32| self.batch.as_ref().and_then(|batch| batch.slot(at));
-        Some(match pending {
-            Pending::Prepare => Op::Prepare { agent: self.agent.clone(), iteration },
-            Pending::Begin
-            | Pending::AppendPrompt
-            | Pending::AppendResults
-            | Pending::AppendSteering
-            | Pending::Recall
-            | Pending::AfterModel
-            | Pending::LayerStore
-            | Pending::Complete => self.layers_op(cx, pending)?,
-            Pending::Compact => self.compact_op(cx),
-            Pending::Model => self.model_op(cx)?,
-            Pending::NoteApproval => {
-                let Some(Reviewing::Approver(request)) = self.reviewing() else { return None };
-                Op::NoteApproval { request: request.clone() }
-            }
-            Pending::Drain => Op::Drain { point: self.drain_point(iteration) },
-            Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
-            Pending::Gate(at, gate, _) => {
-                Op::Gate { gate, proposed: Box::new(self.proposed(cx, call(at)?)?) }
-            }
-            Pending::Check(_, check) => {
-                Op::Check { check, subject: Box::new(self.checking.as_ref()?.subject.clone()) }
-            }
-            Pending::Approve(at) => {
-                let slot = call(at)?;
-                Op::Approve { proposed: Box::new(self.proposed(cx, slot)?.held(slot.hold_reason())) }
-            }
-            Pending::Tool(at) => call(at)?.op(at, self.batch.as_ref()?.answer_at, self.agent_id(), iteration),
-            Pending::Facts | Pending::Shorten => return None,
-        })
+    /// Where the work stands, for layers and the compactor.
+    pub(super) fn standing(&self, cx: &Cx<'_>) -> Standing {
+        Standing { prepared: self.prepared.clone(), progress: self.progress(cx) }
     }
 }
 
-/// The agent at work.
-pub(super) fn agent_of(prepared: Option<&PreparedAgent>, agent: Option<&AgentId>) -> AgentId {
-    match (prepared, agent) {
-        (Some(PreparedAgent { agent, .. }), _) | (None, Some(agent)) => agent.clone(),
-        // Before the first agent is known nothing is asked in its name.
-        (None, None) => AgentId::from("main"),
+/// What a stage works with: the settings, what lasts the whole turn, and the machine.
+pub(super) struct TurnCx<'a> {
+    pub(super) spec: &'a TurnSpec,
+    pub(super) data: &'a mut TurnData,
+    pub(super) cx: Cx<'a>,
+}
+
+impl TurnCx<'_> {
+    /// Where the work stands.
+    pub(super) fn standing(&self) -> Standing {
+        self.data.standing(&self.cx)
+    }
+
+    /// Asks what the agent is.
+    pub(super) fn prepare_agent(&mut self) {
+        let (agent, iteration) = (self.data.agent.clone(), self.cx.sh.iteration);
+        self.cx.perform(Pending::Prepare, Op::Prepare { agent, iteration });
+    }
+
+    /// Takes the agent.
+    pub(super) fn take_prepared(&mut self, result: Result<Arc<PreparedAgent>, Fault>) -> Step<()> {
+        let prepared = or_stop(result)?;
+        self.data.agent = Some(prepared.agent.clone());
+        if self.data.prepared.as_ref() != Some(&prepared) {
+            self.cx.event(|| EventKind::AgentPrepared { prepared: Arc::clone(&prepared) });
+        }
+        self.data.prepared = Some(prepared);
+        self.data.is_stale = false;
+        ControlFlow::Continue(())
+    }
+
+    /// Emits the start of the turn: its agent is known.
+    pub(super) fn announce(&mut self) {
+        let (agent, resumed) = (self.data.agent_id(), self.data.resumed);
+        self.cx.event(|| EventKind::TurnStarted { agent, resumed });
+    }
+
+    /// Appends a message by which the machine itself guides the model.
+    pub(super) fn guide(&mut self, text: String) {
+        self.cx.append_one(guidance_message(text));
+    }
+
+    /// The stop of a turn that has its answer.
+    pub(super) fn stop_with_answer(&mut self) -> Step {
+        let stop = self.data.last_stop.take();
+        ControlFlow::Break(stop.unwrap_or_else(|| StopReason::AnswerFinalized.into()))
+    }
+
+    /// Stops at a limit.
+    pub(super) fn stop_at_limit<T>(&mut self, reason: StopReason, reached: Reached) -> Step<T> {
+        self.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+        stop(reason, Evidence::Limit(reached))
+    }
+
+    /// Makes the next step the last one, asked without tools.
+    pub(super) fn close_with(&mut self, reached: Reached) {
+        let reason = reached.limit.into();
+        self.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+        self.data.last_stop = Some(Stop::new(reason, Evidence::Limit(reached)));
+    }
+
+    /// Stops at the first limit that is reached: time, cost, tokens. Iterations and tool calls are looked at where one
+    /// starts.
+    pub(super) fn check_limits(&mut self) -> Step<()> {
+        if let Some(reached) = self.overdue() {
+            return self.stop_at_limit(StopReason::TimeoutReached, reached);
+        }
+        match self.cx.sh.budgets.spent() {
+            Some(reached) => self.stop_at_limit(StopReason::BudgetReached, reached),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The evidence that the time is over.
+    pub(super) fn overdue(&self) -> Option<Reached> {
+        let now = self.cx.now;
+        let deadline = self.cx.sh.budgets.deadline().filter(|deadline| now >= *deadline)?;
+        let own = self.spec.limits.elapsed.map_or(u64::MAX, |span| span.0);
+        let started_at = self.data.started_at;
+        Some(Reached::new(Limit::Elapsed, now.since(started_at).0, own.min(deadline.since(started_at).0)))
+    }
+}
+
+/// A reply that does not fit: the driver gave up, or broke its contract.
+pub(super) fn unexpected(pending: Pending, reply: &Reply) -> Step {
+    if matches!(reply, Reply::Interrupted { .. }) {
+        let message = format!("the driver gave up on {pending:?} although nothing asked for it");
+        return fail(StopReason::RuntimeError, "interrupted", message);
+    }
+    invariant(format!("a reply of the wrong kind answered {pending:?}"))
+}
+
+/// The stop of a machine that contradicts itself.
+pub(super) fn invariant<T>(message: impl Into<String>) -> Step<T> {
+    fail(StopReason::InternalInvariant, "internal_invariant", message)
+}
+
+fn fail<T>(reason: StopReason, code: &'static str, message: impl Into<String>) -> Step<T> {
+    stop(reason, Evidence::Fault(Fault::new(FaultSource::Machine, code, message)))
+}
+
+/// The result of a part that the turn cannot do without.
+pub(super) fn or_stop<T>(result: Result<T, Fault>) -> Step<T> {
+    match result {
+        Ok(value) => ControlFlow::Continue(value),
+        Err(fault) => stop(StopReason::RuntimeError, Evidence::Fault(fault)),
+    }
+}
+
+/// Injects what waits, then continues.
+pub(super) fn drain(then: Then) -> Step {
+    enter(Stage::Draining(Draining::new(then)))
+}
+
+/// A message by which the machine itself guides the model.
+pub(crate) fn guidance_message(text: String) -> Arc<Message> {
+    Arc::new(Message::User(UserMessage::text(text).from_origin("hook")))
+}
+
+/// What layers gave in place of `shown`, as far as it may enter the transcript; `shown` when they failed.
+pub(super) fn admitted(
+    cx: &mut Cx<'_>,
+    shown: Vec<Arc<Message>>,
+    result: Result<Vec<Arc<Message>>, Fault>,
+) -> Vec<Arc<Message>> {
+    let Some(mut given) = cx.tolerate(result) else { return shown };
+    let before = given.len();
+    given.retain(|message| stands_alone(message) || shown.contains(message));
+    emit_refused(cx, before - given.len());
+    given
+}
+
+/// Whether a message is neither a result nor holds calls, which need each other.
+pub(super) fn stands_alone(message: &Message) -> bool {
+    let calls = message.as_assistant().is_some_and(|answer| answer.tool_calls().next().is_some());
+    message.as_tool_result().is_none() && !calls
+}
+
+/// Reports messages of layers that may not enter the transcript.
+pub(super) fn emit_refused(cx: &mut Cx<'_>, refused: usize) {
+    if refused > 0 {
+        let text = format!(
+            "{refused} messages were left out: a layer adds neither results of calls nor answers with calls"
+        );
+        let fault = Fault::new(FaultSource::Layer, "append_refused", text);
+        cx.event(|| EventKind::PartFailed { fault });
     }
 }

@@ -1,31 +1,37 @@
-//! Loop detection: one tool giving the same result again and again.
+//! Loop detection: one tool that gives the same result again and again, and the same few calls with the same results,
+//! over and over.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::call_state::CallState;
+use super::calling::CallState;
 use crate::message::{ToolCall, ToolResultMessage};
 use crate::transcript::Transcript;
 
 /// Equal results in a row that count as a loop.
 const ROW: usize = 3;
 
+/// The shortest period that is looked for: a single call that repeats is the other detector's.
+const SHORTEST: usize = 2;
+
+/// The longest period that can be looked for.
+pub(super) const LONGEST: u32 = 16;
+
 /// A result that counted: where it stands, and the call that it answers.
 #[derive(Clone, Debug)]
-pub(super) struct Counted {
-    at: u64,
+struct PastResult {
+    at: usize,
     /// The call's place in its batch.
     index: u32,
     /// The call, unless the transcript holds it as it ran.
     call: Option<Arc<ToolCall>>,
-    /// Not stored: what an earlier process counted is compared in full.
-    sketch: Option<Sketch>,
+    sketch: Sketch,
 }
 
-impl Counted {
+impl PastResult {
     /// The call that it answers.
-    pub(super) fn call<'a>(&'a self, log: &'a Transcript) -> Option<&'a Arc<ToolCall>> {
-        self.call.as_ref().or_else(|| asked(log, usize::try_from(self.at).ok()?, self.index))
+    fn call<'a>(&'a self, log: &'a Transcript) -> Option<&'a Arc<ToolCall>> {
+        self.call.as_ref().or_else(|| asked(log, self.at, self.index))
     }
 }
 
@@ -44,7 +50,7 @@ struct Sketch {
 }
 
 /// A result that is about to be counted.
-pub(super) struct Fresh<'a> {
+pub(super) struct NewResult<'a> {
     log: &'a Transcript,
     at: usize,
     slot: &'a CallState,
@@ -53,7 +59,7 @@ pub(super) struct Fresh<'a> {
     sketch: Sketch,
 }
 
-impl<'a> Fresh<'a> {
+impl<'a> NewResult<'a> {
     /// The result at position `at` of the transcript, which answers the call of `slot`, the `index`-th of its
     /// batch; `None` when it says nothing.
     pub(super) fn of(log: &'a Transcript, at: usize, index: u32, slot: &'a CallState) -> Option<Self> {
@@ -66,49 +72,109 @@ impl<'a> Fresh<'a> {
     }
 
     /// Whether it equals an earlier one in tool, arguments and payload.
-    pub(super) fn repeats(&self, old: &Counted) -> bool {
-        old.sketch.is_none_or(|sketch| sketch == self.sketch) && self.repeats_in_full(old)
+    fn repeats(&self, old: &PastResult) -> bool {
+        old.sketch == self.sketch && self.repeats_in_full(old)
     }
 
-    fn repeats_in_full(&self, old: &Counted) -> bool {
+    fn repeats_in_full(&self, old: &PastResult) -> bool {
         let same = |call: &Arc<ToolCall>| {
             call.name == self.slot.call.name && call.arguments == self.slot.call.arguments
         };
-        let payload = || usize::try_from(old.at).ok().and_then(|at| payload_at(self.log, at));
-        old.call(self.log).is_some_and(same) && payload().as_deref() == Some(&*self.payload)
+        old.call(self.log).is_some_and(same)
+            && payload_at(self.log, old.at).as_deref() == Some(&*self.payload)
     }
 
-    /// The transcript that it stands in.
-    pub(super) fn log(&self) -> &Transcript {
-        self.log
-    }
-
-    pub(super) fn counted(&self) -> Counted {
+    fn counted(&self) -> PastResult {
         let call = self.slot.particulars().rewritten.then(|| Arc::clone(&self.slot.call));
-        Counted { at: self.at as u64, index: self.index, call, sketch: Some(self.sketch) }
+        PastResult { at: self.at, index: self.index, call, sketch: self.sketch }
     }
 }
 
-/// The last result that counted, and how many before it were equal. Payloads are compared, not hashes of
-/// them, so different results never look equal.
-#[derive(Clone, Debug, Default)]
-pub(super) struct History {
-    last: Option<Counted>,
-    row: usize,
+/// Whether the model was told that it goes round in circles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Hint {
+    #[default]
+    None,
+    /// It is told after the results at hand.
+    Due,
+    Given,
 }
 
-impl History {
+/// The last results of a turn, and how far they repeat. Payloads are compared, not hashes of them, so different results
+/// never look equal. A cycle of period p has gone round when p results in a row equal, in tool, arguments and payload,
+/// those p before them.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    /// The last success.
+    last: Option<PastResult>,
+    /// Equal successes in a row.
+    row: usize,
+    recent: Vec<PastResult>,
+    /// Results in a row that equal the one `SHORTEST + n` before them.
+    rows: Vec<usize>,
+    hint: Hint,
+}
+
+impl Loops {
     /// An error in between breaks the row.
     pub(super) fn clear(&mut self) {
         self.row = 0;
     }
 
     /// Counts a success. Whether it completes a row.
-    pub(super) fn completes_row(&mut self, new: &Fresh<'_>) -> bool {
+    pub(super) fn completes_row(&mut self, new: &NewResult<'_>) -> bool {
         let continues = self.row > 0 && self.last.as_ref().is_some_and(|old| new.repeats(old));
         self.row = if continues { self.row + 1 } else { 1 };
         self.last = Some(new.counted());
         self.row >= ROW
+    }
+
+    /// Counts a result. The tools of a cycle that continues although the model was told; the first one only
+    /// makes a hint due.
+    pub(super) fn continues(&mut self, longest: u32, new: &NewResult<'_>) -> Option<Vec<Arc<str>>> {
+        let longest = longest.min(LONGEST) as usize;
+        if longest < SHORTEST {
+            return None;
+        }
+        let mut repeats = false;
+        self.rows.resize(longest + 1 - SHORTEST, 0);
+        let mut before = self.recent.iter().rev().skip(SHORTEST - 1);
+        for row in &mut self.rows {
+            let continues = before.next().is_some_and(|old| new.repeats(old));
+            *row = if continues { *row + 1 } else { 0 };
+            repeats |= continues;
+        }
+        // More than are needed, so that they seldom have to move.
+        if self.recent.len() >= 2 * longest {
+            self.recent.drain(..longest);
+        }
+        self.recent.push(new.counted());
+        if repeats { self.gone_round(new) } else { None }
+    }
+
+    /// Whether a cycle has gone round, now that a result repeats another.
+    fn gone_round(&mut self, new: &NewResult<'_>) -> Option<Vec<Arc<str>>> {
+        let period = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?.1;
+        self.rows.fill(0);
+        if self.hint != Hint::Given {
+            self.hint = Hint::Due;
+            return None;
+        }
+        let cycle = self.recent.iter().rev().take(period).rev();
+        let name = |counted: &PastResult| Some(Arc::from(counted.call(new.log)?.name.as_str()));
+        Some(cycle.filter_map(name).collect())
+    }
+
+    /// What the model is told now, once per turn.
+    pub(super) fn take_hint(&mut self) -> Option<&'static str> {
+        if self.hint != Hint::Due {
+            return None;
+        }
+        self.hint = Hint::Given;
+        Some(
+            "You repeat the same calls and get the same results. Use what you know already: answer, try \
+             something different, or say what is missing.",
+        )
     }
 }
 

@@ -1,0 +1,272 @@
+//! The model is asked: what that may use is set aside, and what it used is charged.
+//!
+//! A step that broke off may be continued ([`TurnSpec::continue_broken`](super::TurnSpec::continue_broken)). What it
+//! had said stays in the transcript, so that the next request continues from it. That request ends with one more user
+//! message, which is in no transcript.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::call_ids::unique;
+use super::draining::Then;
+use super::reviewing::{Reviewing, answer_unrun};
+use super::stage::{Stage, Step, WAIT, enter, stop};
+use super::state::{LastStep, TurnCx, drain, invariant, unexpected};
+use super::viewing::Viewing;
+use crate::event::EventKind;
+use crate::limits::{Amount, Grant};
+use crate::machine::{Cx, Op, Pending, Reply};
+use crate::message::{AssistantMessage, FinishReason, Message, UserMessage};
+use crate::outcome::{Evidence, Fault, FaultSource, Purpose, StopReason};
+use crate::port::{ModelFault, ModelFaultCode, Progress};
+use crate::port::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
+use crate::transcript::{Plan, Span, View};
+
+/// What the request behind a step that broke off ends with.
+const CONTINUE: &str = "continue";
+
+/// The model is asked.
+#[derive(Debug)]
+pub(super) struct Asking {
+    view: Viewing,
+    /// What is set aside for the step.
+    grant: Grant,
+}
+
+impl Asking {
+    pub(super) fn new(view: Viewing) -> Self {
+        Self { view, grant: Grant::default() }
+    }
+
+    pub(super) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
+        // Layers and the compactor may have spent the rest since the iteration started.
+        if let Some(reached) = turn.cx.sh.budgets.spent() {
+            return turn.stop_at_limit(reached.limit.into(), reached);
+        }
+        match turn.cx.sh.budgets.reserve(turn.data.step_amount(1)) {
+            Ok(grant) => self.grant = grant,
+            Err(reached) => return turn.stop_at_limit(reached.limit.into(), reached),
+        }
+        turn.data.last_step.asked_at = turn.cx.now;
+        if turn.data.asked_in != turn.cx.sh.iteration {
+            turn.data.asked_in = turn.cx.sh.iteration;
+            turn.data.asked = turn.data.asked.saturating_add(1);
+        }
+        self.view.emit(&mut turn.cx);
+        let Some(prepared) = turn.data.prepared.clone() else { return invariant("the agent is not known") };
+        turn.cx.event(|| EventKind::ModelStepStarted {
+            agent: prepared.agent.clone(),
+            model: prepared.model.clone(),
+        });
+        let with_tools = turn.data.last_stop.is_none();
+        let (progress, plan, grant) = (self.progress(turn), self.plan(turn), self.grant);
+        turn.cx.perform(Pending::Model, Op::Model { progress, plan, prepared, with_tools, grant });
+        WAIT
+    }
+
+    pub(super) fn reply(&mut self, turn: &mut TurnCx<'_>, pending: Pending, reply: Reply) -> Step {
+        match (pending, reply) {
+            (_, Reply::Model(Ok(answer))) => {
+                let answer = self.take_answer(turn, answer);
+                if answer.as_assistant().is_none() {
+                    return invariant("a model answered with another role than assistant");
+                }
+                enter(Stage::Reviewing(Reviewing::New(answer)))
+            }
+            (_, Reply::Model(Err(fault))) => self.on_fault(turn, *fault),
+            (pending, Reply::Interrupted { partial }) => {
+                self.take_cut_answer(turn, partial);
+                unexpected(pending, &Reply::Interrupted { partial: None })
+            }
+            (pending, reply) => unexpected(pending, &reply),
+        }
+    }
+
+    /// Where the turn stands, with what is set aside for the step itself.
+    fn progress(&self, turn: &TurnCx<'_>) -> Progress {
+        let mut progress = turn.data.progress(&turn.cx);
+        let Amount { tokens, cost, .. } = self.grant.0;
+        progress.left.tokens = progress.left.tokens.saturating_add(tokens);
+        progress.left.cost = progress.left.cost.plus(cost);
+        progress
+    }
+
+    /// The view of the request; behind a step that broke off it ends with what the model is told.
+    fn plan(&self, turn: &TurnCx<'_>) -> Option<Plan> {
+        let plan = self.view.plan.as_ref();
+        if turn.data.broken == 0 {
+            return plan.cloned();
+        }
+        let nudge = Arc::new(Message::User(UserMessage::text(CONTINUE).from_origin("hook")));
+        let whole = [Span::Kept(0..usize::MAX)];
+        let spans = plan.map_or(&whole[..], |plan| &plan.spans).iter().cloned();
+        Some(Plan { spans: spans.chain([Span::Made(Arc::from([nudge]))]).collect() })
+    }
+
+    /// Charges what an answer used; gives it with ids of its own and all its tokens.
+    pub(super) fn take_answer(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Arc<Message> {
+        let mut answer = unique(turn.cx.log, answer);
+        let reported = answer.as_assistant().and_then(|answer| answer.usage.as_ref());
+        if !reported.is_some_and(|usage| usage.has_tokens())
+            && turn.cx.sh.budgets.limits_tokens()
+            && let Message::Assistant(answer) = Arc::make_mut(&mut answer)
+        {
+            self.estimate(turn, answer);
+        }
+        if let Some(message) = answer.as_assistant() {
+            self.charge(turn, message, true);
+            self.view.measure(&mut turn.cx, message);
+        }
+        answer
+    }
+
+    fn on_fault(&mut self, turn: &mut TurnCx<'_>, mut fault: ModelFault) -> Step {
+        let broke_off = fault.partial.is_some();
+        let recovers = breaks_off(&fault) && turn.data.broken < turn.spec.continue_broken;
+        let told = self.take_fault(turn, &mut fault, recovers);
+        if recovers {
+            return continue_broken(turn, fault.code.as_str());
+        }
+        let overflow = fault.code == ModelFaultCode::ContextLengthExceeded;
+        if overflow
+            && !broke_off
+            && turn.cx.ports.compactor
+            && let Some(viewing) = self.view.mend(&told)
+        {
+            return enter(viewing);
+        }
+        let reason = if overflow {
+            StopReason::ContextOverflow
+        } else if fault.code == ModelFaultCode::Cancelled {
+            return stop(StopReason::Cancelled, Evidence::Cancelled { by: Arc::from("model") });
+        } else if fault.code == ModelFaultCode::Deferred {
+            StopReason::BackendDeferred
+        } else {
+            StopReason::RuntimeError
+        };
+        stop(reason, Evidence::Fault(told))
+    }
+
+    /// Keeps what had arrived before a model failed, and emits the failure. `recovers`: whether the turn continues from
+    /// that.
+    pub(super) fn take_fault(
+        &mut self,
+        turn: &mut TurnCx<'_>,
+        fault: &mut ModelFault,
+        recovers: bool,
+    ) -> Fault {
+        let mut partial = fault.partial.take();
+        if let Some(partial) = &mut partial {
+            self.estimate(turn, partial);
+        }
+        let usage = partial.as_ref().and_then(|partial| partial.usage.clone());
+        self.charge(turn, partial.as_deref().unwrap_or(&AssistantMessage::default()), false);
+        let kept = match partial {
+            Some(partial) if recovers => to_continue(*partial),
+            Some(partial) => Some(*partial),
+            None => None,
+        };
+        if let Some(partial) = kept {
+            append_partial(&mut turn.cx, partial, "the answer that asked for it broke off");
+        }
+        let told = Fault::new(FaultSource::Model, fault.code.as_str(), std::mem::take(&mut fault.message));
+        turn.cx.event(|| EventKind::ModelStepFailed { fault: told.clone(), usage });
+        told
+    }
+
+    /// The driver gave up on the model; what had arrived stays, marked.
+    pub(super) fn take_cut_answer(&mut self, turn: &mut TurnCx<'_>, partial: Option<Arc<Message>>) {
+        let arrived = partial.as_ref().and_then(|message| message.as_assistant()).cloned();
+        let mut cut = arrived.unwrap_or_default();
+        // The request was sent, and counts.
+        self.estimate(turn, &mut cut);
+        self.charge(turn, &cut, false);
+        if partial.is_some() {
+            append_partial(&mut turn.cx, cut, "the answer that asked for it was cut off");
+        }
+    }
+
+    /// Estimates the tokens of an answer where tokens are limited and its provider reported none, so that limits bind.
+    fn estimate(&self, turn: &mut TurnCx<'_>, answer: &mut AssistantMessage) {
+        let reported = answer.usage.as_deref().cloned().unwrap_or_default();
+        let Some(prepared) = turn.data.prepared.clone() else { return };
+        if reported.has_tokens() || !turn.cx.sh.budgets.limits_tokens() {
+            return;
+        }
+        let with_tools = turn.data.last_stop.is_none();
+        let input = match self.plan(turn) {
+            Some(plan) => request_tokens(&View::planned(turn.cx.log.prefix(), plan), &prepared, with_tools),
+            None => log_tokens(turn).saturating_add(prepared_tokens(&prepared, with_tools)),
+        };
+        answer.usage = Some(Arc::new(reported.or_estimated(input, answer_tokens(answer))));
+    }
+
+    /// Charges what a call used; calls that failed or were cut off count, too.
+    fn charge(&mut self, turn: &mut TurnCx<'_>, message: &AssistantMessage, answered: bool) {
+        let mut used = Amount { iterations: 1, ..Amount::NONE };
+        turn.data.usage.add_call(Purpose::Answer, message.usage.as_deref(), answered);
+        if let Some(usage) = &message.usage {
+            used.tokens = usage.all_tokens();
+            used.cost = usage.total_cost().unwrap_or_default();
+        }
+        let asked_at = turn.data.last_step.asked_at;
+        turn.data.last_step = LastStep { asked_at, used, took: turn.cx.now.since(asked_at) };
+        turn.cx.sh.budgets.settle(std::mem::take(&mut self.grant), used);
+    }
+}
+
+/// Tokens of the transcript. Each message is looked at once in a turn.
+fn log_tokens(turn: &mut TurnCx<'_>) -> u64 {
+    let log = &turn.cx.log;
+    let (seen, tokens) = turn.data.counted;
+    let new = log.range(seen.min(log.len())..log.len()).map(|message| message_tokens(message));
+    let tokens = new.fold(tokens, u64::saturating_add);
+    turn.data.counted = (log.len(), tokens);
+    tokens
+}
+
+/// Whether a model failed on its way: another attempt may go further.
+fn breaks_off(fault: &ModelFault) -> bool {
+    match fault.code {
+        ModelFaultCode::Provider
+        | ModelFaultCode::Network
+        | ModelFaultCode::Timeout
+        | ModelFaultCode::Protocol => fault.http_status.is_none(),
+        ModelFaultCode::AuthFailed
+        | ModelFaultCode::CreditsExhausted
+        | ModelFaultCode::RateLimited
+        | ModelFaultCode::ModelNotFound
+        | ModelFaultCode::InvalidRequest
+        | ModelFaultCode::ContextLengthExceeded
+        | ModelFaultCode::Recording
+        | ModelFaultCode::Configuration
+        | ModelFaultCode::Cancelled
+        | ModelFaultCode::Deferred
+        | ModelFaultCode::BudgetReached
+        | ModelFaultCode::Unknown => false,
+    }
+}
+
+/// Continues behind a step that broke off.
+pub(super) fn continue_broken(turn: &mut TurnCx<'_>, reason: impl Into<Cow<'static, str>>) -> Step {
+    turn.data.broken = turn.data.broken.saturating_add(1);
+    let (reason, attempt, most) = (reason.into(), turn.data.broken, turn.spec.continue_broken);
+    turn.cx.event(|| EventKind::ModelStepContinued { reason, attempt, most });
+    drain(Then::Iterate)
+}
+
+/// Takes an answer that broke off into the transcript; its calls are answered (law 1).
+fn append_partial(cx: &mut Cx<'_>, partial: AssistantMessage, why: &str) {
+    let partial = unique(cx.log, Arc::new(Message::Assistant(partial)));
+    cx.append_one(Arc::clone(&partial));
+    answer_unrun(cx, &partial, why);
+}
+
+/// What had come of an answer whose model failed, to continue from: a message that is marked as failed is left out
+/// of requests. `None` when it says nothing.
+fn to_continue(mut partial: AssistantMessage) -> Option<AssistantMessage> {
+    if matches!(partial.stop_reason, FinishReason::Error | FinishReason::Aborted) {
+        partial.stop_reason = FinishReason::Other("incomplete".to_owned());
+    }
+    (!partial.content.is_empty()).then_some(partial)
+}

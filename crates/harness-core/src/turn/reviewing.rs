@@ -1,0 +1,336 @@
+//! An answer is looked at: by the layers, then by the checks, then by the layers that learn from it. After that the
+//! turn does what it asks for.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::asking::continue_broken;
+use super::calling::{Batch, not_run_outcome, requested};
+use super::checks::Checked;
+use super::draining::Then;
+use super::stage::{Stage, Step, WAIT, enter, stop};
+use super::state::{TurnCx, drain, invariant, or_stop, unexpected};
+use super::viewing::Viewing;
+use crate::decide::{Answered, CheckDecision, Point, Subject};
+use crate::event::EventKind;
+use crate::machine::{Cx, Op, Pending, Reply};
+use crate::message::{AssistantMessage, FinishReason, Invalid, Message, ModelOutput};
+use crate::outcome::{Evidence, Fault, FaultSource, StopReason};
+use crate::port::Prepared;
+use crate::time::Millis;
+
+/// How far an answer has come.
+#[derive(Debug)]
+pub(super) enum Reviewing {
+    /// It is not in the transcript; layers look at it first.
+    New(Arc<Message>),
+    /// Checks look at it, at the words of tools that end the turn, or at an invalid answer.
+    Checks(Box<Subject>),
+    /// It is the last message of the transcript, and layers learn from it.
+    Learning,
+    /// It is the last message of the transcript, and counts.
+    Accepted,
+}
+
+impl Reviewing {
+    pub(super) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
+        match self {
+            Self::New(answer) if turn.cx.ports.layers.is_some() => {
+                let (answer, standing) = (Arc::clone(answer), Box::new(turn.standing()));
+                turn.cx.perform(Pending::AfterModel, Op::AfterModel { answer, standing });
+                WAIT
+            }
+            Self::New(answer) => {
+                let answer = Arc::clone(answer);
+                self.check(turn, answer)
+            }
+            Self::Checks(subject) => {
+                turn.ask_check(Point::Answer, 0, subject);
+                WAIT
+            }
+            Self::Learning | Self::Accepted => self.act(turn),
+        }
+    }
+
+    pub(super) fn reply(&mut self, turn: &mut TurnCx<'_>, pending: Pending, reply: Reply) -> Step {
+        match (pending, reply) {
+            (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(turn, result),
+            (Pending::Check(point, check), Reply::Check(asked)) => {
+                self.on_check(turn, (point, check), *asked)
+            }
+            (Pending::LayerStore, Reply::Noted(result)) => {
+                turn.cx.tolerate(result);
+                self.act(turn)
+            }
+            (Pending::NoteApproval, Reply::ApprovalNoted(result)) => on_approval_noted(turn, result),
+            (pending, reply) => unexpected(pending, &reply),
+        }
+    }
+
+    fn on_after_model(&mut self, turn: &mut TurnCx<'_>, result: Result<Option<String>, Fault>) -> Step {
+        let guidance = turn.cx.tolerate(result).flatten();
+        match (self.take_new(), guidance) {
+            (Some(answer), Some(guidance)) => answer_again(turn, &answer, guidance),
+            (Some(answer), None) => self.check(turn, answer),
+            (None, _) => WAIT,
+        }
+    }
+
+    /// Takes an answer that is not in the transcript.
+    pub(super) fn take_new(&mut self) -> Option<Arc<Message>> {
+        let answer = if let Self::New(answer) = self { Arc::clone(answer) } else { return None };
+        *self = Self::Accepted;
+        Some(answer)
+    }
+
+    /// Shows an answer to the checks, if there are any.
+    fn check(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Step {
+        if turn.cx.ports.next_check(Point::Answer, 0).is_some()
+            && let Some(subject) = subject_of(turn, &answer)
+        {
+            turn.ask_check(Point::Answer, 0, &subject);
+            *self = Self::Checks(Box::new(subject));
+            return WAIT;
+        }
+        self.accept(turn, answer)
+    }
+
+    fn on_check(&mut self, turn: &mut TurnCx<'_>, at: (Point, u32), asked: Answered<CheckDecision>) -> Step {
+        let Self::Checks(subject) = self else { return WAIT };
+        let guidance = match turn.on_check(at, subject, asked)? {
+            Checked::Asking => return WAIT,
+            Checked::Accepted => None,
+            Checked::Guidance(guidance) => Some(guidance),
+        };
+        let Self::Checks(subject) = std::mem::replace(self, Self::Accepted) else { return WAIT };
+        match (*subject, guidance) {
+            (Subject::Answer { message: Some(answer), .. }, Some(guidance)) => {
+                answer_again(turn, &answer, guidance)
+            }
+            (Subject::Answer { message: Some(answer), .. }, None) => self.accept(turn, answer),
+            (Subject::Answer { text, message: None, .. }, _) => {
+                turn.data.answer = Some(text);
+                turn.stop_with_answer()
+            }
+            (Subject::Invalid { invalid, .. }, guidance) => after_invalid(turn, *invalid, guidance),
+            (Subject::Prompt(_) | Subject::Result { .. } | Subject::End { .. }, _) => WAIT,
+        }
+    }
+
+    /// Takes an answer that nothing speaks against into the transcript.
+    fn accept(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Step {
+        append_answer(turn, Arc::clone(&answer));
+        let counts = |message: &AssistantMessage| !matches!(message.output(), ModelOutput::Invalid(_));
+        if turn.cx.ports.layers.is_some() && answer.as_assistant().is_some_and(counts) {
+            *self = Self::Learning;
+            let standing = Box::new(turn.standing());
+            turn.cx.perform(Pending::LayerStore, Op::LayerStore { answer, standing });
+            return WAIT;
+        }
+        self.act(turn)
+    }
+
+    /// Does what the answer asks for that is the last message of the transcript.
+    fn act(&mut self, turn: &mut TurnCx<'_>) -> Step {
+        *self = Self::Accepted;
+        let Some(last) = turn.cx.log.last().cloned() else { return WAIT };
+        let Some(answer) = last.as_assistant() else {
+            return invariant("the last message is no answer");
+        };
+        if turn.spec.continue_broken > 0
+            && let Some(code) = check_whole(turn, &last, answer)?
+        {
+            return continue_broken(turn, code);
+        }
+        match answer.output() {
+            ModelOutput::ToolRequest => {
+                let (calls, at) = (answer.tool_calls().cloned(), turn.cx.log.len().saturating_sub(1));
+                enter(Stage::Calling(Box::new(Batch::new(calls, at, turn.spec, turn.data.tools()))))
+            }
+            ModelOutput::FinalAnswer => {
+                turn.data.answer = Some(last.joined_text());
+                drain(Then::Complete)
+            }
+            ModelOutput::Clarification { question } => {
+                turn.cx.event(|| EventKind::ClarificationRequested { question: question.clone() });
+                turn.data.answer = Some(question);
+                stop(StopReason::ClarificationRequired, Evidence::None)
+            }
+            ModelOutput::ApprovalRequest(request) if turn.cx.ports.approver => {
+                let request = Box::new(request);
+                turn.cx.perform(Pending::NoteApproval, Op::NoteApproval { request });
+                WAIT
+            }
+            ModelOutput::ApprovalRequest(request) => {
+                on_approval_noted(turn, Ok(Box::new(Prepared::new(request, None))))
+            }
+            ModelOutput::Refusal { reason } => {
+                turn.data.answer = Some(reason.to_owned());
+                stop(StopReason::ModelRefused, Evidence::None)
+            }
+            ModelOutput::Invalid(invalid) => {
+                answer_unrun(&mut turn.cx, &last, "the answer that asked for it was not usable");
+                self.on_invalid(turn, invalid)
+            }
+        }
+    }
+
+    fn on_invalid(&mut self, turn: &mut TurnCx<'_>, invalid: Invalid) -> Step {
+        turn.data.invalid += 1;
+        if turn.cx.ports.next_check(Point::Invalid, 0).is_none() {
+            return after_invalid(turn, invalid, None);
+        }
+        let progress = turn.data.progress(&turn.cx);
+        let subject = Subject::Invalid { invalid: Box::new(invalid), progress };
+        turn.ask_check(Point::Invalid, 0, &subject);
+        *self = Self::Checks(Box::new(subject));
+        WAIT
+    }
+
+    /// Takes what a check says that comes too late.
+    pub(super) fn take_check(&self, turn: &mut TurnCx<'_>, at: (Point, u32), asked: Answered<CheckDecision>) {
+        if let Self::Checks(subject) = self {
+            turn.take_check(at, subject, asked);
+        }
+    }
+
+    /// The turn ends while an answer is looked at. One that checks look at comes into no transcript.
+    pub(super) fn abandon(self, turn: &mut TurnCx<'_>) {
+        const WHY: &str = "the turn had ended";
+        match self {
+            Self::New(answer) => {
+                turn.cx.append_one(Arc::clone(&answer));
+                answer_unrun(&mut turn.cx, &answer, WHY);
+            }
+            Self::Learning => answer_last_unrun(&mut turn.cx, WHY),
+            Self::Checks(subject) => {
+                if let Subject::Answer { message: Some(answer), .. } = &*subject {
+                    let duration = turn.cx.now.since(turn.data.last_step.asked_at);
+                    turn.cx.event(|| step_finished(answer.as_assistant(), duration));
+                }
+            }
+            Self::Accepted => {}
+        }
+    }
+}
+
+/// Appends an answer that came too late to be acted on.
+pub(super) fn keep_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
+    if answer.as_assistant().is_some() {
+        append_answer(turn, answer);
+        answer_last_unrun(&mut turn.cx, "the turn had ended");
+    }
+}
+
+/// The approver has taken note of the model's own request.
+fn on_approval_noted(turn: &mut TurnCx<'_>, result: Result<Box<Prepared>, Fault>) -> Step {
+    let Prepared { request, continuation } = *or_stop(result)?;
+    turn.cx.event(|| requested(&request, None));
+    turn.data.replaced = continuation;
+    stop(StopReason::ApprovalRequired, Evidence::Approval(request))
+}
+
+/// What checks see of an answer. Calls and refusals are no answers.
+fn subject_of(turn: &TurnCx<'_>, answer: &Arc<Message>) -> Option<Subject> {
+    let text = match answer.as_assistant()?.output() {
+        ModelOutput::FinalAnswer => answer.joined_text(),
+        ModelOutput::Clarification { question } => question,
+        ModelOutput::ToolRequest
+        | ModelOutput::ApprovalRequest(_)
+        | ModelOutput::Refusal { .. }
+        | ModelOutput::Invalid(_) => return None,
+    };
+    Some(Subject::Answer { text, agent: turn.data.agent_id(), message: Some(Arc::clone(answer)) })
+}
+
+/// The turn has an answer in the words of tools: checks look at it, if there are any.
+pub(super) fn answer_with(turn: &mut TurnCx<'_>, text: String) -> Step {
+    if turn.cx.ports.next_check(Point::Answer, 0).is_some() {
+        let subject = Subject::Answer { text, agent: turn.data.agent_id(), message: None };
+        return enter(Stage::Reviewing(Reviewing::Checks(Box::new(subject))));
+    }
+    turn.data.answer = Some(text);
+    drain(Then::Complete)
+}
+
+/// Looks whether the answer that is the last message is a whole one; gives why it broke off, when the turn continues
+/// behind it.
+fn check_whole(
+    turn: &mut TurnCx<'_>,
+    last: &Message,
+    answer: &AssistantMessage,
+) -> Step<Option<&'static str>> {
+    let Some((code, problem)) = broken(answer) else {
+        turn.data.broken = 0;
+        return ControlFlow::Continue(None);
+    };
+    answer_unrun(&mut turn.cx, last, "the answer that asked for it is incomplete");
+    if turn.data.broken < turn.spec.continue_broken {
+        return ControlFlow::Continue(Some(code));
+    }
+    stop(StopReason::RuntimeError, Evidence::Fault(Fault::new(FaultSource::Model, code, problem)))
+}
+
+/// Why an answer is no whole one.
+fn broken(answer: &AssistantMessage) -> Option<(&'static str, String)> {
+    match answer.stop_reason {
+        FinishReason::Length | FinishReason::Paused | FinishReason::ContentFilter => {
+            Some(("incomplete_answer", format!("the answer is incomplete: {}", answer.stop_reason.as_str())))
+        }
+        FinishReason::Stop | FinishReason::ToolUse => {
+            let says_nothing = answer.content.iter().all(|block| block.as_text() == Some(""));
+            says_nothing.then(|| ("empty_answer", "the answer is empty".to_owned()))
+        }
+        FinishReason::Error | FinishReason::Aborted | FinishReason::Refusal | FinishReason::Other(_) => None,
+    }
+}
+
+/// Decides whether to ask again after an invalid answer; with what the model is told, when that is not the usual.
+fn after_invalid(turn: &mut TurnCx<'_>, invalid: Invalid, guidance: Option<String>) -> Step {
+    if turn.data.invalid >= turn.spec.limits.invalid_outputs {
+        return stop(StopReason::ModelInvalidResponse, Evidence::Invalid(invalid));
+    }
+    turn.check_limits()?;
+    let usual = || format!("Your last answer could not be used: {}. Answer again, in full.", invalid.reason);
+    turn.guide(guidance.unwrap_or_else(usual));
+    enter(Stage::Viewing(Viewing::default()))
+}
+
+/// The answer is kept and does not count; the model reads why, and answers again.
+fn answer_again(turn: &mut TurnCx<'_>, answer: &Arc<Message>, guidance: String) -> Step {
+    append_answer(turn, Arc::clone(answer));
+    answer_unrun(&mut turn.cx, answer, "the answer was not accepted");
+    turn.guide(guidance);
+    enter(Stage::Viewing(Viewing::default()))
+}
+
+fn append_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
+    let at = turn.cx.append_one(answer);
+    let duration = turn.cx.now.since(turn.data.last_step.asked_at);
+    turn.cx.event_about(at, |answer| step_finished(answer.as_assistant(), duration));
+}
+
+/// `message`: what the model answered.
+fn step_finished(message: Option<&AssistantMessage>, duration: Millis) -> EventKind {
+    EventKind::ModelStepFinished {
+        output_type: message.map_or("invalid", AssistantMessage::output_type).into(),
+        usage: message.and_then(|message| message.usage.clone()),
+        duration,
+    }
+}
+
+/// Answers every call of `message` with a result that says why it did not run (law 1).
+pub(super) fn answer_unrun(cx: &mut Cx<'_>, message: &Message, why: &str) {
+    let Some(message) = message.as_assistant() else { return };
+    let at = cx.now;
+    let result = |call| Arc::new(Message::ToolResult(not_run_outcome(why).to_message(call, None, at)));
+    let results: Vec<_> = message.tool_calls().map(|call| result(call)).collect();
+    cx.append(results);
+}
+
+/// The same for the answer that is the last message of the transcript.
+fn answer_last_unrun(cx: &mut Cx<'_>, why: &str) {
+    if let Some(answer) = cx.log.last().cloned() {
+        answer_unrun(cx, &answer, why);
+    }
+}
