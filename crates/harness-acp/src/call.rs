@@ -13,14 +13,14 @@ use crate::content::value;
 /// The longest title, in characters.
 const MOST_TITLE: usize = 120;
 
-/// How many places of one call are told.
+/// Maximum reported locations of a call.
 const MOST_LOCATIONS: usize = 20;
 
 /// The arguments that say best what a call is about, the best first.
 const TELLING: [&str; 9] =
     ["path", "file_path", "file", "command", "query", "pattern", "url", "name", "title"];
 
-/// What is known of a call before it runs.
+/// Fields of a call before it runs.
 pub(crate) fn fields(call: &ToolCall, cwd: &Path) -> ToolCallUpdateFields {
     let input = value(&call.arguments);
     let none = Map::new();
@@ -86,7 +86,7 @@ fn locations(arguments: &Map<String, Value>, cwd: &Path) -> Vec<ToolCallLocation
     paths.map(|path| ToolCallLocation::new(absolute(path, cwd)).line(line)).collect()
 }
 
-/// What an edit changes, when its arguments say so themselves.
+/// Diff of an edit, if its arguments contain it.
 fn diff(arguments: &Map<String, Value>, cwd: &Path) -> Option<Diff> {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let path = absolute(text("path")?, cwd);

@@ -1,11 +1,11 @@
-//! What a person may type behind a `/`.
+//! Slash commands for the editor.
 
 use std::collections::HashSet;
 
 use agent_client_protocol::v1::schema::{AvailableCommand, AvailableCommandInput, UnstructuredCommandInput};
 use harness::runtime::ThreadConfig;
 
-/// How many commands are told.
+/// Maximum reported commands.
 const MOST: usize = 200;
 
 /// The templates as `/name`, and the skills as `/skill:name`, each name once.

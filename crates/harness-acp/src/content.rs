@@ -11,11 +11,11 @@ use harness::runtime::ThreadConfig;
 use harness::runtime::template::expand_command;
 use serde_json::json;
 
-/// The one message that a prompt stands for.
+/// Converts a prompt to one message.
 ///
-/// Text and images are blocks of their own. A resource is a text that names where it is from, and a link is a
-/// Markdown link, so that every model can read them. A prompt whose only text is `/name …` or `/skill:name …` is
-/// expanded.
+/// Text and images become blocks. A resource becomes a text with its URI, and a link a Markdown
+/// link, so that every model can read them. A prompt whose only text is `/name …` or `/skill:name
+/// …` is expanded.
 pub(crate) fn prompt_message(prompt: Vec<ContentBlock>, config: &ThreadConfig) -> Result<UserMessage, Error> {
     let mut content = Vec::with_capacity(prompt.len());
     let mut origin = "prompt";
@@ -121,7 +121,7 @@ fn filled(text: &str) -> Option<ContentBlock> {
     (!text.is_empty()).then(|| ContentBlock::from(text.to_owned()))
 }
 
-/// What a call gave, for the person in front of the editor.
+/// Result of a call for display in the editor.
 pub(crate) fn shown_result(content: &[Block]) -> Vec<ToolCallContent> {
     content.iter().filter_map(shown).map(ToolCallContent::from).collect()
 }

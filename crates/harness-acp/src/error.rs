@@ -1,28 +1,28 @@
-//! What can go wrong.
+//! Errors of serving and of hosts.
 
 use std::io;
 
-/// Why serving ended before the client was gone. That the client has gone, or that a request of it was refused,
-/// is no error.
+/// Reason why serving ended before the client disconnected. A disconnected client and rejected
+/// requests are not errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcpError {
     /// The client's side cannot be read.
     #[error("the client's messages cannot be read: {source}")]
     Read {
-        /// Why.
+        /// Cause of the error.
         source: io::Error,
     },
     /// The client's side cannot be written, and it is not simply gone.
     #[error("messages to the client cannot be written: {source}")]
     Write {
-        /// Why.
+        /// Cause of the error.
         source: io::Error,
     },
-    /// The connection broke for a reason of its own.
+    /// The connection failed.
     #[error("the connection to the client broke: {message}")]
     Connection {
-        /// What the protocol's library says.
+        /// Message of the protocol library.
         message: String,
     },
 }
@@ -38,14 +38,14 @@ impl AcpError {
     }
 }
 
-/// Why a host opens no thread. The client is told, and the connection goes on.
+/// Reason why a host opens no thread. The client receives it, and the connection continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct HostFault {
-    /// Why, in words for the person in front of the editor.
+    /// Human-readable message.
     pub message: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: Option<String>,
     /// Whether the request asks for what is not to be had, rather than that something broke.
     pub refused: bool,
@@ -62,7 +62,7 @@ impl HostFault {
         Self { message: message.into(), hint: None, refused: false }
     }
 
-    /// The same fault with what to do about it.
+    /// Sets the hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -12,11 +12,11 @@ use harness::tools::{Modes, StandingApprovals};
 
 use crate::error::HostFault;
 
-/// What a client says about a session that it opens.
+/// Client settings of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionSetup {
-    /// The folder that the work is about; absolute.
+    /// Working directory; absolute.
     pub cwd: PathBuf,
     /// The MCP servers whose tools the client wishes to be there.
     pub mcp_servers: Vec<WishedServer>,
@@ -28,20 +28,20 @@ pub struct SessionSetup {
 pub enum WishedServer {
     /// A program that speaks over its stdin and stdout.
     Stdio {
-        /// What the client calls it.
+        /// Name given by the client.
         name: String,
-        /// The program.
+        /// Path of the program.
         command: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String>,
         /// Variables of its environment.
         env: Vec<(String, String)>,
     },
     /// A server over streamable HTTP.
     Http {
-        /// What the client calls it.
+        /// Name given by the client.
         name: String,
-        /// Its address.
+        /// Endpoint URL.
         url: String,
         /// Headers that go with every request.
         headers: Vec<(String, String)>,
@@ -82,7 +82,7 @@ impl WishedServer {
 }
 
 impl SessionSetup {
-    /// A session about a folder, without MCP servers.
+    /// Creates a setup for a directory, without MCP servers.
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         Self { cwd: cwd.into(), mcp_servers: Vec::new() }
     }
@@ -94,7 +94,7 @@ impl SessionSetup {
 pub struct EditorApprover(Arc<OnceLock<StandingApprovals>>);
 
 impl EditorApprover {
-    /// Nobody can be asked yet.
+    /// Creates an approver without a client.
     pub fn new() -> Self {
         Self::default()
     }
@@ -133,14 +133,14 @@ impl Opened {
         Self { thread, modes: None, approver: None }
     }
 
-    /// The same thread, which was made with this approver.
+    /// Sets the approver that the thread was built with.
     #[must_use]
     pub fn asking(mut self, approver: EditorApprover) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// The same thread with modes that a person can switch in the editor.
+    /// Sets the modes that the user can switch in the editor.
     #[must_use]
     pub fn with_modes(mut self, modes: Modes) -> Self {
         self.modes = Some(modes);
@@ -152,30 +152,30 @@ impl Opened {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionHead {
-    /// Its name.
+    /// Id of the session.
     pub id: ThreadId,
-    /// The folder that it is about; absolute.
+    /// Working directory; absolute.
     pub cwd: PathBuf,
-    /// What it is about, in a few words.
+    /// Short title.
     pub title: Option<String>,
     /// When it last changed, as RFC 3339.
     pub updated_at: Option<String>,
 }
 
 impl SessionHead {
-    /// A session about a folder.
+    /// Creates an entry for a session in a directory.
     pub fn new(id: impl Into<ThreadId>, cwd: impl Into<PathBuf>) -> Self {
         Self { id: id.into(), cwd: cwd.into(), title: None, updated_at: None }
     }
 
-    /// The same with a title.
+    /// Sets the title.
     #[must_use]
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same with the time of its last change, as RFC 3339.
+    /// Sets the time of the last change, as RFC 3339.
     #[must_use]
     pub fn updated(mut self, at: impl Into<String>) -> Self {
         self.updated_at = Some(at.into());
@@ -185,10 +185,10 @@ impl SessionHead {
 
 /// Opens the threads of sessions. [`Threads`] is one for a [`Runtime`].
 pub trait Host: Send + Sync + 'static {
-    /// A new thread for a session.
+    /// Creates a thread for a new session.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     fn begin(&self, setup: SessionSetup) -> impl Future<Output = Result<Opened, HostFault>> + Send;
 
     /// Whether MCP servers that a client wishes for are connected, over HTTP too. Default not: [`begin`](Self::begin)
@@ -202,10 +202,10 @@ pub trait Host: Send + Sync + 'static {
         false
     }
 
-    /// The thread of an earlier session; `None` when there is none of that name.
+    /// Loads the thread of an earlier session; `None` if there is none with this id.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     fn load(
         &self,
         _id: &ThreadId,
@@ -214,29 +214,29 @@ pub trait Host: Send + Sync + 'static {
         std::future::ready(Ok(None))
     }
 
-    /// Whether [`list`](Self::list) can tell which sessions there are. Default not.
+    /// Whether [`list`](Self::list) is supported. Default: `false`.
     fn lists_sessions(&self) -> bool {
         false
     }
 
-    /// The earlier sessions, the latest first.
+    /// Lists earlier sessions, the latest first.
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error for the client.
     fn list(&self) -> impl Future<Output = Result<Vec<SessionHead>, HostFault>> + Send {
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// A session is over: its run has ended, and nothing is asked of the thread any more. The default closes the
-    /// thread; what its session holds stays.
+    /// Closes a session whose run has ended and whose thread is no longer used. The default closes
+    /// the thread; its session is kept.
     fn close(&self, thread: Thread) -> impl Future<Output = ()> + Send {
         async move { thread.close().await }
     }
 }
 
-/// The threads of one [`Runtime`], named by `ids`. Sessions live as long as the connection; folders are told to
-/// nobody, and MCP servers are refused. A program that binds tools to the session's folder implements [`Host`]
-/// itself.
+/// The threads of one [`Runtime`], named by `ids`. Sessions last as long as the connection, working
+/// directories are ignored, and MCP servers are rejected. A program that binds tools to the
+/// session's directory implements [`Host`] itself.
 #[derive(Clone)]
 pub struct Threads {
     runtime: Runtime,
@@ -256,8 +256,8 @@ impl Threads {
         Self { runtime, ids, keeps: false }
     }
 
-    /// The same for a runtime whose threads have sessions that outlive it: a client may load any thread whose
-    /// session is not empty.
+    /// Allows clients to load any thread with a nonempty session, for a runtime with persistent
+    /// sessions.
     #[must_use]
     pub fn keeping_sessions(mut self) -> Self {
         self.keeps = true;

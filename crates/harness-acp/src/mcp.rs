@@ -17,14 +17,15 @@ use crate::host::{SessionSetup, WishedServer};
 /// How many servers of one session are connected; the others are passed over.
 pub const MAX_SERVERS: usize = 32;
 
-/// Connects the servers that a client wishes for, and gives their tools to all agents of a thread, from its next run
-/// on. A tool is called `editor-SERVER__TOOL`, as far as providers take that, and each call of it needs approval: its
-/// server comes from the editor, not from whoever wrote the agents. Gates, modes and limits hold for it as for every
-/// other tool.
+/// Connects a client's servers and adds their tools to all agents of a thread, from its next run
+/// on. A tool is named `editor-SERVER__TOOL`, as far as providers allow, and each call requires
+/// approval, because its server comes from the editor and not from the author of the agents. Gates,
+/// modes and limits apply as for any other tool.
 ///
-/// Programs run in the session's folder, with the variables of `surroundings` that every program is given, and with
-/// those that the client names. A server that cannot be reached within 30 s, or in a way that is not known here, is
-/// passed over, and the log says so. Whoever closes the thread [closes](McpServer::close) the servers.
+/// Programs run in the session's directory, with the standard variables of `surroundings` and those
+/// that the client names. A server that cannot be reached within 30 s, or has an unsupported
+/// transport, is skipped with a log message. The caller [closes](McpServer::close) the servers when
+/// it closes the thread.
 pub async fn connect(
     thread: &Thread,
     setup: &SessionSetup,

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::content::value;
 
-/// The plan as the last of these messages that tells one tells it: results of `write_todos` and its siblings.
+/// Plan in the last of these messages that contains one: results of `write_todos` and related
+/// tools.
 pub(crate) fn told_in<'m>(messages: impl DoubleEndedIterator<Item = &'m Arc<Message>>) -> Option<Plan> {
     messages.rev().find_map(of_message)
 }

@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::state::State;
 use crate::transport;
 
-/// How long what is still to be told may take to be written when the client has stopped sending.
+/// Time for writing the remaining messages after the client has stopped sending.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The bounds of one connection.
@@ -27,8 +27,8 @@ pub struct Limits {
     pub message: usize,
     /// Sessions that may be open at one time; more are refused. Default 256.
     pub sessions: usize,
-    /// Updates that may wait to be written. A client that reads too slowly is told late, from the transcript,
-    /// what it missed. Default 1,024.
+    /// Maximum queued updates. A client that reads too slowly receives missed content later, from
+    /// the transcript. Default: 1,024.
     pub waiting: usize,
 }
 
@@ -69,35 +69,35 @@ impl<H: Host> AcpServer<H> {
         }
     }
 
-    /// The same under another name and version, which editors show.
+    /// Sets the name and version that editors show.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         (self.name, self.version) = (name.into(), version.into());
         self
     }
 
-    /// The same with other bounds.
+    /// Changes the limits.
     #[must_use]
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
         self
     }
 
-    /// The same server, which ends when this fires, as if the client were gone.
+    /// Stops the server when this fires, as if the client had disconnected.
     #[must_use]
     pub fn stop_with(mut self, stop: Cancel) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Serves one client until it is gone: until `from` ends. Then what is going on is aborted, and all sessions
-    /// are closed.
+    /// Serves one client until `from` ends. Then running work is aborted, and all sessions are
+    /// closed.
     ///
-    /// Nothing but the protocol is written to `to`. A line that is no message is answered with an error, and the
-    /// connection goes on. To be called in a tokio runtime; dropping the future leaves runs going.
+    /// Only the protocol is written to `to`. An invalid line is answered with an error, and the
+    /// connection continues. Requires a tokio runtime; dropping the future leaves runs in progress.
     ///
     /// # Errors
-    /// When the client's side cannot be read, or not be written although the client is there.
+    /// The client cannot be read, or cannot be written to although it is connected.
     pub async fn serve(
         self,
         from: impl AsyncBufRead + Send + Unpin,
@@ -136,7 +136,7 @@ impl<H: Host> AcpServer<H> {
     }
 }
 
-/// Completes when what is still to be told has had its time, after everything is over.
+/// Completes when the remaining messages have had their time after the end.
 async fn farewell(over: &Cancel) {
     over.cancelled().await;
     tokio::time::sleep(FAREWELL).await;

@@ -1,4 +1,4 @@
-//! What a connection knows, and what it does for each request.
+//! State of a connection, and its request handlers.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -41,10 +41,10 @@ impl<H: Host> State<H> {
         Arc::new(Self { server, permits, sessions: Mutex::default() })
     }
 
-    /// Answers the client until it is gone.
+    /// Serves the client until it disconnects.
     ///
-    /// Handlers hold up the next message, so whatever waits is a task of its own; what decides the order of
-    /// things (which session, which prompt) is done before that.
+    /// Handlers delay the next message, so long work is a separate task; anything that determines
+    /// the order (which session, which prompt) is done before.
     pub(crate) async fn serve(self: &Arc<Self>, channel: Channel) -> Result<(), Error> {
         let [initialize, new, load, resume, list, close, mode, prompt, cancel, end] =
             std::array::from_fn(|_| Arc::clone(self));
@@ -100,8 +100,8 @@ impl<H: Host> State<H> {
             .await
     }
 
-    /// Who this is, and what it can do. Of the protocol there is one version; a client that speaks only another
-    /// is told so by the answer, and ends the connection.
+    /// Name and capabilities of the agent. There is one protocol version; a client that supports
+    /// only others learns it from the response and disconnects.
     fn introduction(&self) -> InitializeResponse {
         let host = &*self.server.host;
         let mut sessions = SessionCapabilities::new().close(SessionCloseCapabilities::new());
@@ -322,7 +322,7 @@ impl<H: Host> State<H> {
     }
 }
 
-/// What a client says about a session.
+/// Session settings of a client.
 fn setup(cwd: PathBuf, servers: Vec<McpServer>) -> Result<SessionSetup, Error> {
     if !cwd.is_absolute() {
         let why = format!("the folder of a session must be absolute, and `{}` is not", cwd.display());

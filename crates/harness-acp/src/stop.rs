@@ -1,4 +1,4 @@
-//! How the end of a run is told.
+//! Stop reasons for the client.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason as AcpStopReason;
@@ -8,7 +8,7 @@ use harness::core::{Evidence, StopReason};
 use harness::runtime::{ErrorClass, Report, RuntimeError};
 use serde_json::json;
 
-/// What a prompt is answered with.
+/// Response to a prompt.
 ///
 /// | stop reason | answer |
 /// |---|---|
@@ -67,7 +67,7 @@ fn in_the_way(report: &Report) -> Error {
         .data(json!({ "outcome": stop.outcome().as_str(), "stopReason": stop.reason.as_str() }))
 }
 
-/// Why a run could not begin.
+/// Error of a run that could not start.
 pub(crate) fn not_started(error: &RuntimeError) -> Error {
     let code = match error.class() {
         ErrorClass::Invalid

@@ -13,8 +13,8 @@ use crate::error::AcpError;
 /// The method of the messages that count against the bound of what waits to be written.
 const COUNTED: &str = "session/update";
 
-/// Reads messages until the client is gone. A line that is longer than `most` bytes is passed over, and answered
-/// with an error as one that is no message.
+/// Reads messages until the client disconnects. A line longer than `most` bytes is skipped, and
+/// answered with an error like an invalid message.
 pub(crate) async fn read(
     mut from: impl AsyncBufRead + Unpin,
     most: usize,
@@ -129,7 +129,7 @@ fn gone_io(source: std::io::Error) -> Result<(), AcpError> {
     gone(source)
 }
 
-/// A client that does not read any more is gone, which is no error.
+/// Treats a client that no longer reads as disconnected, which is not an error.
 fn gone(source: std::io::Error) -> Result<(), AcpError> {
     if source.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(AcpError::Write { source }) }
 }

@@ -1,8 +1,8 @@
-//! What can go wrong while an adapter is set up.
+//! Configuration errors of adapters.
 
-/// A fault of an adapter's configuration, or a bound that was passed.
+/// Error in an adapter's configuration, or an exceeded bound.
 ///
-/// What happens during a model call is not here: it is a `ModelFault` of harness-core.
+/// Errors of a model call are not included: they are `ModelFault`s of harness-core.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdapterError {
@@ -11,13 +11,13 @@ pub enum AdapterError {
     BaseUrl {
         /// The URL as given, without credentials.
         url: String,
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         reason: String,
     },
     /// The key cannot be sent.
     #[error("the API key {reason}")]
     Key {
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         reason: &'static str,
     },
     /// A header that was asked for cannot be sent.
@@ -38,7 +38,7 @@ pub enum AdapterError {
     /// A setting names a part of the request that the adapter itself writes.
     #[error("the model setting `{key}` is reserved: the adapter writes it from the request")]
     ReservedSetting {
-        /// The key.
+        /// Rejected key.
         key: String,
     },
     /// The HTTP client could not be built.
@@ -50,29 +50,29 @@ pub enum AdapterError {
     /// Something that was read grew past its bound.
     #[error("the {what} is larger than the bound of {limit} {unit}")]
     TooLarge {
-        /// What grew.
+        /// Content that grew beyond the bound.
         what: &'static str,
-        /// The bound.
+        /// Bound, in `unit`.
         limit: usize,
-        /// What the bound counts.
+        /// Unit of the bound.
         unit: &'static str,
     },
     /// The schema of an answer cannot be sent.
     #[error("the output schema cannot be used: {reason}")]
     OutputSchema {
-        /// What is wrong with it, and where.
+        /// Reason why it is invalid, with its place.
         reason: String,
     },
-    /// An answer is no JSON of the expected type.
+    /// An answer is not JSON of the expected type.
     #[error("the answer is not of the expected form: {reason}")]
     Answer {
-        /// What is wrong with it, with line and column.
+        /// Reason, with line and column.
         reason: String,
     },
     /// A file of prices cannot be used.
     #[error("the price file cannot be used: {reason}")]
     Prices {
-        /// What is wrong with it, with line and column where there is one.
+        /// Reason, with line and column if known.
         reason: String,
     },
 }
@@ -91,7 +91,7 @@ impl AdapterError {
         }
     }
 
-    /// A stable code of the kind of fault.
+    /// Stable code of the kind of error.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::BaseUrl { .. } => "adapter.base_url",
@@ -108,7 +108,7 @@ impl AdapterError {
         }
     }
 
-    /// What to do about it, where there is something to do.
+    /// Suggested fix, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::BaseUrl { .. } => {

@@ -19,7 +19,7 @@ pub(crate) fn bounded_label(mut label: String) -> String {
     label
 }
 
-/// An id by which things are told apart. One that is too long is replaced by its hash, which tells as much.
+/// Bounded id. An id that is too long is replaced by its hash, which is as unique.
 pub(crate) fn bounded_id(id: &str) -> Cow<'_, str> {
     if id.len() <= MAX_LABEL_BYTES {
         Cow::Borrowed(id)

@@ -9,15 +9,15 @@ use harness_core::Json;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CliInput {
-    /// The prompt.
+    /// Prompt for the command.
     pub prompt: String,
     /// How long the command may take.
     pub timeout: Duration,
-    /// The folder that it runs in; the process's own when `None`.
+    /// Working directory; `None` is that of the process.
     pub cwd: Option<std::path::PathBuf>,
     /// The model that it should use.
     pub model: Option<String>,
-    /// Fires when the answer is not wanted any more: the command and all its children are stopped.
+    /// Cancellation signal, which stops the command and all its children.
     pub cancel: Cancel,
 }
 
@@ -28,20 +28,20 @@ impl CliInput {
     }
 }
 
-/// What came of a [`CliRunner`].
+/// Outcome of a [`CliRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CliOutcome {
     /// It ended with code 0.
     Completed {
-        /// What it wrote, without white space at its end; may be empty.
+        /// Output without trailing white space; may be empty.
         text: String,
-        /// More that the command told: a session, usage, cost.
+        /// Additional data of the command: a session, usage, cost.
         metadata: Option<Json>,
     },
     /// It did not start, failed, or took too long.
     Failed {
-        /// What happened, for people.
+        /// Human-readable error.
         error: String,
         /// The end of what it wrote to its standard error, bounded.
         stderr: Option<String>,

@@ -1,20 +1,21 @@
-//! Texts that arrive in pieces, where a character may be cut in two.
+//! Texts that arrive in fragments, where a character may be split.
 //!
-//! JSON writes a character outside of the basic plane as two escapes (`\ud83d\ude80`), and some endpoints cut their
-//! pieces between them. A half is no Rust text: it waits here for the other one.
+//! JSON writes a character outside of the basic plane as two escapes (`\ud83d\ude80`), and some
+//! endpoints split their fragments between them. A half is not valid Rust text, so it is buffered
+//! until the other half arrives.
 
 use harness_core::Json;
 
 /// In place of half a character whose other half never came.
 const MARK: char = '\u{fffd}';
 
-/// A piece of a text as it came.
+/// Fragment of a text.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The second half of a character that began in the piece before.
+    /// Second half of a character that started in the previous fragment.
     low: Option<u16>,
     text: String,
-    /// The first half of a character that ends in the next piece.
+    /// First half of a character that ends in the next fragment.
     high: Option<u16>,
 }
 
@@ -53,8 +54,8 @@ pub fn lenient_text(json: &Json) -> Option<String> {
     piece_of(json.text()).map(Piece::into_text)
 }
 
-/// What a valid JSON string says; `None` for any other value. Halves of characters inside of it, which nothing can complete,
-/// become marks.
+/// Content of a valid JSON string; `None` for any other value. Unpaired halves of characters inside
+/// it become replacement characters.
 pub(crate) fn piece_of(json: &str) -> Option<Piece> {
     if let Ok(text) = serde_json::from_str::<String>(json) {
         return Some(text.into());
@@ -102,7 +103,7 @@ fn units(inner: &str) -> Vec<u16> {
 pub(crate) struct Seam(Option<u16>);
 
 impl Seam {
-    /// What a piece adds to the text before it.
+    /// Appends a fragment and returns the new text.
     pub(crate) fn join(&mut self, piece: Piece) -> String {
         if piece.is_empty() {
             return String::new();

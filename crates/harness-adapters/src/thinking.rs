@@ -1,4 +1,4 @@
-//! How hard a model thinks, and what a model can be asked for.
+//! Thinking levels, and their names for each model.
 
 use harness_core::port::ThinkingLevel;
 
@@ -48,7 +48,7 @@ impl ThinkingLevels {
         Self(levels.map(|level| (level, Word::Usual)).collect())
     }
 
-    /// The same levels and this one, under the model's own word for it.
+    /// Adds a level under the model's own name for it.
     #[must_use]
     pub fn with(self, level: ThinkingLevel, word: impl Into<String>) -> Self {
         let mut levels = self.without(level).0;
@@ -57,7 +57,7 @@ impl ThinkingLevels {
         Self(levels)
     }
 
-    /// The same levels without this one.
+    /// Removes a level.
     #[must_use]
     pub fn without(mut self, level: ThinkingLevel) -> Self {
         self.0.retain(|(known, _)| *known != level);
@@ -87,8 +87,9 @@ impl ThinkingLevels {
         })
     }
 
-    /// The effort to ask for: the word of the nearest level. Where that is [`ThinkingLevel::Off`] without a word
-    /// of its own, a router is told `none`, and others nothing: no one word switches thinking off everywhere.
+    /// Effort to request: the name of the nearest level. For [`ThinkingLevel::Off`] without a name,
+    /// a router receives `none` and others nothing, because no single name disables reasoning
+    /// everywhere.
     #[cfg(any(feature = "openrouter", feature = "responses"))]
     pub(crate) fn effort(&self, level: ThinkingLevel, routed: bool) -> Option<&str> {
         let is_plain_off =

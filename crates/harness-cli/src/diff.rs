@@ -37,7 +37,7 @@ fn text(diff: &DescriptorDiff) -> String {
     }
     if !diff.affected_agents.is_empty() {
         let agents: Vec<String> = diff.affected_agents.iter().map(|id| format!("`{id}`")).collect();
-        let _ = writeln!(text, "\nagents that are not what they were: {}", harmless(&agents.join(", ")));
+        let _ = writeln!(text, "\nchanged agents: {}", harmless(&agents.join(", ")));
     }
     text
 }

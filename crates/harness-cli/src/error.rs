@@ -42,7 +42,7 @@ pub(crate) enum CliError {
     #[error("{message}")]
     Part { kind: String, message: String, hint: Option<String> },
     /// A tool has no program, and there is no registry file that could name one.
-    #[error("{fault}; there is no registry file at {}", registry.display())]
+    #[error("{fault}; registry file {} not found", registry.display())]
     NoRegistry { fault: DescriptorError, registry: PathBuf },
     /// A tool has no program in the registry file.
     #[error("{fault}: {why}")]
@@ -66,7 +66,7 @@ pub(crate) enum CliError {
     #[error("{} has no agent `{agent}`", descriptor.display())]
     NoAgent { agent: String, descriptor: PathBuf, known: Vec<String> },
     /// A turn of the agent would end before it asks a model.
-    #[error("in this context agent `{agent}` could not have a turn: {fault}")]
+    #[error("agent `{agent}` cannot run with this context: {fault}")]
     NoTurn { agent: String, fault: DescriptorError },
     /// A file that `new` would replace.
     #[error("`{}` already exists", path.display())]
@@ -76,40 +76,40 @@ pub(crate) enum CliError {
     /// Folders that were named by mistake are not made.
     #[error("cannot write {}: the directory `{}` does not exist", path.display(), folder.display())]
     NoParent { path: PathBuf, folder: PathBuf },
-    #[error("the record does not say which descriptor was run")]
+    #[error("the record does not name its descriptor")]
     NoDescriptor,
     #[error("the run left no record")]
     NoRecord,
-    #[error("there is no message to send")]
+    #[error("no message given")]
     NoMessage,
-    #[error("the message on standard input {problem}")]
+    #[error("invalid message on standard input: {problem}")]
     Message { problem: String },
     /// None of the keys with which the model could be asked is at hand.
-    #[error("the model `{model}` cannot be asked: {}", missing(names))]
+    #[error("no API key for model `{model}`: {}", missing(names))]
     NoKey { model: String, names: Vec<&'static str> },
     /// A model of the user's own, whose address only the user knows.
-    #[error("the model `{model}` cannot be asked: nothing says where its endpoint is")]
+    #[error("no base URL for model `{model}`")]
     NoAddress { model: String },
-    #[error("the key file {} {fault}", path.display())]
+    #[error("invalid key file {}: {fault}", path.display())]
     KeyFile { path: PathBuf, fault: KeyFileFault },
-    #[error("the token file {} {fault}", path.display())]
+    #[error("invalid token file {}: {fault}", path.display())]
     TokenFile { path: PathBuf, fault: KeyFileFault },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("the context {origin} {problem}")]
+    #[error("invalid context {origin}: {problem}")]
     Context { origin: String, problem: String },
-    #[error("the log filter `{filter}` cannot be used: {reason}")]
+    #[error("invalid log filter `{filter}`: {reason}")]
     LogFilter { filter: String, reason: String },
-    #[error("the input {origin} {problem}")]
+    #[error("invalid input {origin}: {problem}")]
     ToolInput { origin: String, problem: String },
-    #[error("no tool of the registry file {} is named `{name}`", registry.display())]
+    #[error("tool `{name}` not found in registry {}", registry.display())]
     NoTool { registry: PathBuf, name: String, known: Vec<String> },
-    #[error("the tool `{name}` refuses the input: {problem}")]
+    #[error("invalid input for tool `{name}`: {problem}")]
     ToolArguments { name: String, problem: String },
     /// A file of `--backend command:FILE`.
-    #[error("the backend file {}: {problem}", file.display())]
+    #[error("invalid backend file {}: {problem}", file.display())]
     BackendFile { file: PathBuf, problem: String },
-    #[error("the memory {} cannot be used: {source}", path.display())]
+    #[error("cannot open the memory {}: {source}", path.display())]
     Memory { path: PathBuf, source: MemoryError },
     #[error(transparent)]
     Runtime(#[from] harness::runtime::RuntimeError),
@@ -117,16 +117,16 @@ pub(crate) enum CliError {
     #[error("no descriptor or model given")]
     NobodyToTalkTo,
     /// `chat --continue` or `--pick`, and there is nothing to go on with.
-    #[error("there is no conversation to go on with{}", within(folder.as_deref()))]
+    #[error("no previous session{}", within(folder.as_deref()))]
     NoConversation { folder: Option<PathBuf> },
     /// A folder that was named for skills or templates.
-    #[error("the folder of {what} {} cannot be read: {source}", folder.display())]
+    #[error("cannot read the {what} directory {}: {source}", folder.display())]
     NoFolder { what: &'static str, folder: PathBuf, source: io::Error },
     /// `chat --pick` over a pipe.
-    #[error("there is no terminal on which a conversation could be chosen")]
+    #[error("`--pick` requires a terminal")]
     NoTerminal,
     /// A line of a chat over a pipe.
-    #[error("`{}` is no command of a chat without a terminal, no template and no skill", line.trim())]
+    #[error("unknown command `{}`", line.trim())]
     NoSuchCommand { line: String },
     /// The answer, or what else a command prints.
     #[error("cannot write to standard output: {source}")]
@@ -218,7 +218,7 @@ impl CliError {
         let mut text = String::new();
         if let Some(fault) = self.fault() {
             if let Self::NoTurn { agent, .. } = self {
-                let _ = writeln!(text, "in this context agent `{agent}` could not have a turn:");
+                let _ = writeln!(text, "agent `{agent}` cannot run with this context:");
             }
             let mut diagnostic = Diagnostic::from(fault);
             diagnostic.hint = self.hint();
@@ -257,18 +257,16 @@ impl CliError {
                 let directory = directory.display();
                 Some(format!("create one with `harness new {directory}`, or pass a descriptor file"))
             }
-            Self::NoAgent { known, .. } => Some(format!("its agents are {}", listed(known))),
+            Self::NoAgent { known, .. } => Some(format!("available: {}", listed(known))),
             Self::NoTurn { fault, .. } => no_turn_hint(fault),
             Self::NoParent { folder, .. } => {
                 Some(format!("create it with `mkdir -p {}`, or choose another path", folder.display()))
             }
             Self::NoKey { names, .. } => Some(no_key_hint(names)),
-            Self::NoAddress { .. } => Some(format!("give it with --base-url URL or in {}", env::LOCAL_URL)),
+            Self::NoAddress { .. } => Some(format!("pass `--base-url URL` or set `{}`", env::LOCAL_URL)),
             Self::TokenFile { fault: KeyFileFault::TooLong, .. } => None,
             Self::KeyFile { path, fault } | Self::TokenFile { path, fault } => Some(fault.hint(path)),
-            Self::NoTool { known, .. } if !known.is_empty() => {
-                Some(format!("there are {}", known.join(", ")))
-            }
+            Self::NoTool { known, .. } if !known.is_empty() => Some(format!("available: {}", listed(known))),
             Self::Memory { source, .. } => source.hint().map(str::to_owned),
             Self::Runtime(error) => error.hint().map(str::to_owned),
             _ => None,
@@ -283,19 +281,16 @@ impl CliError {
     fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Self::Harness(HarnessError::SameName { .. }) => {
-                "give one of them another `name` in the registry file"
+                "set a different `name` for one of them in the registry file"
             }
             Self::Session(harness::session::Error::NotFound { .. }) => {
-                "check the path; without --resume a message begins a new session there"
+                "check the path; without `--resume`, a message starts a new session there"
             }
-            Self::Orphans(_) => "end these processes, then try again",
-            Self::NoRegistry { .. } => "write one there, or name another with --registry FILE",
+            Self::Orphans(_) => "stop these processes, then try again",
+            Self::NoRegistry { .. } => "create it, or pass `--registry FILE`",
             Self::NoSession { .. } | Self::NoFolder { .. } => "check the path",
             Self::SessionWithoutDescriptor { .. } => "pass `--descriptor FILE`",
-            Self::OtherDescriptor { .. } => {
-                "use the descriptor that it was started under, another session, or --allow-changed to go on with this one \
-                 all the same"
-            }
+            Self::OtherDescriptor { .. } => "use the original descriptor or pass `--allow-changed`",
             Self::NoHarnessYaml { parents: true, .. } => {
                 "create one with `harness new`, or pass a descriptor: `harness run FILE \"…\"`"
             }
@@ -303,35 +298,37 @@ impl CliError {
                 "check the path; to send it as a message, pass the descriptor first: `harness run FILE \"…\"`"
             }
             Self::Exists { .. } => "choose another directory or pass `--force`; nothing was written",
-            Self::NotWritten { .. } => "check that the folder is there and that you may write to it",
-            Self::NoDescriptor => "name it with --descriptor FILE",
-            Self::NoMessage => "give it as an argument or on standard input, or use --resume with --session",
-            Self::TokenFile { fault: KeyFileFault::TooLong, .. } => "write the token alone into it",
-            Self::Listen { .. } => "choose another address with --listen; port 0 takes one that is free",
+            Self::NotWritten { .. } => "check that the directory exists and is writable",
+            Self::NoDescriptor => "pass `--descriptor FILE`",
+            Self::NoMessage => {
+                "pass it as an argument or on standard input, or use `--resume` with `--session`"
+            }
+            Self::TokenFile { fault: KeyFileFault::TooLong, .. } => "write only the token to the file",
+            Self::Listen { .. } => "choose a different address with `--listen`; port 0 chooses a free port",
             Self::Context { .. } => {
-                "write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a mapping"
+                "pass PATH=VALUE, for example customer.premium=true, or a YAML or JSON file with a mapping"
             }
             Self::LogFilter { .. } => {
-                "use error, warn, info, debug or trace, or a list such as harness_adapters=debug"
+                "use error, warn, info, debug or trace, or a filter such as harness_adapters=debug"
             }
-            Self::ToolInput { .. } => "give a JSON object, as text, as @FILE, or as - for standard input",
-            Self::NoTool { .. } => "the file binds none",
-            Self::ToolArguments { .. } => "list the tools with --json to see the schema of their arguments",
+            Self::ToolInput { .. } => "pass a JSON object, @FILE, or - for standard input",
+            Self::NoTool { .. } => "the registry has no tools",
+            Self::ToolArguments { .. } => "`harness tools --json` prints the schemas of the arguments",
             Self::BackendFile { .. } => {
-                "write `version: 1`, `command:` and, where they are needed, `args`, `stdin`, `env`, `set`, `cwd`, \
+                "required keys are `version: 1` and `command`, optional ones `args`, `stdin`, `env`, `set`, `cwd`, \
                  `timeout`, `output` and `backend`"
             }
-            Self::Memory { .. } => "name a SQLite file that --memory made, or one that is not there yet",
+            Self::Memory { .. } => "pass a file created by `--memory`, or a new path",
             Self::NobodyToTalkTo => {
                 "pass a descriptor, `--model PROVIDER/NAME`, `--base-url URL` or `--backend NAME`; `harness new` creates \
                  a descriptor"
             }
-            Self::NoConversation { .. } => "begin one: the same command without that option",
-            Self::NoTerminal => "name the file of the conversation with --session",
+            Self::NoConversation { .. } => "omit the option to start one",
+            Self::NoTerminal => "pass `--session FILE`",
             Self::NoSuchCommand { .. } => {
-                "begin a message that begins with a slash with two, or give all of it with --whole"
+                "to send a message that starts with a slash, double it: `//`, or use `--whole`"
             }
-            Self::NoOutput { .. } => "make room, or send the output elsewhere",
+            Self::NoOutput { .. } => "free disk space, or redirect the output",
             _ => return None,
         })
     }
@@ -345,7 +342,7 @@ fn no_turn_hint(error: &DescriptorError) -> Option<String> {
         Fault::GateMissing { path, .. } | Fault::GateNotBoolean { path, .. } => (path, "true"),
         _ => return error.hint().map(str::to_owned),
     };
-    Some(format!("give the value with --context {path}={value}, or a default under `context.fields`"))
+    Some(format!("set it with `--context {path}={value}`, or set a default under `context.fields`"))
 }
 
 /// `a`, `b` and 3 more.
@@ -362,7 +359,7 @@ fn listed(names: &[String]) -> String {
 fn within(folder: Option<&std::path::Path>) -> String {
     match folder {
         Some(folder) => format!(" in {}", folder.display()),
-        None => ": without a home, none is kept".to_owned(),
+        None => ": without a home directory, none are stored".to_owned(),
     }
 }
 
@@ -376,8 +373,7 @@ fn missing(names: &[&str]) -> String {
 
 fn no_key_hint(names: &[&str]) -> String {
     format!(
-        "set {}, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, \
-         --base-url for an endpoint of your own, or --model demo for the demo model",
+        "set {}, or use `--keys FILE`, `--model ollama/NAME`, `--base-url URL`, or `--model demo` for the demo model",
         names.join(" or ")
     )
 }

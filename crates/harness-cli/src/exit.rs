@@ -74,21 +74,19 @@ impl Exit {
     /// What happened, for people.
     fn meaning(self) -> &'static str {
         match self {
-            Self::Completed => "the answer is complete, the descriptor is sound",
-            Self::Failed => {
-                "the run failed and the last line says why, `diff` found a difference, or `doctor` a fault"
-            }
-            Self::Refused => "nothing was run and no model was called: invalid arguments or configuration",
-            Self::NeedsClarification => "the agent asks something back",
-            Self::AwaitingApproval => "a call waits for somebody's approval",
-            Self::Deferred => "a limit was reached; the session can be resumed",
+            Self::Completed => "completed",
+            Self::Failed => "run failed; `diff` found a difference; `doctor` found a problem",
+            Self::Refused => "invalid arguments or configuration; nothing was run and no model was called",
+            Self::NeedsClarification => "the agent asks a question",
+            Self::AwaitingApproval => "awaiting approval",
+            Self::Deferred => "limit reached; the session can be resumed",
             Self::Unwritten => {
-                "the answer, the session, the record, the report or a deliverable could not be written"
+                "output could not be written: the answer, the session, the record, the report or a deliverable"
             }
             Self::HungUp => "SIGHUP: the terminal was closed",
             Self::Cancelled => "Ctrl-C",
             Self::Quit => "SIGQUIT",
-            Self::OutputClosed => "the reader of standard output went away",
+            Self::OutputClosed => "broken pipe",
             Self::Terminated => "SIGTERM",
         }
     }

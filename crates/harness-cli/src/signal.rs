@@ -53,10 +53,10 @@ impl Signals {
     /// The same while `rendering` shows something: what it says stands between two lines of that.
     pub(crate) async fn watch_beside(mut self, cancel: Cancel, rendering: &RenderControl) {
         self.next().await;
-        rendering.notice("stopping; press Ctrl-C again to end at once").await;
+        rendering.notice("stopping; press Ctrl-C again to exit immediately").await;
         cancel.cancel();
         self.next().await;
-        rendering.notice("ended at once; the session is put in order when it is next opened").await;
+        rendering.notice("exited; the session is repaired when it is next opened").await;
     }
 
     /// Completes at the next signal.

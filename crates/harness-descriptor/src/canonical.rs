@@ -62,7 +62,7 @@ pub(crate) fn text(document: &Document, root: NodeId) -> String {
 
 const FLUSH_AT: usize = 8 << 10;
 
-/// Where canonical text goes: small pieces are gathered, long ones may pass by.
+/// Destination of canonical text: short chunks are buffered, long ones may bypass the buffer.
 trait Sink {
     fn gather(&mut self) -> &mut String;
     fn pass(&mut self, text: &str);
@@ -89,7 +89,7 @@ impl Sink for String {
 struct Hashing {
     buffer: String,
     digest: Sha256,
-    /// Long texts that stand in several places, as JSON has them; `None` after the first one.
+    /// Long texts that occur several times, as JSON; `None` after the first occurrence.
     escaped: HashMap<NodeId, Option<String>>,
     /// Bytes that `escaped` may still take.
     room: usize,
@@ -123,7 +123,8 @@ impl Sink for Hashing {
         }
     }
 
-    /// A part of instructions stands in every agent that uses it, and is escaped twice at most.
+    /// Writes a text. A part of the instructions occurs in every agent that uses it, and is escaped
+    /// at most twice.
     fn text(&mut self, id: NodeId, text: &str) {
         if text.len() < LONG {
             return for_each_json_piece(text, |piece| self.pass(piece));
@@ -214,7 +215,7 @@ fn write_string(text: &str, sink: &mut impl Sink) {
     sink.gather().push('"');
 }
 
-/// Calls `emit` with the pieces of `text` as a JSON string has them, without the quotes.
+/// Calls `emit` with the chunks of `text` as a JSON string, without the quotes.
 pub(crate) fn for_each_json_piece(text: &str, mut emit: impl FnMut(&str)) {
     // Prose has line ends and perhaps quotes; a text with other controls is searched byte by byte.
     let find = if has_rare_control(text) { find_escaped } else { find_common };

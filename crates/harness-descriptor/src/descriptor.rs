@@ -19,8 +19,7 @@ pub struct Descriptor(Arc<Inner>);
 struct Inner {
     document: Document,
     root: NodeId,
-    /// Whether what is ours has no meaning.
-    /// The contract in a file of its own, as it is written.
+    /// Contract from a separate file, as written.
     contract: Option<Document>,
     /// Keys that nothing reads, as the text has them.
     unknown: Vec<UnknownKey>,
@@ -31,17 +30,17 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// What was noticed.
+    /// Kind of the warning.
     pub kind: WarningKind,
-    /// Where.
+    /// Place of the value.
     pub place: Place,
 }
 
-/// What a [`Warning`] is about.
+/// Subject of a [`Warning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// The hash does not tell this value from another one.
+    /// The hash does not distinguish this value from others.
     HashLossy(LossyReason),
 }
 
@@ -67,7 +66,7 @@ impl std::fmt::Display for WarningKind {
     }
 }
 
-/// What an agent takes from `agent_defaults` when it has none of its own.
+/// Keys that an agent without them inherits from `agent_defaults`.
 const INHERITED: [&str; 3] = ["model", "modelSettings", "instructions"];
 
 impl Descriptor {
@@ -101,15 +100,16 @@ impl Descriptor {
         *self.0.hash.get_or_init(|| canonical::hash(&self.0.document, self.0.root))
     }
 
-    /// A hash for each agent, in the order of the descriptor: tells which agents a change touched.
+    /// Hashes of the agents, in the order of the descriptor. They show which agents a change
+    /// affects.
     ///
-    /// It covers what the agent is in a run: its entry as materialized, with `model`,
-    /// `modelSettings` and `instructions` of `agent_defaults` where it has none of its own. So a
-    /// change of the defaults shows in exactly the agents that inherit it, and moving a text from
-    /// the agent into the defaults shows nowhere. The tools' targets, the context and the
-    /// catalog of parts are not covered (a part's text is, in the agents that use it).
+    /// A hash covers the agent's entry as materialized, with `model`, `modelSettings` and
+    /// `instructions` of `agent_defaults` if the entry lacks them. A change of the defaults
+    /// therefore affects exactly the agents that inherit it, and moving a text from the agent into
+    /// the defaults affects none. The targets of tools, the context and the catalog of parts are
+    /// not covered (the text of a part is, in the agents that use it).
     ///
-    /// Computed at each call. Agents that are no mappings are left out.
+    /// Computed at each call. Agents that are not mappings are skipped.
     pub fn agent_hashes(&self) -> impl Iterator<Item = (&str, DescriptorHash)> {
         let document = &self.0.document;
         let get = |key| document.get(self.0.root, key).and_then(|id| document.object(id)).unwrap_or_default();
@@ -158,7 +158,8 @@ impl Descriptor {
         self.0.document.value(self.0.root)
     }
 
-    /// Where the value at a path of keys and list positions stands, or `None` if there is no such value.
+    /// Place of the value at a path of keys and list positions, or `None` if there is no such
+    /// value.
     ///
     /// The path has the form of a JSON pointer (`/agents/a/tools/0`); `""` is the root. Values
     /// made by loading point to what they were made from.
@@ -191,7 +192,7 @@ impl Descriptor {
         self.0.document.lines().line(self.source(), number)
     }
 
-    /// What was noticed while reading, in the order of the text; at most the first hundred things.
+    /// Warnings of reading, in the order of the text; at most the first hundred.
     pub fn warnings(&self) -> Vec<Warning> {
         let mut lossy = self.0.document.lossy().to_vec();
         lossy.sort_by_key(|lossy| lossy.bytes.start);
@@ -221,7 +222,7 @@ impl Document {
         }
     }
 
-    /// A node as a value of its own.
+    /// Copies a node into a [`Value`].
     pub(crate) fn value(&self, id: NodeId) -> Value {
         match self.kind(id) {
             Kind::Null => Value::Null,

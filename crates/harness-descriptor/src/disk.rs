@@ -26,7 +26,7 @@ pub(crate) struct Opened {
     length: u64,
 }
 
-/// Why an open file was not read.
+/// Reason for not reading an open file.
 #[derive(Debug)]
 pub(crate) enum ReadFault {
     Io(io::Error),
@@ -35,7 +35,8 @@ pub(crate) enum ReadFault {
 }
 
 impl Opened {
-    /// Opens a regular file, links followed. Folders, pipes and devices are refused and never block.
+    /// Opens a regular file, following links. Directories, pipes and devices are rejected and never
+    /// block.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let file = open_without_waiting(path)?;
         let metadata = file.metadata()?;
@@ -107,11 +108,11 @@ pub(crate) struct PromptFiles {
 #[derive(Clone, Debug)]
 pub(crate) struct PromptText {
     pub(crate) text: Arc<str>,
-    /// Some bytes were no UTF-8 and became U+FFFD.
+    /// Whether some bytes were not UTF-8 and became U+FFFD.
     pub(crate) lossy: bool,
 }
 
-/// Why a prompt file has no text.
+/// Reason for a prompt file without text.
 #[derive(Debug)]
 enum Missing {
     /// It could not be read; the error is there for the first who asks.
@@ -134,9 +135,9 @@ const FILES_PER_THREAD: usize = 24;
 const MAX_THREADS: usize = 8;
 
 impl PromptFiles {
-    /// Reads the files of all references, several at once when there are many.
+    /// Reads the files of all references, several at once if there are many.
     ///
-    /// Faults are kept for the reference that asks for the file, so that their order does not
+    /// Errors are kept for the reference that requests the file, so that their order does not
     /// depend on the order of reading.
     pub(crate) fn read<'a>(
         prompts: impl Iterator<Item = &'a PromptRef>,
@@ -227,7 +228,7 @@ struct Job {
 }
 
 impl Job {
-    /// Reads the next file that nobody has taken.
+    /// Reads the next file that no thread has taken.
     fn step(&self) -> Option<(PathBuf, Result<PromptText, Missing>)> {
         let path = self.paths.get(self.next.fetch_add(1, Ordering::Relaxed))?;
         Some((path.clone(), self.read_one(path)))

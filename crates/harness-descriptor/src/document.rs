@@ -24,7 +24,7 @@ pub(crate) struct Bytes {
     pub(crate) end: u32,
 }
 
-/// A string: a part of the document's own text, or one of its own.
+/// String: a slice of the document's text, or an owned string.
 #[derive(Clone, Debug)]
 pub(crate) enum Text {
     Source(Bytes),
@@ -74,10 +74,10 @@ pub(crate) struct Lossy {
     pub(crate) reason: LossyReason,
 }
 
-/// A descriptor with more lossy values than this says so often enough.
+/// Maximum number of lossy values that are reported.
 const MAX_LOSSY: usize = 100;
 
-/// Why two different descriptors may share a hash.
+/// Reason why two different descriptors may share a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossyReason {
@@ -154,7 +154,7 @@ impl Document {
         }
     }
 
-    /// The files that a string consists of, in order; none if it stands in the document itself.
+    /// Files that a string consists of, in order; empty if it is written in the document itself.
     pub(crate) fn origins(&self, id: NodeId) -> &[Origin] {
         self.origins.get(&id).map(Vec::as_slice).unwrap_or_default()
     }
@@ -260,8 +260,8 @@ impl Document {
         }
     }
 
-    /// Copies a value of another document, as if all of it stood at `bytes`. Values are as deep as reading
-    /// permits, so the recursion is bounded.
+    /// Copies a value of another document and places it at `bytes`. The recursion is bounded by the
+    /// depth limit of reading.
     pub(crate) fn graft(&mut self, from: &Self, id: NodeId, bytes: Bytes) -> NodeId {
         let text = |text: &Text| Text::Shared(from.resolve(text).into());
         let kind = match from.kind(id) {
@@ -323,7 +323,7 @@ impl Document {
 }
 
 impl Kind {
-    /// What kind of value it is, for messages.
+    /// Kind of the value, for messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -1,7 +1,7 @@
 //! Values as YAML text that reads back as the same values.
 //!
-//! A string stands plain only where no reader of YAML 1.1 or 1.2 would take it for something
-//! else; texts of several lines stand as literal blocks, and everything doubtful in quotes.
+//! A string is plain only if no reader of YAML 1.1 or 1.2 would read it as something else. Texts of
+//! several lines are literal blocks, and everything doubtful is quoted.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::canonical::for_each_json_piece;
 use crate::number::push_number;
 use crate::value::{Map, Value};
 
-/// Lists of plain words up to this width stand on one line.
+/// Maximum width of a list of plain words on one line.
 const FLOW_WIDTH: usize = 76;
 /// Longer keys need the explicit form: YAML ends an implicit key after 1024 characters.
 const LONGEST_IMPLICIT_KEY: usize = 250;
@@ -60,8 +60,7 @@ impl Emitter {
         self.out.extend(std::iter::repeat_n(' ', indent));
     }
 
-    /// A list or mapping that is not empty. It begins where the line stands; further lines are
-    /// indented.
+    /// Writes a nonempty list or mapping at the current position; further lines are indented.
     fn block(&mut self, value: &Value, indent: usize) {
         match value {
             Value::List(items) => {
@@ -112,7 +111,7 @@ impl Emitter {
         }
     }
 
-    /// Writes what needs no block of its own, or a literal block of text.
+    /// Writes a value that needs no block, or a literal block of text.
     fn short(&mut self, value: &Value, indent: usize) -> bool {
         if let Some(text) = inline(value) {
             self.out.push(' ');

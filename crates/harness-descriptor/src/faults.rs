@@ -1,17 +1,17 @@
-//! Where faults go: the first one ends the work, or all of them are collected.
+//! Error sinks: stop at the first error, or collect all.
 
 use std::cell::RefCell;
 
 use crate::error::DescriptorError;
 
-/// A descriptor with more faults than this is not worth reading on.
+/// Maximum number of collected errors.
 const MAX_FAULTS: usize = 200;
 
-/// The one way in which checks report what they find.
+/// Sink to which checks report errors.
 ///
-/// A check hands each fault to [`report`](Self::report) and goes on behind `?`: with
-/// [`Faults::first`] the fault comes back and ends the work, in the order of the source system;
-/// with [`Faults::all`] it is kept and the check goes on with the next thing.
+/// A check passes each error to [`report`](Self::report) and continues after `?`: with
+/// [`Faults::first`], the error is returned and ends the work, in the order of the reference
+/// implementation; with [`Faults::all`], it is collected and the check continues.
 #[derive(Debug)]
 pub(crate) struct Faults {
     /// `None` stops at the first.
@@ -19,17 +19,17 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Stops at the first fault.
+    /// Creates a sink that stops at the first error.
     pub(crate) fn first() -> Self {
         Self { found: None }
     }
 
-    /// Collects faults, up to a bound.
+    /// Creates a sink that collects errors, up to a bound.
     pub(crate) fn all() -> Self {
         Self { found: Some(RefCell::default()) }
     }
 
-    /// Whether faults are collected.
+    /// Whether errors are collected.
     pub(crate) fn collects(&self) -> bool {
         self.found.is_some()
     }
@@ -39,12 +39,12 @@ impl Faults {
         self.found.as_ref().map_or(0, |found| found.borrow().len())
     }
 
-    /// Whether no more faults are taken.
+    /// Whether the bound is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.found.as_ref().is_some_and(|found| found.borrow().len() >= MAX_FAULTS)
     }
 
-    /// Takes a fault; `Err` says that the work ends with it.
+    /// Reports an error; `Err` ends the work.
     pub(crate) fn report(&self, error: DescriptorError) -> Result<(), DescriptorError> {
         match &self.found {
             Some(found) if found.borrow().len() < MAX_FAULTS => {
@@ -55,7 +55,7 @@ impl Faults {
         }
     }
 
-    /// The value of a part of the work; `None` if its fault was taken.
+    /// Value of a part of the work; `None` if its error was collected.
     pub(crate) fn keep<T>(&self, part: Result<T, DescriptorError>) -> Result<Option<T>, DescriptorError> {
         match part {
             Ok(value) => Ok(Some(value)),
@@ -63,7 +63,7 @@ impl Faults {
         }
     }
 
-    /// What was collected, in order.
+    /// Collected errors, in order.
     pub(crate) fn into_found(self) -> Vec<DescriptorError> {
         self.found.map(RefCell::into_inner).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Names of the parts of a descriptor that a fault can be about.
+//! Names of the parts of a descriptor that errors refer to.
 
 use std::fmt;
 
@@ -52,14 +52,14 @@ pub enum Field {
     Target(Target),
     /// A key of `agent_defaults` or of an agent.
     Key {
-        /// The owner.
+        /// Owner of the key.
         target: Target,
-        /// The key.
+        /// Key of the field.
         key: &'static str,
     },
     /// An entry of a list of `agent_defaults` or of an agent, or a key below it.
     Item {
-        /// The owner.
+        /// Owner of the field.
         target: Target,
         /// The key of the list.
         key: &'static str,
@@ -93,17 +93,17 @@ pub enum Field {
     PromptEntry(String),
 }
 
-/// What a value must be.
+/// Expected kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Expected {
-    /// A mapping.
+    /// Mapping of string keys.
     Object,
-    /// A string.
+    /// String, possibly empty.
     String,
     /// A string with at least one visible character.
     NonEmptyString,
-    /// A list.
+    /// List of values.
     List,
     /// A list with at least one entry.
     NonEmptyList,
@@ -117,7 +117,7 @@ pub enum Expected {
     StringOrParts,
 }
 
-/// Who uses a context path.
+/// User of a context path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PathUse {

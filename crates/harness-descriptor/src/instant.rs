@@ -24,10 +24,10 @@ pub(crate) struct Fields {
 }
 
 impl Instant {
-    /// The instant of calendar `fields`, or `None` when a field lies outside its calendar range.
+    /// Instant of calendar `fields`, or `None` if a field is outside its calendar range.
     ///
-    /// The source system rolls such fields over and reads the years 0-99 as 1900-1999. We refuse
-    /// them: a typing mistake in a date must not become another date.
+    /// The reference implementation rolls such fields over and reads the years 0-99 as 1900-1999.
+    /// This crate rejects them: a typing mistake must not become a different date.
     pub(crate) fn from_fields(fields: Fields) -> Option<Self> {
         let Fields { year, month, day, hour, minute, second, millis, zone_minutes } = fields;
         let in_range = year >= 100

@@ -1,6 +1,6 @@
 //! The keys and words that a descriptor knows.
 
-/// What a descriptor has.
+/// Keys of a descriptor.
 pub(crate) const ROOT: &[&str] = &[
     "descriptor_version",
     "metadata",
@@ -43,7 +43,7 @@ pub(crate) const ITEM: &[&str] = &["file", "ref", "text", "where"];
 pub(crate) const PART: &[&str] = &["text", "where"];
 pub(crate) const WHERE: &[&str] = &["context"];
 
-/// The types that fields and references may name. Only `boolean` has an effect of its own.
+/// Types of fields and references. Only `boolean` has an effect.
 pub(crate) const TYPES: &[&str] = &[
     "any",
     "array",

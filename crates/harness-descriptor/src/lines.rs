@@ -1,4 +1,4 @@
-//! Lines of a text: where they begin, and what stands in them.
+//! Lines of a text: their offsets and contents.
 
 /// Where the lines of one text begin.
 ///

@@ -47,9 +47,9 @@ pub struct TextSource {
     limits: Limits,
 }
 
-/// A descriptor in a file, with its prompt files on disk.
+/// A descriptor file, with its prompt files on disk.
 ///
-/// Links are followed; what they lead to must lie inside the root folder.
+/// Links are followed; their targets must be inside the root directory.
 #[derive(Clone, Debug)]
 #[must_use = "call `load`"]
 pub struct FileSource {
@@ -61,7 +61,7 @@ pub struct FileSource {
 /// Texts of prompt files by path, in order; the later of two entries for one file wins.
 #[derive(Clone, Debug, Default)]
 pub struct PromptMap {
-    /// `None` stands for an entry that is no string, a fault reported in its turn.
+    /// Texts by path; `None` is an entry that is not a string, which is reported in its turn.
     entries: Vec<(String, Option<Arc<str>>)>,
 }
 
@@ -73,9 +73,9 @@ impl<K: Into<String>, V: Into<Arc<str>>> FromIterator<(K, V)> for PromptMap {
 }
 
 impl PromptMap {
-    /// Takes a map that arrived as data; entries that are no strings fail when it is loaded.
+    /// Takes a map that arrived as data; entries that are not strings fail when loaded.
     ///
-    /// A value that is no map gives an empty prompt map.
+    /// A value that is not a map gives an empty prompt map.
     pub fn from_value(value: &Value) -> Self {
         let entries = value.as_map().into_iter().flat_map(Map::iter);
         let entries = entries.map(|(key, text)| (key.to_owned(), text.as_str().map(Arc::from)));
@@ -103,13 +103,14 @@ impl TextSource {
         Self { yaml: yaml.into(), path: None, root: None, prompts: None, limits }
     }
 
-    /// The path the text is known by: prompt paths are relative to its folder, and messages show it.
+    /// Sets the path of the text: prompt paths are relative to its directory, and messages show it.
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// The folder that prompt paths must not leave. Default: the folder of the descriptor's path.
+    /// Sets the directory that prompt paths must not leave. Default: the directory of the
+    /// descriptor's path.
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
         self
@@ -137,7 +138,7 @@ impl TextSource {
 
     /// Reads and materializes the descriptor.
     ///
-    /// The first fault ends it; [`Self::check`] reports all.
+    /// Stops at the first error; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
         self.load_watched(&mut Unwatched(Faults::first()))
     }
@@ -185,7 +186,8 @@ impl FileSource {
         Self { path: path.into(), root: None, limits: Limits::default() }
     }
 
-    /// The folder that the descriptor and its prompts must not leave. Default: the descriptor's own folder.
+    /// Sets the directory that the descriptor and its prompts must not leave. Default: the
+    /// descriptor's directory.
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
         self
@@ -199,7 +201,7 @@ impl FileSource {
 
     /// Reads and materializes the descriptor. Blocks while files are read.
     ///
-    /// The first fault ends it; [`Self::check`] reports all.
+    /// Stops at the first error; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
         self.load_watched(&mut Unwatched(Faults::first()))
     }
@@ -270,7 +272,7 @@ impl FileSource {
     }
 }
 
-/// A contract in a file of its own, for a descriptor that names one.
+/// A contract file of a descriptor.
 struct Contract<'a> {
     root: NodeId,
     folders: &'a Folders,
@@ -278,8 +280,8 @@ struct Contract<'a> {
 }
 
 impl Contract<'_> {
-    /// Puts the contract in the place of its file's name, so that the hash covers what it says; gives the
-    /// contract as it is written, for the places of its faults.
+    /// Replaces the name of the contract file by its content, so that the hash covers it; returns
+    /// the contract as written, for the places of its errors.
     fn put_in(
         &self,
         document: &mut Document,
@@ -302,7 +304,7 @@ pub(crate) trait Watch {
     /// The text is read; prompts and parts are not yet in place.
     fn parsed(&mut self, document: &Document, root: NodeId, unknown: &[UnknownKey]);
 
-    /// Where faults go from then on.
+    /// Error sink from then on.
     fn faults(&self) -> &Faults;
 }
 
@@ -316,7 +318,7 @@ impl Watch for Unwatched {
     }
 }
 
-/// Loads a descriptor and its prompt files from disk, the descriptor's folder as root.
+/// Loads a descriptor and its prompt files from disk, with the descriptor's directory as root.
 ///
 /// Blocks while files are read. [`FileSource`] has the options.
 pub fn load_file(path: impl Into<PathBuf>) -> Result<Descriptor, DescriptorError> {

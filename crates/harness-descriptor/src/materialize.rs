@@ -1,8 +1,8 @@
-//! From the source descriptor to the materialized one: prompt files and sequences become
-//! plain `instructions` (reference section 3).
+//! Materialization of a descriptor: prompt files and sequences become plain `instructions`
+//! (reference section 3).
 //!
-//! All faults of file references come before any fault of a sequence, and all faults of form
-//! before anything is read.
+//! All errors of file references precede errors of sequences, and all errors of form precede
+//! reading.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(crate) struct PromptRef {
 pub(crate) struct Plan {
     files: Vec<FileForm>,
     sequences: Vec<Sequence>,
-    /// Owners of forms whose faults were collected; what is left of the forms is taken away.
+    /// Owners of forms with collected errors; the rest of these forms is removed.
     broken: Vec<NodeId>,
 }
 
@@ -114,7 +114,7 @@ impl Plan {
     }
 }
 
-/// Stands between the texts of several files.
+/// Separator between the texts of several files.
 const SEPARATOR: &str = "\n\n";
 
 impl FileForm {
@@ -431,7 +431,7 @@ struct Prompts<'a, F> {
 }
 
 impl<F: Fetch> Prompts<'_, F> {
-    /// The text; `None` if the fault of getting it was collected.
+    /// Reads a text; `None` if its error was collected.
     fn fetch(
         &mut self,
         document: &mut Document,

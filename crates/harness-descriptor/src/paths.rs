@@ -7,19 +7,20 @@ use crate::error::{Fault, PathRule};
 use crate::field::{Expected, Field};
 use crate::number::is_blank;
 
-/// The folders against which paths are resolved and checked.
+/// Directories against which paths are resolved and checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Folders {
-    /// Prompt paths are relative to this folder.
+    /// Base of prompt paths.
     pub(crate) base: PathBuf,
-    /// Nothing outside this folder is read.
+    /// Directory outside of which nothing is read.
     pub(crate) root: PathBuf,
     /// The absolute path of the descriptor itself, if it has one.
     pub(crate) descriptor: Option<PathBuf>,
 }
 
 impl Folders {
-    /// The folders of a descriptor at `path` with the given root, each of which may be missing.
+    /// Resolves the directories of a descriptor at `path` with the given root, each of which may be
+    /// missing.
     pub(crate) fn new(path: Option<&Path>, root: Option<&Path>) -> io::Result<Self> {
         let absolute = |path: &Path| std::path::absolute(path).map(|path| normalize(&path));
         let descriptor = path.map(absolute).transpose()?;
@@ -48,12 +49,12 @@ impl Folders {
     }
 }
 
-/// Whether `path` lies below `root` and is not `root` itself.
+/// Whether `path` is inside `root` and is not `root` itself.
 pub(crate) fn is_inside(path: &Path, root: &Path) -> bool {
     path != root && path.starts_with(root)
 }
 
-/// Takes out `.` and `..` by the text of the path alone; `..` at the top stays at the top.
+/// Removes `.` and `..` lexically; `..` at the top is kept.
 fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use crate::document::{Bytes, Document, Kind, NodeId, Text};
 use crate::lines::Lines;
 
-/// Where in a file a value stands.
+/// Place of a value in a file.
 ///
 /// Shown as `file:line:column`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,8 @@ impl Place {
     }
 }
 
-/// What is shown of a line with a value at this character, and how many characters before it are not.
+/// Excerpt of a line with a value at this character, and the number of characters omitted before
+/// it.
 fn excerpt(line: &str, at: usize) -> (String, usize) {
     // A terminal must not obey what the text says.
     let visible = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };

@@ -46,7 +46,7 @@ impl GraphAgents {
         self
     }
 
-    /// The graph.
+    /// Agent graph of the descriptor.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -61,7 +61,7 @@ impl GraphAgents {
         *self.context.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(context);
     }
 
-    /// What the agent (`None`: the entry agent) is in the next turn.
+    /// Configuration of the agent (`None`: the entry agent) in the next turn.
     pub fn config(&self, agent: Option<&str>) -> Result<AgentConfig, DescriptorError> {
         let id = agent.unwrap_or_else(|| self.graph.entry_agent().id());
         let resolved = self.graph.resolve_with(id, &self.context(), self.model.as_deref())?;

@@ -11,16 +11,16 @@ use std::num::NonZeroU32;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
-/// The first line of a descriptor that makes editors complete and check it, for a schema file beside it.
+/// First line of a descriptor that enables editor support, for a schema file next to it.
 ///
 /// `harness schema` prints the schema; `docs/reference/descriptor.schema.json` is a copy.
 pub const HEADER: &str = "# yaml-language-server: $schema=descriptor.schema.json";
 
-/// The JSON Schema of descriptors as they are written.
+/// JSON Schema of descriptors as written.
 ///
-/// Misspelled keys are refused, as they are when a graph is built. Keys that begin with `x-` are free everywhere, and
-/// what lies in the mapping `extensions`. It cannot see what the descriptor names (agents, tools,
-/// parts, context paths); [`check`](crate::check) does.
+/// Misspelled keys are rejected, as when a graph is built. Keys that start with `x-` are free
+/// everywhere, and so is the content of the mapping `extensions`. The schema cannot check
+/// references (agents, tools, parts, context paths); [`check`](crate::check) does.
 pub fn schema() -> Schema {
     schemars::schema_for!(Source)
 }
@@ -30,7 +30,7 @@ pub fn text() -> String {
     sorted(schema().to_value())
 }
 
-/// The JSON Schema of contracts in files of their own, as indented JSON with a final line end.
+/// JSON Schema of contract files, as indented JSON with a final line end.
 pub fn contract_text() -> String {
     let mut schema = crate::run::contract_schema();
     if let Some(schema) = schema.as_object_mut() {
@@ -46,35 +46,36 @@ fn sorted(mut schema: Value) -> String {
     format!("{schema:#}\n")
 }
 
-/// A graph of agents: their instructions, tools and handoffs, and the context that these read.
+/// A graph of agents: their instructions, tools and handoffs, and the context that they read.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, title = "Agent descriptor", extend("patternProperties" = { "^x-": true }))]
 struct Source {
-    /// The version of the format.
+    /// Version of the format.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Version")]
     descriptor_version: Option<()>,
-    /// Who this is. `name` and `version` are reported with every run; other keys are free.
+    /// Identification of the descriptor. `name` and `version` are reported with every run; other
+    /// keys are free.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Metadata")]
     metadata: Option<()>,
-    /// How a run begins and ends.
+    /// Entry agent and limits of a run.
     runtime: Runtime,
-    /// The values of a run that instructions and conditions read.
+    /// Context values that instructions and conditions read.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Context")]
     context: Option<()>,
-    /// Texts by name that `instructions_sequence` uses with `ref`.
+    /// Named texts that `instructions_sequence` uses with `ref`.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "BTreeMap<String, String>")]
     instruction_parts: Option<()>,
     /// Tools by id.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "BTreeMap<String, Tool>")]
     tools: Option<()>,
-    /// What agents take that do not say it themselves.
+    /// Defaults of the agents.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "AgentDefaults")]
     agent_defaults: Option<()>,
-    /// How runs go on until the work is done. An extension of this project: other readers of the format keep
-    /// it without effect.
+    /// How runs continue until the work is done. An extension of this project: other readers of the
+    /// format keep it without effect.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Run")]
     run: Option<()>,
-    /// Data of other programs. Nothing here reads it; it is kept and hashed.
+    /// Data of other programs. It is kept and hashed, but never read.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "BTreeMap<String, Value>")]
     extensions: Option<()>,
     /// Agents by id.
@@ -82,7 +83,7 @@ struct Source {
     agents: BTreeMap<String, Agent>,
 }
 
-/// The section `run`, whose shape is a table of its own.
+/// The section `run`, whose shape is defined by a separate table.
 struct Run;
 
 impl JsonSchema for Run {
@@ -95,57 +96,58 @@ impl JsonSchema for Run {
     }
 }
 
-/// The version of the format.
+/// Version of the format.
 #[derive(JsonSchema)]
 enum Version {
     #[schemars(rename = "aioc.agent_graph.v0")]
     V0,
 }
 
-/// Who this is.
+/// Identification of the descriptor.
 #[derive(JsonSchema)]
 struct Metadata {
-    /// The name of the descriptor.
+    /// Name of the descriptor.
     name: Option<Value>,
-    /// The version of the descriptor.
+    /// Version of the descriptor.
     version: Option<Value>,
 }
 
-/// How a run begins and ends.
+/// Entry agent and limits of a run.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct Runtime {
-    /// The id of the agent that a run starts with.
+    /// Id of the agent that a run starts with.
     #[schemars(regex(pattern = r"\S"))]
     entry_agent: String,
-    /// The number of iterations that a run may make: model calls of its agents.
+    /// Maximum number of iterations of a run: model calls of its agents.
     max_iterations: Option<NonZeroU32>,
-    /// An alias of `max_iterations`.
+    /// Alias of `max_iterations`.
     #[schemars(extend("deprecated" = true))]
     max_turns: Option<NonZeroU32>,
 }
 
-/// The values of a run.
+/// Context values of a run.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct Context {
-    /// Values that a run starts with, by their dotted path.
+    /// Initial values of a run, by their dotted path.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "BTreeMap<String, ContextField>")]
     fields: Option<()>,
-    /// What instructions and conditions may read, by its dotted path: `true`, or a mapping that says
-    /// more. `false` takes a declaration back.
+    /// Paths that instructions and conditions may read: `true`, or a mapping with details. `false`
+    /// removes a declaration.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "BTreeMap<String, Reference>")]
     references: Option<()>,
 }
 
-/// A value that a run starts with.
+/// An initial value of a run.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct ContextField {
-    /// The type of the value.
+    /// Type of the value.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "ValueType")]
     r#type: Option<()>,
-    /// The value. `{{input.message}}` stands for the user's message, `{{runtime.now_iso}}` for the time.
+    /// The value. `{{input.message}}` is replaced by the user's message, `{{runtime.now_iso}}` by
+    /// the time.
     default: Option<Value>,
     /// Whether the value may be missing.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "bool")]
@@ -156,18 +158,18 @@ struct ContextField {
     /// Whether records must not show the value.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "bool")]
     redact: Option<()>,
-    /// What the value means, for people.
+    /// Human-readable description of the value.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "String")]
     description: Option<()>,
 }
 
-/// What may be read.
+/// Declaration of a path.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum Reference {
     /// `true` declares the path, `false` does not.
     Flag(bool),
-    /// A declaration that says more.
+    /// A declaration with details.
     Declared(Declaration),
 }
 
@@ -175,18 +177,18 @@ enum Reference {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct Declaration {
-    /// The type of the value; conditions need `boolean`.
+    /// Type of the value; conditions require `boolean`.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "ValueType")]
     r#type: Option<()>,
-    /// Whether a placeholder becomes empty where the value is missing, instead of failing.
+    /// Whether a placeholder without a value becomes empty instead of failing.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "bool")]
     optional: Option<()>,
-    /// What the value means, for people.
+    /// Human-readable description of the value.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "String")]
     description: Option<()>,
 }
 
-/// The type of a context value. Only `boolean` has an effect: conditions need it.
+/// Type of a context value. Only `boolean` has an effect: conditions require it.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 enum ValueType {
@@ -207,64 +209,64 @@ enum ValueType {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct Tool {
-    /// The name under which the program's registry has the tool.
+    /// Target of the tool in the program's registry.
     #[schemars(regex(pattern = r"\S"), extend("examples" = ["tool://orders/find"]))]
     target: String,
-    /// What the tool is for, for people.
+    /// Human-readable description of the tool.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "String")]
     description: Option<()>,
 }
 
-/// What agents take that do not say it themselves.
+/// Defaults of the agents.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }, "not" = one_form()))]
 struct AgentDefaults {
-    /// The model.
+    /// Model of agents without one.
     model: Option<NonEmpty>,
     /// Settings of the model, as a whole.
     #[schemars(rename = "modelSettings")]
     model_settings: Option<ModelSettings>,
-    /// The instructions.
+    /// Instructions of agents without any.
     instructions: Option<Instructions>,
-    /// A prompt file with the instructions, relative to the descriptor.
+    /// Prompt file with the instructions, relative to the descriptor.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "PromptPath")]
     instructions_file: Option<()>,
-    /// Prompt files that make up the instructions, before `instructions`.
+    /// Prompt files of the instructions, placed before `instructions`.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "PromptPaths")]
     instructions_files: Option<()>,
-    /// Files, parts and texts that make up the instructions.
+    /// Files, parts and texts of the instructions.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Sequence")]
     instructions_sequence: Option<()>,
 }
 
-/// An agent.
+/// Agent of the graph.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }, "not" = one_form()))]
 struct Agent {
-    /// The name that models and people see. Default: the id.
+    /// Name for models and users. Default: the id.
     name: Option<String>,
-    /// What other agents are told about this one.
+    /// Description for other agents.
     #[schemars(rename = "handoffDescription")]
     handoff_description: Option<String>,
-    /// The model. Default: that of `agent_defaults`.
+    /// Model. Default: that of `agent_defaults`.
     model: Option<NonEmpty>,
     /// Settings of the model. They replace those of `agent_defaults` as a whole.
     #[schemars(rename = "modelSettings")]
     model_settings: Option<ModelSettings>,
-    /// The ids of the tools that the agent may call.
+    /// Ids of the tools that the agent may call.
     tools: Option<Vec<ToolId>>,
-    /// The agents that may take over.
+    /// Agents to which the agent may hand off.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Vec<Handoff>")]
     handoffs: Option<()>,
-    /// The instructions. Default: those of `agent_defaults`.
+    /// Instructions. Default: those of `agent_defaults`.
     instructions: Option<Instructions>,
-    /// A prompt file with the instructions, relative to the descriptor.
+    /// Prompt file with the instructions, relative to the descriptor.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "PromptPath")]
     instructions_file: Option<()>,
-    /// Prompt files that make up the instructions, before `instructions`.
+    /// Prompt files of the instructions, placed before `instructions`.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "PromptPaths")]
     instructions_files: Option<()>,
-    /// Files, parts and texts that make up the instructions.
+    /// Files, parts and texts of the instructions.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Sequence")]
     instructions_sequence: Option<()>,
 }
@@ -286,7 +288,7 @@ fn one_form() -> Value {
 #[schemars(inline)]
 struct NonEmpty(#[schemars(regex(pattern = r"\S"))] String);
 
-/// The id of a tool, a key of `tools`.
+/// Id of a tool, a key of `tools`.
 #[derive(JsonSchema)]
 #[schemars(untagged, inline)]
 enum ToolId {
@@ -294,7 +296,7 @@ enum ToolId {
     Number(i64),
 }
 
-/// The path of a prompt file, relative to the descriptor and inside its root folder.
+/// Path of a prompt file, relative to the descriptor and inside its root directory.
 #[derive(JsonSchema)]
 #[schemars(inline)]
 struct PromptPath(
@@ -312,7 +314,7 @@ struct PromptPaths(#[schemars(length(min = 1))] Vec<PromptPath>);
 #[schemars(inline)]
 struct Sequence(#[schemars(length(min = 1))] Vec<SequenceItem>);
 
-/// The instructions of an agent. `{{context.PATH}}` stands for a value of the context.
+/// Instructions of an agent. `{{context.PATH}}` is replaced by a value of the context.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum Instructions {
@@ -326,9 +328,9 @@ enum Instructions {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct Part {
-    /// The text.
+    /// Text of the part.
     text: String,
-    /// When the part is included. Default: always.
+    /// Condition of the part. Default: always included.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Condition")]
     r#where: Option<()>,
 }
@@ -343,16 +345,16 @@ struct Part {
     )
 )]
 struct SequenceItem {
-    /// A prompt file, relative to the descriptor.
+    /// Prompt file, relative to the descriptor.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "PromptPath")]
     file: Option<()>,
-    /// The name of an entry of `instruction_parts`.
+    /// Name of an entry of `instruction_parts`.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "NonEmpty")]
     r#ref: Option<()>,
-    /// A text.
+    /// Text of the item.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "String")]
     text: Option<()>,
-    /// When the item is included. Default: always.
+    /// Condition of the item. Default: always included.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Condition")]
     r#where: Option<()>,
 }
@@ -361,57 +363,57 @@ struct SequenceItem {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct Condition {
-    /// The context path.
+    /// Context path of the condition.
     context: NonEmpty,
 }
 
-/// An agent that may take over.
+/// Target of a handoff.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum Handoff {
-    /// The id of the agent.
+    /// Id of the agent.
     Id(NonEmpty),
-    /// The id with a condition.
+    /// Id with a condition.
     Conditional(HandoffItem),
 }
 
-/// A handoff that may have a condition.
+/// Handoff with an optional condition.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("patternProperties" = { "^x-": true }))]
 struct HandoffItem {
-    /// The id of the agent that takes over.
+    /// Id of the agent that takes over.
     agent: NonEmpty,
-    /// When the handoff is offered. Default: always.
+    /// Condition of the handoff. Default: always offered.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Condition")]
     r#where: Option<()>,
 }
 
-/// Settings of the model, sent as they are; those below are the usual ones.
+/// Settings of the model, sent unchanged; common ones are listed below.
 #[derive(JsonSchema)]
 struct ModelSettings {
-    /// How random the answers are.
+    /// Randomness of the answers.
     temperature: Option<f64>,
-    /// The share of likely words that is drawn from.
+    /// Share of likely tokens to sample from.
     top_p: Option<f64>,
-    /// How many likely words are drawn from.
+    /// Number of likely tokens to sample from.
     top_k: Option<i64>,
-    /// The greatest length of an answer in tokens.
+    /// Maximum length of an answer in tokens.
     max_tokens: Option<i64>,
-    /// The greatest length of an answer in tokens, thinking included.
+    /// Maximum length of an answer in tokens, including reasoning.
     max_completion_tokens: Option<i64>,
-    /// How much words that were used at all are avoided.
+    /// Penalty for tokens that were already used.
     presence_penalty: Option<f64>,
-    /// How much words that were used often are avoided.
+    /// Penalty for tokens by their frequency.
     frequency_penalty: Option<f64>,
-    /// Makes answers repeatable as far as the provider can.
+    /// Seed for repeatable answers, if the provider supports it.
     seed: Option<i64>,
-    /// Whether several tools may be called at once.
+    /// Whether several tools may be called in one response.
     parallel_tool_calls: Option<bool>,
-    /// How much the model thinks before it answers.
+    /// Reasoning effort of the model.
     reasoning_effort: Option<String>,
-    /// How the model thinks before it answers, in the provider's own terms.
+    /// Reasoning settings in the provider's own terms.
     reasoning: Option<BTreeMap<String, Value>>,
-    /// The form of the answer, in the provider's own terms.
+    /// Format of the answer in the provider's own terms.
     response_format: Option<BTreeMap<String, Value>>,
 }
 

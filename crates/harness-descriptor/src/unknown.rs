@@ -1,8 +1,8 @@
-//! Keys that nothing reads.
+//! Unknown keys.
 //!
-//! A misspelled key (`whre` for `where`) would open a gate, or leave an agent without instructions. So a graph is not
-//! built from a descriptor that has one. Notes begin with `x-`, at every level, and data of other programs lies in the
-//! mapping `extensions`.
+//! A misspelled key (`whre` for `where`) would open a gate, or leave an agent without instructions,
+//! so a graph is not built from a descriptor that has one. The user's own keys start with `x-`, at
+//! every level, and data of other programs belongs in the mapping `extensions`.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ const MAX_KEYS: usize = 100;
 /// A key that nothing reads.
 #[derive(Clone, Debug)]
 pub(crate) struct UnknownKey {
-    /// What it is a key of.
+    /// Owner of the key.
     pub(crate) owner: &'static str,
     pub(crate) key: String,
     pub(crate) place: Place,
@@ -27,7 +27,7 @@ pub(crate) struct UnknownKey {
 }
 
 impl UnknownKey {
-    /// The key as a fault.
+    /// Converts the key to an error.
     pub(crate) fn error(&self) -> DescriptorError {
         let fault = Fault::UnknownKey { owner: self.owner, key: self.key.clone() };
         DescriptorError::new(fault, Some(self.place.clone())).with_suggestion(self.hint.clone())
@@ -41,7 +41,7 @@ pub(crate) fn keys(document: &Document, root: NodeId) -> Vec<UnknownKey> {
     finder.found
 }
 
-/// The fault of a mapping `extensions` that is no mapping.
+/// Error of a value `extensions` that is not a mapping.
 pub(crate) fn extensions(document: &Document, root: NodeId) -> Result<(), DescriptorError> {
     match document.get(root, "extensions") {
         Some(node) if document.object(node).is_none() => {
@@ -55,7 +55,7 @@ pub(crate) fn extensions(document: &Document, root: NodeId) -> Result<(), Descri
 struct Finder<'a> {
     document: &'a Document,
     found: Vec<UnknownKey>,
-    /// Where keys stand that were found: a value that an alias repeats is looked at again.
+    /// Places of reported keys: a value that aliases repeat is visited again.
     seen: HashSet<(u32, u32)>,
 }
 
@@ -137,6 +137,6 @@ fn hint(owner: &str, key: &str, keys: &[&'static str]) -> String {
         None if owner == "agent_defaults" && known::AGENT.contains(&key) => {
             format!("`{key}` has no default, set it on each agent")
         }
-        None => "notes begin with `x-`; data of other programs goes into the mapping `extensions`".to_owned(),
+        None => "your own keys start with `x-`; data of other programs belongs in `extensions`".to_owned(),
     }
 }

@@ -24,11 +24,11 @@ pub enum Value {
     Bool(bool),
     /// A number; not-a-number and infinities serialize as `null`.
     Number(f64),
-    /// A string.
+    /// Text, shared.
     String(Arc<str>),
-    /// A list.
+    /// Values in order.
     List(Vec<Value>),
-    /// A mapping.
+    /// Keys and values in order.
     Map(Map),
 }
 
@@ -94,7 +94,7 @@ impl Value {
         self.as_map()?.get(key)
     }
 
-    /// What kind of value it is, for messages.
+    /// Kind of the value, for messages.
     pub(crate) fn kind_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -206,7 +206,7 @@ impl Map {
         self.entries.insert(at, (key, value));
     }
 
-    /// Entries whose keys differ and stand in property order already.
+    /// Builds a map from entries with unique keys in property order.
     pub(crate) fn from_unique(entries: Vec<(Arc<str>, Value)>) -> Self {
         Self { entries }
     }

@@ -144,7 +144,7 @@ impl RelayFault {
     /// What to do about it, where there is something to do.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NoBroker { .. } => Some("start one in this folder: agent-relay-broker init --persist"),
+            Self::NoBroker { .. } => Some("start one in this directory: agent-relay-broker init --persist"),
             Self::ConnectionFile { .. } => Some("start the broker again; it writes the file anew"),
             Self::Exposed { .. } => Some("make it readable by its owner alone: chmod 600"),
             Self::Stale { .. } => Some("remove the file, or start the broker again"),

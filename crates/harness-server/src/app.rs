@@ -1,4 +1,4 @@
-//! What all requests share.
+//! Shared state of requests.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::options::ServerOptions;
 /// Characters of a thread's name at most.
 const NAME: usize = 128;
 
-/// What all requests share.
+/// Shared state of requests.
 pub(crate) struct App {
     pub(crate) runtime: Runtime,
     pub(crate) options: ServerOptions,
@@ -24,7 +24,7 @@ pub(crate) struct App {
     streams: Arc<Semaphore>,
     clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
     stopping: AtomicBool,
-    /// Held while it is found out whether a thread is there, and made.
+    /// Held while a thread is looked up and created.
     pub(crate) creating: tokio::sync::Mutex<()>,
 }
 
@@ -133,7 +133,7 @@ impl App {
     }
 }
 
-/// A name that can stand in a path, and in a file's name.
+/// Parses a name that is valid in paths and file names.
 pub(crate) fn thread_id(name: &str) -> Result<ThreadId, Fault> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !name.is_empty() && name.len() <= NAME && name.chars().all(plain) && !name.starts_with('.') {

@@ -1,4 +1,4 @@
-//! Reading requests, with faults that say what is wrong and where.
+//! Request parsing, with errors that name the problem and its place.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
     }
 }
 
-/// The same, or the default where there is no body.
+/// JSON body, or the default without a body.
 pub(crate) struct MaybeBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for MaybeBody<T> {
@@ -96,7 +96,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
     Ok(value)
 }
 
-/// What a path names.
+/// Path parameters.
 pub(crate) struct At<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
@@ -110,7 +110,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for At<T> {
     }
 }
 
-/// What stands behind the `?` of a request.
+/// Query parameters.
 pub(crate) struct Asked<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {

@@ -1,25 +1,25 @@
-//! Why there is no server.
+//! Errors of the server.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a server does not begin, or ends before it is told to.
+/// Reason why a server does not start, or stops early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// Others than this machine could ask, and nothing would keep them out.
-    #[error("cannot listen on {address} without a token: everybody who reaches it could use it")]
+    #[error("cannot listen on {address} without a bearer token: any client on the network could use it")]
     TokenRequired {
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
     },
     /// A token that could be guessed, or not be sent.
     #[error("the token has fewer than 16 characters, or others than visible ASCII")]
     WeakToken,
-    /// What is no origin of web pages.
-    #[error("`{origin}` is no origin of web pages")]
+    /// Invalid origin of web pages.
+    #[error("invalid origin `{origin}`")]
     Origin {
-        /// The text.
+        /// Text as given.
         origin: String,
     },
     /// The listener failed.
@@ -38,7 +38,7 @@ impl ServerError {
         }
     }
 
-    /// What to do about it.
+    /// Suggested fix.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::TokenRequired { .. } => Some("give it a token, or let it listen on 127.0.0.1"),

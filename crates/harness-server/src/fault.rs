@@ -1,4 +1,4 @@
-//! What a client is told when it does not get what it asked for.
+//! Error responses.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use serde::Serialize;
 use utoipa::openapi::{Content, RefOr, ResponseBuilder, response};
 use utoipa::{IntoResponses, ToSchema};
 
-/// The body of every answer that is no success.
+/// Body of every error response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
     error: ErrorDetail,
 }
 
-/// What went wrong.
+/// Details of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
     /// A stable code.
     #[schema(example = "runtime.busy")]
     pub(crate) kind: String,
-    /// For people.
+    /// Human-readable message.
     pub(crate) message: String,
-    /// What to do about it.
+    /// Suggested fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// Where in the body of the request the fault lies.
+    /// Path of the invalid field in the request body.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "content[0].text")]
     pub(crate) path: Option<String>,
@@ -62,7 +62,7 @@ impl From<&RuntimeError> for ErrorDetail {
     }
 }
 
-/// An answer that is no success.
+/// Error response of a route.
 #[derive(Debug)]
 pub(crate) struct Fault {
     status: StatusCode,
@@ -146,7 +146,7 @@ impl IntoResponse for Fault {
     }
 }
 
-/// The faults that every route can answer with: status, name and meaning.
+/// Errors of every route: status, name and meaning.
 const ANY: [(&str, &str, &str); 11] = [
     ("400", "BadRequest", "The body is no JSON, or the query cannot be read"),
     ("401", "Unknown", "The token is missing, or another one"),
@@ -161,13 +161,13 @@ const ANY: [(&str, &str, &str); 11] = [
     ("503", "Full", "The server is full, or is being stopped"),
 ];
 
-/// What stands in the way of a thread as it is.
+/// Errors by the state of a thread.
 const STATE: [(&str, &str, &str); 2] = [
     ("409", "Conflict", "The thread is not in a state for it, or the name is taken"),
     ("410", "Closed", "The thread was closed meanwhile"),
 ];
 
-/// Every answer that is no success, by name, for the description.
+/// All error responses by name, for the OpenAPI description.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, response::Response)> {
     ANY.iter().chain(&STATE).map(|(_, name, meaning)| {
         let body = utoipa::openapi::Ref::from_schema_name("ErrorBody");
@@ -184,7 +184,7 @@ fn named(faults: &[(&str, &str, &str)]) -> BTreeMap<String, RefOr<response::Resp
     named.collect()
 }
 
-/// The faults that every route can answer with.
+/// Errors of every route.
 pub(crate) struct AnyFault;
 
 impl IntoResponses for AnyFault {
@@ -193,7 +193,7 @@ impl IntoResponses for AnyFault {
     }
 }
 
-/// What stands in the way of a thread as it is.
+/// Errors by the state of a thread.
 pub(crate) struct Conflict;
 
 impl IntoResponses for Conflict {

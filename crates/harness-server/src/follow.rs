@@ -9,16 +9,16 @@ use utoipa::ToSchema;
 
 use crate::wire::{Frame, ItemFrames, frame};
 
-/// What of a thread is told.
+/// Content of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// Everything.
     #[default]
     Full,
-    /// The text of answers, piece by piece.
+    /// Text deltas of answers.
     Text,
-    /// What the model thinks, piece by piece.
+    /// Reasoning deltas of the model.
     Reasoning,
     /// Messages and blocks of answers, as they grow.
     Items,
@@ -49,12 +49,12 @@ impl From {
     }
 }
 
-/// Follows a thread at the pace of whoever asks for the next frame.
+/// Follows a thread at the pace of its reader.
 pub(crate) struct Follow {
     stream: Stream,
     kind: Kind,
     items: ItemFrames,
-    /// Nothing before this is told: the stream may begin earlier, where items begin.
+    /// First event to send; the stream may start earlier, where items start.
     from: u64,
     ready: VecDeque<Frame>,
     /// How the run ended with which the stream ends.
@@ -78,7 +78,7 @@ struct Reset {
     next: u64,
 }
 
-/// Why a stream ends.
+/// Reason for the end of a stream.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct End {

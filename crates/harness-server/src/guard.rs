@@ -1,4 +1,4 @@
-//! Who may ask: names of the host, origins of web pages, the token, how many at once.
+//! Access control: host names, origins of web pages, the bearer token, and concurrency.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -60,10 +60,10 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Paths that need no token: they tell nothing about threads.
+/// Paths without authentication, which reveal nothing about threads.
 const OPEN: [&str; 2] = ["/v1/health", "/openapi.json"];
 
-/// Lets a request through, or refuses it, and notes what became of it.
+/// Admits or rejects a request, and logs the result.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let began = tokio::time::Instant::now();
@@ -104,8 +104,8 @@ fn admitted(app: &App, request: &Request) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A header that decides who may ask is sent at most once: which of several counts is not the same everywhere, and a
-/// proxy before this server may have judged by another one.
+/// Rejects repeated headers that control access: implementations differ in which one counts, and a
+/// proxy in front of this server may have checked a different one.
 fn once(headers: &HeaderMap, name: &HeaderName) -> Result<(), Fault> {
     let count = headers.get_all(name).iter().count();
     if count <= 1 {
@@ -115,7 +115,7 @@ fn once(headers: &HeaderMap, name: &HeaderName) -> Result<(), Fault> {
     Err(Fault::new(StatusCode::BAD_REQUEST, "request.repeated_header", message).hint("send it once"))
 }
 
-/// The host that is asked. A request line with a host of its own must name the same one as the header.
+/// Requested host. A host in the request line must equal the header.
 fn host(request: &Request) -> Result<&str, Fault> {
     let fault = |kind, message: &str| Fault::new(StatusCode::BAD_REQUEST, kind, message);
     let named = match request.headers().get(HOST).map(|host| host.to_str()) {

@@ -11,12 +11,12 @@ use harness::core::tool::ToolDef;
 use harness::core::{ApprovalId, CallDigest, Origin};
 use harness::runtime::{Approvals, Report, ResumeFrom, Runtime, RuntimeError, Status, Thread};
 
-/// Begins a run, which goes on when its future is dropped.
+/// Starts a run, which continues when its future is dropped.
 pub(crate) fn begin(run: impl Future<Output = Result<Report, RuntimeError>>) -> Result<(), RuntimeError> {
     Box::pin(run).now_or_never().transpose().map(drop)
 }
 
-/// How a thread stands; one whose sub-agent waits for a decision waits, too.
+/// Status of a thread; a thread whose sub-agent awaits a decision awaits it, too.
 pub(crate) fn status(status: Status, held: usize) -> Status {
     if let Status::Generating { run, since } = &status
         && held > 0
@@ -26,8 +26,8 @@ pub(crate) fn status(status: Status, held: usize) -> Status {
     status
 }
 
-/// The calls that an idle thread's transcript ends with and that have no result: the thread settles them when it
-/// goes on. Their tools are known by name alone.
+/// Pending calls at the end of an idle thread's transcript, which the thread settles when it
+/// resumes. Their tools are known only by name.
 pub(crate) async fn parked(thread: &Thread) -> Result<Vec<ProposedCall>, RuntimeError> {
     if thread.status() != Status::Idle {
         return Ok(Vec::new());
@@ -62,7 +62,7 @@ pub(crate) struct Decided {
     pub(crate) decision: Decision,
 }
 
-/// Decides about a call. For one that is parked, the thread goes on until it holds the call again.
+/// Decides on a call. For a parked call, the thread resumes until it holds the call again.
 pub(crate) async fn decide(
     thread: &Thread,
     approvals: &Approvals,

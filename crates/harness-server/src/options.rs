@@ -18,9 +18,9 @@ use crate::stored::{DynStoredThreads, StoredThreads};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bounds {
-    /// Connections of [`serve`](crate::serve) that are open at once; further ones wait in the queue of the system until
-    /// one ends. More than `streams` and `requests` together leaves room for those that are refused. None at all
-    /// means that nobody is answered. Default 4,096.
+    /// Open connections of [`serve`](crate::serve); further ones wait in the queue of the system.
+    /// More than `streams` and `requests` together leaves room for rejections. Zero accepts no
+    /// connections. Default: 4,096.
     pub connections: usize,
     /// Time of a connection of [`serve`](crate::serve) from its beginning, or from the end of its last answer, until the
     /// head of a request is there as a whole; then it is closed. Streams are answers: they may be silent for as long
@@ -39,7 +39,7 @@ pub struct Bounds {
     pub streams_per_client: usize,
     /// Requests that are being answered at once, streams left out; more are refused with 503. Default 1,024.
     pub requests: usize,
-    /// Time after which a silent stream sends a comment, so that nobody takes it for dead. Default 15 s.
+    /// Silence after which a stream sends a comment to keep the connection alive. Default: 15 s.
     pub keep_alive: Duration,
     /// Time that open connections have to end after all runs have. Default 5 s.
     pub drain: Duration,
@@ -101,15 +101,16 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// The default.
+    /// Default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whoever asks must give this token: `Authorization: Bearer TOKEN`. Default none.
+    /// Requires this bearer token: `Authorization: Bearer TOKEN`. Default: none.
     ///
     /// # Errors
-    /// [`ServerError::WeakToken`] for one of fewer than 16 characters, or of others than visible ASCII.
+    /// [`ServerError::WeakToken`] for fewer than 16 characters, or characters other than visible
+    /// ASCII.
     pub fn token(mut self, token: impl Into<String>) -> Result<Self, ServerError> {
         let token = token.into();
         if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -119,9 +120,8 @@ impl ServerOptions {
         Ok(self)
     }
 
-    /// One more name under which clients may ask, without its port (`agents.example.com`). Default: `localhost` and
-    /// the loopback addresses. Requests under other names are refused, so that no web page can reach the server
-    /// through a name of its own that it lets point here.
+    /// Accepts requests for this host name, without a port (`agents.example.com`). Default:
+    /// `localhost` and the loopback addresses. Other names are rejected to prevent DNS rebinding.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.allow(host.into());
         self
@@ -133,11 +133,11 @@ impl ServerOptions {
         self
     }
 
-    /// One more origin whose web pages may ask, for example `https://app.example.com`. Default none: browsers keep
-    /// all pages out.
+    /// Accepts requests from web pages of this origin, for example `https://app.example.com`.
+    /// Default: none, so browsers block all pages.
     ///
     /// # Errors
-    /// [`ServerError::Origin`] for what is no origin, `*` included.
+    /// [`ServerError::Origin`] for an invalid origin, including `*`.
     pub fn allow_origin(mut self, origin: &str) -> Result<Self, ServerError> {
         let fault = || ServerError::Origin { origin: origin.to_owned() };
         let rest = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
@@ -150,14 +150,15 @@ impl ServerOptions {
         Ok(self)
     }
 
-    /// The approver of the runtime's threads. Default none: then nobody can be asked over HTTP.
+    /// Sets the approver of the runtime's threads. Default: none, so approvals are not available
+    /// over HTTP.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approvals = Some(approvals);
         self
     }
 
-    /// What knows the threads whose sessions an earlier process wrote. Default none: only threads of this process
-    /// are known.
+    /// Sets the source of threads that an earlier process stored. Default: none, so only threads of
+    /// this process are known.
     pub fn stored(mut self, stored: impl StoredThreads + 'static) -> Self {
         self.stored = Some(Arc::new(stored));
         self
@@ -169,7 +170,7 @@ impl ServerOptions {
         self
     }
 
-    /// What names threads that clients give no name. Default [`SystemIds`].
+    /// Sets the generator of ids for threads without a name. Default: [`SystemIds`].
     pub fn ids(mut self, ids: impl Ids + 'static) -> Self {
         self.ids = Arc::new(ids);
         self

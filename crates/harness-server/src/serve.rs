@@ -1,4 +1,4 @@
-//! Serving until told to stop.
+//! Serving until stopped.
 
 use std::sync::Arc;
 
@@ -10,15 +10,16 @@ use crate::connections::Connections;
 use crate::error::ServerError;
 use crate::options::ServerOptions;
 
-/// Serves the threads of a runtime over HTTP/1.1 until `stop` completes. Then it takes no more requests, runs are
-/// aborted within the grace of their threads, calls that wait for decisions stay parked in their sessions, streams end,
-/// and connections have [`Bounds::drain`](crate::Bounds::drain) to go. The runtime is shut down afterwards.
+/// Serves the threads of a runtime over HTTP/1.1 until `stop` completes. Then it accepts no more
+/// requests, runs are aborted within the grace period of their threads, pending calls stay parked
+/// in their sessions, streams end, and connections have [`Bounds::drain`](crate::Bounds::drain) to
+/// finish. The runtime is shut down afterwards.
 ///
-/// When the future is dropped, open connections are cut; the runtime goes on.
+/// If the future is dropped, open connections are cut, and the runtime keeps running.
 ///
 /// # Errors
-/// [`ServerError::TokenRequired`] before anything is answered, when the listener is not on the loopback interface
-/// and there is no token; [`ServerError::Listen`].
+/// [`ServerError::TokenRequired`] before the first response, if the listener is not on the loopback
+/// interface and there is no token; [`ServerError::Listen`].
 pub async fn serve(
     mut listener: TcpListener,
     runtime: Runtime,

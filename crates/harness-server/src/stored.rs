@@ -8,15 +8,15 @@ use harness::core::port::SessionError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredThread {
-    /// Its name.
+    /// Id of the thread.
     pub id: ThreadId,
-    /// What it is about, in a few words.
+    /// Short title.
     pub title: Option<String>,
     /// When something was last said in it, as ISO text.
     pub updated: Option<String>,
     /// How many messages it has.
     pub messages: Option<usize>,
-    /// Why its session cannot be read.
+    /// Reason why its session cannot be read.
     pub problem: Option<String>,
 }
 

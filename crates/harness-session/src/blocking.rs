@@ -6,17 +6,17 @@ use tokio::runtime::Handle;
 
 use crate::error::Error;
 
-/// Does `work` on a thread where it may block; in place when no runtime of tokio is there, which then has no
-/// tasks to hold up.
+/// Runs `work` on a blocking thread; in place without a tokio runtime, which then has no tasks to
+/// block.
 ///
 /// # Cancel safety
-/// Work that has started is done to its end, even when the future is dropped.
+/// Started work is completed, even when the future is dropped.
 ///
 /// # Errors
-/// [`Error::Stopped`] when the runtime ends before the work has started.
+/// [`Error::Stopped`] if the runtime ends before the work has started.
 ///
 /// # Panics
-/// When `work` does.
+/// If `work` panics.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let Ok(runtime) = Handle::try_current() else { return Ok(work()) };
     match runtime.spawn_blocking(work).await {

@@ -8,7 +8,7 @@ use harness_core::EntryId;
 
 use crate::spine::Path;
 
-/// What an entry says it follows.
+/// Parent of an entry, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Parent<'a> {
     /// Nothing: it follows the entry before it in the file.
@@ -20,7 +20,7 @@ pub(crate) enum Parent<'a> {
     Of(Cow<'a, str>),
 }
 
-/// After which entry a session goes on.
+/// Entry after which a session continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum End {
     /// After the last one of the file.
@@ -32,7 +32,7 @@ pub(crate) enum End {
 
 const ROOT: u32 = u32::MAX;
 
-/// An id in one word: those that are made here or by pi hold themselves, others stand in a table.
+/// Compact id: generated ids and those of pi are stored inline, others in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     /// `e` and a number: made here.
@@ -87,10 +87,10 @@ impl Chain {
         u32::try_from(self.keys.len()).unwrap_or(ROOT)
     }
 
-    /// Adds an entry; tells its place.
+    /// Adds an entry and returns its place.
     ///
     /// # Errors
-    /// What is wrong with its id or its parent.
+    /// Its id or its parent is invalid.
     pub(crate) fn push(&mut self, id: &str, parent: &Parent<'_>) -> Result<u32, String> {
         let place = self.len();
         if place == ROOT {
@@ -109,7 +109,7 @@ impl Chain {
         Ok(place)
     }
 
-    /// Adds the next entry that we make, after the entry at `parent`; tells its place.
+    /// Adds a generated entry after the entry at `parent` and returns its place.
     pub(crate) fn grow(&mut self, parent: Option<u32>) -> u32 {
         let place = self.len();
         self.made = self.made.saturating_add(1);

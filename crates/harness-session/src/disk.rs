@@ -24,7 +24,7 @@ pub enum Change {
     Open,
     /// Bytes are added to a file.
     Write {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
     /// A file is cut to a length.
@@ -37,11 +37,11 @@ pub enum Change {
     Rename,
     /// A file is removed.
     Remove,
-    /// A folder's list of files is brought to stable storage.
+    /// Sync of a directory's list of files.
     SyncFolder,
 }
 
-/// What becomes of a change to the disk.
+/// Outcome of a change to the disk.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests break the disk"))]
 pub(crate) enum Fate {
@@ -53,7 +53,7 @@ pub(crate) enum Fate {
     DoneThen(io::Error),
 }
 
-/// Decides what becomes of each change.
+/// Decides the outcome of each change.
 pub(crate) trait Probe: Debug + Send + Sync {
     fn step(&self, change: Change) -> Fate;
 
@@ -61,7 +61,7 @@ pub(crate) trait Probe: Debug + Send + Sync {
     fn waits(&self);
 }
 
-/// The disk, in tests one that breaks when told to.
+/// The disk; in tests, one that fails on request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) probe: Option<Arc<dyn Probe>>,
@@ -113,12 +113,12 @@ impl Disk {
         })
     }
 
-    /// Brings a folder's list of files to stable storage.
+    /// Syncs a directory's list of files to stable storage.
     pub(crate) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         self.whole(Change::SyncFolder, || File::open(folder)?.sync_all())
     }
 
-    /// Removes a file; whether it was there.
+    /// Removes a file and returns whether it existed.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<bool> {
         self.whole(Change::Remove, || match fs::remove_file(path) {
             Ok(()) => Ok(true),
@@ -127,9 +127,9 @@ impl Disk {
         })
     }
 
-    /// Puts a file of these bytes in the place of the one at `path`, or where none is. It is complete and on
-    /// stable storage before it is there, and `hold` was given a handle of it. Its owner alone may read it,
-    /// unless `permissions` say otherwise.
+    /// Replaces or creates the file at `path`. The new file is complete and on stable storage
+    /// before it appears, and `hold` receives a handle of it. Only its owner can read it, unless
+    /// `permissions` are given.
     pub(crate) fn put_in_place(
         &self,
         path: &Path,
@@ -171,7 +171,7 @@ impl Disk {
         self.sync_folder(folder_of(path))
     }
 
-    /// A new file beside `path`, under a name that nobody else has.
+    /// Creates a file next to `path` under a unique name.
     fn unfinished(&self, path: &Path, permissions: Option<Permissions>) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
         let named =
@@ -194,7 +194,7 @@ impl Disk {
         }
     }
 
-    /// Tells that an append begins to wait for others.
+    /// Notifies tests that an append waits for others.
     pub(crate) fn waits(&self) {
         if let Some(probe) = &self.probe {
             probe.waits();
@@ -206,20 +206,20 @@ impl Disk {
     }
 }
 
-/// The folder of a file, for a path that has one.
+/// Directory of a file, for a path that has one.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What the names of files end with that are not complete yet. A crash may leave one behind.
+/// Suffix of incomplete files. A crash may leave one behind.
 const UNFINISHED: &str = ".tmp";
 
-/// What the names of files begin with that are to take the place of `path`.
+/// Prefix of files that will replace `path`.
 fn unfinished(path: &Path) -> String {
     format!(".{}-", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Whether a file was to take the place of another one.
+/// Whether a file was going to replace another.
 pub(crate) fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let made = name.strip_prefix('.').and_then(|name| name.strip_suffix(UNFINISHED));
@@ -250,7 +250,8 @@ pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Res
     Ok(file)
 }
 
-/// Makes a file that is complete and on stable storage before it has its name; one that is there already stays.
+/// Creates a file that is complete and on stable storage before it has its name; an existing file
+/// is kept.
 pub(crate) fn new_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = folder_of(path);
     create_folder(folder)?;
@@ -261,7 +262,7 @@ pub(crate) fn new_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<
     File::open(folder)?.sync_all()
 }
 
-/// Makes a folder and those above it; the ones it makes can be entered by their owner alone.
+/// Creates a directory and its parents, accessible only to their owner.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

@@ -1,4 +1,4 @@
-//! Why a session could not be opened, read or written.
+//! Errors of sessions.
 
 use std::fmt;
 use std::io;
@@ -11,19 +11,19 @@ use harness_host::StorageError;
 use crate::folder::{FileChange, Store};
 use crate::jsonl::Owner;
 
-/// Why a session could not be opened, read or written. The text names the file, the place and the value;
-/// [`Error::hint`] says what to do.
+/// Error while opening, reading or writing a session. The text names the file, the place and the
+/// value; [`Error::hint`] suggests a fix.
 ///
-/// Texts never quote what a session holds, so a secret in a transcript does not reach a log.
+/// Texts never quote the content of a session, so a secret in a transcript does not reach a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Somebody else has the session open for writing.
+    /// Another owner has the session open for writing.
     #[error("session `{}` is in use by {}", path.display(), InUseBy(owner.as_ref()))]
     Locked {
         /// The session file.
         path: PathBuf,
-        /// Its owner, when the lock file tells it.
+        /// Owner, if the lock file names it.
         owner: Option<Owner>,
     },
     /// There is no such file, and the caller did not want it created.
@@ -43,13 +43,13 @@ pub enum Error {
     UnknownEntry {
         /// The session file.
         path: PathBuf,
-        /// The name.
+        /// Id of the entry.
         id: EntryId,
     },
-    /// The path names something that is no regular file.
+    /// The path is not a regular file.
     #[error("session `{}` is not a regular file", path.display())]
     NotAFile {
-        /// The path.
+        /// Path in question.
         path: PathBuf,
     },
     /// The file is not as its owner left it. Nothing more is stored in it until it is opened again.
@@ -57,7 +57,7 @@ pub enum Error {
     Disturbed {
         /// The session file.
         path: PathBuf,
-        /// What happened to it.
+        /// Kind of change.
         how: Disturbance,
     },
     /// The file was written by a newer version.
@@ -73,9 +73,9 @@ pub enum Error {
     /// The header belongs to another format.
     #[error("`{}` is not a harness session: its header says {found}", path.display())]
     WrongFormat {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the header says.
+        /// Format in the header.
         found: String,
     },
     /// A line other than an unfinished last one cannot be read.
@@ -87,7 +87,7 @@ pub enum Error {
         line: u64,
         /// Where the line begins, in bytes from the start of the file.
         offset: u64,
-        /// What is wrong with it.
+        /// Reason why it is damaged.
         reason: String,
     },
     /// A line is longer than permitted, in the file or about to be written.
@@ -97,7 +97,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// Its length.
+        /// Length of the line.
         bytes: u64,
         /// The longest permitted line.
         limit: u64,
@@ -107,7 +107,7 @@ pub enum Error {
     TooLarge {
         /// The session file.
         path: PathBuf,
-        /// Its length.
+        /// Length of the file.
         bytes: u64,
         /// The largest permitted length.
         limit: u64,
@@ -117,7 +117,7 @@ pub enum Error {
     Unstorable {
         /// The session file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason why it is damaged.
         reason: String,
     },
     /// A stored value, an artifact or a checkpoint is not what was written.
@@ -125,17 +125,17 @@ pub enum Error {
     Damaged {
         /// Of which store it is.
         store: Store,
-        /// Its file.
+        /// Path of its file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason why it is damaged.
         reason: String,
     },
     /// An artifact does not fit beside the others.
     #[error("an artifact of {bytes} bytes does not fit: {used} of {limit} bytes are in use")]
     FullArtifacts {
-        /// Its size.
+        /// Size of the value.
         bytes: u64,
-        /// What the others have.
+        /// Size of the other values.
         used: u64,
         /// The largest permitted sum.
         limit: u64,
@@ -147,7 +147,7 @@ pub enum Error {
         store: Store,
         /// Its name, or its file.
         name: String,
-        /// Its size.
+        /// Size of the artifact.
         bytes: u64,
         /// The largest permitted size.
         limit: u64,
@@ -157,7 +157,7 @@ pub enum Error {
     LongKey {
         /// Of which store it is.
         store: Store,
-        /// Its length.
+        /// Length of the key.
         bytes: usize,
         /// The longest permitted name.
         limit: usize,
@@ -167,7 +167,7 @@ pub enum Error {
         "checkpoint {number} of run `{run}` has {what} version {found}, this program reads up to version {supported}"
     )]
     NewerCheckpoint {
-        /// The run.
+        /// Id of the run.
         run: RunId,
         /// Which of its checkpoints.
         number: u64,
@@ -181,7 +181,7 @@ pub enum Error {
     /// More sessions share one artifact than permitted.
     #[error("artifact `{id}` belongs to {limit} sessions, which is the limit")]
     ManyOwners {
-        /// The artifact.
+        /// Id of the artifact.
         id: ArtifactId,
         /// How many sessions may share one.
         limit: usize,
@@ -194,9 +194,9 @@ pub enum Error {
     Refused {
         /// Which store.
         store: Store,
-        /// What was tried.
+        /// Attempted change.
         deed: FileChange,
-        /// The file or folder.
+        /// File or directory.
         path: PathBuf,
         /// The operating system's answer.
         source: io::Error,
@@ -204,16 +204,16 @@ pub enum Error {
     /// The operating system refused something.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// Attempted action.
         action: Action,
-        /// The file or folder.
+        /// File or directory.
         path: PathBuf,
         /// The operating system's answer.
         source: io::Error,
     },
 }
 
-/// What another program did to a session file that was in use.
+/// Change by another program to a session file in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disturbance {
@@ -245,13 +245,13 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// What was tried when the operating system refused it.
+/// Action that the operating system refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
     /// Opening or creating the session file.
     Open,
-    /// Making the folder that the session file lies in.
+    /// Creation of the directory of the session file.
     CreateFolder,
     /// Opening or locking the lock file.
     Lock,
@@ -330,7 +330,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Suggested fix.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Locked { .. } => {
@@ -395,7 +395,7 @@ fn io_hint(kind: io::ErrorKind) -> &'static str {
 }
 
 impl From<&Error> for SessionError {
-    /// The error as the port tells it: its code, its text and its hint.
+    /// Converts the error for the port: code, text and hint.
     fn from(error: &Error) -> Self {
         Self::new(error.kind(), format!("{error} ({})", error.hint()))
     }
@@ -408,7 +408,7 @@ impl From<Error> for SessionError {
 }
 
 impl From<Error> for StorageError {
-    /// The error as the port tells it: its code, its text and its hint.
+    /// Converts the error for the port: code, text and hint.
     fn from(error: Error) -> Self {
         Self::new(error.kind(), format!("{error} ({})", error.hint()))
     }

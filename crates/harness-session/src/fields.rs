@@ -24,7 +24,7 @@ impl Fields {
         Some(self.0.remove(at).1)
     }
 
-    /// Gives a key its value, in its place when it is there, else at the end.
+    /// Sets the value of a key, in its place if it exists, else at the end.
     pub(crate) fn set(&mut self, key: &str, value: Json) {
         match self.0.iter_mut().find(|(known, _)| known == key) {
             Some((_, known)) => *known = value,

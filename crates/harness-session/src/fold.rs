@@ -74,7 +74,7 @@ impl<'p> Fold<'p> {
         }
     }
 
-    /// Adds those of `records`, which stand at their places, that are on the path.
+    /// Adds those of `records` that are on the path, at their places.
     pub(crate) fn add_all(&mut self, records: &[Record]) {
         match self.path {
             Path::Whole => {
@@ -137,7 +137,8 @@ impl<'p> Fold<'p> {
         }
     }
 
-    /// A compaction that names messages which are not there any more has no effect: then everything is shown.
+    /// Applies a compaction. One that names missing messages has no effect: then everything is
+    /// shown.
     fn shorten(&mut self, place: u32, shortening: &Shortening<Spot>) {
         self.mend();
         let Some(plan) = self.spine.plan(shortening, self.path) else { return };
@@ -151,7 +152,8 @@ impl<'p> Fold<'p> {
         }
     }
 
-    /// Makes the transcript so far legal. What is made has a place of its own, the same with each load.
+    /// Makes the transcript so far legal. Added messages have their own places, the same with each
+    /// load.
     fn mend(&mut self) {
         if transcript::check(&self.loaded.messages).is_empty() {
             return;
@@ -179,8 +181,8 @@ impl<'p> Fold<'p> {
         self.spine = Spine::of(spots);
     }
 
-    /// The result that was stored beside the transcript for a call that has none in it, or else the one that was
-    /// made for it. The call is not open any more.
+    /// Result stored outside the transcript for a call without one, or else the result that was
+    /// made for it. Marks the call as answered.
     fn settled(&mut self, made: Arc<Message>) -> Arc<Message> {
         let Some(call) = made.as_tool_result().map(|result| result.tool_call_id.clone()) else { return made };
         let open = self.loaded.open_calls.iter().position(|open| open.call == call);
@@ -200,7 +202,7 @@ impl<'p> Fold<'p> {
     }
 }
 
-/// What the entries of a path come to.
+/// Result of folding the entries of a path.
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) loaded: Loaded,

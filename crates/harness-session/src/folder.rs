@@ -1,5 +1,5 @@
-//! A folder that belongs to a store: names of files from keys, files that appear whole or not at all, and
-//! writers of several processes that take turns.
+//! Directory of a store: file names from keys, atomic files, and writers in several processes that
+//! take turns.
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, File};
@@ -17,13 +17,13 @@ const LONGEST_KEY: usize = 1_000;
 /// not complete yet has a longer one.
 const LONGEST_NAME: usize = 200;
 
-/// Ends the name of a folder that holds the rest of a long key.
+/// Suffix of a directory with the rest of a long key.
 const GOES_ON: &str = "~";
 
 /// The file that writers lock.
 const LOCK: &str = "lock";
 
-/// A store that keeps its things as files of a folder.
+/// Store that keeps files in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Store {
@@ -36,7 +36,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// What one thing of it is called.
+    /// Name of one stored object.
     fn thing(self) -> &'static str {
         match self {
             Self::Storage => "stored value",
@@ -52,15 +52,15 @@ impl fmt::Display for Store {
     }
 }
 
-/// What was tried with a file of a store when the operating system refused it.
+/// Action on a file of a store that the operating system refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileChange {
-    /// Making a folder.
+    /// Creation of a directory.
     CreateFolder,
     /// Taking turns with other writers.
     Lock,
-    /// Listing a folder.
+    /// Listing of a directory.
     List,
     /// Reading a file.
     Read,
@@ -83,7 +83,7 @@ impl fmt::Display for FileChange {
     }
 }
 
-/// A folder of a store.
+/// Directory of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -92,7 +92,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The folder at `path`, which is made when there is none; its owner alone can enter it then.
+    /// Opens the directory at `path`, and creates it if it does not exist, accessible only to its
+    /// owner.
     pub(crate) fn open(path: PathBuf, store: Store) -> Result<Self, Error> {
         let folder = Self { path, store, disk: Disk::default() };
         create_folder(&folder.path).map_err(|source| folder.refused(FileChange::CreateFolder, "", source))?;
@@ -111,7 +112,7 @@ impl Folder {
         locked.map_err(|source| self.refused(FileChange::Lock, LOCK, source))
     }
 
-    /// What a file holds, of which there may be `most` bytes; `None` when there is no such file.
+    /// Content of a file of at most `most` bytes; `None` if the file does not exist.
     pub(crate) fn read(&self, file: &Path, most: u64) -> Result<Option<Vec<u8>>, Error> {
         let mut bytes = Vec::new();
         let path = self.path(file);
@@ -137,7 +138,7 @@ impl Folder {
         written.map_err(|source| self.refused(FileChange::Write, file, source))
     }
 
-    /// Makes the folders that lead to a file, and has their own folders list them durably.
+    /// Creates the directories of a file, durably.
     fn make_room(&self, file: &Path) -> io::Result<()> {
         let Some(parent) = file.parent().filter(|parent| !self.path(parent).is_dir()) else { return Ok(()) };
         create_folder(&self.path(parent))?;
@@ -145,7 +146,7 @@ impl Folder {
         above.into_iter().try_for_each(|folder| self.disk.sync_folder(&self.path(folder)))
     }
 
-    /// Removes a file; whether it was there. Only in the writers' turn.
+    /// Removes a file and returns whether it existed. Requires the writer's turn.
     pub(crate) fn remove(&self, file: &Path) -> Result<bool, Error> {
         let path = self.path(file);
         let folder = path.parent().unwrap_or(&self.path);
@@ -156,7 +157,7 @@ impl Folder {
         removed.map_err(|source| self.refused(FileChange::Remove, file, source))
     }
 
-    /// Removes an empty folder, if it is there. Only in the writers' turn.
+    /// Removes an empty directory, if it exists. Requires the writer's turn.
     pub(crate) fn remove_folder(&self, folder: &Path) -> Result<(), Error> {
         match fs::remove_dir(self.path(folder)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -164,13 +165,13 @@ impl Folder {
         }
     }
 
-    /// Calls `see` with each name below the folder, that of a folder before those in it, until it says that a
-    /// folder is not to be entered.
+    /// Calls `see` with each name in the directory, parents first. `see` returns whether to enter a
+    /// directory.
     pub(crate) fn walk(&self, see: &mut impl FnMut(&Path, bool) -> bool) -> Result<(), Error> {
         self.walk_below(Path::new(""), see)
     }
 
-    /// [`Folder::walk`] below one of its folders.
+    /// [`Folder::walk`] in a subdirectory.
     pub(crate) fn walk_below(
         &self,
         below: &Path,
@@ -190,7 +191,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The keys of all files, or folders, whose name has this suffix, sorted.
+    /// Keys of all files or directories with this suffix, sorted.
     pub(crate) fn keys(&self, suffix: &str) -> Result<Vec<String>, Error> {
         let mut keys = Vec::new();
         self.walk(&mut |path, is_folder| {

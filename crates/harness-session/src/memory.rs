@@ -49,11 +49,11 @@ impl MemorySession {
         kept.chain.id(kept.chain.at(kept.end)?)
     }
 
-    /// Goes on after the entry `at`, or before all of them: what is appended next follows it, and a load shows
-    /// what led to it. What lies on other branches stays.
+    /// Continues after the entry `at`, or before all entries: later appends follow it, and a load
+    /// shows its branch. Other branches are kept.
     ///
     /// # Errors
-    /// When there is no such entry.
+    /// The entry is unknown.
     pub fn branch(&self, at: Option<&EntryId>) -> Result<(), SessionError> {
         let kept = &mut *self.kept();
         let place = match at {

@@ -1,4 +1,4 @@
-//! What a session keeps beside the transcript.
+//! Data of a session outside the transcript.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use harness_core::{EntryId, Json};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-/// A line of a session that is no message and belongs to no run.
+/// A line of a session that is not a message and belongs to no run.
 ///
-/// Models are sent a branch summary, as text of the user; they are never sent the others.
+/// Models receive a branch summary as text of the user, and never the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// What was tried on a branch that was left.
+    /// Summary of an abandoned branch.
     BranchSummary {
         /// The last entry of that branch.
         from: EntryId,
-        /// What was tried.
+        /// Text of the summary.
         summary: String,
         /// The caller's data.
         details: Option<Json>,
@@ -26,12 +26,12 @@ pub enum Note {
     Custom {
         /// The application's word for it.
         custom_type: String,
-        /// Its data.
+        /// Data of the application.
         data: Option<Json>,
     },
-    /// How models are asked from here on.
+    /// Configuration of model calls from here on.
     ConfigChange {
-        /// The model.
+        /// Selected model.
         model: Option<ModelRef>,
         /// How long it is to think.
         thinking_level: Option<String>,
@@ -40,14 +40,14 @@ pub enum Note {
     },
     /// A name for an entry.
     Label {
-        /// The entry.
+        /// Id of the labelled entry.
         target: EntryId,
-        /// Its name; `None` takes it away.
+        /// Label; `None` removes it.
         label: Option<String>,
     },
-    /// What the session is called.
+    /// Name of the session.
     SessionInfo {
-        /// Its name for people; the last one counts.
+        /// Human-readable name; the last one applies.
         name: Option<String>,
         /// The caller's data.
         meta: Option<Json>,

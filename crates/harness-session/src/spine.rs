@@ -127,7 +127,7 @@ impl Spine {
         Shortening { parts: plan.spans.iter().filter_map(part).collect(), permanent }
     }
 
-    /// What a stored compaction shows of the transcript as it is now; `None` when it names what is not in it.
+    /// Plan of a stored compaction for the current transcript; `None` if it names missing entries.
     pub(crate) fn plan(&self, shortening: &Shortening<Spot>, path: &Path) -> Option<Plan> {
         let mut spans = Vec::with_capacity(shortening.parts.len());
         for part in &shortening.parts {
@@ -149,8 +149,8 @@ impl Spine {
         Some(Plan { spans: spans.into() })
     }
 
-    /// The position of the message from `spot`. An entry of the path that is no message stands for the next
-    /// message after it.
+    /// Position of the message at `spot`. An entry of the path that is not a message maps to the
+    /// next message after it.
     fn position(&self, spot: Spot, path: &Path) -> Option<usize> {
         let exact = self.0.iter().rposition(|known| *known == spot);
         if exact.is_some() || spot.made.is_some() || !path.contains(spot.entry) {
@@ -188,7 +188,7 @@ impl Spine {
     }
 }
 
-/// What an entry does to the transcript.
+/// Effect of an entry on the transcript.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// It adds a message.

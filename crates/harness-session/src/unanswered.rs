@@ -9,7 +9,7 @@ use harness_core::port::{Loaded, OpenCall};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unanswered {
-    /// The call.
+    /// Call without a result.
     pub call: Arc<ToolCall>,
     /// How far it came: absent when it had not started, or is `pure` (those leave no trace before their
     /// result). With a result when it had finished.

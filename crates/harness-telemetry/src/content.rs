@@ -1,12 +1,12 @@
-//! What was said and done, as the texts of attributes.
+//! Content of runs, as attribute texts.
 
 use harness_core::Json;
 use harness_core::message::{Block, Message, ToolCall};
 
-/// Bytes of a message about what went wrong, which is no content, at most.
+/// Maximum bytes of an error message, which is not content.
 pub(crate) const PROBLEM_BYTES: usize = 1024;
 
-/// What a text that was cut ends in.
+/// Suffix of truncated text.
 const MARK: &str = "…";
 
 /// `text`, cut to a number of bytes at a character.
@@ -23,9 +23,9 @@ pub(crate) fn blocks_text(blocks: &[Block]) -> String {
     blocks.iter().filter_map(Block::as_text).collect()
 }
 
-/// Messages in the form of the GenAI conventions: `[{"role":…,"parts":[…]}]`. Texts, calls and results of
-/// calls are told. Each text is cut to half of `bytes`, and of what does not fit the oldest messages, and the
-/// last calls of a message, are left out: what is told is always whole JSON.
+/// Messages in the form of the GenAI conventions: `[{"role":…,"parts":[…]}]`, with texts, calls and
+/// results. Each text is truncated to half of `bytes`. If the rest does not fit, the oldest
+/// messages and the last calls of a message are dropped, so that the result is always valid JSON.
 pub(crate) fn messages<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>, bytes: usize) -> String {
     let mut kept: Vec<String> = Vec::new();
     let mut length = 0_usize;

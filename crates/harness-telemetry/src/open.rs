@@ -1,4 +1,4 @@
-//! Spans, and what stands in them.
+//! Spans and their attributes.
 
 use std::borrow::Cow;
 
@@ -100,7 +100,7 @@ impl Open {
         ))
     }
 
-    /// What an agent does that was handed the turn.
+    /// Span of an agent after a handoff.
     pub(crate) fn handed(&self, agent: &AgentId, from: &AgentId) -> Self {
         Self(info_span!(
             target: TARGET,
@@ -174,7 +174,7 @@ impl Open {
         ))
     }
 
-    /// The wait for somebody's approval.
+    /// Span of an approval.
     pub(crate) fn approval(&self, call: Option<&str>, kind: &str) -> Self {
         Self(info_span!(
             target: TARGET,
@@ -186,7 +186,7 @@ impl Open {
         ))
     }
 
-    /// A compaction.
+    /// Span of a compaction.
     pub(crate) fn compaction(parent: Option<&Self>, trigger: &str) -> Self {
         let parent = parent.map(|open| &open.0);
         Self(root!(
@@ -208,7 +208,7 @@ impl Open {
         ))
     }
 
-    /// The span itself, for what stands below it.
+    /// The span, as a parent of others.
     pub(crate) fn span(&self) -> &Span {
         &self.0
     }
@@ -217,7 +217,7 @@ impl Open {
         self.0.record(field, value);
     }
 
-    /// Marks it as failed, with a stable code and a text for people.
+    /// Marks the span as failed, with a stable code and a human-readable text.
     pub(crate) fn fail(&self, code: &str, text: Option<&str>) {
         self.set("otel.status_code", "ERROR");
         self.set("error.type", code);
@@ -226,7 +226,8 @@ impl Open {
         }
     }
 
-    /// What a model call used. Input tokens are all of them, cached ones included, as the conventions count.
+    /// Records the usage of a model call. Input tokens include cached ones, as the conventions
+    /// count them.
     pub(crate) fn used(&self, usage: &Usage) {
         let input = [usage.input, usage.cache_read, usage.cache_write];
         if input.iter().any(Option::is_some) {
@@ -261,9 +262,9 @@ impl Open {
         }
     }
 
-    /// How a turn or a run ended. An outcome that is not a failure is no error.
+    /// Records the end of a turn or run. An outcome other than failure is not an error.
     ///
-    /// `cached`: input tokens of caches, which totals leave out and the conventions count.
+    /// `cached`: cached input tokens, which totals exclude and the conventions include.
     pub(crate) fn ended(&self, end: &End, cached: u64) {
         self.set("harness.outcome", end.outcome().as_str());
         self.set("harness.stop_reason", end.reason().as_str());
@@ -291,7 +292,7 @@ impl Open {
     }
 }
 
-/// What failed, in one sentence, as far as it says nothing of what was said.
+/// Failure in one sentence, without content.
 fn problem(evidence: &Evidence) -> Option<Cow<'_, str>> {
     match evidence {
         Evidence::Fault(fault) => Some(Cow::Borrowed(&fault.message)),

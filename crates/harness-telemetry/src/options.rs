@@ -1,4 +1,4 @@
-//! What spans hold.
+//! Options for the content of spans.
 
 /// What is written into spans beside names, numbers and outcomes.
 ///
@@ -29,8 +29,8 @@ impl SpanOptions {
         Self::default()
     }
 
-    /// Whether spans hold what was said and done, too: instructions, prompts, answers, arguments, results, and
-    /// the texts of tools' errors. Default no. Whoever reads the spans then reads all of it.
+    /// Sets whether spans include content: instructions, prompts, answers, arguments, results, and
+    /// the texts of tool errors. Default: `false`. Everyone with access to the spans can read it.
     #[must_use]
     pub fn content(mut self, content: bool) -> Self {
         self.content = content;

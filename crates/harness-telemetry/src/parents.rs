@@ -1,4 +1,4 @@
-//! What work of sub-agents stands below.
+//! Parents of sub-agent spans.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use harness_core::{CallId, Origin, ParentCall, RunId, TurnId};
 use tracing::Span;
 
-/// The spans of calls and runs that are open now, to be found by work that they began. Whoever puts a span in
-/// takes it out: a span is open as long as somebody holds it.
+/// Open spans of calls and runs, looked up by the work that they started. Each inserted span must
+/// be removed, because an entry keeps it open.
 #[derive(Debug, Default)]
 pub(crate) struct Parents(Mutex<HashMap<Key, Span>>);
 
@@ -44,8 +44,8 @@ impl Parents {
         self.lock().remove(key);
     }
 
-    /// What the work of that call stands below: the call, or the work that made it, when the call is over and
-    /// what it began goes on.
+    /// Parent of the call's work: the call, or the work that made it, if the call has ended and its
+    /// work continues.
     pub(crate) fn of(&self, parent: &ParentCall) -> Option<Span> {
         let (run, turn) = (parent.run.clone(), parent.turn.clone());
         let mut key = Key { run, turn, call: Some(parent.call.clone()) };

@@ -1,4 +1,4 @@
-//! The listener.
+//! The event observer.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::options::SpanOptions;
 use crate::parents::Parents;
 use crate::work::Work;
 
-/// What listeners of one family have in common.
+/// Shared state of related observers.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     options: SpanOptions,
@@ -60,7 +60,7 @@ impl Clone for Spans {
 }
 
 impl Spans {
-    /// A listener that has heard nothing yet.
+    /// Creates an observer.
     pub fn new(options: SpanOptions) -> Self {
         Self { shared: Arc::new(Shared { options, parents: Parents::default() }), works: Vec::new() }
     }
@@ -81,7 +81,7 @@ impl Fold for Spans {
         }
     }
 
-    /// A compaction that nobody runs a turn for is over with this, whatever came of it.
+    /// Closes a compaction without a turn, whatever its result.
     fn flush(&mut self) {
         self.works.retain(Work::has_root);
     }

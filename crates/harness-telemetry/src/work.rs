@@ -17,12 +17,12 @@ use crate::spans::Shared;
 /// Messages that a model has not been shown yet, at most, where content is wanted.
 const FRESH: usize = 64;
 
-/// What is open of the work of one machine.
+/// Open spans of one machine's work.
 #[derive(Debug)]
 pub(crate) struct Work {
     origin: Arc<Origin>,
     shared: Arc<Shared>,
-    /// The subscriber that listened when the work began: all its spans are that one's.
+    /// Subscriber at the start of the work, which receives all its spans.
     dispatch: Dispatch,
     /// The run, or the turn that has none.
     root: Option<(Key, Open)>,
@@ -59,7 +59,7 @@ struct Chat {
 }
 
 impl Work {
-    /// Work whose first event is told next.
+    /// Creates the state for work before its first event.
     pub(crate) fn new(origin: &Arc<Origin>, shared: &Arc<Shared>) -> Self {
         Self {
             origin: Arc::clone(origin),
@@ -105,7 +105,7 @@ impl Work {
         dispatcher::with_default(&dispatch, || self.take(event))
     }
 
-    /// Nothing more will be told: its future was dropped.
+    /// Ends work whose future was dropped.
     pub(crate) fn abandon(mut self) {
         let dispatch = self.dispatch.clone();
         dispatcher::with_default(&dispatch, || self.close_all("abandoned"));
@@ -189,7 +189,7 @@ impl Work {
         self.turn.as_ref().or(self.root())
     }
 
-    /// What begins now stands below this.
+    /// Parent of new spans.
     fn current(&self) -> Option<&Open> {
         self.handed.as_ref().or(self.turn_or_root())
     }
@@ -292,7 +292,7 @@ impl Work {
         }
     }
 
-    /// Writes down what a model call used, once: a second value would stand beside the first.
+    /// Records the usage of a model call once, because a second value would be added to the span.
     fn count(&mut self, open: &Open, usage: &Usage) {
         open.used(usage);
         let cached = [usage.cache_read, usage.cache_write].into_iter().flatten().fold(0, u64::saturating_add);
@@ -316,7 +316,7 @@ impl Work {
         self.tools.push(Call { id: call.id.clone(), key, open });
     }
 
-    /// `ran`: whether it ever began; a call that did not has a span without length.
+    /// `ran`: whether the call started; if not, its span has no duration.
     fn end_tool(
         &mut self,
         call: &ToolCall,
@@ -390,7 +390,7 @@ impl Work {
         self.forget_root();
     }
 
-    /// Closes what stands below a turn; what should have had an end of its own is marked as failed.
+    /// Closes the children of a turn; those without an end are marked as failed.
     fn close_inner(&mut self, code: &str) {
         self.cut_chat(code);
         for Call { key, open, .. } in std::mem::take(&mut self.tools) {

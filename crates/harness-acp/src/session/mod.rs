@@ -1,4 +1,4 @@
-//! A session: a thread, and who tells the client of it.
+//! A session: a thread, and its updates for the client.
 
 mod permission;
 mod pump;
@@ -26,7 +26,7 @@ use crate::stop;
 /// How many requests to a session's pump may wait.
 const MOST_JOBS: usize = 64;
 
-/// What reaches the client.
+/// Outgoing channel to the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) connection: ConnectionTo<Client>,
@@ -35,7 +35,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Tells an update, when there is room. Whether the client is still there.
+    /// Sends an update when there is room. Returns whether the client is connected.
     async fn send(&self, session: &SessionId, update: SessionUpdate) -> bool {
         let Ok(permit) = self.permits.acquire().await else { return false };
         permit.forget();
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Prompts the thread, and gives the answer to the request when everything that happened is told.
+    /// Prompts the thread, and responds to the request after all its updates are sent.
     pub(crate) async fn prompt(
         &self,
         message: UserMessage,
@@ -126,7 +126,7 @@ impl Session {
         (prompt.await, true)
     }
 
-    /// Completes when all that happened until now is told.
+    /// Completes when all earlier events are sent.
     async fn flush(&self, say: Option<String>) {
         let (done, ended) = oneshot::channel();
         if self.jobs.send(Job::Flush { say, done }).await.is_ok() {
@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// Tells the whole history.
+    /// Sends the whole history.
     pub(crate) async fn replay(&self) -> Result<(), Error> {
         let (done, ended) = oneshot::channel();
         let gone = |_| Error::internal_error().data("the session was closed");
@@ -149,7 +149,7 @@ impl Session {
         Ok(())
     }
 
-    /// The commands that may be typed, told behind what was told so far.
+    /// Sends the available commands, after earlier updates.
     pub(crate) async fn send_commands(&self) {
         let _ = self.jobs.send(Job::Commands).await;
     }
@@ -171,7 +171,7 @@ impl Session {
         modes.set(name).map_err(|error| Error::invalid_params().data(error.to_string()))
     }
 
-    /// Stops what is going on, and waits for its end.
+    /// Stops the current run and waits for its end.
     pub(crate) async fn stop(&self, why: &str) {
         self.cancel();
         self.thread.abort(why).ended().await;

@@ -16,7 +16,7 @@ use super::update_mapper::UpdateMapper;
 use super::{Line, Session};
 use crate::{call, content};
 
-/// How many tools can be refused for good; beyond that a refusal counts once.
+/// Maximum tools that can be denied permanently; beyond that a denial counts once.
 const MOST_REFUSED: usize = 1_000;
 
 /// Asks through the session's pump, so that the client knows the call before it is asked about it.
@@ -73,7 +73,7 @@ fn denied(why: &str) -> Decision {
     Decision::Denied { reason: why.to_owned() }
 }
 
-/// What a person chose.
+/// Choice of the user.
 pub(super) enum Choice {
     Allow(Remember),
     Refuse(String),
@@ -87,7 +87,7 @@ const OPTIONS: [(&str, &str, PermissionOptionKind); 4] = [
     ("reject_always", "Always reject", PermissionOptionKind::RejectAlways),
 ];
 
-/// Asks, and answers when the client has, or when the answer is not wanted any more.
+/// Requests permission; completes when the client has answered, or when the request is cancelled.
 pub(super) fn request(
     line: &Line,
     session: &Weak<Session>,
@@ -128,8 +128,8 @@ pub(super) fn request(
     });
 }
 
-/// What a person has to know beside the call: why it is held, on whose behalf it would run, and its exact
-/// arguments where the protocol's JSON changes them.
+/// Information for the user besides the call: the reason, the agent, and the exact arguments if the
+/// protocol's JSON changes them.
 fn about(proposed: &ProposedCall) -> Vec<String> {
     let call = &proposed.call;
     let reason = Some(proposed.reason.clone()).filter(|reason| !reason.is_empty());
@@ -143,7 +143,7 @@ fn about(proposed: &ProposedCall) -> Vec<String> {
     [reason, parent, exact].into_iter().flatten().collect()
 }
 
-/// What names the question for programs.
+/// Machine-readable id of the request.
 fn meta(proposed: &ProposedCall) -> Meta {
     let mut approval = Meta::new();
     let mut put = |key: &str, value: &str| approval.insert(key.to_owned(), value.into());
@@ -157,7 +157,7 @@ fn meta(proposed: &ProposedCall) -> Meta {
     Meta::from_iter([("harness".to_owned(), approval.into())])
 }
 
-/// What the client chose; `None` when the work is stopped.
+/// Choice of the client; `None` when the run is stopped.
 fn choice(response: &RequestPermissionResponse) -> Option<Choice> {
     let RequestPermissionOutcome::Selected(selected) = &response.outcome else { return None };
     Some(match &*selected.option_id.0 {

@@ -1,4 +1,4 @@
-//! Follows a thread and tells the client.
+//! Pump of thread events to the client.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -17,22 +17,22 @@ use super::update_mapper::UpdateMapper;
 use super::{Line, Session};
 use crate::{commands, plan, stop};
 
-/// What is asked of a pump. It is done behind what happened before it was asked.
+/// Job of a pump, done after all earlier events.
 pub(super) enum Job {
     /// Asks the client about a held call.
     Ask { ask: ApprovalAsk, answer: oneshot::Sender<Choice> },
-    /// Tells the whole history.
+    /// Sends the whole history.
     Replay { done: oneshot::Sender<Result<(), Error>> },
     /// The client knows the history.
     Passed { messages: usize },
-    /// Tells what may be typed.
+    /// Sends the available commands.
     Commands,
-    /// Says that everything is told, and before that what is to be said.
+    /// Completes when everything is sent, including `say`.
     Flush { say: Option<String>, done: oneshot::Sender<()> },
 }
 
-/// One for each session, as long as the thread is open and the client is there. It is the only one who tells
-/// updates of its session, so their order is that of what happened.
+/// One per session, while the thread is open and the client connected. It is the only sender of the
+/// session's updates, so their order is that of the events.
 pub(super) struct Pump {
     id: SessionId,
     thread: Thread,
@@ -60,7 +60,7 @@ impl Pump {
         }
     }
 
-    /// Runs until the thread is closed, nobody can ask any more, or the client is gone.
+    /// Runs until the thread is closed, no jobs can arrive, or the client disconnects.
     pub(super) fn start(mut self, mut jobs: mpsc::Receiver<Job>) {
         tokio::spawn(async move {
             loop {
@@ -94,7 +94,7 @@ impl Pump {
         self.send(updates).await && self.send_mode().await
     }
 
-    /// What the transcript holds of what was missed. The stream goes on with what is not in it.
+    /// Updates of missed events from the transcript. The stream continues after them.
     async fn caught_up(&mut self) -> Vec<SessionUpdate> {
         self.events = self.thread.events(StartAt::Live);
         let Ok(transcript) = self.thread.messages().await else { return Vec::new() };

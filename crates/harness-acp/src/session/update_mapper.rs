@@ -1,4 +1,4 @@
-//! What happens in a thread, as updates of its session.
+//! Thread events as updates of a session.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,23 +19,23 @@ use harness::runtime::ThreadEvent;
 use crate::content::{shown, shown_result, value};
 use crate::{call, plan};
 
-/// A fold over what happens in a thread.
+/// A fold over thread events.
 ///
-/// Answers are told piece by piece, and completed from the message when it is in the transcript; so a model that
-/// does not stream, and a reader that missed pieces, tell the same in the end.
+/// Answers are sent as deltas, and completed from the message in the transcript, so a model without
+/// streaming, and a reader that missed deltas, produce the same result.
 #[derive(Debug)]
 pub(crate) struct UpdateMapper {
     cwd: PathBuf,
-    /// Numbers the messages that were told.
+    /// Number of sent messages.
     messages: u64,
-    /// What was told of the answer that is coming.
+    /// Sent text of the answer in progress.
     text: String,
     thinking: String,
-    /// What the last answer said.
+    /// Text of the last answer.
     said: String,
-    /// Whether pieces of the answer that is coming were missed: it is told when it is there.
+    /// Whether deltas of the answer in progress were missed; it is sent when complete.
     missed: bool,
-    /// The position in the transcript of the first message that was not told, as far as that is known.
+    /// Position in the transcript of the first unsent message, if known.
     next: u64,
     calls: HashMap<CallId, Call>,
 }
@@ -46,12 +46,12 @@ struct Call {
     /// How many calls had this id; providers do not promise that ids are unique, the protocol wants them to be.
     times: u32,
     over: bool,
-    /// What its announcement showed; what it gives stands behind it.
+    /// Content shown at its start; results are appended.
     shown: Vec<ToolCallContent>,
 }
 
 impl UpdateMapper {
-    /// Nothing was told yet; relative paths count from `cwd`.
+    /// Creates a mapper without history; relative paths are resolved against `cwd`.
     pub(crate) fn new(cwd: PathBuf) -> Self {
         Self {
             cwd,
@@ -102,7 +102,7 @@ impl UpdateMapper {
         }
     }
 
-    /// A message that is in the transcript now, unless it was told from there.
+    /// Handles a new message of the transcript, unless it was sent from there.
     fn appended(&mut self, event: &Event, updates: &mut Vec<SessionUpdate>) {
         if let EventKind::MessageAppended { index, message } = &event.kind
             && *index >= self.next
@@ -112,7 +112,8 @@ impl UpdateMapper {
         }
     }
 
-    /// What happened while the transcript was looked at: only messages count, the transcript may hold the rest.
+    /// Updates of events during a transcript read: only messages count, the rest may be in the
+    /// transcript.
     pub(crate) fn updates_missed(&mut self, event: &ThreadEvent) -> Vec<SessionUpdate> {
         let mut updates = Vec::new();
         if let ThreadEvent::Event(event) = event {
@@ -137,7 +138,7 @@ impl UpdateMapper {
         updates
     }
 
-    /// What the transcript holds beyond what was told, after a part of what happened was missed.
+    /// Updates of the transcript beyond the sent ones, after missed events.
     pub(crate) fn catch_up(&mut self, transcript: &Prefix) -> Vec<SessionUpdate> {
         let mut updates = Vec::new();
         self.missed = true;
@@ -149,7 +150,7 @@ impl UpdateMapper {
         updates
     }
 
-    /// Says something that stands in no message, unless the last answer said it.
+    /// Sends text outside the transcript, unless the last answer contains it.
     pub(crate) fn say(&mut self, text: &str) -> Vec<SessionUpdate> {
         if text.is_empty() || self.said.contains(text) {
             return Vec::new();
@@ -207,7 +208,8 @@ impl UpdateMapper {
         self.missed = false;
     }
 
-    /// A message of the transcript. Those of users are told when the client has not written them just now.
+    /// Handles a message of the transcript. User messages are sent unless the client has just sent
+    /// them.
     fn message(&mut self, message: &Arc<Message>, past: bool, updates: &mut Vec<SessionUpdate>) {
         match &**message {
             Message::User(user) if past && user.origin.as_deref() != Some("hook") => {
@@ -232,7 +234,7 @@ impl UpdateMapper {
         }
     }
 
-    /// What the answer says beyond the pieces that were told.
+    /// Rest of the answer beyond the sent deltas.
     fn rest_of(&mut self, answer: &AssistantMessage, updates: &mut Vec<SessionUpdate>) {
         let (mut thought, mut said) = (String::new(), String::new());
         for block in &answer.content {
@@ -282,7 +284,7 @@ impl UpdateMapper {
         }
     }
 
-    /// Tells of a call for the first time.
+    /// Announces a call.
     fn announce(&mut self, call: &Arc<ToolCall>, updates: &mut Vec<SessionUpdate>) {
         let known =
             self.calls.entry(call.id.clone()).or_insert(Call { times: 0, over: true, shown: Vec::new() });
@@ -302,8 +304,8 @@ impl UpdateMapper {
         updates.push(SessionUpdate::ToolCall(told));
     }
 
-    /// Tells of a call whose message was not told. One that is over is not begun again: its result may come before
-    /// the news that it is over.
+    /// Announces a call whose message was not sent. A finished call is not announced again: its
+    /// result may arrive before the event of its end.
     fn announce_unknown(&mut self, call: &Arc<ToolCall>, updates: &mut Vec<SessionUpdate>) {
         if !self.calls.contains_key(&call.id) {
             self.announce(call, updates);
@@ -352,7 +354,7 @@ impl UpdateMapper {
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.id_of(id), fields))
     }
 
-    /// The folder that relative paths count from.
+    /// Directory for relative paths.
     pub(crate) fn cwd(&self) -> &Path {
         &self.cwd
     }

@@ -12,10 +12,10 @@ use super::completion::{Completion, CompletionCall, InvalidKind, Verdict};
 use super::wire::ReportedUsage;
 use crate::http::names::ToolNames;
 
-/// What stands in every message of this adapter as `protocol`.
+/// Value of `protocol` in messages of this adapter.
 pub(crate) const PROTOCOL: &str = "openai-completions";
 
-/// What the provider sent that has no field of its own in a message.
+/// Provider data without a field in a message.
 #[derive(Serialize)]
 struct Metadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ struct Metadata<'a> {
     reasoning_details: &'a [Json],
 }
 
-/// What the answer is read against.
+/// Context for interpreting an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) provider: &'a str,
@@ -39,8 +39,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) messages: usize,
 }
 
-/// The message of a whole answer. An answer that is of no use is marked as such, with what came in its
-/// place: the whole `document` where there is one; `verdict` must be none of the faults.
+/// Builds the message of a complete answer. An unusable answer is marked invalid and includes the
+/// raw reply: the whole `document` if there is one. `verdict` must not be an error.
 pub(crate) fn message(
     answer: &Completion,
     verdict: Verdict,
@@ -77,8 +77,8 @@ pub(crate) fn message(
     message
 }
 
-/// What had arrived of an answer that failed: its text, its reasoning and what it used. `None` when
-/// nothing had.
+/// Partial message of a failed answer: its text, reasoning and usage. `None` if nothing had
+/// arrived.
 pub(crate) fn partial(answer: &Completion, asked: Asked<'_>) -> Option<AssistantMessage> {
     let mut message = text_only(answer, asked);
     message.provider_metadata = metadata(answer, &FinishReason::Aborted);

@@ -46,14 +46,14 @@ pub(super) static OPENROUTER: Vendor = Vendor {
 #[must_use]
 pub struct ChatModelBuilder {
     setup: Setup,
-    /// Settings of the body behind a method of their own; those of `setup` win.
+    /// Settings set by builder methods; those of `setup` win.
     defaults: Vec<(&'static str, Json)>,
     cache: Option<PromptCache>,
     streams: bool,
 }
 
-/// Marks cost a little where they are of no use, so they are set where a provider keeps nothing without
-/// them.
+/// Default cache marks: set only for providers that do not cache without them, because unneeded
+/// marks cost a little.
 pub(super) fn default_cache(provider: &str, model: &str) -> PromptCache {
     let needs_marks = provider == OPENROUTER.provider && model.starts_with("anthropic/");
     if needs_marks { PromptCache::FiveMinutes } else { PromptCache::Off }
@@ -111,8 +111,8 @@ impl ChatModelBuilder {
         self
     }
 
-    /// Models that a router asks, in this order, when the first one fails or is not available
-    /// (OpenRouter's `models`). The one that answered stands in the message as its response model.
+    /// Sets fallback models, in order, that a router calls if the first one fails or is unavailable
+    /// (OpenRouter's `models`). The message names the model that answered as its response model.
     pub fn fallback_models<M: Into<String>>(self, models: impl IntoIterator<Item = M>) -> Self {
         let models: Vec<String> = models.into_iter().map(Into::into).collect();
         self.default_setting("models", Json::of(&models))

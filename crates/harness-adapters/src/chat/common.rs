@@ -1,8 +1,8 @@
-//! The chunk that nearly every event of a stream is: one choice whose delta adds text, a thought or a piece of
-//! a call's arguments. It is read in one pass and borrows its text.
+//! Fast reader for the most common chunk: one choice whose delta adds text, reasoning or a fragment
+//! of a call's arguments. It reads the chunk in one pass and borrows its text.
 //!
-//! Whatever else stands in a chunk makes it unreadable here, and it is read leniently instead: what this
-//! reader accepts, the lenient one would understand in the same way.
+//! Any other content makes the chunk unreadable here, and the lenient reader takes over. Both
+//! readers interpret the chunks that this one accepts in the same way.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -42,7 +42,7 @@ struct Choice<'a> {
     _error: Absent,
 }
 
-/// What the chunk adds.
+/// Content that the chunk adds.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
@@ -59,7 +59,7 @@ pub(super) struct Delta<'a> {
     _refusal: Absent,
 }
 
-/// A piece of a call.
+/// Fragment of a call.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Call<'a> {
     pub(super) index: u64,
@@ -83,13 +83,13 @@ impl<'a> Chunk<'a> {
         serde_json::from_str(data).ok()
     }
 
-    /// What it adds.
+    /// Returns the delta of the chunk.
     pub(super) fn into_delta(self) -> Delta<'a> {
         let [choice] = self.choices;
         choice.delta
     }
 
-    /// What it adds, to look at.
+    /// Borrows the delta of the chunk.
     pub(super) fn delta(&self) -> &Delta<'a> {
         let [choice] = &self.choices;
         &choice.delta
@@ -97,7 +97,7 @@ impl<'a> Chunk<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// The text, as it stands in the chunk, when the delta adds nothing else.
+    /// Raw text of the chunk, if the delta adds nothing else.
     pub(super) fn only_text(&self) -> Option<&'a str> {
         let others = [&self.reasoning, &self.reasoning_content];
         let alone = self.tool_calls.is_none() && others.iter().all(|other| other.as_str().is_none());
@@ -107,15 +107,15 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// The piece of a call in it.
+    /// Takes the fragment of a call.
     pub(super) fn take_call(&mut self) -> Option<Call<'a>> {
         let [call] = self.tool_calls.take()?;
         Some(call)
     }
 }
 
-/// A chunk without its text. The chunks of most streams differ in their text only: one that begins and ends
-/// like the one before means the same, and its text is what stands between.
+/// A chunk without its text. Most chunks of a stream differ only in their text, so a chunk with the
+/// same beginning and end as the previous one is not parsed again.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     before: String,
@@ -137,7 +137,7 @@ impl Pattern {
         }
     }
 
-    /// Fits no chunk any more.
+    /// Resets the pattern, so that it matches no chunk.
     pub(super) fn forget(&mut self) {
         self.before.clear();
         self.after.clear();

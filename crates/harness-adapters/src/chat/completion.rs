@@ -26,7 +26,7 @@ pub struct Completion {
     pub reasoning_field: Option<&'static str>,
     /// Reasoning items to be sent back unchanged and in this order.
     pub reasoning_details: Vec<Json>,
-    /// Why the model does not answer.
+    /// Refusal text of the model.
     pub refusal: Option<String>,
     /// The calls asked for, in the endpoint's order.
     pub tool_calls: Vec<CompletionCall>,
@@ -38,12 +38,12 @@ pub struct Completion {
     pub usage: Option<ReportedUsage>,
     /// The first error that the endpoint reported inside the answer.
     pub error: Option<ReportedError>,
-    /// Whether the end was announced: `[DONE]`, or a reply that is no stream.
+    /// Whether the end was announced: `[DONE]`, or a reply that is not a stream.
     pub saw_done: bool,
     /// Keep-alive comments of the stream.
     pub comments: u64,
-    /// Events that were no JSON object of the expected shape. They may have held a part of the answer, so
-    /// [`ChatModel`](super::ChatModel) fails the step.
+    /// Number of events that were not JSON objects of the expected shape. They may have contained a
+    /// part of the answer, so [`ChatModel`](super::ChatModel) fails the step.
     pub malformed_events: u64,
     /// The beginning of the first of them.
     pub malformed_event: Option<String>,
@@ -77,7 +77,7 @@ impl CompletionCall {
     }
 }
 
-/// What an answer amounts to.
+/// Assessment of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -92,17 +92,17 @@ pub enum Verdict {
     Invalid(InvalidKind),
 }
 
-/// Why an answer cannot be used as it is.
+/// Reason why an answer cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidKind {
-    /// A fault that another attempt may not meet.
+    /// Error that a retry may avoid.
     Transient,
-    /// A fault that another attempt would meet again.
+    /// Error that a retry would repeat.
     ProviderError,
     /// The model, or a filter before it, refused.
     ModelRefused,
-    /// A tool call without a name or with arguments that are no JSON object.
+    /// Tool call without a name, or with arguments that are not a JSON object.
     SchemaMismatch,
     /// Neither calls nor a text that is not blank.
     EmptyResponse,

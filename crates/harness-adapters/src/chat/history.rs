@@ -212,8 +212,8 @@ fn assistant<'a>(said: &'a Said<'a>, names: &'a ToolNames) -> Option<Sent<'a>> {
     (sent.content.is_some() || sent.has_calls()).then_some(sent)
 }
 
-/// The results, each with its texts. What else they hold follows in a message of its own, because a tool
-/// message carries text only.
+/// Appends the results, each with its texts. Other content follows in a separate message, because a
+/// tool message carries only text.
 fn results<'a>(all: &'a [CallResult<'a>], out: &mut Vec<Sent<'a>>) {
     let mut attached: Vec<SentPart<'a>> = Vec::new();
     for result in all {

@@ -48,7 +48,7 @@ pub struct ChatModel(Arc<Inner>);
 
 struct Inner {
     service: Service,
-    /// What was asked for; else it depends on the model.
+    /// Configured cache; `None` selects a default by model.
     cache: Option<PromptCache>,
     streams: bool,
 }
@@ -113,7 +113,7 @@ impl Model for ChatModel {
     }
 }
 
-/// What a reply that came to its end amounts to.
+/// Interprets a complete reply.
 fn judge(answer: &Completion, asked: Asked<'_>, faults: &Faults) -> Result<AssistantMessage, ModelFault> {
     let verdict = answer.verdict();
     let document = || faults.document(answer.document.as_deref()?);

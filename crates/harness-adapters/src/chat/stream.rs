@@ -60,8 +60,8 @@ impl Assembler {
         Self { frames: Frames::new(&limits), answer: Gathered::new(limits) }
     }
 
-    /// Reads bytes and passes the pieces that they complete to `parts`. After `[DONE]` all further
-    /// bytes are ignored.
+    /// Reads bytes and passes the completed deltas to `parts`. After `[DONE]`, further bytes are
+    /// ignored.
     ///
     /// # Errors
     /// [`AdapterError::TooLarge`] when a bound is passed; what was gathered before stays available
@@ -120,7 +120,7 @@ impl Completion {
     }
 }
 
-/// What has arrived so far.
+/// State of the answer so far.
 #[derive(Debug)]
 struct Gathered {
     completion: Completion,
@@ -321,7 +321,7 @@ impl Gathered {
         self.fragment(index, id, name, piece, parts)
     }
 
-    /// Adds a piece to the call of this index.
+    /// Adds a fragment to the call with this index.
     fn fragment(
         &mut self,
         index: u64,
@@ -381,7 +381,7 @@ impl Gathered {
     }
 }
 
-/// Whether a choice carries a piece of the message or all of it.
+/// Whether a choice carries a delta or a whole message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Delta,
@@ -396,7 +396,7 @@ struct Detail {
 
 #[derive(Debug)]
 enum Field {
-    /// A piece that belongs to no item yet.
+    /// Fragment without an item.
     Piece(Piece),
     Growing(String, Seam),
     Fixed(Json),
@@ -445,7 +445,7 @@ impl Detail {
         has_identity && self.fixed("index") == index && self.fixed("type") == kind
     }
 
-    /// Text grows; of all other fields the last value stays, where a null is no value.
+    /// Merges a chunk: text is appended, other fields take the last value, and null is no value.
     fn merge(&mut self, next: Self) {
         for (key, field) in next.fields {
             match (self.fields.iter_mut().find(|(name, _)| *name == key), field) {
@@ -480,7 +480,7 @@ impl Detail {
     }
 }
 
-/// Hands on a piece of a call, which begins as soon as its tool is known.
+/// Passes on a fragment of a call, which starts once its tool is known.
 fn announce(call: &CompletionCall, index: u32, was_named: bool, piece: String, parts: Sink<'_>) {
     if call.name.is_empty() {
         return;
@@ -502,7 +502,7 @@ fn replace<T>(slot: &mut Option<T>, value: Option<T>) {
     }
 }
 
-/// The same for a text that is nearly always the one that is there; tells whether it is another one.
+/// Updates a text that rarely changes; returns whether it changed.
 fn renew(slot: &mut Option<String>, text: Option<&str>) -> bool {
     let other = text.is_some() && slot.as_deref() != text;
     if other {

@@ -1,4 +1,4 @@
-//! What an endpoint says, read leniently.
+//! Replies of an endpoint, read leniently.
 
 use harness_core::Json;
 use harness_core::message::Cost;
@@ -167,8 +167,8 @@ pub(crate) fn arguments(raw: Raw<'_>) -> Option<Piece> {
     piece(raw).or_else(|| Some(Json::parse(raw?.get()).ok()?.text().to_owned().into()))
 }
 
-/// What was charged. Behind a router with one's own key at the provider, the router's part alone is not the
-/// cost: without the provider's part it is unknown.
+/// Charged cost. With the user's own API key at the provider, the router reports only its share, so
+/// the total is unknown unless the provider's share is included.
 fn cost(part: &UsagePart<'_>) -> Option<Cost> {
     let amount = |raw: Raw<'_>| raw?.get().parse::<Cost>().ok();
     let charged = amount(part.cost)?;

@@ -8,7 +8,7 @@ use harness_core::{CallId, Cancel, Json, ToolName};
 
 use super::{ExecutionCapabilities, ExecutionNegotiation, ExecutionRequest, ExecutionResult};
 
-/// Something that a backend tells while it works.
+/// Progress of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecutionPart {
@@ -16,32 +16,32 @@ pub enum ExecutionPart {
     Text(String),
     /// More of what the backend thinks.
     Thinking(String),
-    /// The backend runs one of its own tools.
+    /// The backend started one of its tools.
     ToolStarted {
         /// The backend's id of the call.
         id: CallId,
         /// The tool, as the backend names it.
         name: ToolName,
-        /// Its arguments.
+        /// Arguments of the call.
         input: Json,
     },
     /// A tool of the backend's own ended.
     ToolFinished {
         /// The backend's id of the call.
         id: CallId,
-        /// What came of it, as text, cut to a bound of the adapter.
+        /// Output as text, cut to a bound of the adapter.
         output: String,
         /// Whether the backend says that it failed.
         failed: bool,
     },
-    /// What the backend has used so far; the last one told is the whole.
+    /// Usage so far; the last report is the total.
     Usage(Usage),
     /// Anything else that it said, for a log: a warning, an event of an unknown type.
     Note(String),
 }
 
-/// Takes what a backend tells while it works. Never blocks; parts may be lost by slow readers, the result
-/// never is.
+/// Sink for the progress of a backend. Must not block. Slow readers may lose parts, but never the
+/// result.
 pub trait ExecutionSink: Send + Sync {
     /// One part.
     fn part(&self, part: ExecutionPart);
@@ -52,14 +52,13 @@ impl ExecutionSink for () {
     fn part(&self, _: ExecutionPart) {}
 }
 
-/// What an execution runs under.
+/// Context of an execution.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct ExecutionCx<'a> {
-    /// Takes what the backend tells while it works.
+    /// Sink for the progress of the backend.
     pub sink: &'a dyn ExecutionSink,
-    /// Fires when the result is not wanted any more: the adapter then stops the backend and answers with
-    /// what there is.
+    /// Cancellation signal: the adapter stops the backend and returns a partial result.
     pub cancel: &'a Cancel,
 }
 
@@ -111,7 +110,7 @@ pub trait ExecutionAdapter: Send + Sync {
     /// The backend's name in results.
     fn backend_id(&self) -> &str;
 
-    /// What the backend can do.
+    /// Capabilities of the backend.
     fn capabilities(&self) -> ExecutionCapabilities;
 
     /// Whether the backend can do what `request` asks for, and what it would leave out. Does no I/O.
@@ -121,10 +120,10 @@ pub trait ExecutionAdapter: Send + Sync {
         ExecutionNegotiation::of(request, &self.capabilities())
     }
 
-    /// Runs the turn. Negotiates first; every failure comes back as a result.
+    /// Runs the turn. Negotiates first; every failure is returned as a result.
     ///
-    /// Ends soon after `cx.cancel` fires, with nothing of the backend left running. A dropped future stops
-    /// the backend, too, but then nobody learns what came of it.
+    /// Returns soon after `cx.cancel` fires, with every process of the backend stopped. Dropping
+    /// the future also stops the backend, but loses the result.
     fn execute(
         &self,
         request: ExecutionRequest,

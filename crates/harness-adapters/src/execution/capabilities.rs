@@ -1,4 +1,4 @@
-//! What a backend can do, and what a request asks it to be able to do.
+//! Capabilities of backends, and requirements of requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum ToolUse {
     NativeIterative,
 }
 
-/// How a backend goes on with what it had to leave.
+/// How a backend resumes deferred work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -28,13 +28,13 @@ pub enum Support {
     OpaqueResume,
     /// By data that the host understands.
     Structured,
-    /// The adapter stands between.
+    /// Provided by the adapter.
     AdapterMediated,
     /// The backend does it itself.
     Native,
 }
 
-/// How much a backend tells of what it did; ordered.
+/// Detail of a backend's trace; ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -59,12 +59,12 @@ impl TraceDepth {
     }
 }
 
-/// How large a context a backend takes. For people: no rule reads it.
+/// Size of context that a backend accepts. Informational: no rule reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContextStrategy {
-    /// Nobody knows.
+    /// Not known.
     Unknown,
     /// A few thousand tokens.
     Small,
@@ -74,7 +74,7 @@ pub enum ContextStrategy {
     Large,
 }
 
-/// What a backend can do.
+/// Capabilities of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -83,18 +83,18 @@ pub struct ExecutionCapabilities {
     pub tool_use: ToolUse,
     /// Whether its calls come back as data.
     pub structured_tool_calls: bool,
-    /// Whether it can go on later: `none`, `opaque-resume` or `structured`.
+    /// Support for continuations: `none`, `opaque-resume` or `structured`.
     pub continuation_support: Support,
     /// Whether it can stop for an approval: `none`, `adapter-mediated` or `native`.
     pub approval_interrupts: Support,
-    /// How much it tells of what it did.
+    /// Detail of the trace.
     pub trace_depth: TraceDepth,
     /// Whether it takes attachments.
     pub attachments: bool,
     /// How large a context it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context_strategy: Option<ContextStrategy>,
-    /// More, for people.
+    /// Human-readable notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Vec<String>>,
 }
@@ -114,7 +114,7 @@ impl ExecutionCapabilities {
         }
     }
 
-    /// The same with notes for people.
+    /// Adds human-readable notes.
     #[must_use]
     pub fn with_notes<S: Into<String>>(mut self, notes: impl IntoIterator<Item = S>) -> Self {
         self.notes = Some(notes.into_iter().map(Into::into).collect());
@@ -142,9 +142,9 @@ pub enum Usefulness {
 pub enum Requested {
     /// It must not be used.
     Forbidden,
-    /// It is of no use.
+    /// Not needed.
     None,
-    /// The request goes on without, degraded.
+    /// Optional: without it, the request is degraded.
     Preferred,
     /// The request is not supported without.
     Required,
@@ -161,13 +161,13 @@ pub struct ExecutionRequirements {
     /// Calls as data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_tool_calls: Option<Requested>,
-    /// To go on later.
+    /// Required support for continuations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_support: Option<Requested>,
     /// To stop for approvals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_interrupts: Option<Requested>,
-    /// How much it should tell of what it did.
+    /// Required detail of the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_depth: Option<TraceDepth>,
     /// Attachments.

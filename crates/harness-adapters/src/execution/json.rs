@@ -6,7 +6,8 @@ use harness_core::Json;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
-/// What is nested deeper stands on one line: indentation grows with the square of the depth.
+/// Depth beyond which values are written on one line: indentation grows with the square of the
+/// depth.
 const DEEPEST: usize = 64;
 
 /// An object with these keys, in this order.
@@ -64,7 +65,7 @@ pub(crate) fn indented(value: &Json) -> String {
     out
 }
 
-/// Goes to the next line at `depth`, unless what stands `inside` is too deep for lines of its own.
+/// Starts a new line at `depth`, unless the content at `inside` is too deep for separate lines.
 fn new_line(out: &mut String, depth: usize, inside: usize) {
     if inside <= DEEPEST {
         out.push('\n');

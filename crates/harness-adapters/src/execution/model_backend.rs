@@ -96,7 +96,7 @@ impl ExecutionAdapter for ModelBackend {
     }
 }
 
-/// What the model is asked.
+/// Builds the model request.
 fn step(request: &ExecutionRequest) -> ModelRequest {
     let log: Transcript = [Arc::new(Message::user(user_text(request)))].into_iter().collect();
     let prepared =
@@ -160,7 +160,7 @@ fn completed(
     with_usage(result, message, sink)
 }
 
-/// A fault of the step, with what there is of an answer.
+/// Converts an error of the step, with the partial answer.
 fn failed(fault: &ModelFault, attempt: Attempt<'_>, sink: &dyn ExecutionSink) -> ExecutionResult {
     let code = match fault.code {
         ModelFaultCode::Timeout => ExecutionErrorCode::Timeout,

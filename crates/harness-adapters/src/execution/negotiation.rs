@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExecutionCapabilities, ExecutionRequest, Requested, Support, ToolUse, Usefulness};
 
-/// What a request and a backend disagree about.
+/// Mismatch between a request and a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -13,13 +13,13 @@ pub enum NegotiationCode {
     ToolUseUnsupported,
     /// Calls as data.
     StructuredToolCallsUnsupported,
-    /// To go on later.
+    /// Continuations are not supported.
     ContinuationUnsupported,
     /// To stop for approvals.
     ApprovalInterruptUnsupported,
     /// Attachments.
     AttachmentsUnsupported,
-    /// Less is told than was asked for.
+    /// The trace has less detail than requested.
     TraceDepthReduced,
     /// The context may be too large.
     ContextPressureExpected,
@@ -45,7 +45,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NegotiationReason {
-    /// What it is about.
+    /// Subject of the reason.
     pub code: NegotiationCode,
     /// A human-readable text. The texts of [`ExecutionNegotiation::of`] are wire texts.
     pub message: String,
@@ -54,13 +54,13 @@ pub struct NegotiationReason {
 }
 
 impl NegotiationReason {
-    /// A reason.
+    /// Creates a reason.
     pub fn new(code: NegotiationCode, severity: Severity, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), severity }
     }
 }
 
-/// What a backend says to a request before anything runs.
+/// Response of a backend to a request before anything runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -71,7 +71,7 @@ pub struct ExecutionNegotiation {
     pub degraded: bool,
     /// All reasons, in the order of the rules.
     pub reasons: Vec<NegotiationReason>,
-    /// What the backend can do, whole: never narrowed by the request.
+    /// All capabilities of the backend, never narrowed by the request.
     pub effective_capabilities: ExecutionCapabilities,
 }
 
@@ -86,7 +86,7 @@ impl ExecutionNegotiation {
         }
     }
 
-    /// Judges a request by the standard rules, for backends without rules of their own.
+    /// Checks a request by the standard rules, for backends without rules of their own.
     pub fn of(request: &ExecutionRequest, capabilities: &ExecutionCapabilities) -> Self {
         let empty = super::ExecutionRequirements::default();
         let wants = request.requirements.as_ref().unwrap_or(&empty);
@@ -139,7 +139,7 @@ impl ExecutionNegotiation {
         self.reasons.iter().map(|reason| reason.message.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// What every later result carries: the reasons, when the request is degraded.
+    /// Reasons for later results, if the request is degraded.
     pub fn degradation(&self) -> Option<Vec<NegotiationReason>> {
         self.degraded.then(|| self.reasons.clone())
     }

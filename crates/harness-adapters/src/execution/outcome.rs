@@ -67,7 +67,7 @@ impl Negotiated {
         self.degradation.is_some()
     }
 
-    /// A failure before anything began: it has no trace.
+    /// Failure before the start, without a trace.
     pub fn refused(self, error: ExecutionError) -> ExecutionResult {
         let mut result = ExecutionResult::failed(self.backend_id, error);
         result.degradation = self.degradation;
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Attempt<'_> {
 }
 
 impl Attempt<'_> {
-    /// When it began.
+    /// Start time.
     pub fn started(&self) -> Time {
         self.started
     }

@@ -4,11 +4,10 @@ use crate::execution::ExecutionRequest;
 
 use super::json::indented;
 
-/// What the backend is told besides the system prompt: the developer's instructions, the context's texts
-/// and data, and the message, each under its heading, with a blank line between them.
+/// Builds the user text of a request, without the system prompt: the developer's instructions, the
+/// context's texts and data, and the message, each under its heading and separated by a blank line.
 ///
-/// Every part is given as it is, inner line breaks included; a part that holds nothing is left out, except
-/// the message, which is always there.
+/// Each part is unchanged, including line breaks. Empty parts are omitted, except the message.
 ///
 /// ```
 /// use harness_adapters::execution::{user_text, ExecutionMessage, ExecutionRequest};

@@ -1,4 +1,4 @@
-//! What a backend is asked to do.
+//! Requests to a backend.
 
 use harness_core::stored::Item;
 use harness_core::{Extra, Json, slots, stored};
@@ -20,23 +20,23 @@ stored! {
         assistant_id: String = "assistantId",
         /// The turn; with the thread it names the request.
         turn_id: String = "turnId",
-        /// The session.
+        /// Session of the request.
         session_id: Option<String> = "sessionId",
-        /// Who asks.
+        /// User who sends the request.
         user_id: Option<String> = "userId",
-        /// The thread; the turn's id stands in where it is needed and missing.
+        /// Thread of the request; where one is needed, the turn's id is the fallback.
         thread_id: Option<String> = "threadId",
-        /// What is asked.
+        /// Message to answer.
         message: ExecutionMessage = "message",
         /// How to answer.
         instructions: ExecutionInstructions = "instructions",
-        /// What to know.
+        /// Background information.
         context: Option<ExecutionContext> = "context",
-        /// What to go on with.
+        /// Continuation of an earlier request.
         continuation: Option<ExecutionContinuation> = "continuation",
         /// Tools that may be used.
         tools: Option<Vec<ExecutionTool>> = "tools",
-        /// What the backend must be able to do.
+        /// Required capabilities.
         requirements: Option<ExecutionRequirements> = "requirements",
         /// The caller's own data.
         metadata: Option<Json> = "metadata",
@@ -46,13 +46,13 @@ stored! {
 stored! {
     /// The message of a request.
     pub struct ExecutionMessage {
-        /// Its id.
+        /// Message id.
         id: String = "id",
         /// Its text; may be empty.
         text: String = "text",
         /// When it came, as an ISO 8601 text.
         received_at: Option<String> = "receivedAt",
-        /// What came with it.
+        /// Attachments of the message.
         attachments: Option<Vec<ExecutionAttachment>> = "attachments",
     }
 }
@@ -60,11 +60,11 @@ stored! {
 stored! {
     /// Something that comes with a message or an answer.
     pub struct ExecutionAttachment {
-        /// Its id.
+        /// Attachment id.
         id: String = "id",
-        /// What it is; a media type or a word of the two sides' own.
+        /// Media type, or a custom type known to both sides.
         kind: String = "type",
-        /// A name for people.
+        /// Human-readable name.
         name: Option<String> = "name",
         /// Where it is.
         url: Option<String> = "url",
@@ -78,7 +78,7 @@ stored! {
     pub struct ExecutionInstructions {
         /// The system prompt.
         system_prompt: String = "systemPrompt",
-        /// What the developer adds.
+        /// Additional instructions of the developer.
         developer_prompt: Option<String> = "developerPrompt",
         /// How the answer should look.
         response_style: Option<ResponseStyle> = "responseStyle",
@@ -99,7 +99,7 @@ pub struct ResponseStyle {
 }
 
 stored! {
-    /// What a backend should know.
+    /// Background information for a backend.
     #[derive(Default)]
     pub struct ExecutionContext {
         /// Texts.
@@ -112,11 +112,11 @@ stored! {
 stored! {
     /// One text that a backend should know.
     pub struct ExecutionBlock {
-        /// Its id.
+        /// Id of the text.
         id: String = "id",
-        /// What it is called.
+        /// Heading of the text.
         label: String = "label",
-        /// The text.
+        /// Content of the text.
         text: String = "text",
         /// `memory`, `workspace`, `enrichment`, `guardrail` or `other`.
         category: Option<String> = "category",
@@ -126,14 +126,14 @@ stored! {
 }
 
 stored! {
-    /// What a backend goes on with.
+    /// Continuation of a deferred or earlier execution.
     #[derive(Default)]
     pub struct ExecutionContinuation {
         /// The continuation's id.
         continuation_id: Option<String> = "continuationId",
         /// `clarification`, `approval`, `deferred` or a word of the backend's own.
         kind: Option<String> = "kind",
-        /// What the backend gave when it stopped.
+        /// State from the backend's last result.
         state: Option<Json> = "state",
         /// More.
         metadata: Option<Json> = "metadata",
@@ -143,9 +143,9 @@ stored! {
 stored! {
     /// A tool that a backend may use.
     pub struct ExecutionTool {
-        /// Its name.
+        /// Name of the tool.
         name: String = "name",
-        /// What it does.
+        /// Description of the tool.
         description: Option<String> = "description",
         /// The JSON Schema of its arguments.
         input_schema: Option<Json> = "inputSchema",
@@ -203,7 +203,7 @@ impl ExecutionRequest {
 }
 
 impl ExecutionMessage {
-    /// A text.
+    /// Creates a message with a text.
     pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             id: id.into(),

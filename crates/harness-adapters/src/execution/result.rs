@@ -1,4 +1,4 @@
-//! What came of a backend's turn.
+//! Results of a backend's turn.
 
 use harness_core::{Extra, Json, Time, slots, stored};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub enum ExecutionStatus {
     NeedsClarification,
     /// The backend waits for a decision.
     AwaitingApproval,
-    /// The backend stopped before the end and can go on.
+    /// The backend stopped early and can continue.
     Deferred,
     /// It failed.
     Failed,
@@ -45,7 +45,7 @@ impl ExecutionStatus {
     }
 }
 
-/// Why a backend failed.
+/// Kind of a backend's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub enum ExecutionErrorCode {
     UnsupportedCapability,
     /// It failed.
     BackendExecutionError,
-    /// What it said can not be understood.
+    /// Its output cannot be parsed.
     InvalidBackendOutput,
     /// The tools' way between host and backend broke.
     ToolBridgeError,
@@ -85,21 +85,21 @@ impl ExecutionErrorCode {
 stored! {
     /// The result of a backend's turn.
     pub struct ExecutionResult {
-        /// The backend.
+        /// Id of the backend.
         backend_id: String = "backendId",
         /// How it ended.
         status: ExecutionStatus = "status",
-        /// What it said.
+        /// Output of the turn.
         output: Option<ExecutionOutput> = "output",
-        /// What it can go on with.
+        /// Continuation for a later request.
         continuation: Option<ExecutionContinuation> = "continuation",
-        /// What it wants to be allowed.
+        /// Requested approval.
         approval_request: Option<ExecutionApproval> = "approvalRequest",
-        /// Why it failed.
+        /// Error of a failed turn.
         error: Option<ExecutionError> = "error",
-        /// What it did.
+        /// Trace of the execution.
         trace: Option<ExecutionTrace> = "trace",
-        /// What was asked for and left out.
+        /// Requested features that were not available.
         degradation: Option<Vec<NegotiationReason>> = "degradation",
         /// More.
         metadata: Option<Json> = "metadata",
@@ -107,12 +107,12 @@ stored! {
 }
 
 stored! {
-    /// What a backend said.
+    /// Output of a backend.
     #[derive(Default)]
     pub struct ExecutionOutput {
         /// As text.
         text: Option<String> = "text",
-        /// What comes with it.
+        /// Attachments of the output.
         attachments: Option<Vec<ExecutionAttachment>> = "attachments",
         /// As data.
         structured: Option<Json> = "structured",
@@ -120,12 +120,12 @@ stored! {
 }
 
 stored! {
-    /// What a backend wants to be allowed.
+    /// Approval that a backend requests.
     #[derive(Default)]
     pub struct ExecutionApproval {
-        /// Why.
+        /// Reason for the approval.
         reason: Option<String> = "reason",
-        /// What an answer refers to.
+        /// Reference for the decision.
         approval_key: Option<String> = "approvalKey",
         /// More.
         metadata: Option<Json> = "metadata",
@@ -133,11 +133,11 @@ stored! {
 }
 
 stored! {
-    /// Why a backend failed.
+    /// Error of a failed backend.
     pub struct ExecutionError {
-        /// The sort.
+        /// Kind of the error.
         code: ExecutionErrorCode = "code",
-        /// For people.
+        /// Human-readable message.
         message: String = "message",
         /// Whether the same request may well work later.
         retryable: Option<bool> = "retryable",
@@ -147,7 +147,7 @@ stored! {
 }
 
 stored! {
-    /// What a backend did.
+    /// Trace of a backend.
     #[derive(Default)]
     pub struct ExecutionTrace {
         /// In numbers.
@@ -157,7 +157,7 @@ stored! {
     }
 }
 
-/// What a backend did, in numbers.
+/// Counts of an execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -179,12 +179,12 @@ pub struct ExecutionSummary {
     pub degraded: Option<bool>,
 }
 
-/// What sort of thing happened in a backend.
+/// Kind of an event in a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExecutionEventKind {
-    /// A model was asked.
+    /// A model call started.
     ModelStarted,
     /// A model answered.
     ModelCompleted,
@@ -206,7 +206,7 @@ pub enum ExecutionEventKind {
 stored! {
     /// One thing that happened in a backend.
     pub struct ExecutionEvent {
-        /// What.
+        /// Kind of the event.
         kind: ExecutionEventKind = "type",
         /// When, as an ISO 8601 text.
         at: Option<String> = "at",
@@ -228,14 +228,14 @@ impl ExecutionError {
         Self { code, message: message.into(), retryable: None, metadata: None, extra: Extra::default() }
     }
 
-    /// The same with a word on whether another try may help.
+    /// Sets whether a retry may help.
     #[must_use]
     pub fn retryable(mut self, retryable: bool) -> Self {
         self.retryable = Some(retryable);
         self
     }
 
-    /// The same with more data.
+    /// Sets additional data.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Option<Json>) -> Self {
         self.metadata = metadata;
@@ -260,18 +260,18 @@ impl ExecutionResult {
         }
     }
 
-    /// An answer.
+    /// Creates a completed result.
     pub fn completed(backend_id: impl Into<String>, text: impl Into<String>) -> Self {
         let output = ExecutionOutput { text: Some(text.into()), ..ExecutionOutput::default() };
         Self { output: Some(output), ..Self::new(backend_id, ExecutionStatus::Completed) }
     }
 
-    /// A failure.
+    /// Creates a failed result.
     pub fn failed(backend_id: impl Into<String>, error: ExecutionError) -> Self {
         Self { error: Some(error), ..Self::new(backend_id, ExecutionStatus::Failed) }
     }
 
-    /// What every backend answers to a request that it does not support: nothing was sent or started.
+    /// Result for an unsupported request; nothing was sent or started.
     pub fn unsupported(backend_id: impl Into<String>, negotiation: ExecutionNegotiation) -> Self {
         let error = ExecutionError::new(ExecutionErrorCode::UnsupportedCapability, negotiation.describe());
         let summary = ExecutionSummary { degraded: Some(false), ..ExecutionSummary::default() };

@@ -21,7 +21,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The tier of a router's word: `fast`, `harness`, `reject`, or another one.
+    /// Parses a tier: `fast`, `harness`, `reject`, or a custom one.
     pub fn parse(word: &str) -> Self {
         match word {
             "fast" => Self::Fast,
@@ -32,13 +32,13 @@ impl Tier {
     }
 }
 
-/// What a router decided.
+/// Decision of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Routing {
     /// How the request is answered.
     pub tier: Tier,
-    /// Why; shown to people who look for it.
+    /// Reason, for diagnostics.
     pub reason: Option<String>,
     /// The router's own data.
     pub metadata: Option<Json>,
@@ -50,7 +50,7 @@ impl Routing {
         Self { tier, reason: None, metadata: None }
     }
 
-    /// The same with a reason.
+    /// Sets the reason.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
@@ -58,7 +58,7 @@ impl Routing {
     }
 }
 
-/// A fault of a router's own.
+/// Error of a router.
 pub type RouterFault = Box<dyn Error + Send + Sync>;
 
 /// Decides how a request is answered.
@@ -76,26 +76,26 @@ pub type RouterFault = Box<dyn Error + Send + Sync>;
 /// }
 /// ```
 pub trait TierRouter: Send + Sync {
-    /// The decision; a fault ends the request.
+    /// Selects a tier; an error ends the request.
     fn route(&self, request: &ExecutionRequest) -> impl Future<Output = Result<Routing, RouterFault>> + Send;
 }
 
-/// What came of a request.
+/// Outcome of a routed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TieredOutcome {
     /// The backend of the router's tier ran.
     Answered {
-        /// What came of it, failures included.
+        /// Result, including failures.
         result: Box<ExecutionResult>,
-        /// What the router said.
+        /// Decision of the router.
         routing: Routing,
     },
     /// It was rejected.
     Rejected {
-        /// What the user is told.
+        /// Text for the user.
         text: String,
-        /// What the router said.
+        /// Decision of the router.
         routing: Routing,
     },
 }
@@ -113,12 +113,12 @@ pub struct TieredRunner<R, F, H> {
 }
 
 impl<R: TierRouter, F: ExecutionAdapter, H: ExecutionAdapter> TieredRunner<R, F, H> {
-    /// A runner that tells the user `I can't help with that request.` when it rejects.
+    /// Creates a runner that rejects with `I can't help with that request.`
     pub fn new(router: R, fast: F, harness: H) -> Self {
         Self { router, fast, harness, rejection: "I can't help with that request.".to_owned() }
     }
 
-    /// The same with another text for rejected requests.
+    /// Sets the text for rejected requests.
     #[must_use]
     pub fn rejecting_with(mut self, text: impl Into<String>) -> Self {
         self.rejection = text.into();

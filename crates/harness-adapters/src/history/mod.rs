@@ -30,10 +30,10 @@ const IMAGE_OMITTED: &str = "(image omitted: model does not support images)";
 const TOOL_IMAGE_OMITTED: &str = "(tool image omitted: model does not support images)";
 const NO_RESULT: &str = "No result provided";
 
-/// Whom a conversation is for.
+/// Recipient of a conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
-    /// What stands in messages as `protocol`.
+    /// Value of `protocol` in messages.
     pub(crate) protocol: &'static str,
     pub(crate) provider: &'a str,
     pub(crate) model: &'a str,
@@ -56,7 +56,7 @@ impl Target<'_> {
 pub(crate) enum Turn<'a> {
     /// Instructions in their own place.
     System(Vec<Part<'a>>),
-    /// What a user says, never empty.
+    /// User content, never empty.
     User {
         #[cfg_attr(
             not(any(test, feature = "openrouter")),
@@ -65,13 +65,13 @@ pub(crate) enum Turn<'a> {
         name: Option<&'a str>,
         parts: Vec<Part<'a>>,
     },
-    /// What a model said, never empty.
+    /// Model content, never empty.
     Assistant(Said<'a>),
     /// The results of the calls of the answer before, one for each and in their order.
     Results(Vec<CallResult<'a>>),
 }
 
-/// A piece of what a model is told.
+/// Part of the input for a model.
 #[derive(Debug)]
 pub(crate) enum Part<'a> {
     Text(Cow<'a, str>),
@@ -93,7 +93,7 @@ pub(crate) struct Said<'a> {
     pub(crate) parts: Vec<SaidPart<'a>>,
 }
 
-/// A piece of an earlier answer.
+/// Part of an earlier answer.
 #[derive(Debug)]
 pub(crate) enum SaidPart<'a> {
     Text(&'a TextBlock),
@@ -103,7 +103,7 @@ pub(crate) enum SaidPart<'a> {
     /// Reasoning of another model, as plain text.
     ForeignThought(&'a str),
     Call(SentCall<'a>),
-    /// What a tool of the provider did, to be sent back as it came.
+    /// Call of a provider's tool, returned unchanged.
     Native(
         #[cfg_attr(
             not(any(test, feature = "anthropic", feature = "responses")),
@@ -131,7 +131,7 @@ impl<'a> SentCall<'a> {
     }
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug)]
 pub(crate) struct CallResult<'a> {
     pub(crate) call: SentCall<'a>,

@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::Undecoded;
 use super::names::ToolNames;
 
-/// What an answer is read against.
+/// Context for interpreting an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// What stands in messages as `protocol`.
+    /// Value of `protocol` in messages.
     pub(crate) protocol: &'static str,
     pub(crate) provider: &'a str,
     pub(crate) model: &'a str,
@@ -72,7 +72,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What the provider sent that has no field of its own.
+    /// Sets provider data without a field in a message.
     pub(crate) fn metadata<T: Serialize>(&mut self, metadata: &T) {
         self.message.provider_metadata = Json::of(metadata).ok().filter(|json| json.text() != "{}");
     }
@@ -111,7 +111,7 @@ impl<'a> Draft<'a> {
         self.push(call.into());
     }
 
-    /// What a tool of the provider did; `raw` is sent back to the same model as it came.
+    /// Adds a call of a provider's tool; `raw` is returned unchanged to the same model.
     pub(crate) fn hosted(&mut self, id: &str, name: &str, arguments: Json, raw: Json) {
         let mut call = ToolCall::new(id, name, arguments);
         call.kind = Some("hosted".to_owned());
@@ -119,14 +119,14 @@ impl<'a> Draft<'a> {
         self.push(call.into());
     }
 
-    /// What had arrived of an answer that failed, without its calls. `None` when nothing had.
+    /// Partial message of a failed answer, without its calls. `None` if nothing had arrived.
     pub(crate) fn partial(mut self) -> Option<AssistantMessage> {
         self.drop_calls();
         (!self.message.content.is_empty() || self.message.usage.is_some()).then_some(self.message)
     }
 
-    /// The message of an answer that came to its end, and why it ended. An answer that is of no use is
-    /// marked as such; calls stay only where they are to be run.
+    /// Finishes the message of a complete answer with its finish reason. An unusable answer is
+    /// marked invalid; calls are kept only if they are to run.
     pub(crate) fn finish(mut self, stop: FinishReason) -> AssistantMessage {
         if matches!(stop, FinishReason::Refusal | FinishReason::ContentFilter) {
             self.drop_calls();

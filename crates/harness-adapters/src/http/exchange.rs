@@ -149,7 +149,7 @@ impl<A: Answer> Exchange<'_, A> {
     }
 }
 
-/// A piece with the tool's own name in place of the one that was sent.
+/// Restores the tool's own name in a delta.
 fn renamed(part: DeltaPart, names: &ToolNames) -> DeltaPart {
     if let DeltaPart::CallStarted { index, id, name } = part {
         return DeltaPart::CallStarted { index, id, name: ToolName::from(names.own(name.as_str())) };

@@ -15,18 +15,18 @@ use crate::{AdapterError, ApiKey};
 /// Characters of a provider's own words that a message shows.
 const SHOWN: usize = 500;
 
-/// Makes the faults of one endpoint.
+/// Error factory of an endpoint.
 #[derive(Debug, Clone)]
 pub(crate) struct Faults {
     /// Host and path, for messages.
     pub(crate) endpoint: String,
-    /// What the endpoint should speak.
+    /// Expected protocol.
     pub(crate) protocol: &'static Protocol,
-    /// What to check when the key is refused, for example `OPENROUTER_API_KEY`.
+    /// Name of the API key to check when it is rejected, for example `OPENROUTER_API_KEY`.
     pub(crate) key_name: String,
     /// Taken out of everything that is shown.
     pub(crate) key: Option<ApiKey>,
-    /// The same, of one request.
+    /// API key of the request.
     pub(crate) key_of_request: Option<Secret>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct ErrorReply {
 }
 
 impl Faults {
-    /// The faults of an endpoint without a key.
+    /// Errors of an endpoint without an API key.
     #[cfg(test)]
     pub(crate) fn of(endpoint: &str, protocol: &'static Protocol) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Faults {
         }
     }
 
-    /// The faults of a request that has a key of its own, perhaps.
+    /// Errors of a request that may have its own API key.
     pub(crate) fn of_request(&self, key: Option<&Secret>) -> Cow<'_, Self> {
         match key {
             None => Cow::Borrowed(self),
@@ -103,7 +103,7 @@ impl Faults {
         if (transient_status(status) && !exhausted) || !lasting { fault.transient() } else { fault }
     }
 
-    /// The endpoint reported an error inside an answer that began with status 200.
+    /// Error inside a response that started with status 200.
     pub(crate) fn reported(&self, error: &ReportedError) -> ModelFault {
         let status = error.code.as_deref().and_then(|code| code.parse::<u16>().ok());
         let status = status.filter(|status| (400..600).contains(status));
@@ -168,7 +168,7 @@ impl Faults {
         self.protocol(&format!("an event that is no {}: `{}`{more}", self.protocol.reply, self.shown(first)))
     }
 
-    /// What came is no reply of the protocol.
+    /// Error for a reply that is not of the protocol.
     pub(crate) fn protocol(&self, what: &str) -> ModelFault {
         let advice = self.advice(Code::Protocol, None);
         ModelFault::new(Code::Protocol, format!("{} sent {what}; {advice}", self.endpoint))
@@ -184,12 +184,12 @@ impl Faults {
         ModelFault::new(Code::Protocol, format!("{} sent too much: {error}; {advice}", self.endpoint))
     }
 
-    /// Nobody wants the answer any more.
+    /// Error for a cancelled request.
     pub(crate) fn cancelled(&self) -> ModelFault {
         ModelFault::new(Code::Cancelled, format!("the request to {} was cancelled", self.endpoint))
     }
 
-    /// What to do about a fault.
+    /// Hint for an error.
     fn advice(&self, code: Code, retry_after: Option<Millis>) -> String {
         match code {
             Code::AuthFailed => format!("check {}", self.key_name),
@@ -270,8 +270,8 @@ fn error_of(body: &str) -> Option<ReportedError> {
     reported::error(reply.error).or_else(bare).or_else(|| Some(ReportedError::default()))
 }
 
-/// Names decide before words, words before the status: a name is what the provider means, and one
-/// status stands for many faults.
+/// Classifies an error: by its name first, then by its text, then by the status, which covers many
+/// errors.
 fn classify(status: Option<u16>, error: &ReportedError) -> Code {
     let named = [error.code.as_deref(), error.error_type.as_deref()];
     let by_name = named.into_iter().flatten().find_map(code_of_name);

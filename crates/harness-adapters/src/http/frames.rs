@@ -20,7 +20,7 @@ impl Frames {
         Self { decoder: Decoder::new(limits.line, limits.event), read: 0, limit: limits.body }
     }
 
-    /// Hands every item that `bytes` complete to `take`, which stops at its first fault.
+    /// Passes every item that `bytes` complete to `take`, and stops at its first error.
     pub(crate) fn feed(&mut self, bytes: &[u8], take: TakeItem<'_>) -> Result<(), AdapterError> {
         self.read = self.read.saturating_add(bytes.len());
         bound(self.read, self.limit, "reply", "bytes")?;

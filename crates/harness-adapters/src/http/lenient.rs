@@ -1,8 +1,8 @@
-//! JSON of a provider, read leniently: a field of an unexpected type is treated as absent, so one odd
-//! field does not lose an answer.
+//! JSON of a provider, read leniently: a field of an unexpected type is treated as absent, so one
+//! odd field does not lose an answer.
 //!
-//! Fields stay raw JSON until somebody needs them: numbers keep their exact text, and what must be sent
-//! back later stays as it came.
+//! Fields stay raw JSON until they are needed: numbers keep their exact text, and data to return
+//! later stays unchanged.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ pub(crate) fn decode<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// What a string says, as a piece of a text.
+/// String content as a fragment of a text.
 pub(crate) fn piece(raw: Raw<'_>) -> Option<Piece> {
     piece_of(raw?.get())
 }

@@ -1,5 +1,5 @@
-//! What all protocols over HTTP share: where requests go, how replies are framed, bounded, timed and
-//! cancelled, and what a failure is called.
+//! Common parts of HTTP protocols: routing of requests, framing, bounds, timeouts and cancellation
+//! of replies, and error codes.
 
 #[cfg(any(feature = "anthropic", feature = "openrouter"))]
 mod cache;
@@ -31,5 +31,5 @@ pub use reported::ReportedError;
 pub(crate) use reported::error as reported_error;
 pub(crate) use undecoded::Undecoded;
 
-/// Takes the pieces of an answer while it still arrives.
+/// Sink for deltas of an answer while it arrives.
 pub type Sink<'a> = &'a mut dyn FnMut(harness_core::port::DeltaPart);

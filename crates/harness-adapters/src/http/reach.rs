@@ -18,7 +18,7 @@ static MODELS: Protocol = Protocol {
     think: |_, _| {},
 };
 
-/// What a server answered with.
+/// Response of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reached {
@@ -28,11 +28,11 @@ pub struct Reached {
     pub status: u16,
 }
 
-/// Asks for the list of models at a base URL (`https://host/api/v1`), without a key. Every answer will do,
-/// a refusal too: it tells that a server is there, and that the way to it is open.
+/// Requests the list of models at a base URL (`https://host/api/v1`), without an API key. Any
+/// response, even a refusal, shows that the server is reachable.
 ///
 /// # Errors
-/// When the URL is none, nothing could be reached, or no answer came within `limit`.
+/// The URL is invalid, the server is unreachable, or no response arrived within `limit`.
 pub async fn reach(base_url: &str, limit: Duration) -> Result<Reached, ModelFault> {
     let setup = Setup::compatible(&MODELS, base_url.to_owned(), ModelName::from("none"));
     let service = setup.build();

@@ -40,7 +40,7 @@ pub struct ReportedError {
     pub message: String,
     /// `error.metadata.error_type` (OpenRouter) or `error.type` (OpenAI).
     pub error_type: Option<String>,
-    /// `error.metadata.limit_source`, which tells a temporary 402 from an empty account.
+    /// `error.metadata.limit_source`, which distinguishes a temporary 402 from an empty account.
     pub limit_source: Option<String>,
     /// `error.metadata.provider_name`: the provider behind a router.
     pub provider: Option<String>,

@@ -23,7 +23,7 @@ use crate::{PriceTable, ThinkingLevels};
 /// The provider that is a router and has one word for every model's thinking.
 const OPENROUTER: &str = "openrouter";
 
-/// Where a model is asked, and how.
+/// Endpoint and settings of a model.
 pub(crate) struct Service {
     pub(crate) client: reqwest::Client,
     pub(crate) endpoint: Endpoint,
@@ -81,13 +81,13 @@ impl Service {
         header.transpose().map_err(|error| ModelFault::new(ModelFaultCode::AuthFailed, error.to_string()))
     }
 
-    /// The faults of a request, in which its own key does not stand either.
+    /// Errors of a request, which also redact its own API key.
     pub(crate) fn faults_for(&self, request: &ModelRequest) -> Cow<'_, Faults> {
         self.faults.of_request(own_key(request))
     }
 
-    /// Sends `body` and reads the reply into `answer`, passing pieces to `deltas`. Ends early when the
-    /// request is cancelled or its time is over; what had arrived by then stays in `answer`.
+    /// Sends `body` and reads the reply into `answer`, passing deltas to `deltas`. Ends early when
+    /// the request is cancelled or its time is over; `answer` then has the partial reply.
     pub(crate) async fn ask<A: Answer>(
         &self,
         request: &ModelRequest,
@@ -152,7 +152,7 @@ fn own_key(request: &ModelRequest) -> Option<&Secret> {
     request.key.as_ref().filter(|key| !key.is_empty())
 }
 
-/// The fault of a body that cannot be written.
+/// Error for a body that cannot be serialized.
 pub(crate) fn no_json(error: &serde_json::Error) -> ModelFault {
     ModelFault::new(ModelFaultCode::Configuration, format!("the request has no JSON form: {error}"))
 }

@@ -77,7 +77,7 @@ impl Settings {
         self.get(key).is_some()
     }
 
-    /// Takes a setting out; a null counts as none.
+    /// Removes a setting and returns it; null counts as absent.
     pub(crate) fn take(&mut self, key: &str) -> Option<Json> {
         let at = self.0.iter().position(|(known, _)| known == key)?;
         Some(self.0.remove(at).1).filter(|value| !value.is_null())
@@ -94,7 +94,7 @@ fn kind_of(value: &Json) -> &'static str {
     }
 }
 
-/// What is left of a `reasoning` object when how hard to think is said anew, and that. `None` when nothing is.
+/// Merges a `reasoning` object with a new effort. `None` if the result is empty.
 #[cfg(any(feature = "openrouter", feature = "responses"))]
 pub(crate) fn reasoning(given: Option<&Json>, effort: Option<&str>) -> Option<Json> {
     let mut entries = given.and_then(|given| given.entries().ok()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the builders of all models over HTTP hold, and how a [`Service`] is made of it.
+//! Common state of the builders of HTTP models, from which a [`Service`] is built.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::settings::{RESPONSE_FORMAT, Settings};
 use super::{ReplyLimits, ReplyTimeouts};
 use crate::{AdapterError, ApiKey, OutputSchema, PriceTable, ThinkingLevels};
 
-/// What sets one protocol apart before the first byte is sent.
+/// Properties of a protocol.
 #[derive(Debug)]
 pub(crate) struct Protocol {
-    /// What its endpoints are called in messages, with an article.
+    /// Name of its endpoints in messages, with an article.
     pub(crate) endpoint: &'static str,
-    /// What its replies are called in messages, without an article.
+    /// Name of its replies in messages, without an article.
     pub(crate) reply: &'static str,
     /// The path that is added to a base URL.
     pub(crate) path: &'static str,
     /// Keys of the body that the adapter writes itself.
     pub(crate) reserved: &'static [&'static str],
-    /// The header that carries the key, in lower case, and what stands before the key in it.
+    /// Header of the API key, in lower case, and the prefix of the key.
     pub(crate) key: (&'static str, &'static str),
     /// Headers of every request, which a user's own replace.
     pub(crate) headers: &'static [(&'static str, &'static str)],
@@ -35,9 +35,9 @@ pub(crate) struct Protocol {
 /// How hard a request is to think.
 #[derive(Debug)]
 pub(crate) struct Thought<'a> {
-    /// What was asked for.
+    /// Requested level.
     pub(crate) level: ThinkingLevel,
-    /// What can be asked for.
+    /// Supported levels.
     pub(crate) levels: &'a ThinkingLevels,
     /// Whether a router is asked, which has one word for all its models.
     #[cfg_attr(
@@ -66,7 +66,7 @@ impl Protocol {
     }
 }
 
-/// What a builder has been told so far.
+/// Settings of a builder.
 pub(crate) struct Setup {
     pub(crate) protocol: &'static Protocol,
     pub(crate) provider: Option<String>,
@@ -83,14 +83,14 @@ pub(crate) struct Setup {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) prices: PriceTable,
     pub(crate) levels: ThinkingLevels,
-    /// What answers must be, where an agent's settings name nothing else.
+    /// Schema of answers, unless an agent's settings name another.
     pub(crate) output_schema: Option<OutputSchema>,
 }
 
 /// The service of one vendor.
 #[derive(Debug)]
 pub(crate) struct Vendor {
-    /// What stands in messages as `provider`.
+    /// Value of `provider` in messages.
     pub(crate) provider: &'static str,
     pub(crate) base_url: &'static str,
     /// The environment variable in which people keep its key.
@@ -134,7 +134,7 @@ impl Setup {
         }
     }
 
-    /// Checks everything; the fault holds all problems.
+    /// Validates all settings; the error lists all problems.
     pub(crate) fn build(self) -> Result<Service, AdapterError> {
         let format = self.output_schema.as_ref().map(OutputSchema::response_format).transpose();
         match (self.service(), format) {
@@ -240,8 +240,7 @@ macro_rules! setup_methods {
             self
         }
 
-        /// Asks for this adapter's model even where an agent names another one. Default false: an agent's
-        /// model goes first.
+        /// Always uses this adapter's model, even if an agent names one. Default: false.
         pub fn only_model(mut self) -> Self {
             self.setup.only_model = true;
             self
@@ -253,8 +252,8 @@ macro_rules! setup_methods {
             self
         }
 
-        /// Answers as JSON of this schema, except where an agent's settings say otherwise. Default free text. An
-        /// answer that is no JSON is marked invalid.
+        /// Requests answers as JSON of this schema, unless an agent's settings override it.
+        /// Default: free text. An answer that is not JSON is marked invalid.
         pub fn output_schema(mut self, schema: impl Into<$crate::OutputSchema>) -> Self {
             self.setup.output_schema = Some(schema.into());
             self
@@ -284,7 +283,7 @@ macro_rules! setup_methods {
             self
         }
 
-        /// What the model can be asked for by a request's own thinking level. Default
+        /// Sets the thinking levels that requests can use. Default:
         /// [`ThinkingLevels::reasoning`]($crate::ThinkingLevels::reasoning).
         pub fn thinking_levels(mut self, levels: $crate::ThinkingLevels) -> Self {
             self.setup.levels = levels;

@@ -11,7 +11,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// A line or an event grew past its bound; the stream cannot be read any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Overflow {
-    /// What grew: `line` or `event`.
+    /// Kind of content that grew: `line` or `event`.
     pub(crate) what: &'static str,
     /// The bound, in bytes.
     pub(crate) limit: usize,
@@ -144,7 +144,7 @@ fn data(line: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Text with a mark in each place that is no UTF-8. Nearly all text is sound, which is quickly checked.
+/// Decodes text, replacing invalid UTF-8. Nearly all text is valid, which is quickly checked.
 fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

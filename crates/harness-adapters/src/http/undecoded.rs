@@ -3,9 +3,9 @@
 /// Characters of the first one that are kept, to be shown.
 const SHOWN: usize = 200;
 
-/// Events that are no JSON of the protocol: how many, and the beginning of the first.
+/// Events that are not JSON of the protocol: their number, and the beginning of the first.
 ///
-/// They may have held a part of the answer, so an answer with one of them is not used.
+/// They may have contained a part of the answer, so an answer with one of them is not used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Undecoded {
     pub(crate) count: u64,

@@ -18,7 +18,7 @@ use crate::execution::{
     NegotiationReason,
 };
 
-/// The longest line of a program's output that is read, in bytes: 8 MiB. Of a longer one only a note is told.
+/// Maximum line of a program's output, in bytes: 8 MiB. A longer one is reported as a note.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
 
 type Build = dyn Fn(&ExecutionRequest) -> Result<Invocation, ExecutionError> + Send + Sync;
@@ -27,8 +27,8 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 
 /// A backend that runs a program for each request.
 ///
-/// What the program is given is made from the request, and its output is read by an [`OutputFormat`]. Every
-/// failure comes back as a result:
+/// The invocation is made from the request, and an [`OutputFormat`] reads the output. Every failure
+/// is returned as a result:
 ///
 /// | what happened | status, code | retryable |
 /// |---|---|---|
@@ -148,10 +148,10 @@ impl LocalCommandAdapter {
         &self.program
     }
 
-    /// What the program is given for a request. Pure.
+    /// Builds the invocation for a request. Pure.
     ///
     /// # Errors
-    /// What its [`execute`](ExecutionAdapter::execute) would fail with.
+    /// The error that [`execute`](ExecutionAdapter::execute) would fail with.
     pub fn invocation(&self, request: &ExecutionRequest) -> Result<Invocation, ExecutionError> {
         (self.build)(request)
     }
@@ -248,7 +248,7 @@ impl fmt::Debug for LocalCommandAdapter {
     }
 }
 
-/// What a program printed, as it may be told.
+/// Output of a program, redacted.
 pub(super) struct Printed {
     pub(super) ending: Ending,
     pub(super) stdout: String,

@@ -16,10 +16,10 @@ use crate::execution::{
 /// How many UTF-16 units of malformed output a trace shows.
 const PREVIEW: usize = 200;
 
-/// How many bytes of the last line of stderr stand in a message.
+/// Maximum bytes of the last line of stderr in a message.
 const LAST_LINE: usize = 512;
 
-/// How much of stdout and of stderr stands in results and traces, in bytes: the beginning and the end.
+/// Maximum bytes of stdout and of stderr in results and traces: the beginning and the end.
 const DETAILS: usize = 2 * 1024;
 
 /// An exit other than with code 0.
@@ -38,7 +38,7 @@ impl Exit {
     }
 }
 
-/// What results are made with.
+/// Data for building results.
 pub(super) struct Report<'a> {
     pub(super) label: &'a str,
     pub(super) retry: &'a (dyn Fn(Exit) -> bool + Send + Sync),
@@ -131,8 +131,8 @@ impl Report<'_> {
         result
     }
 
-    /// A program that failed. What its output says of the failure is believed before anything else, unless
-    /// it was stopped from here.
+    /// Result of a failed program. The failure in its output takes precedence, unless the program
+    /// was stopped by this process.
     fn failed(
         &self,
         printed: &Printed,
@@ -172,7 +172,7 @@ impl Report<'_> {
     }
 }
 
-/// What stands with the error: stderr, and stdout where it is all that there is of an answer.
+/// Details of the error: stderr, and stdout if there is no other answer.
 fn told_of(printed: &Printed, no_answer: bool) -> Option<Json> {
     let mut told = Vec::new();
     if !printed.stderr.is_empty() {
@@ -191,7 +191,7 @@ fn exit_data(status: ExitStatus, printed: &Printed) -> Json {
     object([("code", code), ("signal", signal), ("stderr", shown(&printed.stderr))])
 }
 
-/// What was printed to stderr, with the output's own metadata over it.
+/// Metadata with stderr, overridden by the output's own.
 fn metadata(printed: &Printed, own: Option<Json>) -> Option<Json> {
     let own = own.map(|own| own.entries().unwrap_or_default());
     if printed.stderr.is_empty() && own.is_none() {
@@ -206,7 +206,7 @@ fn metadata(printed: &Printed, own: Option<Json>) -> Option<Json> {
     Some(object(entries))
 }
 
-/// What a result shows of something printed.
+/// Excerpt of printed output for a result.
 fn shown(text: &str) -> Json {
     Json::string(&shortened(text, DETAILS))
 }

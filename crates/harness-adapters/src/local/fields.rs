@@ -30,7 +30,7 @@ impl Fields {
         text(self.json(key)?)
     }
 
-    /// The text of a key as a piece of a longer one; nothing when there is none.
+    /// Text of a key as a fragment of a longer one; empty if absent.
     pub(super) fn piece(&self, key: &str) -> Piece {
         self.json(key).and_then(|value| piece_of(value.text())).unwrap_or_default()
     }
@@ -58,8 +58,7 @@ impl Fields {
     }
 }
 
-/// The text that a value is. Half a character, as programs write it that cut texts by UTF-16 units, stands
-/// there as U+FFFD.
+/// Text of a value. Half a character, from programs that cut texts by UTF-16 units, becomes U+FFFD.
 pub(super) fn text(value: &Json) -> Option<String> {
     struct Lossy(String);
     impl<'de> Deserialize<'de> for Lossy {

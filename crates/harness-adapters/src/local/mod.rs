@@ -1,14 +1,15 @@
-//! Programs of this machine as backends and runners.
+//! Local programs as backends and runners.
 //!
-//! - [`LocalCommandAdapter`] runs any program for each request: you say what it is given and what its output
-//!   means.
-//! - [`AgentBackend`] is that adapter for an agent that is installed here ([`LocalAgent`]): Claude Code,
-//!   Codex, opencode, the Gemini CLI, or a script. Its events are told while they come, and its session goes
-//!   on with the next request. [`probe`] finds out whether it is there and new enough.
-//! - [`LocalRunner`] answers the prompts of a worker by the same programs, as plain text.
+//! - [`LocalCommandAdapter`] runs any program for each request: you define its invocation and how
+//!   to read its output.
+//! - [`AgentBackend`] is that adapter for an installed agent ([`LocalAgent`]): Claude Code, Codex,
+//!   opencode, the Gemini CLI, or a script. Its events are forwarded as they arrive, and its
+//!   session continues with the next request. [`probe`] checks whether it is installed and new
+//!   enough.
+//! - [`LocalRunner`] answers the prompts of a worker with the same programs, as plain text.
 //!
-//! No shell stands between. A program is given exactly its arguments, its stdin and a few named variables, it
-//! is bounded in time and output, and it ends with all that it started.
+//! No shell is involved. A program receives exactly its arguments, its stdin and a few named
+//! variables. Its time and output are bounded, and it is stopped with every process it started.
 
 mod adapter;
 mod agent;

@@ -1,4 +1,4 @@
-//! What a program's output means.
+//! Interpretation of a program's output.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::execution::{
     ExecutionSink, trimmed,
 };
 
-/// What was understood of a program's output.
+/// Parsed output of a program.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ParsedOutput {
-    /// The answer.
+    /// Text of the answer.
     pub text: Option<String>,
-    /// What comes with it.
+    /// Attachments of the answer.
     pub attachments: Option<Vec<ExecutionAttachment>>,
     /// The answer as data; an object where there are calls of tools, too.
     pub structured: Option<Json>,
-    /// The calls of tools that it made; they stand in the result's `structured.toolCalls`.
+    /// Calls of its tools; they become the result's `structured.toolCalls`.
     pub tool_calls: Option<Vec<Json>>,
-    /// More, an object; it stands in the result's metadata.
+    /// Additional data, an object; it becomes the result's metadata.
     pub metadata: Option<Json>,
-    /// What a later request can go on with.
+    /// Continuation for a later request.
     pub continuation: Option<ExecutionContinuation>,
     /// The program says itself that it failed, whatever its exit code is.
     pub failure: Option<ExecutionError>,
-    /// What it did between start and end, for the trace.
+    /// Events between start and end, for the trace.
     pub events: Vec<(ExecutionEventKind, Json)>,
 }
 
@@ -54,10 +54,10 @@ pub trait OutputReader: Send {
     /// One line, without its line break.
     fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading;
 
-    /// What all lines meant; `None` when they make no answer.
+    /// Parsed output of all lines; `None` if they contain no answer.
     ///
-    /// `ended_well` says that the program exited with code 0. Otherwise it failed or was stopped, and what
-    /// is wanted is what there is of an answer.
+    /// `ended_well` is whether the program exited with code 0. Otherwise it failed or was stopped,
+    /// and a partial answer is expected.
     fn finish(self: Box<Self>, ended_well: bool) -> Option<ParsedOutput>;
 }
 
@@ -90,8 +90,8 @@ impl OutputFormat {
         Self::whole(|stdout| Some(ParsedOutput::text(trimmed(stdout))))
     }
 
-    /// The output is one JSON object with `text`, `attachments`, `structured`, `toolCalls` and `metadata`,
-    /// of which at least one is there.
+    /// Expects one JSON object with at least one of `text`, `attachments`, `structured`,
+    /// `toolCalls` and `metadata`.
     pub fn json_object() -> Self {
         Self::whole(object)
     }

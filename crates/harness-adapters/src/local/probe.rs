@@ -1,4 +1,4 @@
-//! Whether an agent is there, and which version it has.
+//! Detection of installed agents and their versions.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,40 +11,40 @@ use super::ended::shortened;
 use super::program::{Invocation, LocalProgram};
 use super::version::Version;
 
-/// How long an agent may take to tell its version.
+/// Time limit for an agent to report its version.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is told of an answer that holds no version, in bytes.
+/// Maximum bytes of output without a version in a message.
 const MOST_TOLD: usize = 200;
 
-/// What was found of an agent.
+/// Result of probing an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Probe {
-    /// The agent.
+    /// Probed agent.
     pub agent: LocalAgent,
     /// Where its program is, when it was found.
     pub path: Option<PathBuf>,
-    /// What is to be said of it.
+    /// State of the agent.
     pub found: Found,
 }
 
-/// What is to be said of an agent.
+/// State of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Found {
-    /// It is there, and its version is known to work or newer.
+    /// Installed, with a supported or newer version.
     Ready(Version),
     /// It is older than [`LocalAgent::minimum`].
     TooOld(Version),
     /// There is no such program.
     Missing,
-    /// It is there and tells no version: why, or what it printed.
+    /// Installed, but without a known version: the reason, or its output.
     Unclear(String),
 }
 
 impl Probe {
-    /// What to do, where there is something to do.
+    /// Suggested fix, if there is one.
     pub fn hint(&self) -> Option<String> {
         match &self.found {
             Found::Ready(_) => None,

@@ -29,9 +29,9 @@ use harness_host::process::{Ended, Environment, Launch, Limits, PASSED};
 pub struct LocalProgram {
     /// The program: a path, or a name that is looked up in the `PATH` of its environment.
     pub program: OsString,
-    /// Arguments that stand before those of every request: a script for an interpreter. Default none.
+    /// Arguments before those of every request: a script for an interpreter. Default: none.
     pub leading: Vec<OsString>,
-    /// The folder it runs in; `None` is the folder of this process.
+    /// Working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
     /// Its whole environment. Default empty: not even `PATH` is inherited.
     pub env: Environment,
@@ -67,7 +67,7 @@ impl LocalProgram {
         self
     }
 
-    /// In this folder.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cwd = Some(folder.into());
@@ -146,13 +146,13 @@ impl LocalProgram {
     }
 }
 
-/// What a program is given for one request.
+/// Invocation of a program for one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Invocation {
     /// Its arguments, passed as they are: there is no shell.
     pub args: Vec<OsString>,
-    /// What it reads from stdin; `None` gives it an empty one. It need not read it.
+    /// Standard input; `None` is empty. The program need not read it.
     pub stdin: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use super::program::{Invocation, LocalProgram};
 use super::secret::Secrets;
 use crate::runner::{CliInput, CliOutcome, CliRunner};
 
-/// How many UTF-16 units of the end of stderr a failure tells.
+/// Maximum UTF-16 units of the end of stderr in an error.
 const TAIL: usize = 2000;
 
 /// Runs prompts through a [`LocalAgent`]'s program, and gives what it prints as plain text.
@@ -75,7 +75,7 @@ impl LocalRunner {
         &self.program
     }
 
-    /// What the program is given for a prompt. Pure.
+    /// Invocation of the program for a prompt. Pure.
     pub fn invocation(&self, input: &CliInput) -> Invocation {
         let prompt = input.prompt.clone();
         if self.agent == LocalAgent::Bash {

@@ -1,4 +1,4 @@
-//! Values of the environment that must not be told on.
+//! Redaction of secrets from the environment.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use harness_host::process::Environment;
 /// The shortest value that is taken for a secret: shorter ones are words of ordinary text.
 const SHORTEST: usize = 6;
 
-/// What stands in the place of a secret.
+/// Replacement of a secret.
 const HIDDEN: &str = "[hidden]";
 
 /// Variables whose names end so hold secrets.

@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Version([u64; 3]);
 
 impl Version {
-    /// A version.
+    /// Creates a version.
     pub const fn new(major: u64, minor: u64, patch: u64) -> Self {
         Self([major, minor, patch])
     }
 
-    /// The first version that stands in a text: `codex-cli 0.169.0`, `2.1.197 (Claude Code)`.
+    /// Finds the first version in a text: `codex-cli 0.169.0`, `2.1.197 (Claude Code)`.
     pub fn find(text: &str) -> Option<Self> {
         text.split(|c: char| !(c.is_ascii_digit() || c == '.')).find_map(|word| {
             let mut numbers = word.split('.').map(str::parse);

@@ -11,13 +11,13 @@ use crate::http::draft::{Asked, Draft, WrittenCall};
 use crate::http::fault::Faults;
 use crate::http::settings::object;
 
-/// What stands in every message of this adapter as `protocol`.
+/// Value of `protocol` in messages of this adapter.
 pub(super) const PROTOCOL: &str = "anthropic-messages";
 
 /// In place of reasoning that the provider withholds.
 const REDACTED: &str = "[reasoning withheld by the provider]";
 
-/// What the provider sent that has no field of its own in a message.
+/// Provider data without a field in a message.
 #[derive(Serialize)]
 struct Metadata<'a> {
     #[serde(rename = "nativeFinishReason", skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ struct Metadata<'a> {
     cache_write_long: Option<u64>,
 }
 
-/// What a reply that came to its end amounts to.
+/// Interprets a complete reply.
 pub(super) fn judge(
     answer: &Gathered,
     asked: Asked<'_>,
@@ -120,7 +120,7 @@ fn thinking(text: &str, signature: Option<String>, redacted: Option<bool>) -> Bl
     block.into()
 }
 
-/// A block with the input that followed it in pieces.
+/// Block with the input that followed it in fragments.
 fn with_input(raw: &Json, input: &Json) -> Json {
     let entries = raw.entries().unwrap_or_default();
     let entries = entries.into_iter().map(|(key, value)| {

@@ -58,10 +58,10 @@ impl MessagesModelBuilder {
             schema, `reasoning`, `reasoning_effort`, and a `tool_choice` of that form."
     }
 
-    /// Which part of a request the provider should keep for the next one. Default
-    /// [`PromptCache::FiveMinutes`]: the end of the tools, of the instructions, of the conversation, and of
-    /// the conversation as the request before had it, are marked. Settings that hold a `cache_control` of
-    /// their own switch it off.
+    /// Sets the parts of a request that the provider caches for the next one. Default:
+    /// [`PromptCache::FiveMinutes`], which marks the end of the tools, of the instructions, of the
+    /// conversation, and of the conversation in the previous request. Settings with a
+    /// `cache_control` disable it.
     pub fn prompt_cache(mut self, cache: PromptCache) -> Self {
         self.cache = cache;
         self

@@ -10,10 +10,10 @@ use crate::history::{CallResult, Part, Said, SaidPart, Turn};
 use crate::http::CacheControl;
 use crate::http::names::ToolNames;
 
-/// What is said where an answer is followed by nothing.
+/// Message after an answer that is followed by nothing.
 const GO_ON: &str = "Continue.";
 
-/// The parts of a request that tell what was said.
+/// Parts of a request that contain the conversation.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
     pub(super) system: Vec<SentBlock<'a>>,
@@ -273,7 +273,7 @@ fn omitted<'a>(file: &FileBlock, what: &str) -> SentBlock<'a> {
     SentBlock::Text { text: Cow::Owned(note), citations: None, cache_control: None }
 }
 
-/// What stands for sound, which the protocol does not carry.
+/// Text in place of audio, which the protocol does not support.
 fn heard(audio: &AudioBlock) -> Cow<'_, str> {
     let said = audio.transcript.as_deref();
     said.map_or(Cow::Borrowed("(audio omitted: model does not support audio)"), Cow::Borrowed)

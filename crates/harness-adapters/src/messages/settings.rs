@@ -11,7 +11,7 @@ use crate::http::setup::Thought;
 /// Settings that are ready to be sent.
 #[derive(Debug)]
 pub(super) struct Translated {
-    /// What becomes part of the body as it is.
+    /// Fields of the body, unchanged.
     pub(super) fields: Settings,
     pub(super) max_tokens: Json,
     /// Which tool is to be called, where that was said.

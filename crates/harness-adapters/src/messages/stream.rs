@@ -24,7 +24,7 @@ pub(super) struct Gathered {
     blocks: BTreeMap<u64, Gathering>,
     pub(super) stop_reason: Option<String>,
     pub(super) stop_sequence: Option<String>,
-    /// Why the model refused, in words for people.
+    /// Human-readable reason of a refusal.
     pub(super) explanation: Option<String>,
     pub(super) counts: Counts,
     /// The first error that the endpoint reported inside the answer.
@@ -224,8 +224,8 @@ impl Gathered {
         self.check(limits)
     }
 
-    /// The start of a call. What came of its arguments before, in disorder, stays: without it the call would
-    /// look whole.
+    /// Start of a call. Arguments that arrived earlier, out of order, are kept; without them the
+    /// call would look complete.
     fn call(&mut self, index: u64, part: &BlockPart<'_>, parts: Sink<'_>) -> Result<Gathering, AdapterError> {
         let (id, name) = (text(part.id).unwrap_or_default(), text(part.name).unwrap_or_default());
         bound_call(&id, &name)?;
@@ -322,7 +322,7 @@ impl Gathering {
     }
 }
 
-/// The text of a field, passed on as a piece when there is any.
+/// Text of a field, forwarded as a delta if not empty.
 fn said(raw: Raw<'_>, seam: &mut Seam, delta: impl FnOnce(String) -> Delta, parts: Sink<'_>) -> String {
     let text = seam.join(piece(raw).unwrap_or_default());
     if !text.is_empty() {

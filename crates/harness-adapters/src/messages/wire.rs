@@ -1,4 +1,4 @@
-//! What an endpoint says, read leniently.
+//! Replies of an endpoint, read leniently.
 
 use serde::Deserialize;
 
@@ -47,7 +47,7 @@ pub(super) struct End<'a> {
     pub(super) details: Raw<'a>,
 }
 
-/// Why a model refused.
+/// Reason of a refusal.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct StopDetails<'a> {
     #[serde(borrow, default)]

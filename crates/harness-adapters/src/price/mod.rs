@@ -1,8 +1,7 @@
-//! What model calls cost when the provider does not say: dated price lists.
+//! Dated price lists, for providers that do not report a cost.
 //!
-//! A cost has one of three origins. The provider *reported* it; or it was counted from a list of prices
-//! as they stood on a date, which the usage then names; or it is unknown, and the usage holds none. It is
-//! never given as zero for want of knowledge.
+//! A cost is *reported* by the provider, calculated from a list of prices of a date, which the
+//! usage then names, or unknown. An unknown cost is absent, never zero.
 //!
 //! ```
 //! use harness_adapters::PriceTable;

@@ -64,7 +64,7 @@ struct PriceFile {
 #[serde(deny_unknown_fields)]
 struct PriceList {
     date: String,
-    /// Where the prices were read; for people who check the file.
+    /// Source of the prices, for reviewers of the file.
     #[serde(rename = "source")]
     _source: String,
     #[serde(default)]
@@ -111,9 +111,9 @@ struct Rates {
 }
 
 impl PriceTable {
-    /// The prices that ship with this crate: well-known models of OpenAI, Anthropic and Google at their
-    /// vendors and through OpenRouter, in standard processing. Prices change; the date of the list that
-    /// was used stands in every cost that was counted from it.
+    /// Price list of this crate: well-known models of OpenAI, Anthropic and Google at their vendors
+    /// and through OpenRouter, in standard processing. Prices change; every calculated cost names
+    /// the date of its list.
     pub fn builtin() -> Self {
         BUILTIN.clone()
     }

@@ -12,17 +12,17 @@ use super::wire::Counts;
 use crate::http::draft::{Asked, Draft, WrittenCall};
 use crate::http::fault::Faults;
 
-/// What stands in every message of this adapter as `protocol`.
+/// Value of `protocol` in messages of this adapter.
 pub(super) const PROTOCOL: &str = "openai-responses";
 
-/// What the provider sent that has no field of its own in a message.
+/// Provider data without a field in a message.
 #[derive(Serialize)]
 struct Metadata<'a> {
     #[serde(rename = "nativeFinishReason", skip_serializing_if = "Option::is_none")]
     native_finish_reason: Option<&'a str>,
 }
 
-/// What a reply that came to its end amounts to.
+/// Interprets a complete reply.
 pub(super) fn judge(
     answer: &Gathered,
     asked: Asked<'_>,

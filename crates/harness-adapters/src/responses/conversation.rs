@@ -40,7 +40,7 @@ pub(super) enum SentItem<'a> {
     /// An item that goes back as it came.
     #[serde(untagged)]
     Native(&'a RawValue),
-    /// The same of a tool of the provider.
+    /// Result of a provider's tool.
     #[serde(untagged)]
     Hosted(&'a Json),
 }
@@ -51,7 +51,7 @@ impl SentItem<'_> {
     }
 }
 
-/// What came of a call: text, or parts where there is more.
+/// Output of a call: text, or parts.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Output<'a> {

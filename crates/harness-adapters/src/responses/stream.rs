@@ -25,7 +25,7 @@ pub(super) struct Gathered {
     items: BTreeMap<u64, Gathering>,
     /// `completed`, `incomplete`, `failed`, `cancelled` or another word for the end; none before it.
     pub(super) status: Option<String>,
-    /// Why the response is incomplete.
+    /// Reason of an incomplete response.
     pub(super) incomplete: Option<String>,
     pub(super) counts: Counts,
     /// The first error that the endpoint reported inside the reply.
@@ -42,7 +42,7 @@ pub(super) struct Gathering {
     pub(super) phase: Option<String>,
     pub(super) parts: BTreeMap<u64, Said>,
     pub(super) summary: Vec<String>,
-    /// What a model thought, or the part of it that is told, before its whole item came.
+    /// Reasoning text sent before its whole item arrived.
     pub(super) thought: String,
     thought_seam: Seam,
     pub(super) call_id: String,
@@ -189,7 +189,7 @@ impl Gathered {
         item.announce(&mut self.calls, parts);
     }
 
-    /// More of an item that began.
+    /// Continues an item.
     fn more(&mut self, kind: &str, event: &Event<'_>, parts: Sink<'_>) {
         let index = number(event.output_index).unwrap_or(0);
         let part = number(event.content_index).unwrap_or(0);
@@ -241,8 +241,8 @@ impl Gathered {
 }
 
 impl Gathering {
-    /// Takes what an item says of itself. What a stream has told piece by piece is passed on only as far as
-    /// it is new.
+    /// Reads an item. Content that the stream already sent as deltas is forwarded only as far as it
+    /// is new.
     fn read(&mut self, item: &ItemPart<'_>, parts: Sink<'_>) {
         replace(&mut self.kind, label(item.kind));
         self.id = id(item.id).or(self.id.take());
@@ -294,7 +294,7 @@ impl Gathering {
         (self.thought, self.thought_seam) = (told, Seam::default());
     }
 
-    /// Tells of a call as soon as its tool is known.
+    /// Announces a call once its tool is known.
     fn announce(&mut self, calls: &mut u32, parts: Sink<'_>) {
         if self.kind != "function_call" || self.call.is_some() || self.name.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What an endpoint says, read leniently.
+//! Replies of an endpoint, read leniently.
 
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Raw<'a>,
 }
 
-/// A response: whole, or as it stands.
+/// Response, complete or in progress.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response<'a> {
     #[serde(borrow, default)]

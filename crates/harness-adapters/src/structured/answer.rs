@@ -1,4 +1,4 @@
-//! What comes back.
+//! Parsing of structured answers.
 
 use harness_core::message::AssistantMessage;
 use serde::de::DeserializeOwned;

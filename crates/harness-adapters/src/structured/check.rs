@@ -10,7 +10,7 @@ pub(crate) fn expects_json(response_format: &Json) -> bool {
     matches!(kind, Some(r#""json_schema""# | r#""json_object""#))
 }
 
-/// The message, marked invalid when it is an answer that is no JSON.
+/// Marks a message invalid if its answer is not JSON.
 pub(crate) fn checked(message: AssistantMessage) -> AssistantMessage {
     if message.output() != ModelOutput::FinalAnswer {
         return message;

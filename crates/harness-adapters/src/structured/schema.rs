@@ -9,13 +9,13 @@ use crate::AdapterError;
 /// Letters of a schema's name, at most.
 const LONGEST_NAME: usize = 64;
 
-/// What an answer must look like.
+/// Schema of an answer.
 ///
-/// Strict unless told otherwise: the provider then guarantees the form, in exchange for a narrower
-/// language of schemas. The schema is brought into it: every object lists all its keys as required and
-/// allows no others, at every level, `oneOf` becomes `anyOf`, and notes that providers refuse
-/// (`$schema`, `title`, `default`, formats of whole numbers) are left out. What may be missing in a type
-/// must therefore be nullable in its schema, as `Option` is.
+/// Strict by default: the provider then guarantees the form, for a restricted language of schemas.
+/// The schema is converted to it: every object lists all its keys as required and allows no others,
+/// at every level, `oneOf` becomes `anyOf`, and annotations that providers reject (`$schema`,
+/// `title`, `default`, formats of whole numbers) are removed. Optional values must therefore be
+/// nullable in the schema, as `Option` is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputSchema {
     name: String,
@@ -55,8 +55,8 @@ impl OutputSchema {
         Self { name: name.into(), schema, strict: true }
     }
 
-    /// The same schema, sent as it is and not enforced to the letter: for schemas that strict mode cannot
-    /// express, such as objects with free keys.
+    /// Sends the schema unchanged and without strict enforcement: for schemas that strict mode
+    /// cannot express, such as objects with free keys.
     #[must_use]
     pub fn lenient(mut self) -> Self {
         self.strict = false;

@@ -20,7 +20,7 @@ fn fault(path: &str, what: &str) -> AdapterError {
     AdapterError::OutputSchema { reason: format!("{place} {what}") }
 }
 
-/// One schema at a JSON pointer; `true`, `false` and what is no schema stay as they are.
+/// Converts the schema at a JSON pointer; `true`, `false` and non-schemas are unchanged.
 fn of_schema(schema: &Json, path: &str) -> Result<Json, AdapterError> {
     let Ok(entries) = schema.entries() else { return Ok(schema.clone()) };
     let is_object = entries

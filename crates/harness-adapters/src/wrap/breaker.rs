@@ -12,7 +12,8 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerPolicy {
-    /// Faults in a row, of the provider and not of the request, that open it. Default 5; 0 counts as 1.
+    /// Consecutive errors of the provider, not of the request, that open the circuit. Default: 5; 0
+    /// counts as 1.
     pub faults: u32,
     /// How long it stays open before one request tries again. Default 30 s.
     pub cool_down: Duration,
@@ -118,7 +119,7 @@ impl Drop for Trial<'_> {
     }
 }
 
-/// Whether a fault says something about the provider, and not about the request.
+/// Whether an error concerns the provider, and not the request.
 fn counts(fault: &ModelFault) -> bool {
     fault.transient
         || matches!(

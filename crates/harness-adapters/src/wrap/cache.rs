@@ -98,7 +98,7 @@ impl Kept {
     }
 }
 
-/// What an answer weighs.
+/// Size of an answer.
 fn size(answer: &AssistantMessage) -> usize {
     let calls: usize = answer.tool_calls().map(|call| call.arguments.text().len()).sum();
     answer.joined_text().len() + calls

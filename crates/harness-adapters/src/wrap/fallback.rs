@@ -1,4 +1,4 @@
-//! Asks another model when one fails.
+//! Fallback to other models.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use harness_core::port::{Deltas, DynModel, Model, ModelFault, ModelFaultCode, Mo
 
 use super::watched::Watched;
 
-/// When the next model is asked.
+/// Conditions for calling the next model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FallbackPolicy {
-    /// The time of all models together; after it the last fault is given. Default 5 minutes. The request's
-    /// own deadline holds as well, the driver sees to it.
+    /// Time of all models together; after it the last error is returned. Default: 5 minutes. The
+    /// driver also enforces the request's own deadline.
     pub longest: Duration,
     /// The time of one model, so that a model that hangs leaves time for the next one. Default none.
     pub each: Option<Duration>,
@@ -63,7 +63,7 @@ struct Link {
 }
 
 impl Fallback {
-    /// The model that is asked first; `name` is for faults.
+    /// Sets the first model; `name` is used in errors.
     pub fn new(name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
         Self { chain: Vec::new(), policy: FallbackPolicy::default() }.or(name, model)
     }
@@ -89,7 +89,7 @@ impl Fallback {
         self
     }
 
-    /// When the next model is asked.
+    /// Sets the conditions for calling the next model.
     #[must_use]
     pub fn policy(mut self, policy: FallbackPolicy) -> Self {
         self.policy = policy;
@@ -154,7 +154,7 @@ async fn within(
     })
 }
 
-/// Whether another model may not have the same fault.
+/// Whether a different model may avoid the error.
 fn another_may(fault: &ModelFault) -> bool {
     match fault.code {
         ModelFaultCode::InvalidRequest

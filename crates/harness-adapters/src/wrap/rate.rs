@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 const MINUTE: f64 = 60.0;
 
-/// What a provider allows.
+/// Rate limits of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateQuota {
@@ -36,7 +36,7 @@ impl RateQuota {
         Self { requests: Some(per_minute), ..Self::default() }
     }
 
-    /// The same, with so many tokens per minute.
+    /// Adds a limit of tokens per minute.
     #[must_use]
     pub fn and_tokens(self, per_minute: u32) -> Self {
         Self { tokens: Some(per_minute), ..self }
@@ -77,7 +77,7 @@ struct Shared {
     waiting: AtomicUsize,
 }
 
-/// What may be used now. Tokens may be owed.
+/// Available requests and tokens. Tokens may be negative.
 #[derive(Default)]
 struct Buckets {
     filled_at: Option<Instant>,
@@ -108,7 +108,7 @@ impl<M> RateLimit<M> {
         f(&mut buckets)
     }
 
-    /// Takes one request's place, or tells how long to wait for it.
+    /// Takes a request from the quota, or returns the time to wait for one.
     fn take(&self, now: Instant) -> Result<(), Duration> {
         let (requests, tokens) = (per_minute(self.quota.requests), per_minute(self.quota.tokens));
         self.with_buckets(|buckets| {

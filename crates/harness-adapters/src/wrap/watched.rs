@@ -1,10 +1,10 @@
-//! Deltas that are watched: once a piece was shown, nothing may be asked again.
+//! Observed deltas: after the first delta, a request must not be repeated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness_core::port::{DeltaPart, Deltas};
 
-/// Passes pieces on and remembers that there was one.
+/// Forwards deltas and records that there was one.
 pub(super) struct Watched<'a> {
     inner: &'a dyn Deltas,
     passed_on: AtomicBool,
@@ -15,7 +15,7 @@ impl<'a> Watched<'a> {
         Self { inner, passed_on: AtomicBool::new(false) }
     }
 
-    /// Whether a piece was passed on.
+    /// Whether a delta was forwarded.
     pub(super) fn passed_on(&self) -> bool {
         self.passed_on.load(Ordering::Relaxed)
     }

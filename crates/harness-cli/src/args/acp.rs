@@ -12,7 +12,8 @@ pub(crate) struct AcpArgs {
     #[command(flatten)]
     pub(crate) descriptor: DescriptorArg,
 
-    /// Keep conversations in this folder, so that the editor can open them again [default: they end with it]
+    /// Store conversations in this directory, so that the editor can reopen them [default: in
+    /// memory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) sessions: Option<PathBuf>,
 
@@ -23,7 +24,6 @@ pub(crate) struct AcpArgs {
     pub(crate) threads: ThreadArgs,
 }
 
-const NOTES: &str = "An editor starts this program and talks to it over standard input and output, which carry the \
-protocol and nothing else; --log shows what happens on standard error. Each conversation has tools and modes of its \
-own. It ends when the editor closes its end: what runs is stopped, conversations are left in order, and the exit code \
-is 0.";
+const NOTES: &str = "An editor starts this program. Standard input and output carry only the protocol; --log \
+writes logs to standard error. Each conversation has its own tools and modes. When the editor closes the \
+connection, the program stops running work, saves the sessions and exits with 0.";

@@ -6,32 +6,32 @@ use super::Approve;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ApprovalArgs {
-    /// Approve this pending call (repeatable), or set what happens to every call that needs approval: `ask` on the
-    /// terminal, `always` approve, `never` approve [default: ask]
+    /// Approve this pending call (repeatable), or choose how to decide all calls that need
+    /// approval: `ask` prompts, `always` approves, `never` denies [default: ask]
     #[arg(long, value_name = "CALL|ask|always|never")]
     pub(crate) approve: Vec<String>,
 
-    /// Deny this pending call and give the model the reason (repeatable)
+    /// Deny this pending call and send the reason to the model (repeatable)
     #[arg(long, value_name = "CALL[=REASON]")]
     pub(crate) deny: Vec<String>,
 
-    /// Approve this pending call with other arguments, a JSON object (repeatable)
+    /// Approve this pending call with new arguments, a JSON object (repeatable)
     #[arg(long, value_name = "CALL=JSON")]
     pub(crate) edit: Vec<String>,
 }
 
 impl ApprovalArgs {
-    /// What happens to calls that are not named, when that is said: the last word counts.
+    /// Policy for calls without a decision; the last one given applies.
     pub(crate) fn policy(&self) -> Option<Approve> {
         self.approve.iter().rev().find_map(|text| policy(text))
     }
 
-    /// The calls to approve.
+    /// Calls to approve.
     pub(crate) fn approved(&self) -> impl Iterator<Item = &str> {
         self.approve.iter().map(String::as_str).filter(|text| policy(text).is_none())
     }
 
-    /// Whether a call is named.
+    /// Whether a decision names a call.
     pub(crate) fn names_calls(&self) -> bool {
         self.approved().next().is_some() || !self.deny.is_empty() || !self.edit.is_empty()
     }

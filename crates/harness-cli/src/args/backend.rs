@@ -9,29 +9,29 @@ use harness::core::Millis;
 
 use super::{BrokerArgs, values};
 
-/// Who runs the turns instead of a model.
+/// Options of the backend that runs turns instead of a model.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Backend")]
 pub(crate) struct BackendArgs {
-    /// Let a backend run the turns: claude, codex, opencode or gemini as they are installed here,
-    /// relay:CHANNEL for a worker behind an Agent Relay broker, or command:FILE for any program
+    /// Run turns in a backend: claude, codex, opencode or gemini as installed, relay:CHANNEL for an
+    /// Agent Relay worker, or command:FILE for any program
     #[arg(long, value_name = "BACKEND", conflicts_with_all = ["base_url", "replay"])]
     pub(crate) backend: Option<BackendArg>,
 
-    /// What an installed agent may do without asking; nobody is there to be asked
+    /// Set what the backend may do without approval
     #[arg(long, value_name = "WHAT", value_enum, requires = "backend", default_value_t = May::Read)]
     pub(crate) backend_may: May,
 
-    /// Allow the backend this tool of its own, by the name that it has there (claude: Bash, WebFetch); may be
-    /// repeated
+    /// Allow this tool of the backend, by the backend's name for it (claude: Bash, WebFetch)
+    /// (repeatable)
     #[arg(long, value_name = "NAME", requires = "backend")]
     pub(crate) backend_tool: Vec<String>,
 
-    /// Ask only this worker behind the relay, and believe only its replies
+    /// Send requests only to this relay worker, and accept only its replies
     #[arg(long, value_name = "NAME", requires = "backend")]
     pub(crate) backend_worker: Option<String>,
 
-    /// Time for one turn of the backend, for example 90s, 5m or 1h [default: 10m]
+    /// Limit one turn of the backend, for example 90s, 5m or 1h [default: 10m]
     #[arg(long, value_name = "TIME", requires = "backend", value_parser = values::time)]
     pub(crate) backend_timeout: Option<Millis>,
 
@@ -42,23 +42,23 @@ pub(crate) struct BackendArgs {
 /// A `--backend` argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BackendArg {
-    /// An agent that is installed here.
+    /// An installed agent.
     Agent(LocalAgent),
-    /// Workers on a channel of a relay.
+    /// Workers on a relay channel.
     Relay(String),
-    /// A program that a file describes.
+    /// A program described by a file.
     Command(PathBuf),
 }
 
-/// What an installed agent may do.
+/// Permissions of an installed agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum May {
-    /// Look at files
+    /// Read files
     #[default]
     Read,
-    /// Change files below the folder, too
+    /// Also change files in the directory
     Write,
-    /// Everything, commands included; only where the machine is its own
+    /// Anything, including commands; only for isolated machines
     Everything,
 }
 

@@ -8,41 +8,41 @@ use harness::adapters::local::LocalAgent;
 
 use crate::env;
 
-/// The programs, as they are named on the command line.
+/// Supported programs, by their name on the command line.
 const CLIS: &str = "claude|codex|opencode|gemini|bash";
 
 #[derive(Debug, Args)]
 #[command(after_help = notes())]
 pub(crate) struct BridgeArgs {
-    /// The program that answers each request: claude, codex, opencode, gemini or bash
+    /// Program that answers requests: claude, codex, opencode, gemini or bash
     #[arg(long, value_name = "CLI", default_value = "claude", value_parser = cli)]
     pub(crate) cli: LocalAgent,
 
-    /// For bash: the script, which reads the prompt from standard input [default: cat]
+    /// Script for bash, which reads the prompt from standard input [default: cat]
     #[arg(long, value_name = "SCRIPT", allow_hyphen_values = true)]
     pub(crate) cli_args: Option<String>,
 
-    /// The channel that the worker joins
+    /// Join this channel
     #[arg(long, value_name = "NAME", default_value = "specialists", env = env::RELAY_CHANNEL)]
     pub(crate) channel: String,
 
-    /// The worker's name: requests for it are answered
+    /// Answer requests for this worker name
     #[arg(long, value_name = "NAME", default_value = "specialist-worker", env = env::RELAY_WORKER)]
     pub(crate) worker_name: String,
 
-    /// The folder that the program works in [default: this one]
+    /// Run the program in this directory [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// The model that the program should use
+    /// Model for the program
     #[arg(long, value_name = "MODEL", env = env::RELAY_MODEL)]
     pub(crate) model: Option<String>,
 
-    /// How long one answer may take, in milliseconds
+    /// Limit the time of one response, in milliseconds
     #[arg(long, value_name = "MS", default_value = "120000", env = env::BRIDGE_TIMEOUT, value_parser = timeout)]
     pub(crate) timeout_ms: Duration,
 
-    /// Answers made at the same time
+    /// Maximum number of concurrent requests
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) concurrency: u16,
 
@@ -50,11 +50,12 @@ pub(crate) struct BridgeArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cli", "cli_args", "cwd"], value_hint = ValueHint::FilePath)]
     pub(crate) descriptor: Option<PathBuf>,
 
-    /// What the descriptor's tool targets are [default: registry.yaml beside the descriptor]
+    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor]
     #[arg(long, value_name = "FILE", requires = "descriptor", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
-    /// For a descriptor: an OpenAI-compatible endpoint for all models; its key is read from HARNESS_API_KEY
+    /// Send model requests of the descriptor to this OpenAI-compatible endpoint; its API key is
+    /// read from HARNESS_API_KEY
     #[arg(long, value_name = "URL", requires = "descriptor", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
 
@@ -62,16 +63,16 @@ pub(crate) struct BridgeArgs {
     pub(crate) broker: BrokerArgs,
 }
 
-/// Where the broker is.
+/// Location of the broker.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Relay")]
 pub(crate) struct BrokerArgs {
-    /// The folder of the project whose broker is used [default: this one]
+    /// Use the broker of this project directory [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) relay_dir: Option<PathBuf>,
 
-    /// The directory of the broker's connection file [default: .agent-relay or .agentworkforce/relay in the
-    /// folder]
+    /// Directory of the broker's connection file [default: .agent-relay or .agentworkforce/relay in
+    /// the project directory]
     #[arg(long, value_name = "DIR", env = env::RELAY_STATE, value_hint = ValueHint::DirPath)]
     pub(crate) relay_state_dir: Option<PathBuf>,
 }
@@ -86,11 +87,11 @@ fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 fn notes() -> &'static str {
-    "The worker is made known to the Agent Relay broker of the folder, answers requests of \
-     orchestrators, and tells on standard error what it does. Nothing that a message says is \
+    "The worker registers with the Agent Relay broker of the project, answers requests of \
+     orchestrators, and logs to standard error. No part of a message is \
      interpreted: the prompt goes to the program's standard input.\n\n\
-     Ctrl-C lets running answers come to their end, takes no further request and releases the \
-     worker; a second one stops what runs."
+     Ctrl-C waits for running requests, accepts no new ones and releases the \
+     worker; a second Ctrl-C stops running requests."
 }
 
 #[cfg(test)]

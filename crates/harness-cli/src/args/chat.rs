@@ -15,28 +15,28 @@ pub(crate) struct ChatArgs {
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) descriptor: Option<PathBuf>,
 
-    /// Go on with the last conversation with this descriptor
+    /// Continue the last conversation with this descriptor
     #[arg(long = "continue", conflicts_with_all = ["session", "pick"])]
-    pub(crate) go_on: bool,
+    pub(crate) continue_last: bool,
 
-    /// Keep the conversation in this file, and go on with what it holds [default: a new file of the folder of
-    /// chats, ~/.local/state/harness/chats]
+    /// Store the session in this file, or continue the one it holds [default: a new file in
+    /// ~/.local/state/harness/chats]
     #[arg(long, value_name = "FILE", conflicts_with = "pick", value_hint = ValueHint::FilePath)]
     pub(crate) session: Option<PathBuf>,
 
-    /// Choose among the conversations with this descriptor
+    /// Choose a conversation with this descriptor from a list
     #[arg(long)]
     pub(crate) pick: bool,
 
-    /// Whether to use colours
+    /// Choose when to use colors
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
 
-    /// Without a terminal: take all of standard input as one message, not each line
+    /// Without a terminal: read standard input as one message, not line by line
     #[arg(long)]
     pub(crate) whole: bool,
 
-    /// What happens to a call that needs approval
+    /// Choose how to decide calls that need approval
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub(crate) approve: Approve,
 
@@ -47,7 +47,7 @@ pub(crate) struct ChatArgs {
     pub(crate) threads: ThreadArgs,
 }
 
-/// When colours are used.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR` is set
@@ -61,7 +61,7 @@ pub(crate) enum Color {
 fn notes() -> String {
     format!(
         "With a `harness.yaml` and --model, the agents of the descriptor use that model. {SECURITY}\n\n\
-         Type /help in the chat to see what it can do. When standard input or output is no terminal, each line \
+         Type /help in the chat for commands. When standard input or output is not a terminal, each line \
          of standard input is a message, answers go to standard output and everything else to standard error, \
          and the exit code is that of the last answer.\n\n{}",
         Exit::help(),

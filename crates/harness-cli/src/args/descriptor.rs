@@ -7,12 +7,12 @@ use clap::{Args, ValueHint};
 use crate::descriptor;
 use crate::error::CliError;
 
-/// What finding a descriptor implies.
+/// Security note for commands that find a descriptor.
 pub(super) const SECURITY: &str = "\
 A descriptor from a parent directory also binds its tools to the programs in the registry.yaml next to it, so run \
 harness only in directories that you trust.";
 
-/// Which descriptor a command uses.
+/// Descriptor of a command.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DescriptorArg {
     /// Descriptor file, or a directory with a `harness.yaml` [default: `harness.yaml` in the current or nearest
@@ -22,7 +22,7 @@ pub(crate) struct DescriptorArg {
 }
 
 impl DescriptorArg {
-    /// The file that is named, or the default.
+    /// Path of the given or the default descriptor.
     pub(crate) fn find(&self) -> Result<PathBuf, CliError> {
         descriptor::find(self.named.as_deref())
     }

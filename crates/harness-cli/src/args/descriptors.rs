@@ -13,20 +13,20 @@ pub(crate) struct CheckArgs {
     #[arg(value_hint = ValueHint::AnyPath, value_name = "DESCRIPTOR")]
     pub(crate) descriptors: Vec<PathBuf>,
 
-    /// Look up the targets of tools in this file [default: registry.yaml beside the descriptor, when
-    /// there is one]
+    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor, if it
+    /// exists]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
-    /// Take values of which the hash does not see all for errors
+    /// Reject values that the hash cannot distinguish
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// One object a line for each descriptor, and a summary as the last line
+    /// Print one JSON object per descriptor, and a summary as the last line
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Connect to the MCP servers that agents use, too, and look for their tools there
+    /// Connect to the MCP servers of the agents and look up their tools
     #[arg(long)]
     pub(crate) connect: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) struct HashArgs {
     #[command(flatten)]
     pub(crate) descriptor: DescriptorArg,
 
-    /// Also print a hash for each agent, of all that decides what it gets
+    /// Also print a hash for each agent, including its defaults and parts
     #[arg(long)]
     pub(crate) agents: bool,
 
@@ -44,7 +44,7 @@ pub(crate) struct HashArgs {
     #[arg(long)]
     pub(crate) parts: bool,
 
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -54,26 +54,26 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) descriptor: DescriptorArg,
 
-    /// Show what this agent would get in a turn: its instructions, tools and handoffs, and why
-    /// parts and handoffs are left out
+    /// Print the instructions, tools and handoffs of this agent, and why parts and handoffs are
+    /// omitted
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
 
-    /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
-    /// may be repeated
+    /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
+    /// (repeatable)
     #[arg(long, value_name = "KEY=VALUE|FILE", requires = "agent")]
     pub(crate) context: Vec<ContextArg>,
 
-    /// The user's message, for contexts that hold it
+    /// User message, for contexts that include it
     #[arg(long, value_name = "TEXT", requires = "agent")]
     pub(crate) message: Option<String>,
 
-    /// What the descriptor's tool targets are [default: registry.yaml beside the descriptor, when
-    /// there is one]
+    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor, if it
+    /// exists]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "agent")]
     pub(crate) registry: Option<PathBuf>,
 
-    /// JSON instead of YAML, or instead of text for people
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -83,15 +83,15 @@ pub(crate) struct GraphArgs {
     #[command(flatten)]
     pub(crate) descriptor: DescriptorArg,
 
-    /// The language of the picture
+    /// Output language
     #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
     pub(crate) format: GraphFormat,
 }
 
-/// A language of pictures.
+/// Graph language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GraphFormat {
-    /// A Mermaid flowchart, as Markdown pages show it
+    /// Mermaid flowchart, for Markdown
     Mermaid,
     /// Graphviz: `harness graph … --format dot | dot -Tsvg`
     Dot,
@@ -99,7 +99,7 @@ pub(crate) enum GraphFormat {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes:\n  0  both are the same graph\n  1  something changed\n  2  a file has a fault\n"
+    after_help = "Exit codes:\n  0  no difference\n  1  something changed\n  2  invalid arguments or descriptor\n"
 )]
 pub(crate) struct DiffArgs {
     /// Earlier descriptor: a file, or a directory with a `harness.yaml`
@@ -110,33 +110,33 @@ pub(crate) struct DiffArgs {
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) after: Option<PathBuf>,
 
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Print the first line of a descriptor that makes editors complete and check it, with the schema
-    /// in descriptor.schema.json beside it
+    /// Print the first line of a descriptor that enables editor support, with the schema in
+    /// descriptor.schema.json next to it
     #[arg(long)]
     pub(crate) header: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Directory for the new files; created when it does not exist
+    /// Directory for the new files, created if necessary
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub(crate) directory: PathBuf,
 
-    /// Replace files that exist
+    /// Overwrite existing files
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }

@@ -10,20 +10,19 @@ use super::values;
 #[derive(Debug, Args)]
 #[command(after_help = CODES)]
 pub(crate) struct DoctorArgs {
-    /// The folder in which sessions are to be kept
-    #[arg(long, value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
+    /// Check this directory for sessions
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 
-    /// Take the keys of providers from this file [default: the environment, then
-    /// ~/.config/harness/keys.yaml]
+    /// Read API keys from this file [default: the environment, then ~/.config/harness/keys.yaml]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 
-    /// Look at this endpoint, too
+    /// Also check this endpoint
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
 
-    /// How long an endpoint may take to answer
+    /// Limit the response time of an endpoint
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time)]
     pub(crate) timeout: Millis,
 
@@ -34,6 +33,6 @@ pub(crate) struct DoctorArgs {
 
 const CODES: &str = "\
 Exit codes:
-    0  nothing is wrong; what is absent is only missed by those who want it
-    1  something does not work; its line says what to do
-    2  nothing was looked at: wrong arguments";
+    0  no problems found; optional components may be missing
+    1  something does not work; its line has a fix
+    2  invalid arguments; nothing was checked";

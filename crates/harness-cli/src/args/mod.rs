@@ -9,6 +9,7 @@ mod descriptor;
 mod descriptors;
 mod doctor;
 mod folders;
+mod help;
 mod records;
 mod resume;
 mod serve;
@@ -53,65 +54,65 @@ pub(crate) use values::{ContextArg, MessageArg, time};
 use crate::env;
 use crate::exit::Exit;
 
-/// Runs agent graphs that are bounded, streamed, resumable and truthful about why they stopped.
+/// Run LLM agents that are bounded, streamed and resumable
 #[derive(Debug, Parser)]
-#[command(name = "harness", version, after_help = Exit::help(), max_term_width = 100)]
+#[command(name = "harness", version, help_template = help::template(), after_help = help::EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Show logs on standard error: a level (error, warn, info, debug, trace) or a filter such as
+    /// Set the log filter: a level (error, warn, info, debug, trace), or for example
     /// harness_adapters=debug
-    #[arg(long, global = true, value_name = "LEVEL", env = env::LOG, hide_env_values = true)]
+    #[arg(long, global = true, value_name = "FILTER", env = env::LOG, hide_env_values = true)]
     pub(crate) log: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an agent graph with a message and print the answer
+    /// Run an agent graph and print the answer
     Run(Box<RunArgs>),
-    /// Talk with the agents of a descriptor, or with a model, at the terminal
+    /// Chat with an agent or a model in the terminal
     Chat(Box<ChatArgs>),
-    /// Go on with a run that was deferred or interrupted, with new limits
+    /// Resume a stopped or interrupted run
     Resume(Box<ResumeArgs>),
-    /// Find everything that is wrong with descriptors, their registries and contracts, with file, line and column
+    /// Validate descriptors, registries and contracts
     Check(CheckArgs),
-    /// Print the hash that names exactly this graph
+    /// Print the hash of a descriptor
     Hash(HashArgs),
-    /// Print a descriptor with its prompts in place, or what one of its agents would get
+    /// Print a resolved descriptor or agent
     Show(ShowArgs),
-    /// Print the graph as text for Mermaid or Graphviz, which make a picture of it
+    /// Print the agent graph as Mermaid or DOT
     Graph(GraphArgs),
-    /// Tell what changed between two descriptors
+    /// Compare two descriptors
     Diff(DiffArgs),
-    /// Print the JSON Schema of descriptors, with which editors complete and check them
+    /// Print the descriptor JSON Schema
     Schema(SchemaArgs),
-    /// Create a directory with a descriptor, a tool and a README
+    /// Create a descriptor with a tool and a README
     New(NewArgs),
-    /// Run a recorded run again and tell what differs
+    /// Replay a recorded run and compare the results
     Replay(Box<ReplayArgs>),
-    /// Run a suite of recorded runs again and tell which of them changed
+    /// Run a suite of recorded runs
     Regress(RegressArgs),
-    /// Show a run record as a page or as text: what happened, and why it ended
+    /// Show a run record as text or HTML
     Inspect(InspectArgs),
-    /// Serve conversations over HTTP, with server-sent events
+    /// Serve threads over HTTP
     Serve(Box<ServeArgs>),
-    /// List, show, repair, compact, export, fork and label stored conversations
+    /// List, show, export, fork, label, compact and repair sessions
     Session(SessionArgs),
     /// List the tools in a registry, or call one
     Tools(ToolsArgs),
-    /// Look at everything that runs need: keys, endpoints, files, the machine; tell what is wrong and what to do
+    /// Check API keys, endpoints, agents and files
     Doctor(DoctorArgs),
-    /// Be an agent in an editor (Zed, JetBrains, Neovim), over the Agent Client Protocol
+    /// Run as an ACP agent for editors
     Acp(Box<AcpArgs>),
-    /// Be a worker behind an Agent Relay: answer requests with a local program
+    /// Run as an Agent Relay worker
     Bridge(BridgeArgs),
-    /// Print the script with which a shell completes commands and options
+    /// Generate shell completions
     Completions(CompletionsArgs),
 }
 
 impl Command {
-    /// Where traces of its runs go; `None` for commands that run nothing.
+    /// Trace options; `None` for commands that run no agent.
     pub(crate) fn spans(&self) -> Option<&SpanArgs> {
         match self {
             Self::Run(args) => Some(&args.spans),
@@ -137,7 +138,7 @@ impl Command {
         }
     }
 
-    /// Whether its output is for programs, faults included.
+    /// Whether the output is JSON, including errors.
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,
@@ -177,35 +178,35 @@ pub(crate) struct RunArgs {
     #[arg(conflicts_with = "resume")]
     pub(crate) message: Option<MessageArg>,
 
-    /// What the descriptor's tool targets are [default: registry.yaml beside the descriptor]
+    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
-    /// Keep the conversation in this file, and go on with what it holds
+    /// Store the session in this file, or continue the one it holds
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) session: Option<PathBuf>,
 
-    /// Go on where the session stopped, without a new message
+    /// Resume the session without a new message
     #[arg(long, requires = "session")]
     pub(crate) resume: bool,
 
-    /// Go on with the session although the descriptor has changed since it was begun
+    /// Resume even if the descriptor has changed
     #[arg(long, requires = "session")]
     pub(crate) allow_changed: bool,
 
-    /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
-    /// may be repeated
+    /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
+    /// (repeatable)
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
     #[command(flatten)]
     pub(crate) approvals: ApprovalArgs,
 
-    /// Write the record of the run to this file, for `harness inspect`, `replay` and `regress`
+    /// Write the run record to this file, for `harness inspect`, `replay` and `regress`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) run_record: Option<PathBuf>,
 
-    /// One event per line on standard output, the last line is the result
+    /// Print one JSON event per line, and the result as the last line
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -228,54 +229,55 @@ pub(crate) struct RunArgs {
     pub(crate) spans: SpanArgs,
 }
 
-/// What the model is shown of a long conversation.
+/// Options for what the model sees of a long conversation.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub(crate) struct ViewArgs {
-    /// Show the model less when the conversation nears its context window; the session keeps everything
-    /// [default: show it all]
+    /// Compact the model's view near its context window; the session keeps everything [default:
+    /// off]
     #[arg(long, value_name = "HOW", value_parser = values::presets())]
     pub(crate) compact: Option<CompactionPreset>,
 
-    /// Keep facts from one run to the next in this file: those that fit are shown to the model, and agents
-    /// may remember, recall and forget
+    /// Store facts in this file across runs; the model sees those that fit, and agents can
+    /// remember, recall and forget
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) memory: Option<PathBuf>,
 
-    /// Tokens of the model's context window, for --compact and --memory
+    /// Set the model's context window in tokens, for --compact and --memory
     #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) window: u64,
 }
 
-/// Where answers come from.
+/// Options of the model.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Use this model for every agent instead of those that the descriptor names: anthropic/NAME, openai/NAME,
-    /// ollama/NAME, lmstudio/NAME, or a name of OpenRouter; with --backend, the backend's own name for it
+    /// Use this model for every agent: anthropic/NAME, openai/NAME, ollama/NAME, lmstudio/NAME, or
+    /// an OpenRouter name; with --backend, the backend's own model name
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Take the keys of providers from this file, which only you may read [default: the environment, then
+    /// Read API keys from this file, which must be private [default: the environment, then
     /// ~/.config/harness/keys.yaml]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 
-    /// An OpenAI-compatible endpoint for all models, for example http://localhost:11434/v1;
-    /// its key, if it needs one, is read from HARNESS_API_KEY
+    /// Send all requests to this OpenAI-compatible endpoint, for example http://localhost:11434/v1;
+    /// its API key is read from HARNESS_API_KEY
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
 
-    /// Write all requests and answers to this file; with --replay, those of the replay, in the newest form
+    /// Record all model requests and responses in this file; with --replay, convert the recording
+    /// to the newest format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
 
-    /// Take the answers from a file that --record wrote; no network is used
+    /// Use the responses recorded by --record, without a network
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "base_url"], value_hint = ValueHint::FilePath)]
     pub(crate) replay: Option<PathBuf>,
 }
 
-/// What the run may use at most.
+/// Limits of a run.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
@@ -293,14 +295,15 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
 
-    /// Limit the tokens of all model calls, input and output together [default: 4000000]. No call starts
-    /// when the rest is smaller than the last call; a call in flight may exceed the limit. Tokens that no
-    /// provider reports are estimated
+    /// Limit the tokens of all model calls, input and output together [default: 4000000]. No call
+    /// starts if the rest is smaller than the last call; a call in flight may exceed the limit.
+    /// Tokens that no provider reports are estimated
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
 
-    /// Limit the cost reported by the provider, for example 0.25 [default: 20]. Reserved and charged like
-    /// tokens; without a reported cost or a known price it cannot take effect, which is said at once
+    /// Limit the cost reported by the provider, for example 0.25 [default: 20]. Reserved and
+    /// charged like tokens; without a reported cost or a known price it has no effect, and a
+    /// warning is printed
     #[arg(long, value_name = "AMOUNT")]
     pub(crate) max_cost: Option<Cost>,
 
@@ -309,29 +312,28 @@ pub(crate) struct LimitArgs {
     pub(crate) timeout: Option<Millis>,
 }
 
-/// What happens to a call that needs approval.
+/// How to decide a call that needs approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Approve {
-    /// Ask on the terminal; without one the run stops with `awaiting_approval`
+    /// Prompt on the terminal; without one, stop and wait
     Ask,
     /// Approve every call
     Always,
-    /// Refuse every call; the model is told
+    /// Deny every call and inform the model
     Never,
 }
 
 fn run_notes() -> String {
     format!(
-        "A single argument is the descriptor when it exists, ends in .yaml, .yml or .json, or has a path separator \
+        "A single argument is the descriptor if it exists, ends in .yaml, .yml or .json, or has a path separator \
          and no space; otherwise it is the message. {SECURITY}\n\n\
          The answer goes to standard output, everything else to standard error. The name of a \
-         model says who is asked: anthropic/NAME and openai/NAME ask these when {ANTHROPIC} or \
-         {OPENAI} is set, ollama/NAME a server on this machine; all others are asked through OpenRouter with {OPENROUTER}. \
-         Without a key the demo model answers: it follows rules, calls the tools whose names fit and is no LLM. \
-         --model demo asks for it, demo/slow is slow, demo/fail fails; `call TOOL {{\"a\": 1}}` as the message makes it call \
+         model selects its provider: anthropic/NAME and openai/NAME if {ANTHROPIC} or \
+         {OPENAI} is set, ollama/NAME a local server, and OpenRouter with {OPENROUTER} for all others. \
+         Without an API key, a rule-based demo model answers and calls tools with matching names. \
+         --model demo selects it, demo/slow is slow, demo/fail fails; the message `call TOOL {{\"a\": 1}}` makes it call \
          exactly that.\n\n\
-         Ctrl-C stops the run and leaves the session in order; a second one ends the program at \
-         once.\n\n{codes}",
+         Ctrl-C stops the run and saves the session; a second Ctrl-C exits immediately.\n\n{codes}",
         ANTHROPIC = env::ANTHROPIC_KEY,
         OPENAI = env::OPENAI_KEY,
         OPENROUTER = env::OPENROUTER_KEY,

@@ -10,31 +10,31 @@ use super::{ContextArg, ModelArgs};
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_CODES)]
 pub(crate) struct ReplayArgs {
-    /// The record: a file that `harness run --run-record` wrote
+    /// Run record, written by `harness run --run-record`
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) record: PathBuf,
 
-    /// The descriptor to run [default: the one that the record names]
+    /// Run this descriptor [default: the recorded one]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) descriptor: Option<PathBuf>,
 
-    /// What its tool targets are [default: registry.yaml beside the descriptor]
+    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
-    /// Where the results of tools come from
+    /// Choose the source of tool results
     #[arg(long, value_enum, default_value_t = Mode::Strict)]
     pub(crate) mode: Mode,
 
-    /// What is said to the agents
+    /// Choose the messages for the agents
     #[arg(long, value_enum, default_value_t = Input::Recorded)]
     pub(crate) input: Input,
 
-    /// A value of the descriptor's context, laid over the recorded context; may be repeated
+    /// Override a context value, or load values from a file (repeatable)
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
-    /// Write the record of the new run to this file
+    /// Write the record of the replay to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) run_record: Option<PathBuf>,
 
@@ -49,7 +49,7 @@ pub(crate) struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(after_help = REGRESS_CODES)]
 pub(crate) struct RegressArgs {
-    /// The suite: a YAML or JSON file that names records and what runs them
+    /// Suite: a YAML or JSON file that names records
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) suite: PathBuf,
 
@@ -63,15 +63,15 @@ pub(crate) struct RegressArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The record: a file that `harness run --run-record` wrote
+    /// Run record, written by `harness run --run-record`
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) record: PathBuf,
 
-    /// Write one HTML page to this file
+    /// Write an HTML page to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "json"], value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
 
-    /// Print it as text (the default)
+    /// Print text (the default)
     #[arg(long, conflicts_with = "json")]
     pub(crate) text: bool,
 
@@ -79,35 +79,35 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print governance events, one JSON object a line
+    /// Print governance events, one JSON object per line
     #[arg(long, conflicts_with_all = ["html", "text", "json"])]
     pub(crate) events: bool,
 }
 
-/// Where live answers come from.
+/// Options of live models.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct LiveArgs {
-    /// Where the model's answers come from
+    /// Choose the source of model responses
     #[arg(long, value_enum)]
     pub(crate) answers: Option<Answers>,
 
-    /// Use this model for every agent instead of those that the descriptor names; answers are live then
+    /// Use this live model for every agent
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Take the keys of providers from this file, which only you may read [default: the environment, then
+    /// Read API keys from this file, which must be private [default: the environment, then
     /// ~/.config/harness/keys.yaml]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 
-    /// An OpenAI-compatible endpoint for all models; answers are live then
+    /// Send all requests to this OpenAI-compatible endpoint, live
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
 }
 
 impl LiveArgs {
-    /// What the command line says about answers; `None` when it says nothing.
+    /// Source of responses on the command line; `None` if no option sets it.
     pub(crate) fn answers(&self) -> Option<AnswersFrom> {
         let named = self.model.is_some() || self.base_url.is_some();
         match (self.answers, named) {
@@ -117,30 +117,30 @@ impl LiveArgs {
         }
     }
 
-    /// The same as the arguments of a run.
+    /// Returns the options as arguments of a run.
     pub(crate) fn model_args(&self) -> ModelArgs {
         let (model, keys, base_url) = (self.model.clone(), self.keys.clone(), self.base_url.clone());
         ModelArgs { model, keys, base_url, record: None, replay: None }
     }
 }
 
-/// Where the model's answers come from.
+/// Source of model responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Answers {
-    /// From the record: no key and no network is needed
+    /// The record; requires no API key and no network
     Recorded,
-    /// From a live model
+    /// A live model
     Live,
 }
 
-/// Where the results of tools come from.
+/// Source of tool results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// From the record; a call that is not in it ends the run
+    /// The record; a call that is not in it ends the run
     Strict,
-    /// From the record; a call that is not in it is executed
+    /// The record; a call that is not in it is executed
     Hybrid,
-    /// Every call is executed
+    /// Execution of every call
     Live,
 }
 
@@ -154,10 +154,10 @@ impl From<Mode> for ReplayMode {
     }
 }
 
-/// What is said to the agents.
+/// Messages for the agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Input {
-    /// The recorded messages, the earlier conversation included
+    /// All recorded messages, including earlier conversation
     Recorded,
     /// The question alone
     Question,
@@ -174,12 +174,12 @@ impl From<Input> for InputMode {
 
 const REPLAY_CODES: &str = "\
 Exit codes:
-    0  the run was repeated and did the same
-    1  it did something else; the output says what
-    2  nothing was run: wrong arguments, or a fault in a file";
+    0  same results as recorded
+    1  different results; the output lists them
+    2  invalid arguments or files; nothing was run";
 
 const REGRESS_CODES: &str = "\
 Exit codes:
-    0  every case passed, or did something else without failing
+    0  every case passed, or changed without failing
     1  a case failed
-    2  nothing was run: wrong arguments, or a fault in the suite file";
+    2  invalid arguments or suite; nothing was run";

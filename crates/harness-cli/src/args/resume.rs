@@ -13,38 +13,38 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(after_help = Exit::help())]
 pub(crate) struct ResumeArgs {
-    /// The session file; it knows its descriptor, and what was to be done
+    /// Session file, which records its descriptor and options
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// Something to say to the run, such as what to do differently
+    /// Message to send, such as guidance
     pub(crate) message: Option<MessageArg>,
 
     /// Descriptor file, or a directory with a `harness.yaml` [default: the descriptor that the session records]
     #[arg(long, value_name = "DESCRIPTOR", value_hint = ValueHint::AnyPath)]
     pub(crate) descriptor: Option<PathBuf>,
 
-    /// What the descriptor's tool targets are [default: as in the run before]
+    /// Bind tools with this registry file [default: that of the run]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
-    /// Go on although the descriptor has changed since the session was begun
+    /// Resume even if the descriptor has changed
     #[arg(long)]
     pub(crate) allow_changed: bool,
 
-    /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
-    /// may be repeated
+    /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
+    /// (repeatable)
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
     #[command(flatten)]
     pub(crate) approvals: ApprovalArgs,
 
-    /// Write the record of the run to this file, for `harness inspect`, `replay` and `regress`
+    /// Write the run record to this file, for `harness inspect`, `replay` and `regress`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) run_record: Option<PathBuf>,
 
-    /// One event per line on standard output, the last line is the result
+    /// Print one JSON event per line, and the result as the last line
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -68,7 +68,7 @@ pub(crate) struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    /// The arguments of the run to resume.
+    /// Arguments of the run to resume.
     pub(crate) fn run(&self, registry: Option<PathBuf>, until: UntilArgs) -> RunArgs {
         RunArgs {
             descriptor: self.descriptor.clone(),

@@ -13,26 +13,26 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) descriptor: DescriptorArg,
 
-    /// Where to listen; port 0 takes a free one, and the first line of output says which
+    /// Listen on this address; port 0 chooses a free port, printed in the first line
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8787")]
     pub(crate) listen: SocketAddr,
 
-    /// Keep the conversations as files of this folder, and go on with those that are there [default: keep them
-    /// until the server ends]
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    /// Store threads in this directory, and continue those in it [default: in memory]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) sessions: Option<PathBuf>,
 
-    /// Serve only those who send the token that this file holds, which only you may read; needed to listen
-    /// elsewhere than on this machine's loopback address
+    /// Require the bearer token in this file, which must be private; mandatory on non-loopback
+    /// addresses
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// One more name under which the server may be asked, beside those of this machine; may be repeated
-    /// [default with --listen elsewhere: all names]
+    /// Accept requests for this host name, in addition to loopback names (repeatable) [default with
+    /// a non-loopback --listen: all names]
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
 
-    /// An origin whose web pages may ask, for example https://app.example.com; may be repeated [default: none]
+    /// Accept requests from web pages of this origin, for example https://app.example.com
+    /// (repeatable) [default: none]
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
 
@@ -41,6 +41,6 @@ pub(crate) struct ServeArgs {
 }
 
 const NOTES: &str = "\
-GET /openapi.json describes the routes. With --log info each request is a line on standard error.
+GET /openapi.json describes the routes. --log info logs each request to standard error.
 
-Ctrl-C ends streams and runs and leaves the sessions in order; a second one ends the program at once.";
+Ctrl-C ends streams and runs and saves the sessions; a second Ctrl-C exits immediately.";

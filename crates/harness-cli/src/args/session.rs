@@ -18,24 +18,24 @@ pub(crate) struct SessionArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionVerb {
-    /// List the sessions of a folder
+    /// List the sessions in a directory
     List(ListArgs),
-    /// Show a session: who said what, which tools were called, where it was compacted, its branches
+    /// Print a session: messages, tool calls, compactions, branches
     Show(ShowSessionArgs),
-    /// Take damaged lines out of a session into a file beside it
+    /// Move damaged lines to a separate file
     Repair(RepairArgs),
-    /// Make a session shorter for good, so that the next run begins with less; the file keeps everything
+    /// Shorten what the next run reads; the file keeps everything
     Compact(CompactArgs),
-    /// Write a session as JSON Lines or as Markdown; other programs' sessions become ours
+    /// Export a session as JSON Lines or Markdown, also from other formats
     Export(ExportArgs),
-    /// Make a session of its own of what led to an entry
+    /// Copy the session up to an entry into a new file
     Fork(ForkArgs),
-    /// Give an entry a name, or take it away
+    /// Set or remove the name of an entry
     Label(LabelArgs),
 }
 
 impl SessionVerb {
-    /// Whether its output is for programs, faults included.
+    /// Whether the output is JSON, including errors.
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::List(args) => args.json,
@@ -51,7 +51,7 @@ impl SessionVerb {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// The folder; its files that end in .jsonl are looked at
+    /// Directory to search for .jsonl files
     #[arg(value_hint = ValueHint::DirPath, default_value = ".")]
     pub(crate) folder: PathBuf,
 
@@ -62,11 +62,11 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowSessionArgs {
-    /// The session file
+    /// Session file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// Show what led to this entry [default: the last one]
+    /// Print the branch of this entry [default: the last one]
     #[arg(long, value_name = "ENTRY")]
     pub(crate) leaf: Option<String>,
 
@@ -77,7 +77,7 @@ pub(crate) struct ShowSessionArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
-    /// The session file
+    /// Session file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
@@ -88,23 +88,23 @@ pub(crate) struct RepairArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The session file
+    /// Session file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// How; without a model old results are cleared and nothing is summarized
+    /// Choose the compaction; without a model, old results are cleared and nothing is summarized
     #[arg(long, default_value = "ladder", value_parser = presets())]
     pub(crate) how: CompactionPreset,
 
-    /// Tokens of the model's context window
+    /// Set the model's context window in tokens
     #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) window: u64,
 
-    /// Remove what the compaction leaves out from the file, and other branches; default: the file keeps it
+    /// Also remove compacted messages and other branches from the file
     #[arg(long)]
     pub(crate) forget: bool,
 
-    /// What a summary is to keep, in your words
+    /// Describe what a summary must keep
     #[arg(long, value_name = "TEXT")]
     pub(crate) keep: Option<String>,
 
@@ -118,15 +118,15 @@ pub(crate) struct CompactArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session file: ours, bare messages, or a session tree of pi
+    /// Session file: of harness, bare messages, or a session tree of pi
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// In which form
+    /// Output format
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     pub(crate) format: ExportFormat,
 
-    /// With Markdown: what led to this entry [default: the last one]
+    /// With Markdown: print the branch of this entry [default: the last one]
     #[arg(long, value_name = "ENTRY")]
     pub(crate) leaf: Option<String>,
 
@@ -135,26 +135,26 @@ pub(crate) struct ExportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// The form of an export.
+/// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// All entries of all branches, as a session file
     Jsonl,
-    /// One branch, for people
+    /// One branch as a document
     Markdown,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
-    /// The session file
+    /// Session file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// The new session file
+    /// New session file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) target: PathBuf,
 
-    /// The last entry that comes with it [default: the last one of the session]
+    /// Last entry to copy [default: the last one of the session]
     #[arg(long, value_name = "ENTRY")]
     pub(crate) at: Option<String>,
 
@@ -165,14 +165,14 @@ pub(crate) struct ForkArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabelArgs {
-    /// The session file
+    /// Session file
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// The entry
+    /// Entry id
     pub(crate) entry: String,
 
-    /// Its name; without one, the name that it has is taken away
+    /// New name; omit it to remove the name
     pub(crate) label: Option<String>,
 
     /// Print one JSON object

@@ -2,16 +2,16 @@
 
 use clap::{Args, ValueHint};
 
-/// What the program tells a collector of traces.
+/// Options of trace export.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct SpanArgs {
-    /// Send a trace of every run to this OpenTelemetry collector, for example http://127.0.0.1:4318; headers
-    /// that it needs are read from OTEL_EXPORTER_OTLP_HEADERS
+    /// Send traces to this OpenTelemetry collector, for example http://127.0.0.1:4318; headers are
+    /// read from OTEL_EXPORTER_OTLP_HEADERS
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) otlp: Option<String>,
 
-    /// Let traces hold what was said and done, too: prompts, answers, arguments and results
+    /// Include content in traces: prompts, answers, arguments and results
     #[arg(long, requires = "otlp")]
     pub(crate) otlp_content: bool,
 }

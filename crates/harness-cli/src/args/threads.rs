@@ -6,10 +6,10 @@ use clap::{Args, ValueHint};
 
 use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SkillArgs, SpanArgs, ViewArgs};
 
-/// What conversations are made from.
+/// Common options of threads.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ThreadArgs {
-    /// What the descriptor's tool targets are [default: registry.yaml beside the descriptor]
+    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
@@ -17,8 +17,8 @@ pub(crate) struct ThreadArgs {
     #[arg(long)]
     pub(crate) allow_changed: bool,
 
-    /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
-    /// may be repeated
+    /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
+    /// (repeatable)
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 

@@ -14,19 +14,19 @@ pub(crate) struct ToolsArgs {
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) registry: Option<PathBuf>,
 
-    /// Call this tool, by its name or its target, and print its result
+    /// Call this tool, by name or target, and print its result
     #[arg(long, value_name = "NAME")]
     pub(crate) call: Option<String>,
 
-    /// What the tool is given: a JSON object, @FILE, or - for standard input [default: {}]
+    /// Arguments of the call: a JSON object, @FILE, or - for standard input [default: {}]
     #[arg(long, value_name = "JSON|@FILE|-", requires = "call")]
     pub(crate) input: Option<InputArg>,
 
-    /// Approve the call beforehand; without it a tool that needs approval asks on the terminal
+    /// Approve the call; otherwise a tool that needs approval prompts on the terminal
     #[arg(long, requires = "call")]
     pub(crate) yes: bool,
 
-    /// Print JSON: the tools with the schemas of their arguments, or all of the result
+    /// Print JSON: the tools with their schemas, or the full result
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -6,44 +6,45 @@ use clap::{Args, ValueEnum, ValueHint};
 use harness::core::outcome::StopMode;
 use serde::{Deserialize, Serialize};
 
-/// When a run is over, and what it leaves behind.
+/// Options of controlled runs.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Until the work is done")]
 pub(crate) struct UntilArgs {
-    /// Go on turn after turn until the model says that the work is done and every gate accepts that
-    /// [default: what the descriptor's `run` says, or else one turn]
+    /// Run until the work is complete and every check passes [default: the descriptor's `run`
+    /// section, or one turn]
     #[arg(long)]
     pub(crate) until_done: bool,
 
-    /// What happens when the end is not accepted; implies --until-done [default: the descriptor's, or else
-    /// interactive]
+    /// Choose how to treat an end that a gate does not accept; implies --until-done [default: the
+    /// descriptor's, or interactive]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<ModeArg>,
 
-    /// What must have been produced, as a YAML file; implies --until-done [default: the descriptor's contract]
+    /// Require the outputs in this YAML contract; implies --until-done [default: the descriptor's
+    /// contract]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) contract: Option<PathBuf>,
 
-    /// The folder in which the contract's files are looked for [default: the descriptor's folder]
+    /// Look for the contract's files in this directory [default: the descriptor's]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: Option<PathBuf>,
 
-    /// Write the report of the run to this file: Markdown, or JSON when it ends in .json
+    /// Write the report of the run to this file, as Markdown, or as JSON if it ends in .json
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write the deliverables, one file each, into this folder; a file that is there is never overwritten
+    /// Write each deliverable to a file in this directory, without overwriting files
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) deliverables: Option<PathBuf>,
 }
 
-/// How an end is treated that a gate does not accept.
+/// Treatment of an end that a gate does not accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ModeArg {
-    /// After some nudges a missing completion signal is accepted, and the report says so
+    /// Accept a missing completion signal after some reminders, and report it
     Interactive,
-    /// Never accepted: done means that every gate was satisfied
+    /// Require every gate to accept
     Strict,
 }
 

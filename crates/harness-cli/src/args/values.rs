@@ -41,7 +41,7 @@ impl MessageArg {
 /// A `--context` argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ContextArg {
-    /// `PATH=VALUE`; a value that is JSON is taken as such, any other as text.
+    /// `PATH=VALUE`; the value is parsed as JSON, or taken as text.
     Value { path: String, value: String },
     /// A file.
     File(PathBuf),
@@ -65,10 +65,10 @@ fn is_context_path(text: &str) -> bool {
     text.split('.').all(|segment| !segment.is_empty() && segment.chars().all(legal))
 }
 
-/// A limit of time with its unit: `250ms`, `90s`, `5m`, `1.5h`.
+/// Parses a duration with its unit: `250ms`, `90s`, `5m`, `1.5h`.
 pub(crate) fn time(text: &str) -> Result<Millis, String> {
     match text.parse().map_err(|error: SpanError| error.to_string())? {
-        Millis(0) => Err("a limit of no time would stop before anything began".to_owned()),
+        Millis(0) => Err("expected a duration above zero".to_owned()),
         limit => Ok(limit),
     }
 }

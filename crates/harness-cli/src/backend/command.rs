@@ -86,9 +86,9 @@ impl CommandFile {
         let fault = |problem: String| CliError::BackendFile { file: path.to_owned(), problem };
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
-        read.map_err(|source| fault(format!("cannot be read: {source}")))?;
+        read.map_err(|source| fault(format!("cannot read the file: {source}")))?;
         if text.len() as u64 > LONGEST {
-            return Err(fault(format!("is longer than {LONGEST} bytes")));
+            return Err(fault(format!("larger than {LONGEST} bytes")));
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::parse(&text, folder).map_err(fault)
@@ -97,12 +97,12 @@ impl CommandFile {
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         // The parser's time grows with the square of the depth.
         if bracket_depth(text) > MOST_LEVELS {
-            return Err(format!("nests deeper than {MOST_LEVELS} levels"));
+            return Err(format!("nested deeper than {MOST_LEVELS} levels"));
         }
         let written: Written = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
         if written.version != VERSION {
             let version = written.version;
-            return Err(format!("has version {version}, this program reads version {VERSION}"));
+            return Err(format!("unsupported version {version}, expected {VERSION}"));
         }
         if written.command.trim().is_empty() {
             return Err("`command` is empty".to_owned());
@@ -112,10 +112,9 @@ impl CommandFile {
         let args = written.args.iter().map(|arg| {
             arg_texts(arg)?.into_iter().map(|text| template("args", text)).collect::<Result<_, String>>()
         });
-        let timeout = written
-            .timeout
-            .as_deref()
-            .map(|text| time(text).map_err(|problem| format!("`timeout`: `{text}` is no time, {problem}")));
+        let timeout = written.timeout.as_deref().map(|text| {
+            time(text).map_err(|problem| format!("`timeout`: invalid duration `{text}`: {problem}"))
+        });
         Ok(Self {
             id: written.backend.unwrap_or_else(|| "command".to_owned()),
             program: program(&written.command, folder),
@@ -181,7 +180,7 @@ impl CommandFile {
 
 /// An argument, or several that belong together.
 fn arg_texts(arg: &Value) -> Result<Vec<&str>, String> {
-    let wrong = || format!("`args`: `{}` is neither a text nor a list of texts; quote it", one_line(arg));
+    let wrong = || format!("`args`: `{}` is not a string or a list of strings; quote it", one_line(arg));
     if let Some(text) = arg.as_str() {
         return Ok(vec![text]);
     }
@@ -215,13 +214,13 @@ mod tests {
     #[test]
     fn what_is_wrong_in_a_file_is_told() {
         refused("command: a", "missing field `version`");
-        refused("version: 2\ncommand: a", "has version 2, this program reads version 1");
+        refused("version: 2\ncommand: a", "unsupported version 2, expected 1");
         refused("version: 1\ncommand: ' '", "`command` is empty");
         refused("version: 1\ncommand: a\ncomand: b", "unknown field `comand`");
-        refused("version: 1\ncommand: a\nargs: [1]", "`args`: `1` is neither a text nor a list of texts");
-        refused("version: 1\ncommand: a\nargs: ['{x}']", "`args`: `{x}` names {x}");
+        refused("version: 1\ncommand: a\nargs: [1]", "`args`: `1` is not a string or a list of strings");
+        refused("version: 1\ncommand: a\nargs: ['{x}']", "`args`: `{x}` has an unknown placeholder {x}");
         refused("version: 1\ncommand: a\nstdin: '{'", "`stdin`: `{` has a single brace");
-        refused("version: 1\ncommand: a\ntimeout: soon", "`timeout`: `soon` is no time");
+        refused("version: 1\ncommand: a\ntimeout: soon", "`timeout`: invalid duration `soon`");
         refused("version: 1\ncommand: a\noutput: xml", "unknown variant `xml`");
     }
 

@@ -56,11 +56,11 @@ impl Template {
             }
             let inner = from.strip_prefix('{').and_then(|from| from.split_once('}'));
             let Some((name, after)) = inner else {
-                return Err(format!("`{text}` has a single brace; write {{{{ or }}}} for a brace itself"));
+                return Err(format!("`{text}` has a single brace; write {{{{ or }}}} for a literal brace"));
             };
             let Some(place) = PLACES.into_iter().find(|place| *place == name) else {
                 let known = PLACES.map(|place| format!("{{{place}}}")).join(", ");
-                return Err(format!("`{text}` names {{{name}}}; there are {known}"));
+                return Err(format!("`{text}` has an unknown placeholder {{{name}}}; expected {known}"));
             };
             if !plain.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
@@ -120,8 +120,11 @@ mod tests {
 
     #[test]
     fn what_is_no_place_is_told() {
-        check("{user}", "`{user}` names {user}; there are {prompt}, {message}, {system}, {model}, {tools}");
-        check("a{", "`a{` has a single brace; write {{ or }} for a brace itself");
-        check("a}", "`a}` has a single brace; write {{ or }} for a brace itself");
+        check(
+            "{user}",
+            "`{user}` has an unknown placeholder {user}; expected {prompt}, {message}, {system}, {model}, {tools}",
+        );
+        check("a{", "`a{` has a single brace; write {{ or }} for a literal brace");
+        check("a}", "`a}` has a single brace; write {{ or }} for a literal brace");
     }
 }

@@ -65,25 +65,25 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
 }
 
 const COMMANDS: [Entry; 18] = [
-    entry("help", "", "show this"),
-    entry("model", "[NAME]", "say which model answers, or take another one from the next message on"),
-    entry("tools", "[last [N]]", "list the tools; `last` shows the last call, or the last N, whole (Ctrl-O)"),
-    entry("skills", "", "list the skills; /skill:NAME uses one"),
-    entry("compact", "[WHAT TO KEEP]", "make the conversation shorter"),
-    entry("new", "", "begin another conversation; the one so far stays as it is"),
-    entry("fork", "", "go on in a copy of this conversation; the one so far stays as it is"),
-    entry("undo", "[N]", "take back your last message, or the last N, and what came of them"),
-    entry("save", "FILE", "write the conversation to a new file as Markdown"),
-    entry("cost", "", "say what was used since the chat began"),
-    entry("status", "", "say how things stand"),
+    entry("help", "", "show commands and keys"),
+    entry("model", "[NAME]", "show the model, or change it from the next message on"),
     entry(
-        "queue",
-        "[drop N]",
-        "show what waits to be delivered; `drop` takes a message out (Alt-Up: the last)",
+        "tools",
+        "[last [N]]",
+        "list the tools; `last` shows the last call, or the last N, in full (Ctrl-O)",
     ),
-    entry("grants", "", "list the calls that run without a question"),
-    entry("revoke", "N", "ask about them again; N is a number of /grants"),
-    entry("quit", "", "leave; the conversation is kept"),
+    entry("skills", "", "list the skills; /skill:NAME uses one"),
+    entry("compact", "[WHAT TO KEEP]", "compact the conversation"),
+    entry("new", "", "start a new conversation; this one is kept"),
+    entry("fork", "", "continue in a copy of this conversation; this one is kept"),
+    entry("undo", "[N]", "undo the last message, or the last N"),
+    entry("save", "FILE", "export the conversation as Markdown to a new file"),
+    entry("cost", "", "show the usage of this chat"),
+    entry("status", "", "show the status"),
+    entry("queue", "[drop N]", "list queued messages; `drop` removes one (Alt-Up: the last)"),
+    entry("grants", "", "list the calls that run without a prompt"),
+    entry("revoke", "N", "remove grant N of /grants"),
+    entry("quit", "", "exit; the conversation is kept"),
     entry("exit", "", ""),
     entry("q", "", ""),
     entry("?", "", ""),
@@ -172,7 +172,7 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
 /// Why a prompt template of that name cannot be used by typing it; `None` when it can.
 pub(crate) fn unusable(template: &str) -> Option<&'static str> {
     if COMMANDS.iter().any(|entry| entry.name == template) {
-        return Some("a command of the chat has this name; give the file another one");
+        return Some("a chat command has this name; rename the file");
     }
     found::untypable(template)
 }
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_template_that_nobody_can_use_is_found_out() {
         assert_eq!(unusable("review-all"), None);
-        assert!(unusable("help").unwrap().contains("a command of the chat"));
+        assert!(unusable("help").unwrap().contains("a chat command"));
         for name in ["two words", "v1.2", "skill:x"] {
             assert!(unusable(name).unwrap().contains("cannot be typed"), "{name}");
         }

@@ -240,9 +240,9 @@ impl Desk {
         let name = line.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
         let names = config.templates.templates().iter().map(|template| template.name.as_str());
         let near = command::nearest(name, names);
-        let hint = near
-            .map_or_else(|| "/help shows what there is".to_owned(), |near| format!("did you mean {near}?"));
-        self.app.complain(&format!("there is no command /{name}; {hint}"));
+        let hint =
+            near.map_or_else(|| "type /help for commands".to_owned(), |near| format!("did you mean {near}?"));
+        self.app.complain(&format!("unknown command /{name}; {hint}"));
     }
 
     /// The last message that waits comes back into the editor.
@@ -296,7 +296,7 @@ impl Desk {
     /// Listens to the thread at hand.
     fn follow(&mut self, what: &str) {
         self.events = self.chat.events();
-        self.app.tell(&format!("this is {what}; the one before stays as it is"));
+        self.app.tell(&format!("started {what}; the previous one is kept"));
     }
 
     /// A path as a person writes it.
@@ -308,15 +308,14 @@ impl Desk {
     }
 
     fn not_kept(&mut self) {
-        self.app.complain("nothing was said yet, or this conversation is not kept in a file");
+        self.app.complain("no messages yet, or this conversation is not stored in a file");
     }
 
     fn tell_model(&mut self) {
         let config = self.chat.thread.config();
         let name = config.model_name.map(|name| name.to_string());
-        let text =
-            name.or_else(|| self.app.model()).unwrap_or_else(|| "what the descriptor names".to_owned());
-        self.app.tell(&format!("the model is {text}; /model NAME takes another one"));
+        let text = name.or_else(|| self.app.model()).unwrap_or_else(|| "as in the descriptor".to_owned());
+        self.app.tell(&format!("model: {text} (change it with /model NAME)"));
     }
 
     /// Servers may take their time to list theirs.
@@ -324,7 +323,7 @@ impl Desk {
         let (thread, done) = (self.chat.thread.clone(), self.done.0.clone());
         tokio::spawn(async move {
             let told = match thread.tools().await {
-                Ok(tools) if tools.is_empty() => Done::Said("there are no tools".to_owned()),
+                Ok(tools) if tools.is_empty() => Done::Said("no tools".to_owned()),
                 Ok(tools) => {
                     let lines = tools.iter().map(|tool| {
                         let asks = if tool.requires_approval { " (asks)" } else { "" };
@@ -352,9 +351,7 @@ impl Desk {
             lines.push(format!("/skill:{name}{only}  {}{place}", one_line(description)));
         }
         if lines.is_empty() {
-            lines.push(
-                "there are no skills; --skills FOLDER gives some, each a folder with a SKILL.md".to_owned(),
-            );
+            lines.push("no skills; --skills DIR loads them, each in a directory with a SKILL.md".to_owned());
         }
         self.app.tell(&lines.join("\n"));
         for problem in self.chat.problems().to_vec() {
@@ -368,7 +365,7 @@ impl Desk {
             let told = match thread.compact(keep).await {
                 // What became shorter is an event.
                 Ok(Some(_)) => return,
-                Ok(None) => Done::Said("there was nothing to make shorter".to_owned()),
+                Ok(None) => Done::Said("nothing to compact".to_owned()),
                 Err(fault) => Done::NotShorter(fault.to_string()),
             };
             let _ = done.send(told).await;
@@ -377,16 +374,16 @@ impl Desk {
 
     async fn undo(&mut self, count: usize) -> Result<(), CliError> {
         if self.app.is_at_work() {
-            self.app.complain("something is going on; Esc interrupts it");
+            self.app.complain("a run is in progress; Esc interrupts it");
             return Ok(());
         }
         match self.chat.undo(count).await? {
             Some(undone) => {
                 let what = if undone.messages == 1 { "your last message" } else { "your last messages" };
-                self.app.tell(&format!("{what} and what came of it are taken back; the file keeps them"));
+                self.app.tell(&format!("undid {what}; it stays in the session file"));
                 self.app.write(&undone.text);
             }
-            None => self.app.tell("there is nothing to take back"),
+            None => self.app.tell("nothing to undo"),
         }
         Ok(())
     }
@@ -398,10 +395,9 @@ impl Desk {
         };
         let new = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
         match new.and_then(|mut out| out.write_all(text.as_bytes())) {
-            Ok(()) => self.app.tell(&format!("the conversation is in {}", file.display())),
+            Ok(()) => self.app.tell(&format!("exported to {}", file.display())),
             Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {
-                let text =
-                    format!("{} is there already and was left as it is; name another file", file.display());
+                let text = format!("{} already exists; choose another file", file.display());
                 self.app.complain(&text);
             }
             Err(source) => return Err(CliError::NotWritten { path: file.clone(), source }),
@@ -412,10 +408,11 @@ impl Desk {
     fn tell_cost(&mut self) {
         let used = self.app.used().clone();
         if used.model_calls == 0 {
-            return self.app.tell("nothing was used yet");
+            return self.app.tell("no usage yet");
         }
         let tokens = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
-        let cost = used.cost.map_or_else(|| "not told by the provider".to_owned(), |cost| cost.to_string());
+        let cost =
+            used.cost.map_or_else(|| "not reported by the provider".to_owned(), |cost| cost.to_string());
         self.app.tell(&format!(
             "model calls  {}\ntool calls   {}\ntokens       {} in, {} out\ncost         {cost}",
             used.model_calls,
@@ -428,13 +425,13 @@ impl Desk {
     fn tell_status(&mut self) {
         let thread: &ThreadId = self.chat.thread.id();
         let doing = match self.chat.thread.status() {
-            Status::Generating { .. } => "at work",
-            Status::AwaitingApproval { .. } => "waiting for your decision",
-            Status::Aborting { .. } => "being stopped",
-            Status::Compacting => "being made shorter",
+            Status::Generating { .. } => "running",
+            Status::AwaitingApproval { .. } => "awaiting approval",
+            Status::Aborting { .. } => "stopping",
+            Status::Compacting => "compacting",
             Status::Idle | _ => "idle",
         };
-        let file = self.chat.file().map_or_else(|| "in memory only".to_owned(), |file| self.shown(&file));
+        let file = self.chat.file().map_or_else(|| "in memory".to_owned(), |file| self.shown(&file));
         let grants = grants::summary(&self.chat.standing);
         let text = format!(
             "conversation   {thread}, {doing}\nkept           {file}\nwaiting        {}\ngrants         {grants}",
@@ -446,7 +443,7 @@ impl Desk {
     fn tell_queue(&mut self) {
         let queue = self.chat.thread.queue();
         if queue.is_empty() {
-            return self.app.tell("nothing waits");
+            return self.app.tell("no queued messages");
         }
         let lines = queue.iter().enumerate();
         let lines = lines.map(|(number, entry)| format!("{}  {}", number + 1, entry.message.joined_text()));
@@ -456,10 +453,10 @@ impl Desk {
     fn drop_waiting(&mut self, number: usize) {
         let queue = self.chat.thread.queue();
         let Some(entry) = queue.get(number.saturating_sub(1)) else {
-            return self.app.complain(&format!("no message {number} waits"));
+            return self.app.complain(&format!("no queued message {number}"));
         };
         match self.chat.thread.cancel(&entry.id) {
-            Ok(_) => self.app.tell("it is not delivered"),
+            Ok(_) => self.app.tell("removed from the queue"),
             Err(fault) => self.app.complain(&fault.to_string()),
         }
     }
@@ -480,7 +477,7 @@ fn greet(app: &mut App, begun: &Begun) {
     let model = if begun.model.is_empty() { String::new() } else { format!(" · {}", begun.model) };
     let title = format!("harness chat · {}{model}", begun.title);
     if begun.before.is_empty() {
-        return app.tell(&format!("{title}\n/help shows what there is beside talking"));
+        return app.tell(&format!("{title}\ntype /help for commands"));
     }
     app.tell(&title);
     let skipped = begun.before.len().saturating_sub(RECALLED);

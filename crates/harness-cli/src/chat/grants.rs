@@ -27,10 +27,10 @@ pub(super) fn add(standing: &StandingApprovals, call: &ToolCall, scope: Scope) -
 pub(super) fn list(standing: &StandingApprovals) -> String {
     let rules = standing.rules();
     if rules.is_empty() {
-        return "no grants: every call that needs approval is asked about".to_owned();
+        return "no grants: every call that needs approval prompts".to_owned();
     }
     let lines = rules.iter().enumerate().map(|(number, rule)| format!("{}  {}", number + 1, describe(rule)));
-    lines.chain(["/revoke N asks again".to_owned()]).collect::<Vec<_>>().join("\n")
+    lines.chain(["/revoke N removes a grant".to_owned()]).collect::<Vec<_>>().join("\n")
 }
 
 /// In one line.
@@ -47,7 +47,7 @@ pub(super) fn revoke(standing: &StandingApprovals, number: usize) -> Result<Stri
     let rules = standing.rules();
     match rules.get(number.saturating_sub(1)).filter(|rule| standing.revoke(rule)) {
         Some(rule) => Ok(format!("revoked: {}", describe(rule))),
-        None => Err(format!("there is no grant {number}; /grants lists them")),
+        None => Err(format!("no grant {number}; /grants lists grants")),
     }
 }
 

@@ -30,15 +30,15 @@ pub(super) fn message(text: &str, home: Option<&Path>) -> (UserMessage, Vec<Stri
     let named = words(text).filter_map(|word| Some((word.clone(), named(&word, home)?)));
     for (number, (word, path)) in named.enumerate() {
         if number >= MOST {
-            problems.push(format!("{word} was not sent: a message holds {MOST} images at most"));
+            problems.push(format!("{word} not sent: a message can have at most {MOST} images"));
             break;
         }
         match image(&path) {
             Ok(Some(block)) => message.content.push(block),
             // A word that only looks like a path.
             Ok(None) if !word.starts_with('@') => {}
-            Ok(None) => problems.push(format!("{word} was not sent: there is no such file")),
-            Err(why) => problems.push(format!("{word} was not sent: {why}")),
+            Ok(None) => problems.push(format!("{word} not sent: file not found")),
+            Err(why) => problems.push(format!("{word} not sent: {why}")),
         }
     }
     (message, problems)
@@ -86,12 +86,12 @@ fn image(path: &Path) -> Result<Option<Block>, String> {
     }
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes));
-    read.map_err(|fault| format!("it cannot be read: {fault}"))?;
+    read.map_err(|fault| format!("cannot read it: {fault}"))?;
     if bytes.len() as u64 > LONGEST {
-        return Err(format!("it is larger than {} MiB", LONGEST >> 20));
+        return Err(format!("larger than {} MiB", LONGEST >> 20));
     }
     if !bytes.starts_with(begins) {
-        return Err("it is no image of the kind that its name says".to_owned());
+        return Err("the content does not match the file extension".to_owned());
     }
     Ok(Some(Block::image(STANDARD.encode(bytes), *media_type)))
 }
@@ -133,12 +133,8 @@ mod tests {
 
     #[test]
     fn an_image_that_cannot_be_sent_is_told() {
-        check("@DIR/none.png", 0, &["@DIR/none.png was not sent: there is no such file"]);
-        check(
-            "DIR/false.gif",
-            0,
-            &["DIR/false.gif was not sent: it is no image of the kind that its name says"],
-        );
-        check("DIR/large.webp", 0, &["DIR/large.webp was not sent: it is larger than 5 MiB"]);
+        check("@DIR/none.png", 0, &["@DIR/none.png not sent: file not found"]);
+        check("DIR/false.gif", 0, &["DIR/false.gif not sent: the content does not match the file extension"]);
+        check("DIR/large.webp", 0, &["DIR/large.webp not sent: larger than 5 MiB"]);
     }
 }

@@ -108,7 +108,7 @@ async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
     drop(terminal);
     let exit = if talked? { Exit::Completed } else { Exit::Cancelled };
     if let Some(file) = desk.file() {
-        return output::print(&format!("go on with: {}\n", go_on(args, &file)), exit);
+        return output::print(&format!("continue with: {}\n", go_on(args, &file)), exit);
     }
     Ok(exit)
 }
@@ -124,9 +124,9 @@ fn file(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
         return Ok(Some(file.clone()));
     }
     let Some(folder) = folder(args) else {
-        return if args.go_on { Err(CliError::NoConversation { folder: None }) } else { Ok(None) };
+        return if args.continue_last { Err(CliError::NoConversation { folder: None }) } else { Ok(None) };
     };
-    if !args.go_on {
+    if !args.continue_last {
         return Ok(Some(store::new_file(&folder, SystemClock::new().now())));
     }
     let last = store::files(&folder).into_iter().next();
@@ -140,7 +140,7 @@ fn stored(args: &ChatArgs) -> Result<Vec<(String, PathBuf)>, CliError> {
     let listed = SessionFolder::new(&folder).list().map_err(|fault| CliError::Runtime(fault.into()))?;
     let mut rows = Vec::new();
     for thread in listed {
-        let title = thread.title.or(thread.problem).unwrap_or_else(|| "nothing was said".to_owned());
+        let title = thread.title.or(thread.problem).unwrap_or_else(|| "no messages".to_owned());
         let when = thread.last_at.unwrap_or_default();
         let when = when.get(..16).unwrap_or_default().replace('T', " ");
         rows.push((format!("{when}  {title} ({} messages)", thread.messages), thread.path));

@@ -92,7 +92,7 @@ impl Pick {
                 if place == self.at { ("› ", Look::of(NOTE)) } else { ("  ", Look::default()) };
             lines.push(one(&format!("{mark}{row}"), &look, width));
         }
-        lines.push(one("↑ ↓ choose · type to search · Enter takes it · Esc leaves", &Look::of(DIM), width));
+        lines.push(one("↑ ↓ select · type to filter · Enter confirms · Esc cancels", &Look::of(DIM), width));
         Frame { rows: lines, cursor: (1 + self.at - first, 0) }
     }
 }
@@ -140,6 +140,6 @@ mod tests {
         let mut pick = Pick::new("which?", (1..=9).map(|number| format!("number {number}")).collect());
         pick.key(&Key::of(Code::End));
         let rows: Vec<String> = pick.view(20, 6).rows.iter().map(Line::plain).collect();
-        assert_eq!(rows, ["which?", "  number 7", "  number 8", "› number 9", "↑ ↓ choose · type t"]);
+        assert_eq!(rows, ["which?", "  number 7", "  number 8", "› number 9", "↑ ↓ select · type t"]);
     }
 }

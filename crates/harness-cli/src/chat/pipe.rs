@@ -89,7 +89,7 @@ async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -
                 if std::mem::replace(&mut stopped, true) {
                     return Ok(Exit::Cancelled);
                 }
-                note("stopping; press Ctrl-C again to end at once");
+                note("stopping; press Ctrl-C again to exit immediately");
                 chat.thread.abort("the user interrupted");
             }
         }
@@ -180,9 +180,9 @@ fn text(bytes: Vec<u8>) -> Result<Option<String>, CliError> {
         return Ok(None);
     }
     if bytes.len() as u64 > LONGEST {
-        return Err(wrong(format!("is longer than {LONGEST} bytes")));
+        return Err(wrong(format!("larger than {LONGEST} bytes")));
     }
     let text = String::from_utf8(bytes);
     text.map(Some)
-        .map_err(|fault| wrong(format!("is not UTF-8 from byte {} on", fault.utf8_error().valid_up_to())))
+        .map_err(|fault| wrong(format!("invalid UTF-8 at byte {}", fault.utf8_error().valid_up_to())))
 }

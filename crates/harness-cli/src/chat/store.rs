@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Goes back to before the last `count` messages of the person. What came of them stays in the file, on a
-    /// branch that is named. `None` when nothing was said yet.
+    /// branch that is named. `None` when no messages yet.
     pub(super) fn undo(
         &self,
         thread: &ThreadId,
@@ -101,7 +101,7 @@ impl Store {
         self.open(path, Json::empty_object(), now).map(Some)
     }
 
-    /// A conversation as far as it goes now, as Markdown. `None` when nothing was said yet.
+    /// A conversation as far as it goes now, as Markdown. `None` when no messages yet.
     pub(super) fn markdown(&self, thread: &ThreadId) -> Result<Option<String>, CliError> {
         let Some(session) = self.written(thread) else { return Ok(None) };
         let (tree, leaf): (Tree, Option<EntryId>) = (session.tree()?, session.leaf()?);

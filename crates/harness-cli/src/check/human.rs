@@ -25,21 +25,21 @@ pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
             let (agents, tools) = (counted(*agents, "agent"), counted(*tools, "tool"));
             let file = one.file.display();
             let _ =
-                writeln!(text, "{file} is {GOOD}sound{GOOD:#}: {agents} from `{entry}` on, {tools}\n{hash}");
+                writeln!(text, "{file} is {GOOD}valid{GOOD:#}: {agents}, entry `{entry}`, {tools}\n{hash}");
             if one.registry.is_none() && one.sound.as_ref().is_some_and(|sound| sound.tools > 0) {
                 let _ = writeln!(
                     err,
-                    "{NOTE}note{NOTE:#}: there is no registry file beside {file}, so the targets of its tools were not checked"
+                    "{NOTE}note{NOTE:#}: no registry file next to {file}; tool targets were not checked"
                 );
             }
         }
         if let Some(contract) = one.contract.as_ref().filter(|_| one.errors() == 0) {
             let (file, outputs) =
                 (one.file.display(), counted(contract.required_outputs.len(), "required output"));
-            let _ = writeln!(text, "{file} is {GOOD}sound{GOOD:#}: a contract with {outputs}");
+            let _ = writeln!(text, "{file} is {GOOD}valid{GOOD:#}: a contract with {outputs}");
         }
         if one.truncated {
-            let _ = writeln!(err, "{}: there is more to find than is listed", one.file.display());
+            let _ = writeln!(err, "{}: further errors are not listed", one.file.display());
         }
     }
     let exit = output::print(&text, exit)?;

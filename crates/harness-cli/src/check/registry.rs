@@ -32,7 +32,7 @@ pub(super) fn faults(error: &ToolsError) -> Vec<Diagnostic> {
                 })
                 .collect();
             if *more > 0 {
-                let message = format!("{more} more faults in {}", file.display());
+                let message = format!("{more} more errors in {}", file.display());
                 found.push(Diagnostic::new(Severity::Error, code, message));
             }
             found
@@ -41,8 +41,7 @@ pub(super) fn faults(error: &ToolsError) -> Vec<Diagnostic> {
             whole(Some(file), *place, format!("not valid YAML: {problem}"))
         }
         ToolsError::NewerVersion { file, place, found, supported } => {
-            let message =
-                format!("the registry file has version {found}, and this program reads version {supported}");
+            let message = format!("unsupported registry version {found}, expected {supported}");
             whole(Some(file), *place, message)
         }
         // Their messages name the file, and no place in it.

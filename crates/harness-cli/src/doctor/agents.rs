@@ -29,8 +29,10 @@ fn finding(probe: &Probe) -> Finding {
             (Status::Warning, format!("{agent} {version} is older than {}{path}", agent.minimum()))
         }
         Found::Missing => (Status::Absent, format!("{agent} is not installed")),
-        Found::Unclear(why) => (Status::Warning, format!("{agent} does not tell its version: {why}{path}")),
-        _ => (Status::Warning, format!("{agent} cannot be judged{path}")),
+        Found::Unclear(why) => {
+            (Status::Warning, format!("cannot determine the version of {agent}: {why}{path}"))
+        }
+        _ => (Status::Warning, format!("cannot check {agent}{path}")),
     };
     let finding = Finding::new(Area::Agents, agent.id(), status, message);
     match probe.hint() {

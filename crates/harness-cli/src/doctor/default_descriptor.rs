@@ -11,16 +11,16 @@ pub(super) fn finding() -> Finding {
         Ok(Some(path)) => path,
         Ok(None) => {
             let message =
-                format!("no {NAME} in this directory or a parent: commands need a descriptor named");
-            return finding(Status::Absent, message).fix("write one with `harness new`");
+                format!("no {NAME} in this directory or a parent; pass a descriptor to each command");
+            return finding(Status::Absent, message).fix("create one with `harness new`");
         }
         Err(error) => return finding(Status::Fault, error.to_string()),
     };
     let report = check_file(&path, &CheckOptions::default());
     let errors = report.diagnostics().iter().filter(|one| one.severity == Severity::Error).count();
     if errors == 0 {
-        return finding(Status::Ok, format!("{} is used when no descriptor is named", path.display()));
+        return finding(Status::Ok, format!("{} is the default descriptor", path.display()));
     }
-    let count = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
+    let count = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
     finding(Status::Fault, format!("{} has {count}", path.display())).fix("show them with `harness check`")
 }

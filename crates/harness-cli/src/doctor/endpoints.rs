@@ -63,7 +63,7 @@ async fn finding(server: &Server, limit: Duration, clock: &dyn Clock) -> Finding
         Ok(reached) if reached.status >= 500 => {
             let message = format!("{title}: {} answers with HTTP {}", reached.address, reached.status);
             Finding::new(Area::Endpoints, name, Status::Warning, message)
-                .fix("it is there, but not well: try again later")
+                .fix("the endpoint is reachable but failing; try again later")
         }
         Ok(reached) => {
             let message = format!("{title}: {} answers within {took}", reached.address);
@@ -72,8 +72,8 @@ async fn finding(server: &Server, limit: Duration, clock: &dyn Clock) -> Finding
         Err(fault) => {
             #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
             let fix = match fault.code {
-                ModelFaultCode::Configuration => "write it as http://localhost:11434/v1",
-                _ => "where a proxy is needed, name it in HTTPS_PROXY",
+                ModelFaultCode::Configuration => "use the form http://localhost:11434/v1",
+                _ => "if you need a proxy, set HTTPS_PROXY",
             };
             Finding::new(Area::Endpoints, name, Status::Fault, format!("{title}: {fault}")).fix(fix)
         }

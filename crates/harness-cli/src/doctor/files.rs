@@ -16,9 +16,9 @@ const SLOW: u64 = 250;
 /// Tries the folder; nothing is left in it.
 pub(super) async fn findings(folder: &Path, clock: &Arc<dyn Clock>) -> Vec<Finding> {
     if !folder.is_dir() {
-        let message = format!("{} is no folder", folder.display());
+        let message = format!("{} is not a directory", folder.display());
         let finding = Finding::new(Area::Files, "sessions", Status::Fault, message);
-        return vec![finding.fix(format!("make it: mkdir -p {}", folder.display()))];
+        return vec![finding.fix(format!("create it: mkdir -p {}", folder.display()))];
     }
     let name = format!(".harness-doctor-{}-{:x}.jsonl", std::process::id(), clock.now().0);
     let path = folder.join(name);
@@ -33,17 +33,16 @@ async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
     let session = match JsonlSession::open(path, OpenOptions::new()) {
         Ok(session) => session,
         Err(fault) => {
-            let message = format!("no session can be begun in {shown}: {fault}");
+            let message = format!("cannot start a session in {shown}: {fault}");
             return vec![Finding::new(Area::Files, "sessions", Status::Fault, message).fix(fault.hint())];
         }
     };
     let mut findings = vec![written(&session, folder, clock).await];
     findings.push(if let Err(Error::Locked { .. }) = JsonlSession::open(path, OpenOptions::new()) {
-        Finding::new(Area::Files, "locks", Status::Ok, format!("a session in {shown} has one owner"))
+        Finding::new(Area::Files, "locks", Status::Ok, format!("sessions in {shown} can be locked"))
     } else {
-        let message = format!("files in {shown} cannot be locked: two programs could write one session");
-        Finding::new(Area::Files, "locks", Status::Fault, message)
-            .fix("keep sessions on a disk of this machine rather than on one that is shared")
+        let message = format!("files in {shown} cannot be locked; two programs could write to one session");
+        Finding::new(Area::Files, "locks", Status::Fault, message).fix("store sessions on a local disk")
     });
     findings
 }
@@ -58,17 +57,18 @@ async fn written(session: &JsonlSession, folder: &Path, clock: &dyn Clock) -> Fi
     let took = clock.now().since(begun);
     match appended {
         Err(fault) => {
-            let message = format!("what is written in {shown} does not reach the disk: {fault}");
+            let message = format!("writes to {shown} do not reach the disk: {fault}");
             Finding::new(Area::Files, "sessions", Status::Fault, message)
-                .fix("make room on the disk, or keep sessions elsewhere")
+                .fix("free disk space, or store sessions elsewhere")
         }
         Ok(()) if took.0 > SLOW => {
             let message = format!("the disk of {shown} is slow: a write took {took}");
             Finding::new(Area::Files, "sessions", Status::Warning, message)
-                .fix("keep sessions on a disk of this machine")
+                .fix("store sessions on a local disk")
         }
         Ok(()) => {
-            let message = format!("sessions can be kept in {shown}: a write reached the disk within {took}");
+            let message =
+                format!("sessions can be stored in {shown}: a write reached the disk within {took}");
             Finding::new(Area::Files, "sessions", Status::Ok, message)
         }
     }

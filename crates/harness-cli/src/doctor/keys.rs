@@ -14,15 +14,15 @@ fn finding(keys: &Keys, provider: &Provider) -> Finding {
     let Provider { name, title, key_name, .. } = provider;
     match keys.of(provider).map(|key| key.origin) {
         Some(Origin::Environment(variable)) => {
-            Finding::new(Area::Keys, name, Status::Ok, format!("{title}: the key of {variable}"))
+            Finding::new(Area::Keys, name, Status::Ok, format!("{title}: API key in {variable}"))
         }
         Some(Origin::File(path)) => {
-            Finding::new(Area::Keys, name, Status::Ok, format!("{title}: a key of {}", path.display()))
+            Finding::new(Area::Keys, name, Status::Ok, format!("{title}: API key in {}", path.display()))
         }
         None => {
-            let file = Keys::usual().map(|path| format!(", or write it into {}", path.display()));
+            let file = Keys::usual().map(|path| format!(", or add it to {}", path.display()));
             let fix = format!("set {key_name}{}", file.unwrap_or_default());
-            Finding::new(Area::Keys, name, Status::Absent, format!("{title}: no key")).fix(fix)
+            Finding::new(Area::Keys, name, Status::Absent, format!("{title}: no API key")).fix(fix)
         }
     }
 }

@@ -18,22 +18,25 @@ pub(super) fn findings(now: Time) -> Vec<Finding> {
 
 fn clock(now: Time) -> Finding {
     if now < BEFORE_ANY {
-        let message = format!("the clock says {now}, which cannot be");
+        let message = format!("the clock is wrong: {now}");
         return Finding::new(Area::Machine, "clock", Status::Fault, message)
-            .fix("set the clock: with a wrong one certificates are refused, and sessions cannot be sorted");
+            .fix("set the clock; certificates and the order of sessions depend on it");
     }
-    Finding::new(Area::Machine, "clock", Status::Ok, format!("the clock says {now}"))
+    Finding::new(Area::Machine, "clock", Status::Ok, format!("the clock is set: {now}"))
 }
 
 /// Approvals are asked for on standard error and answered on standard input.
 fn terminal() -> Finding {
     let asks = stdin().is_terminal() && Stream::Err.is_terminal();
-    let shows =
-        if Stream::Out.is_terminal() { "answers go to a terminal" } else { "answers go to no terminal" };
-    let approvals = if asks {
-        "approvals can be asked for"
+    let shows = if Stream::Out.is_terminal() {
+        "standard output is a terminal"
     } else {
-        "nobody can be asked for an approval, so runs stop for it"
+        "standard output is not a terminal"
+    };
+    let approvals = if asks {
+        "approvals can be prompted for"
+    } else {
+        "no terminal for approvals: runs that need one stop with exit code 4"
     };
     Finding::new(Area::Machine, "terminal", Status::Ok, format!("{shows}; {approvals}"))
 }

@@ -14,7 +14,7 @@ pub(super) async fn finding(limit: Duration) -> Finding {
     match attached(state.as_deref(), limit).await {
         Ok(message) => Finding::new(Area::Relay, "broker", Status::Ok, message),
         Err(fault @ RelayFault::NoBroker { .. }) => fixed(
-            Finding::new(Area::Relay, "broker", Status::Absent, "no relay broker in this folder"),
+            Finding::new(Area::Relay, "broker", Status::Absent, "no relay broker in this directory"),
             &fault,
         ),
         Err(fault) => fixed(Finding::new(Area::Relay, "broker", Status::Fault, fault.to_string()), &fault),
@@ -37,5 +37,5 @@ async fn attached(state: Option<&Path>, limit: Duration) -> Result<String, Relay
     transport.start().await?;
     let version = transport.session().map(|session| session.version).unwrap_or_default();
     transport.shutdown().await?;
-    Ok(format!("the relay broker at {address} answers, version {version}"))
+    Ok(format!("the relay broker at {address} responds, version {version}"))
 }

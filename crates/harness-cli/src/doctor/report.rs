@@ -46,6 +46,6 @@ fn text(findings: &[Finding]) -> String {
     }
     let count = |status| findings.iter().filter(|finding| finding.status == status).count();
     let (faults, warnings) = (count(Status::Fault), count(Status::Warning));
-    let _ = writeln!(text, "{}, {}", counted(faults, "fault"), counted(warnings, "warning"));
+    let _ = writeln!(text, "{}, {}", counted(faults, "problem"), counted(warnings, "warning"));
     text
 }

@@ -93,8 +93,7 @@ fn stand_in(keys: &[&str]) -> Source {
         Some(key) => ("no API key set", format!("set {key}, or pass --model")),
         None => ("no live models in this build", "build with --features http".to_owned()),
     };
-    let line =
-        format!("{why}: using the demo model, which follows rules and is no LLM ({remedy} for a live one)");
+    let line = format!("{why}: using the rule-based demo model ({remedy} for a live one)");
     let _ = writeln!(terminal::messages(), "{line}");
     Source::live(Arc::new(Demo::Quick), Some(demo::NAME.to_owned()))
 }

@@ -51,51 +51,48 @@ struct KeyFile {
 /// What is wrong with a key file. What stands in the file is never part of it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyFileFault {
-    #[error("cannot be read: {0}")]
+    #[error("cannot read it: {0}")]
     Io(#[from] io::Error),
-    #[error("is no file")]
+    #[error("not a file")]
     NoFile,
-    #[error("can be read by others: its mode is {mode:03o}")]
+    #[error("other users can access it (mode {mode:03o})")]
     Open { mode: u32 },
-    #[error("is longer than {} KiB", MOST_BYTES >> 10)]
+    #[error("larger than {} KiB", MOST_BYTES >> 10)]
     TooLong,
-    #[error("is no YAML{}", place(*.line))]
+    #[error("invalid YAML{}", place(*.line))]
     Syntax { line: Option<usize> },
-    #[error("is not a mapping from providers to keys")]
+    #[error("not a mapping from providers to API keys")]
     NoMapping,
-    #[error("has an entry for no known provider, number {number}")]
+    #[error("entry {number} names an unknown provider")]
     Unknown { number: usize },
-    #[error("has no text as the key for {provider}")]
+    #[error("the API key for {provider} is not a string")]
     NoText { provider: &'static str },
 }
 
 fn place(line: Option<usize>) -> String {
-    line.map(|line| format!(": line {line}")).unwrap_or_default()
+    line.map(|line| format!(" in line {line}")).unwrap_or_default()
 }
 
 impl KeyFileFault {
     /// What to do about it.
     pub(crate) fn hint(&self, path: &Path) -> String {
         match self {
-            Self::Open { .. } => format!("take that right from them: chmod 600 {}", path.display()),
-            Self::Io(_) | Self::NoFile => "check the path and that you may read it".to_owned(),
+            Self::Open { .. } => format!("restrict access: chmod 600 {}", path.display()),
+            Self::Io(_) | Self::NoFile => "check the path and its permissions".to_owned(),
             Self::TooLong
             | Self::Syntax { .. }
             | Self::NoMapping
             | Self::Unknown { .. }
             | Self::NoText { .. } => {
                 let names: Vec<_> = PROVIDERS.iter().filter(|own| !own.local).map(|own| own.name).collect();
-                format!(
-                    "write one line `provider: key` for each; providers are {}, and local",
-                    names.join(", ")
-                )
+                format!("write a line `provider: key` for each provider: {}, or local", names.join(", "))
             }
         }
     }
 }
 
 impl Keys {
-    /// Reads the key file that was named, and the usual one where it is there.
+    /// Reads invalid key file that was named, and the usual one where it is there.
     pub(crate) fn load(named: Option<&Path>) -> Result<Self, CliError> {
         let fault = |path: &Path, fault| CliError::KeyFile { path: path.to_owned(), fault };
         let named = named.map(|path| KeyFile::read(path).map_err(|e| fault(path, e))).transpose()?;
@@ -217,10 +214,10 @@ mod tests {
 
     #[test]
     fn faults_of_a_key_file_do_not_tell_what_stands_in_it() {
-        check("sk-secret", "is not a mapping from providers to keys");
-        check("openai: [sk-secret]", "has no text as the key for openai");
-        check("openai: ''", "has no text as the key for openai");
-        check("openai: sk\nsk-secret: x", "has an entry for no known provider, number 2");
-        check("openai: 'sk-secret", "is no YAML: line 1");
+        check("sk-secret", "not a mapping from providers to API keys");
+        check("openai: [sk-secret]", "the API key for openai is not a string");
+        check("openai: ''", "the API key for openai is not a string");
+        check("openai: sk\nsk-secret: x", "entry 2 names an unknown provider");
+        check("openai: 'sk-secret", "invalid YAML in line 1");
     }
 }

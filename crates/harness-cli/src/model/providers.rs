@@ -65,7 +65,7 @@ pub(crate) const OPENROUTER: Provider = Provider {
 /// An endpoint of the user's own.
 pub(crate) const ENDPOINT: Provider = Provider {
     name: "local",
-    title: "an endpoint of your own",
+    title: "custom endpoint",
     protocol: Protocol::Chat,
     base_url: None,
     base_url_name: Some(env::LOCAL_URL),

@@ -188,7 +188,7 @@ struct Nobody;
 impl Model for Nobody {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let name = request.prepared.model.as_ref().map_or(UNNAMED, ModelName::as_str);
-        let text = format!("no key or endpoint was given for the model `{name}`");
+        let text = format!("no API key or endpoint for model `{name}`");
         Err(ModelFault::new(ModelFaultCode::Configuration, text))
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<Exit, CliError> {
     };
     let again = block_on(again(&record, how))?;
     if let Some(failed) = &again.record_failed {
-        let _ = writeln!(terminal::messages(), "the new record was not written: {failed}");
+        let _ = writeln!(terminal::messages(), "record of the replay not written: {failed}");
     }
     // The metadata belongs to whoever made the record.
     let options = CompareOptions::default().without(Section::Metadata);
@@ -90,21 +90,21 @@ fn text(args: &ReplayArgs, record: &RunRecord, again: &Again, compared: &Compari
             ..
         } = again.stats;
         lines.push(format!(
-            "tools: {recorded_tool_calls} recorded, {replayed_from_record} answered from the record, \
+            "tools: {recorded_tool_calls} recorded, {replayed_from_record} replayed, \
              {missing_tool_calls} not in it, {live_fallback_calls} of those executed"
         ));
     }
     if record.context_redacted {
-        lines.push("the recorded context was redacted; give what is missing with --context".to_owned());
+        lines.push("the recorded context is redacted; set missing values with --context".to_owned());
     }
     if record.candidate.descriptor_hash != new.candidate.descriptor_hash {
-        lines.push("the descriptor has changed since".to_owned());
+        lines.push("the descriptor has changed".to_owned());
     }
     if record.stop_reason != new.stop_reason {
         let why = new.error_message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         lines.push(format!("ended {} → {}{why}", record.stop_reason, new.stop_reason));
     }
     lines.extend(compared.differences.iter().map(harness::record::Difference::line));
-    lines.push(if same { "the same".to_owned() } else { "not the same".to_owned() });
+    lines.push(if same { "no difference".to_owned() } else { "different".to_owned() });
     lines.iter().fold(String::new(), |text, line| text + &harmless(line) + "\n")
 }

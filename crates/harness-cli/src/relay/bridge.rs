@@ -57,7 +57,7 @@ async fn bridge_here(args: &BridgeArgs) -> Result<Exit, CliError> {
 /// Drains at the first signal, stops at the second.
 async fn watch(mut signals: Signals, drain: &Cancel, stop: &Cancel) -> std::convert::Infallible {
     signals.next().await;
-    let _ = writeln!(terminal::messages(), "\nfinishing what runs; press Ctrl-C again to stop it");
+    let _ = writeln!(terminal::messages(), "\nfinishing running requests; press Ctrl-C again to stop them");
     drain.cancel();
     signals.next().await;
     stop.cancel();

@@ -72,7 +72,7 @@ fn of_call(kind: &EventKind) -> Option<Note> {
             (NOTE, "•", format!("{} {}", one_line(call.name.as_str()), repaired(*how)))
         }
         EventKind::ApprovalRequested { request, .. } => {
-            (NOTE, "?", format!("approval needed: {}", one_line(&request.summary)))
+            (NOTE, "?", format!("approval required: {}", one_line(&request.summary)))
         }
         EventKind::ApprovalDecided { decision, .. } => (NOTE, "•", format!("approval {decision}")),
         _ => return None,
@@ -108,9 +108,9 @@ fn of_run(kind: &EventKind) -> Note {
             (BAD, "!", format!("{}; the run continues", one_line(&fault.to_string())))
         }
         EventKind::PersistFailed { message, .. } => {
-            (BAD, "!", format!("the session was not written: {}", one_line(message)))
+            (BAD, "!", format!("session not saved: {}", one_line(message)))
         }
-        EventKind::RunTakenUp { turn, .. } => (NOTE, "•", format!("the run goes on in turn {turn}")),
+        EventKind::RunTakenUp { turn, .. } => (NOTE, "•", format!("resumed at turn {turn}")),
         EventKind::SteeringInjected { .. } => (NOTE, "•", "new messages".to_owned()),
         other => (DIM, "•", other.name().to_owned()),
     }
@@ -118,7 +118,7 @@ fn of_run(kind: &EventKind) -> Note {
 
 /// That a run makes no progress.
 pub(crate) fn stalled(turns: u32) -> String {
-    format!("the last {turns} turns changed nothing")
+    format!("no progress in the last {turns} turns")
 }
 
 /// A call with its arguments.
@@ -129,20 +129,20 @@ pub(super) fn called(name: &ToolName, arguments: &Json) -> String {
 
 /// What a compaction did, in one line.
 pub(crate) fn shortened(note: &CompactionNote, permanent: bool) -> String {
-    let what = if permanent { "the conversation is shorter for good" } else { "the view is shorter" };
+    let what = if permanent { "compacted the session" } else { "compacted the view" };
     let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
     let how = if actions.is_empty() { String::new() } else { format!(" ({})", actions.join(", ")) };
-    format!("{what}: {} tokens, before {}{how}", note.tokens_after, note.tokens_before)
+    format!("{what}: {} → {} tokens{how}", note.tokens_before, note.tokens_after)
 }
 
 /// What was done with a call of an earlier process.
 pub(crate) fn repaired(how: RepairHow) -> &'static str {
     match how {
-        RepairHow::Recovered => "had finished before; its stored result is used",
-        RepairHow::Rerun => "had begun before; it is safe to run again",
-        RepairHow::Interrupted => "had begun before and may have had effects; it is not run again",
-        RepairHow::NotRun => "had not run before; it is not run now",
-        RepairHow::Run => "had not run before; it is run now",
+        RepairHow::Recovered => "finished earlier; its stored result is used",
+        RepairHow::Rerun => "started earlier; it is safe to run again",
+        RepairHow::Interrupted => "started earlier and may have had effects; it is not run again",
+        RepairHow::NotRun => "did not run earlier; it is not run now",
+        RepairHow::Run => "did not run earlier; it is run now",
         _ => "was settled",
     }
 }

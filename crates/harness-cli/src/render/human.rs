@@ -185,7 +185,7 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
             self.note(BAD, "!", &why)?;
         }
         if let Some(fault) = &end.persist_failed {
-            self.note(BAD, "!", &format!("the session does not hold all of this: {}", one_line(fault)))?;
+            self.note(BAD, "!", &format!("session not saved completely: {}", one_line(fault)))?;
         }
         let style = match end.outcome() {
             Outcome::Completed => GOOD,
@@ -201,24 +201,22 @@ pub(crate) fn why(evidence: &Evidence) -> Option<String> {
     match evidence {
         Evidence::Limit(reached) => Some(super::limit::stopped(reached)),
         Evidence::Fault(fault) => Some(harmless(&fault.to_string()).into_owned()),
-        Evidence::Invalid(invalid) => {
-            Some(format!("the model's answer was of no use: {}", one_line(&invalid.reason)))
-        }
+        Evidence::Invalid(invalid) => Some(format!("invalid model response: {}", one_line(&invalid.reason))),
         Evidence::Tool { name, code } => {
             let code = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
             Some(format!("tool {}{}", one_line(name), one_line(&code)))
         }
         Evidence::Loop { tools } => {
             let tools: Vec<_> = tools.iter().map(|tool| one_line(tool)).collect();
-            Some(format!("the same calls again and again: {}", tools.join(", ")))
+            Some(format!("repeated tool calls without progress: {}", tools.join(", ")))
         }
-        Evidence::Approval(request) => Some(format!("waits for approval: {}", one_line(&request.summary))),
+        Evidence::Approval(request) => Some(format!("approval required: {}", one_line(&request.summary))),
         Evidence::Held(requests) => {
             let waiting: Vec<_> = requests.iter().map(|request| one_line(&request.summary)).collect();
-            Some(format!("waits for approval: {}", waiting.join("; ")))
+            Some(format!("approval required: {}", waiting.join("; ")))
         }
         Evidence::Gate { gate, tool, reason, .. } => {
-            Some(format!("gate {gate} refused {}: {}", one_line(tool.as_str()), one_line(reason)))
+            Some(format!("gate {gate} denied {}: {}", one_line(tool.as_str()), one_line(reason)))
         }
         Evidence::Guardrail { guardrail, stage, reason } => {
             let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();

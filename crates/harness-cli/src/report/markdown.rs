@@ -32,7 +32,7 @@ impl RunReport<'_> {
         );
         let waived = self.gates.iter().any(|gate| gate.judgement == GateJudgement::Waived);
         if let Some(status) = self.status {
-            let told = if waived { "A gate that was not satisfied was waived." } else { status_text(status) };
+            let told = if waived { "A gate that did not accept was waived." } else { status_text(status) };
             let _ = writeln!(page, "{told}");
         }
         let _ = writeln!(page, "\nDescriptor `{}`, `{}`.", self.descriptor.display(), self.descriptor_hash);
@@ -139,10 +139,10 @@ fn status_text(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Done => "Every gate accepted the end.",
         RunStatus::Exhausted => "A limit was reached before the work was done.",
-        RunStatus::Stalled => "The last turns changed nothing any more.",
-        RunStatus::AwaitingInput => "Somebody has to say something first.",
+        RunStatus::Stalled => "The last turns made no progress.",
+        RunStatus::AwaitingInput => "The run is waiting for input or an approval.",
         RunStatus::Failed => "A turn failed.",
-        RunStatus::Cancelled => "It was cancelled.",
+        RunStatus::Cancelled => "The run was cancelled.",
         _ => "",
     }
 }

@@ -17,7 +17,7 @@ use crate::run::deliverables::Written;
 /// The version of the JSON form.
 const VERSION: u32 = 1;
 
-/// The report of a run, as it is written as JSON.
+/// The report of a run, as usage: as JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunReport<'a> {

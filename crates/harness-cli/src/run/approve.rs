@@ -66,7 +66,7 @@ impl CommandLineApprover {
         match self.approve {
             Approve::Always => Decision::Granted,
             Approve::Never => {
-                Decision::Denied { reason: "the person who runs this does not approve such calls".to_owned() }
+                Decision::Denied { reason: "the user denies all calls that need approval".to_owned() }
             }
             // Without a terminal there is nobody who could read the question, or answer it.
             Approve::Ask if stdin().is_terminal() && Stream::Err.is_terminal() => self.at_terminal(ask).await,

@@ -61,20 +61,18 @@ fn file(path: &Path) -> Result<Map, CliError> {
     let wrong = |problem: String| CliError::Context { origin: format!("`{}`", path.display()), problem };
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
-    read.map_err(|fault| {
-        wrong(format!("is no value (PATH=VALUE), and as a file it cannot be read: {fault}"))
-    })?;
+    read.map_err(|fault| wrong(format!("expected PATH=VALUE or a readable file: {fault}")))?;
     if text.len() as u64 > LONGEST {
-        return Err(wrong(format!("is longer than {LONGEST} bytes")));
+        return Err(wrong(format!("larger than {LONGEST} bytes")));
     }
     // The parser's time grows with the square of the depth.
     if bracket_depth(&text) > MOST_LEVELS {
-        return Err(wrong(format!("nests deeper than {MOST_LEVELS} levels")));
+        return Err(wrong(format!("nested deeper than {MOST_LEVELS} levels")));
     }
     match serde_yaml::from_str(&text) {
         Ok(Value::Map(map)) => Ok(map),
-        Ok(_) => Err(wrong("is not a mapping".to_owned())),
-        Err(fault) => Err(wrong(format!("is neither YAML nor JSON: {fault}"))),
+        Ok(_) => Err(wrong("not a mapping".to_owned())),
+        Err(fault) => Err(wrong(format!("neither YAML nor JSON: {fault}"))),
     }
 }
 

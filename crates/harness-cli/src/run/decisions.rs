@@ -20,7 +20,7 @@ const PREFIX: &str = "call:";
 pub(crate) enum DecisionError {
     #[error("`{}` is not a pending call", visible(call))]
     NotPending { call: String, pending: Vec<String> },
-    #[error("call `{}` is decided more than once", visible(call))]
+    #[error("more than one decision for call `{}`", visible(call))]
     DecidedTwice { call: String },
     #[error("the arguments for call `{}` are invalid: {problem}", visible(call))]
     Arguments { call: String, problem: String },
@@ -38,10 +38,10 @@ impl DecisionError {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::NotPending { pending, .. } if pending.is_empty() => {
-                "no call of the session is pending".to_owned()
+                "the session has no pending calls".to_owned()
             }
             Self::NotPending { pending, .. } => format!("pending: {}", pending.join(", ")),
-            Self::DecidedTwice { .. } => "name it in one of --approve, --deny and --edit".to_owned(),
+            Self::DecidedTwice { .. } => "name it in only one of --approve, --deny and --edit".to_owned(),
             Self::Arguments { .. } => "write --edit CALL='{\"key\": \"value\"}'".to_owned(),
         }
     }
@@ -85,7 +85,7 @@ impl Decisions {
             let named = Named::of(text, pending, true)?;
             let problem =
                 |problem: String| DecisionError::Arguments { call: named.call.id.to_string(), problem };
-            let value = named.value.ok_or_else(|| problem("they are missing".to_owned()))?;
+            let value = named.value.ok_or_else(|| problem("missing arguments".to_owned()))?;
             let json = Json::parse(value).map_err(|fault| problem(format!("invalid JSON: {fault}")))?;
             if !json.is_object() {
                 return Err(problem("not a JSON object".to_owned()));

@@ -53,7 +53,7 @@ fn write_one(folder: &Path, name: &str, content: &str, taken: &HashSet<PathBuf>)
         let path = folder.join(numbered(name, number));
         let moved = || {
             let shown = path.file_name().unwrap_or_default().to_string_lossy();
-            (number > 1).then(|| format!("{name} was there already and is left as it is; this is {shown}"))
+            (number > 1).then(|| format!("{name} already exists and was not changed; written to {shown}"))
         };
         // Exclusive creation does not follow a link, so nothing outside of the folder is touched.
         match OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -63,15 +63,12 @@ fn write_one(folder: &Path, name: &str, content: &str, taken: &HashSet<PathBuf>)
             }
             Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => return Err(fault),
             Err(_) if !taken.contains(&path) && holds(&path, content) => {
-                return Ok(Written {
-                    note: Some("it was there already, with this content".to_owned()),
-                    path,
-                });
+                return Ok(Written { note: Some("already exists with this content".to_owned()), path });
             }
             Err(_) => {}
         }
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many files of that name"))
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many files with that name"))
 }
 
 /// Whether a regular file has this content.
@@ -172,13 +169,13 @@ mod tests {
         check(
             &folder,
             &[("a", "one"), ("a", "two")],
-            &[("a.md", ""), ("a-2.md", "a.md was there already and is left as it is; this is a-2.md")],
+            &[("a.md", ""), ("a-2.md", "a.md already exists and was not changed; written to a-2.md")],
         );
-        check(&folder, &[("a", "one")], &[("a.md", "it was there already, with this content")]);
+        check(&folder, &[("a", "one")], &[("a.md", "already exists with this content")]);
         check(
             &folder,
             &[("a", "three")],
-            &[("a-3.md", "a.md was there already and is left as it is; this is a-3.md")],
+            &[("a-3.md", "a.md already exists and was not changed; written to a-3.md")],
         );
         assert_eq!(fs::read_to_string(folder.join("a.md")).unwrap(), "one");
     }
@@ -189,7 +186,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path().join("new"), folder.path().join("a.md")).unwrap();
-        let note = "a.md was there already and is left as it is; this is a-2.md";
+        let note = "a.md already exists and was not changed; written to a-2.md";
         check(folder.path(), &[("a", "one")], &[("a-2.md", note)]);
         assert!(!elsewhere.path().join("new").exists());
     }

@@ -25,10 +25,10 @@ fn read(input: impl Read) -> Result<String, CliError> {
     let read = input.take(LONGEST + 1).read_to_end(&mut bytes);
     read.map_err(|fault| wrong(format!("cannot be read: {fault}")))?;
     if bytes.len() as u64 > LONGEST {
-        return Err(wrong(format!("is longer than {LONGEST} bytes")));
+        return Err(wrong(format!("larger than {LONGEST} bytes")));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|fault| wrong(format!("is not UTF-8 from byte {} on", fault.utf8_error().valid_up_to())))?;
+        .map_err(|fault| wrong(format!("invalid UTF-8 at byte {}", fault.utf8_error().valid_up_to())))?;
     let text = text.trim_end_matches(['\n', '\r']);
     if text.trim().is_empty() { Err(CliError::NoMessage) } else { Ok(text.to_owned()) }
 }
@@ -46,14 +46,14 @@ mod tests {
     #[test]
     fn standard_input_is_text_without_its_last_line_end() {
         check(b"hello\nworld\r\n", Ok("hello\nworld"));
-        check(b"\n \n", Err("there is no message to send"));
-        check(b"ab\xff", Err("the message on standard input is not UTF-8 from byte 2 on"));
+        check(b"\n \n", Err("no message given"));
+        check(b"ab\xff", Err("invalid message on standard input: invalid UTF-8 at byte 2"));
     }
 
     #[test]
     fn standard_input_has_a_bound() {
         check(&vec![b'x'; 1 << 20], Ok(&"x".repeat(1 << 20)));
         let long = vec![b'x'; (1 << 20) + 1];
-        check(&long, Err("the message on standard input is longer than 1048576 bytes"));
+        check(&long, Err("invalid message on standard input: larger than 1048576 bytes"));
     }
 }

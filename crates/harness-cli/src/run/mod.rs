@@ -103,7 +103,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let stop = Cancel::new();
     let rendering =
         Rendering::start(seen, commands, renderer(args, &spec, controlled_by.is_some()), stop.clone())
-            .map_err(|source| CliError::Io { action: "start to show the run", source })?;
+            .map_err(|source| CliError::Io { action: "start the output", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let prompt = prompt(&harness, args, message).await?;
     let report = tokio::select! {
@@ -270,18 +270,15 @@ fn finish(
     let shown = rendering.finish(&report.end);
     let exit = Exit::of(report.outcome(), report.reason());
     if let Some(failed) = &report.record_failed {
-        let _ = writeln!(terminal::messages(), "the run record was not written: {failed}");
+        let _ = writeln!(terminal::messages(), "run record not written: {failed}");
     }
     let mut notes = terminal::messages();
     if let Some(torn) = report.torn_tail {
         let (line, bytes) = (torn.line, torn.bytes);
-        let _ = writeln!(
-            notes,
-            "line {line} of the session was not written to its end; its {bytes} bytes were left out"
-        );
+        let _ = writeln!(notes, "line {line} of the session is incomplete; {bytes} bytes were skipped");
     }
     for repair in report.repairs.iter() {
-        let _ = writeln!(notes, "the session was repaired: {repair}");
+        let _ = writeln!(notes, "session repaired: {repair}");
     }
     let pending = PendingCalls::of(&report.end.stop.evidence, run.proposed);
     let _ = write!(terminal::questions(), "{}", pending.describe());
@@ -315,12 +312,12 @@ fn finish(
 fn more(report: &Report, session: &str) -> String {
     if report.reason() == StopReason::MaxTurnsReached {
         let turns = report.end.turns.saturating_mul(2);
-        return format!("give it more turns with: harness resume {session} --max-turns {turns}");
+        return format!("to continue with more turns: harness resume {session} --max-turns {turns}");
     }
     if report.reason() == StopReason::Stalled {
-        return format!("say what to do differently with: harness resume {session} MESSAGE");
+        return format!("to continue with guidance: harness resume {session} MESSAGE");
     }
-    format!("go on, with more of what ran out: harness resume {session}")
+    format!("to continue with a higher limit: harness resume {session}")
 }
 
 /// The option that names the backend again.
@@ -335,14 +332,14 @@ fn what_next(args: &RunArgs, descriptor: &Path, exit: Exit, report: &Report) -> 
     let again = format!("harness run {descriptor} --session {session}{}", on_backend(args));
     match exit {
         Exit::Deferred if report.control().is_some() => Some(more(report, &session.to_string())),
-        Exit::Deferred => Some(format!("go on with: {again} --resume")),
+        Exit::Deferred => Some(format!("resume with: {again} --resume")),
         Exit::HungUp | Exit::Cancelled | Exit::Quit | Exit::Terminated => {
-            Some(format!("the session is in order; go on with: {again} --resume"))
+            Some(format!("the session is saved; resume with: {again} --resume"))
         }
         Exit::AwaitingApproval if matches!(evidence, Evidence::Held(_)) => {
             Some(format!("approve it with: {again} --resume --approve always"))
         }
-        Exit::NeedsClarification | Exit::AwaitingApproval => Some(format!("answer with: {again} MESSAGE")),
+        Exit::NeedsClarification | Exit::AwaitingApproval => Some(format!("reply with: {again} MESSAGE")),
         Exit::Completed | Exit::Failed | Exit::Refused | Exit::Unwritten | Exit::OutputClosed => None,
     }
 }

@@ -88,13 +88,13 @@ impl Question {
         let is_whole = self.hidden() == 0;
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" if is_whole => Reply::Decided(Decision::Granted),
-            "y" | "yes" => Reply::Again("the call runs only after all of it was shown; v shows more"),
+            "y" | "yes" => Reply::Again("view the whole call first; v shows more"),
             "n" | "no" => Reply::Decided(Decision::Denied { reason: DENIED.to_owned() }),
             "l" | "later" => Reply::Decided(Decision::Later),
             "d" | "deny" => Reply::Explain,
-            "v" | "view" if is_whole => Reply::Again("all of the call was shown"),
+            "v" | "view" if is_whole => Reply::Again("the whole call is shown"),
             "v" | "view" => Reply::View,
-            _ => Reply::Again("this is none of the answers"),
+            _ => Reply::Again("invalid answer"),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::threads::{Of, Threads};
 
 impl From<ServerError> for CliError {
     fn from(error: ServerError) -> Self {
-        let token = "give a token with --token-file FILE, or let it listen on 127.0.0.1";
+        let token = "pass `--token-file FILE`, or listen on 127.0.0.1";
         let needs_token = matches!(error, ServerError::TokenRequired { .. });
         Self::part(error.kind(), &error, if needs_token { Some(token) } else { error.hint() })
     }

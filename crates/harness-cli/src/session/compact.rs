@@ -30,7 +30,7 @@ struct NoModel;
 
 impl Model for NoModel {
     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        Err(ModelFault::new(ModelFaultCode::Configuration, "no model was given"))
+        Err(ModelFault::new(ModelFaultCode::Configuration, "no model given"))
     }
 }
 
@@ -98,21 +98,19 @@ fn size(path: &Path) -> u64 {
 }
 
 fn text(done: &Done) -> String {
-    let mut text =
-        done.note.as_deref().map_or_else(|| "there was nothing to make shorter".to_owned(), shorter);
+    let mut text = done.note.as_deref().map_or_else(|| "nothing to compact".to_owned(), shorter);
     match (done.bytes, &done.note) {
         (Some([before, after]), _) => {
-            let _ =
-                write!(text, "; the file has {after} bytes instead of {before}: only what is shown is left");
+            let _ = write!(text, "; removed everything else from the file: {before} → {after} bytes");
         }
-        (None, Some(_)) => text += "; the file still holds what was there before (--forget removes it)",
-        (None, None) => text += "; the session is as it was",
+        (None, Some(_)) => text += "; the file keeps the earlier messages (--forget removes them)",
+        (None, None) => text += "; session unchanged",
     }
     text + "\n"
 }
 
 fn shorter(note: &CompactionNote) -> String {
-    let mut text = format!("{} tokens are {} now", note.tokens_before, note.tokens_after);
+    let mut text = format!("compacted the session: {} → {} tokens", note.tokens_before, note.tokens_after);
     let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
     if !actions.is_empty() {
         let _ = write!(text, " ({})", actions.join(", "));

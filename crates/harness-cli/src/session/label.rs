@@ -26,7 +26,7 @@ pub(super) fn label(args: &LabelArgs) -> Result<Exit, CliError> {
         return output::print_value(told, Exit::Completed);
     }
     let told = match &args.label {
-        Some(label) => format!("{} is `{label}`\n", args.entry),
+        Some(label) => format!("{} named `{label}`\n", args.entry),
         None => format!("{} has no name\n", args.entry),
     };
     output::print(&told, Exit::Completed)

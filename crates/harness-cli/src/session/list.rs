@@ -15,13 +15,14 @@ use crate::render::{BAD, BOLD, DIM, counted, one_line};
 
 /// Prints the sessions of a folder.
 pub(super) fn list(args: &ListArgs) -> Result<Exit, CliError> {
-    let found = files(&args.folder).map_err(|source| CliError::Io { action: "read the folder", source })?;
+    let found =
+        files(&args.folder).map_err(|source| CliError::Io { action: "read the directory", source })?;
     let rows: Vec<Row> = found.into_iter().map(Row::of).collect();
     if args.json {
         return output::print_json(&rows, Exit::Completed);
     }
     if rows.is_empty() {
-        return output::print("there is no session in this folder\n", Exit::Completed);
+        return output::print("no sessions in this directory\n", Exit::Completed);
     }
     output::print(&rows.iter().map(Row::text).collect::<String>(), Exit::Completed)
 }
@@ -96,7 +97,7 @@ impl Row {
         if about.source != "harness" {
             parts.push(format!("from {}", about.source));
         }
-        parts.extend(about.torn_tail.then(|| "its last line is torn".to_owned()));
+        parts.extend(about.torn_tail.then(|| "last line incomplete".to_owned()));
         let _ = writeln!(text, "  {DIM}{}{DIM:#}", one_line(&parts.join(" · ")));
         text
     }

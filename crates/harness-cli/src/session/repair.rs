@@ -20,7 +20,7 @@ pub(super) fn repair(args: &RepairArgs) -> Result<Exit, CliError> {
 
 fn text(report: &RepairReport) -> String {
     if report.is_sound() {
-        return format!("the session is sound: {} entries; nothing was changed\n", report.kept);
+        return format!("no damage found: {} entries; session unchanged\n", report.kept);
     }
     let mut text = String::new();
     for line in &report.quarantined {
@@ -34,9 +34,9 @@ fn text(report: &RepairReport) -> String {
         let _ = writeln!(text, "{repair}: repaired");
     }
     let lines = report.quarantined.len();
-    let _ = write!(text, "{lines} taken out, {} linked anew, {} entries kept", report.relinked, report.kept);
+    let _ = write!(text, "removed {lines}, relinked {}, kept {} entries", report.relinked, report.kept);
     if let Some(side) = &report.side_file {
-        let _ = write!(text, "; what was taken out is in {}", side.display());
+        let _ = write!(text, "; the removed lines are in {}", side.display());
     }
     text + "\n"
 }

@@ -109,7 +109,7 @@ fn text(tree: &Tree, path: &Path, id: Option<&EntryId>) -> String {
     let _ = writeln!(text, "{DIM}{}{DIM:#}", one_line(&about.join(" · ")));
     if let Some(tail) = tree.torn_tail() {
         let (line, bytes) = (tail.line, tail.bytes);
-        let _ = writeln!(text, "{BAD}line {line} is torn{BAD:#}: {bytes} bytes were left out");
+        let _ = writeln!(text, "{BAD}line {line} is incomplete{BAD:#}: {bytes} bytes skipped");
     }
     let labels: HashMap<&EntryId, &str> = tree.labels().into_iter().collect();
     let mut followed: HashMap<&EntryId, Vec<&EntryId>> = HashMap::new();
@@ -128,7 +128,7 @@ fn text(tree: &Tree, path: &Path, id: Option<&EntryId>) -> String {
         let others: Vec<_> =
             followed.get(&node.id).into_iter().flatten().filter(|id| Some(**id) != next).collect();
         for other in others {
-            let _ = writeln!(text, "    {DIM}another branch begins with {}{DIM:#}", one_line(other.as_str()));
+            let _ = writeln!(text, "    {DIM}another branch starts with {}{DIM:#}", one_line(other.as_str()));
         }
     }
     text
@@ -210,7 +210,7 @@ fn message(id: &str, message: &Message, text: &mut String) {
             Block::File(_) => indented("(a file)", text),
             Block::Audio(_) => indented("(sound)", text),
             Block::Approval(_) => indented("(an approval)", text),
-            Block::Extension(_) | Block::Unknown(_) | _ => indented("(something else)", text),
+            Block::Extension(_) | Block::Unknown(_) | _ => indented("(unknown content)", text),
         }
     }
 }

@@ -30,10 +30,7 @@ pub(super) fn show(args: &ShowArgs, descriptor: &Path, id: &str) -> Result<Exit,
     };
     if !has_registry && !agent.tools().is_empty() {
         let mut err = terminal::messages();
-        let _ = writeln!(
-            err,
-            "{NOTE}note{NOTE:#}: there is no registry file, so tools have the names of the descriptor"
-        );
+        let _ = writeln!(err, "{NOTE}note{NOTE:#}: no registry file; tools have the names of the descriptor");
     }
     let overrides = context::overrides(&args.context)?;
     graph.check_values(&overrides)?;

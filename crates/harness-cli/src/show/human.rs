@@ -51,7 +51,7 @@ fn instructions(out: &mut String, preview: &Preview<'_>) {
         preview.parts.iter().enumerate().filter(|(_, part)| !matches!(part.standing, Standing::Open));
     for (at, (index, part)) in absent.enumerate() {
         if at == 0 {
-            heading(out, "parts left out");
+            heading(out, "omitted parts");
         }
         let _ = writeln!(out, "{DIM}{} of {count}{DIM:#}  {}", index + 1, why(&part.standing));
         let _ = writeln!(out, "        {DIM}{}{DIM:#}", opening(part));
@@ -118,8 +118,8 @@ fn why(standing: &Standing) -> String {
     match standing {
         Standing::Open => String::new(),
         Standing::Closed { path } => format!("{NOTE}closed{NOTE:#}: {path} is false"),
-        Standing::Repeated => format!("{NOTE}left out{NOTE:#}: an earlier handoff goes to the same agent"),
-        Standing::Faulty(fault) => format!("{BAD}no answer{BAD:#}: {}", one_line(&fault.to_string())),
+        Standing::Repeated => format!("{NOTE}omitted{NOTE:#}: an earlier handoff has the same target"),
+        Standing::Faulty(fault) => format!("{BAD}error{BAD:#}: {}", one_line(&fault.to_string())),
         other => other.name().to_owned(),
     }
 }

@@ -70,26 +70,26 @@ impl Disk {
             Ok(real) => real,
             Err(fault) if fault.kind() == ErrorKind::NotFound && !place.is_symlink() => return Ok(None),
             Err(fault) if fault.kind() == ErrorKind::NotFound => {
-                return Err(WorkspaceFault::new(Code::NotFound, "it is a link that leads nowhere"));
+                return Err(WorkspaceFault::new(Code::NotFound, "broken link"));
             }
             Err(fault) => return Err(unreadable(&fault)),
         };
         if self.within.as_ref().is_some_and(|folder| !real.starts_with(folder)) {
-            let text = "it is a link that leads out of the project";
+            let text = "link to a file outside the project";
             return Err(WorkspaceFault::new(Code::OutsideWorkspace, text));
         }
         if !real.is_file() {
-            return Err(WorkspaceFault::new(Code::WrongKind, "it is no file"));
+            return Err(WorkspaceFault::new(Code::WrongKind, "not a file"));
         }
         let mut bytes = Vec::new();
         let opened = File::open(&real).map_err(|fault| unreadable(&fault))?;
         opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|fault| unreadable(&fault))?;
         if bytes.len() as u64 > MOST_BYTES {
-            let text = format!("it has more than {MOST_BYTES} bytes");
+            let text = format!("larger than {MOST_BYTES} bytes");
             return Err(WorkspaceFault::new(Code::TooLarge, text));
         }
         let text = String::from_utf8(bytes);
-        text.map(Some).map_err(|_| WorkspaceFault::new(Code::NotText, "it is no UTF-8 text"))
+        text.map(Some).map_err(|_| WorkspaceFault::new(Code::NotText, "not UTF-8 text"))
     }
 }
 
@@ -190,9 +190,9 @@ mod tests {
         fs::write(&key, "secret").unwrap();
         fs::write(folder.join("CLAUDE.md"), "Use tabs.").unwrap();
         check(Disk::inside, Path::new("CLAUDE.md"), &folder, Ok(Some("Use tabs.")));
-        check(Disk::inside, &key, &folder, Err("it is a link that leads out of the project"));
+        check(Disk::inside, &key, &folder, Err("link to a file outside the project"));
         check(Disk::at, &key, &folder, Ok(Some("secret")));
-        check(Disk::at, Path::new("none"), &folder, Err("it is a link that leads nowhere"));
+        check(Disk::at, Path::new("none"), &folder, Err("broken link"));
         assert_eq!(Disk::at(&folder).text(&folder.join("none")), Ok(None));
     }
 }

@@ -106,7 +106,7 @@ pub(crate) async fn templates(
     let mut usable = Vec::new();
     for template in read.templates.templates() {
         match unusable(&template.name) {
-            Some(why) => problems.push(format!("the template `{}` is left out: {why}", template.name)),
+            Some(why) => problems.push(format!("template `{}` skipped: {why}", template.name)),
             None => usable.push(without_line_end(template)),
         }
     }
@@ -205,5 +205,5 @@ fn real(folder: &Path) -> std::io::Result<String> {
     }
     real.into_os_string()
         .into_string()
-        .map_err(|_| std::io::Error::new(ErrorKind::InvalidFilename, "its path is no UTF-8"))
+        .map_err(|_| std::io::Error::new(ErrorKind::InvalidFilename, "the path is not UTF-8"))
 }

@@ -28,7 +28,7 @@ pub(crate) struct Threads {
     pub(crate) model: Arc<dyn DynModel>,
     /// The model that stands for those that the descriptor names.
     pub(crate) model_name: Option<String>,
-    /// What its agents are told beside the descriptor.
+    /// What available: told beside the descriptor.
     pub(crate) found: Found,
     registry: Option<Registry>,
 }

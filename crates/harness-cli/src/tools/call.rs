@@ -76,18 +76,18 @@ fn input(input: Option<&InputArg>) -> Result<Json, CliError> {
         }
     };
     let wrong = |problem: String| CliError::ToolInput { origin: origin.clone(), problem };
-    let json = Json::parse(&text.map_err(wrong)?).map_err(|fault| wrong(format!("is no JSON: {fault}")))?;
-    if json.is_object() { Ok(json) } else { Err(wrong("is no JSON object".to_owned())) }
+    let json = Json::parse(&text.map_err(wrong)?).map_err(|fault| wrong(format!("invalid JSON: {fault}")))?;
+    if json.is_object() { Ok(json) } else { Err(wrong("not a JSON object".to_owned())) }
 }
 
 fn read(input: impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     input.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|fault| format!("cannot be read: {fault}"))?;
     if bytes.len() as u64 > LONGEST {
-        return Err(format!("is longer than {LONGEST} bytes"));
+        return Err(format!("larger than {LONGEST} bytes"));
     }
     String::from_utf8(bytes)
-        .map_err(|fault| format!("is not UTF-8 from byte {} on", fault.utf8_error().valid_up_to()))
+        .map_err(|fault| format!("invalid UTF-8 at byte {}", fault.utf8_error().valid_up_to()))
 }
 
 /// Asks for approval where the tool needs it, and calls it; an exit code when it does not run to its end.
@@ -162,5 +162,5 @@ fn block(block: &Block) -> String {
         return text.to_owned();
     }
     let size = Json::of(block).map(|json| json.text().len()).unwrap_or_default();
-    format!("({size} bytes of something that is no text; --json shows it)")
+    format!("({size} bytes of binary data; --json shows it)")
 }

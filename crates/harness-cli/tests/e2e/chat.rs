@@ -109,7 +109,7 @@ fn the_shipped_example_is_answered_without_a_key() {
     let mut command = harness(&root(), &["chat", EXAMPLE]);
     command.env("HOME", home.path());
     let person = Person::sit_down(command, 30, 100);
-    person.sees("no API key set: using the demo model").sees("/help shows");
+    person.sees("no API key set: using the rule-based demo model").sees("/help for commands");
     person.says("Where is my order 1042?").sees("✓ track_parcel").sees("NP-77342");
     // The conversation was handed over, and is handed over once more.
     person.says("Please refund order 1041.").sees("refunded already").types(CTRL_D);
@@ -120,13 +120,13 @@ fn the_shipped_example_is_answered_without_a_key() {
 fn a_conversation_is_steered_interrupted_and_continued() {
     let (project, server) = (project(), Server::by(answer));
     let person = sit_down(&project, &server, &[], 30, 100);
-    person.sees("templates: /greet").sees("skills: tidy").sees("/help shows");
+    person.sees("templates: /greet").sees("skills: tidy").sees("/help for commands");
     approval(&person, &project);
     steering(&person, &project);
     interruption(&person);
     skills_and_templates(&person);
     person.types("/quit").types("\r");
-    assert!(leaves_well(person).contains("go on with: harness chat harness.yaml --continue"));
+    assert!(leaves_well(person).contains("continue with: harness chat harness.yaml --continue"));
     again(&project, &server);
 }
 
@@ -168,7 +168,7 @@ fn again(project: &Project, server: &Server) {
     // What was begun is dropped by Ctrl-C; pressed again it would leave.
     // While the model works, Ctrl-C would interrupt it.
     person.sees(IDLE).types("a draft").sees("› a draft").types(CTRL_C).loses("› a draft");
-    person.types(CTRL_C).sees("press Ctrl-C again to leave").types(CTRL_C);
+    person.types(CTRL_C).sees("press Ctrl-C again to exit").types(CTRL_C);
     leaves_well(person);
 }
 
@@ -176,7 +176,7 @@ fn again(project: &Project, server: &Server) {
 fn a_narrow_terminal_without_colours_becomes_wider() {
     let (project, server) = (project(), Server::by(answer));
     let person = sit_down(&project, &server, &["--color", "never"], 12, 30);
-    person.sees("/help shows").says("Still there?").sees("Still here.");
+    person.sees("/help for commands").says("Still there?").sees("Still here.");
     // A key that comes together with the new size may be read only with the next one.
     person.resizes(30, 100).sees(&"─".repeat(90)).sees(IDLE);
     person.types("a draft that stays").sees("› a draft that stays");

@@ -61,7 +61,7 @@ fn a_parked_call_is_executed_when_it_is_approved_later() {
 
 #[test]
 fn a_parked_call_is_not_executed_when_it_is_refused_later() {
-    check("never", 0, "does not approve");
+    check("never", 0, "the user denies all calls");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn ctrl_c_ends_the_backend_with_everything_that_it_started() {
     running.signal(Signal::INT);
     let output = running.end();
     assert_eq!(output.code, Some(130), "{}", output.stderr);
-    let again = "go on with: harness run desk.yaml --session s.jsonl --backend command:b.yaml --resume";
+    let again = "resume with: harness run desk.yaml --session s.jsonl --backend command:b.yaml --resume";
     assert!(output.stderr.contains(again), "{}", output.stderr);
     within("the end of the child", move || std::io::read_to_string(&mut alive).unwrap());
 }
@@ -190,7 +190,7 @@ fn a_relay_without_a_broker_is_told_with_where_it_was_looked_for() {
     exit 2
     ---
     error: no running broker was found: there is no ./.agent-relay/connection.json, ./.agentworkforce/relay/connection.json
-      hint: start one in this folder: agent-relay-broker init --persist
+      hint: start one in this directory: agent-relay-broker init --persist
     ");
 }
 
@@ -213,8 +213,8 @@ fn what_cannot_be_a_backend_is_refused_before_anything_runs() {
     refused(
         &["x", "--backend", "command:b.yaml"],
         "version: 1\ncommand: ./a\nargs: ['{user}']\n",
-        "error: the backend file b.yaml: `args`: `{user}` names {user}; there are {prompt}, {message}, {system}, \
-         {model}, {tools}\n  hint: write `version: 1`, `command:` and, where they are needed, `args`, `stdin`, `env`, \
+        "error: invalid backend file b.yaml: `args`: `{user}` has an unknown placeholder {user}; expected {prompt}, {message}, {system}, \
+         {model}, {tools}\n  hint: required keys are `version: 1` and `command`, optional ones `args`, `stdin`, `env`, \
          `set`, `cwd`, `timeout`, `output` and `backend`\n",
     );
 }

@@ -71,11 +71,11 @@ fn check_refused(arguments: &[&str], expected: &str) {
 
 #[test]
 fn a_chat_that_nobody_can_answer_is_refused() {
-    check_refused(&["--model", "scripted"], "the model `scripted` cannot be asked");
-    check_refused(&["harness.yaml", "--model", "scripted"], "the model `scripted` cannot be asked");
+    check_refused(&["--model", "scripted"], "no API key for model `scripted`");
+    check_refused(&["harness.yaml", "--model", "scripted"], "no API key for model `scripted`");
     let local = ["harness.yaml", "--base-url", "http://127.0.0.1:9/v1"];
-    check_refused(&[&local[..], &["--continue"]].concat(), "there is no conversation to go on with");
-    check_refused(&[&local[..], &["--pick"]].concat(), "there is no terminal");
+    check_refused(&[&local[..], &["--continue"]].concat(), "no previous session");
+    check_refused(&[&local[..], &["--pick"]].concat(), "`--pick` requires a terminal");
 }
 
 #[test]
@@ -99,7 +99,11 @@ fn the_example_is_answered_by_the_demo_model_and_the_chat_says_so() {
     let input =
         "Where is my order 1042?\nPlease refund order 1041.\n/new\nWhere is my order 1042?\nWhat else?\n";
     let output = Running::start_with_input(command, input.as_bytes()).end();
-    assert!(output.stderr.starts_with("no API key set: using the demo model"), "{}", output.stderr);
+    assert!(
+        output.stderr.starts_with("no API key set: using the rule-based demo model"),
+        "{}",
+        output.stderr
+    );
     assert!(
         output.stdout.contains("NP-77342") && output.stdout.contains("refunded already"),
         "{}",
@@ -119,12 +123,12 @@ fn a_person_talks_and_leaves() {
     let server = Server::start([Reply::text("**All** is well.")]);
     let project = Project::plain();
     let person = at_terminal(&project, &server.url);
-    person.sees("/help shows").types("hello\r").sees("is well.");
+    person.sees("/help for commands").types("hello\r").sees("is well.");
     person.types("/quit\r");
     let (code, shown) = person.leaves();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("› hello"), "{shown}");
-    assert!(shown.contains("go on with: harness chat harness.yaml --continue"), "{shown}");
+    assert!(shown.contains("continue with: harness chat harness.yaml --continue"), "{shown}");
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn the_terminal_is_put_back_whatever_ends_the_chat() {
     let server = Server::start([]);
     let project = Project::plain();
     let person = at_terminal(&project, &server.url);
-    person.sees("/help shows");
+    person.sees("/help for commands");
     let terminal = person.terminal().try_clone().unwrap();
     let raw = tcgetattr(&terminal).unwrap().local_modes;
     person.sends(Signal::TERM);
@@ -148,7 +152,7 @@ fn a_person_allows_a_tool_for_good() {
     let server = Server::start([calls("p1"), calls("p2"), Reply::text("Paid twice.")]);
     let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
     let person = at_terminal(&project, &server.url);
-    person.sees("/help shows").types("pay\r");
+    person.sees("/help for commands").types("pay\r");
     person.sees("a always").types("a").sees("2 every call of pay").types("2");
     person.sees("Grant every call?").sees("y yes").types("y").sees("Paid twice.");
     person.types("\u{4}");
@@ -170,10 +174,10 @@ fn fault_05_a_grant_of_one_payment_does_not_approve_another_and_can_be_revoked()
     let server = Server::start(replies);
     let project = Project::new("", "cat >>pay.log; echo >>pay.log").with_pay("    requires_approval: true\n");
     let person = at_terminal(&project, &server.url);
-    person.sees("/help shows").types("pay\r");
+    person.sees("/help for commands").types("pay\r");
     person.sees("a always").types("a").sees("1 pay with exactly these").types("1");
     person.sees("y yes").types("y").sees("1000000").sees("y once").types("n").sees("First done.");
-    person.types("/grants\r").sees("/revoke N asks again");
+    person.types("/grants\r").sees("/revoke N removes a grant");
     person.types("/revoke 1\r").sees("revoked: pay").types("/grants\r").sees("no grants");
     person.types("again\r").sees("y once").types("n").sees("Second done.");
     person.types("\u{4}");
@@ -191,7 +195,7 @@ fn a_person_finds_templates_and_skills_and_uses_them() {
     project.write(".harness/skills/release/SKILL.md", "---\ndescription: Cuts a release\n---\nTest first.\n");
     let person = at_terminal(&project, &server.url);
     person.sees("templates: /fix").sees("skills: release");
-    person.sees("/help shows").types("/help\r").sees("Fixes an issue");
+    person.sees("/help for commands").types("/help\r").sees("Fixes an issue");
     person.types("/skills\r").sees("Cuts a release (.harness/skills");
     person.types("/fi\t7\r").sees("It is fixed.");
     person.types("/skill:release\r").sees("It is out.").types("\u{4}");

@@ -68,7 +68,7 @@ fn fault_04_decisions_that_fit_no_pending_call_start_nothing() {
     project.ask(&server.url, &["--session", "s.jsonl"]);
     for (arguments, expected) in [
         (["--approve", "pay-3"].as_slice(), "pending: pay-1, pay-2"),
-        (&["--approve", "pay-1", "--deny", "pay-1"], "more than once"),
+        (&["--approve", "pay-1", "--deny", "pay-1"], "more than one decision"),
         (&["--edit", "pay-1={"], "invalid JSON"),
         (&["--edit", "pay-1=[1]"], "not a JSON object"),
         (&["--edit", "pay-1"], "missing"),

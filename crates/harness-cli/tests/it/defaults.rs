@@ -154,7 +154,7 @@ fn diff_compares_with_the_default_descriptor() {
     ] {
         let output = run(directory, arguments);
         assert_eq!(output.code, Some(1), "{}", output.stderr);
-        assert!(output.stdout.contains("agents that are not what they were: `desk`"), "{}", output.stdout);
+        assert!(output.stdout.contains("changed agents: `desk`"), "{}", output.stdout);
     }
     assert_eq!(run("desk", &["diff", "harness.yaml"]).code, Some(0));
 }

@@ -123,7 +123,7 @@ fn show_tells_what_an_agent_gets_and_why_not_more() {
     │ Be brief.
     │ Be kind.
 
-    parts left out
+    omitted parts
     2 of 2  closed: known is false
             You know this patient.
 
@@ -135,7 +135,7 @@ fn show_tells_what_an_agent_gets_and_why_not_more() {
             Handoff to agent "nurse". Answers questions about symptoms.
     handoff_to_night  closed: known is false
     ---
-    note: there is no registry file, so tools have the names of the descriptor
+    note: no registry file; tools have the names of the descriptor
     "#);
     let known = ["show", "clinic.yaml", "--agent", "desk", "--context", "known=true", "--json"];
     insta::assert_snapshot!(check(&project, &known, 0), @r#"
@@ -188,7 +188,7 @@ fn show_tells_what_an_agent_gets_and_why_not_more() {
       }
     }
     ---
-    note: there is no registry file, so tools have the names of the descriptor
+    note: no registry file; tools have the names of the descriptor
     "#);
 }
 
@@ -203,20 +203,20 @@ fn show_says_what_a_context_lacks() {
 
     no handoffs
     ---
-    in this context agent `nurse` could not have a turn:
-    clinic.yaml:27:19: error[context.missing]: instructions need context path `name`, which has no value
+    agent `nurse` cannot run with this context:
+    clinic.yaml:27:19: error[context.missing]: no value for context path `name`, which the instructions read
        |
     27 |     instructions: "Call them {{context.name}}."
        |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    help: give the value with --context name=VALUE, or a default under `context.fields`
+    help: set it with `--context name=VALUE`, or set a default under `context.fields`
     "#);
     let arguments = ["show", "clinic.yaml", "--agent", "desk", "--context", "known=perhaps"];
-    insta::assert_snapshot!(check(&project, &arguments, 2), @r#"
+    insta::assert_snapshot!(check(&project, &arguments, 2), @r"
     exit 2
     desk · Front desk
 
-    parts left out
-    2 of 2  no answer: the gate of an instruction part of agent `desk` needs a boolean at context path `known`, which holds a string
+    omitted parts
+    2 of 2  error: the gate of an instruction part of agent `desk` requires a boolean at context path `known`, not a string
             You know this patient.
 
     tools
@@ -224,21 +224,21 @@ fn show_says_what_a_context_lacks() {
 
     handoffs
     handoff_to_nurse
-    handoff_to_night  no answer: the gate of the handoff from `desk` to `night` needs a boolean at context path `known`, which holds a string
+    handoff_to_night  error: the gate of the handoff from `desk` to `night` requires a boolean at context path `known`, not a string
     ---
-    note: there is no registry file, so tools have the names of the descriptor
-    in this context agent `desk` could not have a turn:
-    clinic.yaml:24:9: error[context.gate_not_boolean]: the gate of the handoff from `desk` to `night` needs a boolean at context path `known`, which holds a string
+    note: no registry file; tools have the names of the descriptor
+    agent `desk` cannot run with this context:
+    clinic.yaml:24:9: error[context.gate_not_boolean]: the gate of the handoff from `desk` to `night` requires a boolean at context path `known`, not a string
        |
     24 |       - { agent: night, where: { context: known } }
        |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    help: give the value with --context known=true, or a default under `context.fields`
-    "#);
+    help: set it with `--context known=true`, or set a default under `context.fields`
+    ");
     insta::assert_snapshot!(check(&project, &["show", "clinic.yaml", "--agent", "boss"], 2), @r#"
     exit 2
     ---
     error: clinic.yaml has no agent `boss`
-      hint: its agents are `desk`, `nurse`, `night`
+      hint: available: `desk`, `nurse`, `night`
     "#);
 }
 
@@ -310,9 +310,9 @@ fn check_takes_several_files_and_sums_up() {
         "bad.yaml",
         "runtime: { entry_agent: a }\nagents: { a: { model: m, tool: [x], handoffs: [b] } }\n",
     );
-    insta::assert_snapshot!(check(&project, &["check", "clinic.yaml", "bad.yaml", "none.yaml"], 2), @r#"
+    insta::assert_snapshot!(check(&project, &["check", "clinic.yaml", "bad.yaml", "none.yaml"], 2), @r"
     exit 2
-    clinic.yaml is sound: 3 agents from `desk` on, 1 tool
+    clinic.yaml is valid: 3 agents, entry `desk`, 1 tool
     sha256:6c3a836037d9537f90f149d3fc662f72dcfccfe72c798f8d8b5b6df62cc58e27
     ---
     clinic.yaml:7:5: warning[lint.unused_reference]: context path `open` is declared, but read by no instructions and no gate
@@ -327,18 +327,18 @@ fn check_takes_several_files_and_sums_up() {
       |                          ^^^^
     help: did you mean `tools`?
 
-    bad.yaml:2:48: error[descriptor.unknown_handoff]: agent `a` hands off to `b`, which is no agent
+    bad.yaml:2:48: error[descriptor.unknown_handoff]: agent `a` hands off to unknown agent `b`
       |
     2 | agents: { a: { model: m, tool: [x], handoffs: [b] } }
       |                                                ^
-    help: use the id of an agent, a key under `agents`, or add that agent
+    help: use the id of an agent, or add the agent under `agents`
 
     error[descriptor.io]: cannot read `none.yaml` for the descriptor path: No such file or directory (os error 2)
     help: check the path
 
-    note: there is no registry file beside clinic.yaml, so the targets of its tools were not checked
+    note: no registry file next to clinic.yaml; tool targets were not checked
     3 errors, 1 warning in 3 descriptors
-    "#);
+    ");
     let output = project.harness(&["check", "clinic.yaml", "bad.yaml", "--json"]);
     let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["sound"], json!(true));
@@ -353,9 +353,9 @@ fn check_is_strict_about_the_hash_when_asked() {
         "lossy.yaml",
         "runtime: { entry_agent: a }\nagents: { a: { model: m } }\nmetadata: { x-on: 2026-01-01 }\n",
     );
-    insta::assert_snapshot!(check(&project, &["check", "lossy.yaml"], 0), @r#"
+    insta::assert_snapshot!(check(&project, &["check", "lossy.yaml"], 0), @r"
     exit 0
-    lossy.yaml is sound: 1 agent from `a` on, 0 tools
+    lossy.yaml is valid: 1 agent, entry `a`, 0 tools
     sha256:8d2cf55e1fbd4c647db2c7b3fe92bb51b50fc22d137fb1ca27ffce02c5e195ef
     ---
     lossy.yaml:3:19: warning[hash.lossy]: this date is hashed like the same text in quotes
@@ -364,7 +364,7 @@ fn check_is_strict_about_the_hash_when_asked() {
       |                   ^^^^^^^^^^
 
     1 warning
-    "#);
+    ");
     insta::assert_snapshot!(check(&project, &["check", "--strict", "lossy.yaml"], 2), @r#"
     exit 2
     ---
@@ -418,7 +418,7 @@ fn diff_tells_what_changed_by_text_and_exit_code() {
         + Be quick.
           
 
-    agents that are not what they were: `desk`, `nurse`, `night`
+    changed agents: `desk`, `nurse`, `night`
     ---
     "#);
     let output = project.harness(&["diff", "clinic.yaml", "other.yaml", "--json"]);

@@ -30,8 +30,8 @@ fn install(project: &Project, name: &str, script: &str) {
 fn told(project: &Project, output: &Output) -> String {
     let lines = project.told(output);
     let lines = lines.lines().filter(|line| !line.contains("sandbox")).map(|line| {
-        match line.split_once("the clock says ") {
-            Some((head, _)) => format!("{head}the clock says [NOW]"),
+        match line.split_once("the clock is set: ") {
+            Some((head, _)) => format!("{head}the clock is set: [NOW]"),
             None => line.to_owned(),
         }
     });
@@ -52,13 +52,13 @@ fn a_machine_with_nothing_set_up_has_no_fault() {
     insta::assert_snapshot!(told(&project, &output), @r"
     exit 0
     descriptor
-      ok      harness.yaml is used when no descriptor is named
+      ok      harness.yaml is the default descriptor
     keys
-      absent  OpenRouter: no key
+      absent  OpenRouter: no API key
               fix: set OPENROUTER_API_KEY
-      absent  Anthropic: no key
+      absent  Anthropic: no API key
               fix: set ANTHROPIC_API_KEY
-      absent  OpenAI: no key
+      absent  OpenAI: no API key
               fix: set OPENAI_API_KEY
     local agents
       absent  Claude Code is not installed
@@ -70,15 +70,15 @@ fn a_machine_with_nothing_set_up_has_no_fault() {
       absent  Gemini CLI is not installed
               fix: install it with `npm install -g @google/gemini-cli`
     relay
-      absent  no relay broker in this folder
-              fix: start one in this folder: agent-relay-broker init --persist
+      absent  no relay broker in this directory
+              fix: start one in this directory: agent-relay-broker init --persist
     files
-      ok      sessions can be kept in .: a write reached the disk within [TIME]
-      ok      a session in . has one owner
+      ok      sessions can be stored in .: a write reached the disk within [TIME]
+      ok      sessions in . can be locked
     machine
-      ok      the clock says [NOW]
-      ok      answers go to no terminal; nobody can be asked for an approval, so runs stop for it
-    0 faults, 0 warnings
+      ok      the clock is set: [NOW]
+      ok      standard output is not a terminal; no terminal for approvals: runs that need one stop with exit code 4
+    0 problems, 0 warnings
     ---
     ");
     assert!(left_behind(&project).is_empty());
@@ -112,18 +112,18 @@ fn keys_are_told_by_their_place_and_their_endpoints_are_asked() {
     insta::assert_snapshot!(told(&project, &output), @r"
     exit 1
     descriptor
-      ok      harness.yaml is used when no descriptor is named
+      ok      harness.yaml is the default descriptor
     keys
-      ok      OpenRouter: the key of OPENROUTER_API_KEY
-      absent  Anthropic: no key
+      ok      OpenRouter: API key in OPENROUTER_API_KEY
+      absent  Anthropic: no API key
               fix: set ANTHROPIC_API_KEY
-      ok      OpenAI: a key of keys.yaml
+      ok      OpenAI: API key in keys.yaml
     endpoints
       ok      OpenRouter: 127.0.0.1:[PORT]/v1/models answers within [TIME]
       fault   OpenAI: 127.0.0.1:[PORT]/v1/models could not be reached: Connection refused (os error 111); check the base URL and the network, then try again
-              fix: where a proxy is needed, name it in HTTPS_PROXY
+              fix: if you need a proxy, set HTTPS_PROXY
       fault   the endpoint of --base-url: the base URL `localhost` cannot be used: relative URL without a base
-              fix: write it as http://localhost:11434/v1
+              fix: use the form http://localhost:11434/v1
     local agents
       absent  Claude Code is not installed
               fix: install it with `npm install -g @anthropic-ai/claude-code`
@@ -134,15 +134,15 @@ fn keys_are_told_by_their_place_and_their_endpoints_are_asked() {
       absent  Gemini CLI is not installed
               fix: install it with `npm install -g @google/gemini-cli`
     relay
-      absent  no relay broker in this folder
-              fix: start one in this folder: agent-relay-broker init --persist
+      absent  no relay broker in this directory
+              fix: start one in this directory: agent-relay-broker init --persist
     files
-      ok      sessions can be kept in .: a write reached the disk within [TIME]
-      ok      a session in . has one owner
+      ok      sessions can be stored in .: a write reached the disk within [TIME]
+      ok      sessions in . can be locked
     machine
-      ok      the clock says [NOW]
-      ok      answers go to no terminal; nobody can be asked for an approval, so runs stop for it
-    2 faults, 0 warnings
+      ok      the clock is set: [NOW]
+      ok      standard output is not a terminal; no terminal for approvals: runs that need one stop with exit code 4
+    2 problems, 0 warnings
     ---
     ");
     assert!(!format!("{output:?}").contains("sk-in"), "{output:?}");
@@ -164,7 +164,7 @@ fn agents_are_asked_for_their_versions() {
             fix: install it with `npm install -g @openai/codex`
     absent  opencode is not installed
             fix: install it with `npm install -g opencode-ai`
-    warning Gemini CLI does not tell its version: exit status: 3: broken, [DIR]/bin/gemini
+    warning cannot determine the version of Gemini CLI: exit status: 3: broken, [DIR]/bin/gemini
             fix: try `gemini --version` by hand
     ");
 }
@@ -204,8 +204,8 @@ fn a_key_file_that_others_can_read_is_a_fault() {
     fs::set_permissions(project.path().join("keys.yaml"), fs::Permissions::from_mode(0o644)).unwrap();
     let output = doctor(&project, &[], &["--keys", "keys.yaml"]);
     assert_eq!(output.code, Some(1));
-    let expected = "  fault   the key file keys.yaml can be read by others: its mode is 644\n          \
-                    fix: take that right from them: chmod 600 keys.yaml\n";
+    let expected = "  fault   invalid key file keys.yaml: other users can access it (mode 644)\n          \
+                    fix: restrict access: chmod 600 keys.yaml\n";
     assert!(output.stdout.contains(expected), "{}", output.stdout);
 }
 
@@ -217,12 +217,12 @@ fn the_default_descriptor_is_reported() {
         assert!(output.stdout.contains(expected), "{}", output.stdout);
     }
     let project = Project::plain();
-    check(&project, "  ok      harness.yaml is used when no descriptor is named\n");
+    check(&project, "  ok      harness.yaml is the default descriptor\n");
     project.write("harness.yaml", "schema_version: 1\nagents: [{}]\n");
     check(&project, "  fault   harness.yaml has 3 errors\n");
     fs::remove_file(project.path().join("harness.yaml")).unwrap();
     check(
         &project,
-        "  absent  no harness.yaml in this directory or a parent: commands need a descriptor named\n",
+        "  absent  no harness.yaml in this directory or a parent; pass a descriptor to each command\n",
     );
 }

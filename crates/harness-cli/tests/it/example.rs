@@ -13,7 +13,11 @@ fn check(question: &str, expected: &str) {
     let output = Running::start(harness(&root(), &["run", EXAMPLE, question])).end();
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert!(output.stdout.contains(expected), "{}", output.stdout);
-    assert!(output.stderr.starts_with("no API key set: using the demo model"), "{}", output.stderr);
+    assert!(
+        output.stderr.starts_with("no API key set: using the rule-based demo model"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -99,10 +103,10 @@ fn a_question_that_no_tool_fits_is_answered_by_what_can_be_asked() {
 #[test]
 fn the_example_is_sound_and_its_hash_is_stable() {
     let output = Running::start(harness(&root(), &["check", EXAMPLE])).end();
-    insta::assert_snapshot!(output.stdout, @r#"
-    fixtures/examples/customer-support/harness.yaml is sound: 3 agents from `router` on, 3 tools
+    insta::assert_snapshot!(output.stdout, @r"
+    fixtures/examples/customer-support/harness.yaml is valid: 3 agents, entry `router`, 3 tools
     sha256:0cf778fc8dbd05cd866c79f48a538410f108e6164217f5f51b1961b483cc80ac
-    "#);
+    ");
     let output = Running::start(harness(&root(), &["hash", EXAMPLE])).end();
     insta::assert_snapshot!(output.stdout, @r#"sha256:0cf778fc8dbd05cd866c79f48a538410f108e6164217f5f51b1961b483cc80ac"#);
 }

@@ -76,30 +76,30 @@ fn an_agent_that_is_not_there() {
         "runtime: { entry_agent: boss }\nagents:\n  a: { model: m, instructions: x }\n",
     );
     let output = project.harness(&["check", "harness.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    harness.yaml:1:25: error[descriptor.unknown_entry_agent]: runtime.entry_agent `boss` is no agent
+    harness.yaml:1:25: error[descriptor.unknown_entry_agent]: unknown agent `boss` in `runtime.entry_agent`
       |
     1 | runtime: { entry_agent: boss }
       |                         ^^^^
-    help: use the id of an agent, a key under `agents`, or add that agent
+    help: use the id of an agent, or add the agent under `agents`
 
     1 error
-    "#);
+    ");
     project.write("harness.yaml", "runtime: { entry_agent: a }\nagents:\n  a: { model: m, handoffs: [b] }\n");
     let output = project.harness(&["check", "harness.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    harness.yaml:3:29: error[descriptor.unknown_handoff]: agent `a` hands off to `b`, which is no agent
+    harness.yaml:3:29: error[descriptor.unknown_handoff]: agent `a` hands off to unknown agent `b`
       |
     3 |   a: { model: m, handoffs: [b] }
       |                             ^
-    help: use the id of an agent, a key under `agents`, or add that agent
+    help: use the id of an agent, or add the agent under `agents`
 
     1 error
-    "#);
+    ");
 }
 
 #[test]
@@ -108,26 +108,26 @@ fn a_tool_that_is_not_bound() {
     let descriptor = project.read("harness.yaml").replace("target: look", "target: loook");
     project.write("harness.yaml", &descriptor);
     let output = project.harness(&["check", "harness.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    harness.yaml:3:19: error[descriptor.unbound_target]: nothing is bound to target `loook` of tool `look`
+    harness.yaml:3:19: error[descriptor.unbound_target]: target `loook` of tool `look` is not bound
       |
     3 |   look: { target: loook }
       |                   ^^^^^
     help: did you mean `look`?
 
     1 error
-    "#);
+    ");
     fs::remove_file(project.path().join("registry.yaml")).unwrap();
     let output = project.harness(&["check", "harness.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 0
-    harness.yaml is sound: 2 agents from `desk` on, 2 tools
+    harness.yaml is valid: 2 agents, entry `desk`, 2 tools
     sha256:aefd8404439a875f10d8616fee887e5cbfa903dd0f3fd97d742aa875de45c22b
     ---
-    note: there is no registry file beside harness.yaml, so the targets of its tools were not checked
-    "#);
+    note: no registry file next to harness.yaml; tool targets were not checked
+    ");
 }
 
 #[test]
@@ -193,16 +193,16 @@ fn no_message_and_no_key() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: there is no message to send
-      hint: give it as an argument or on standard input, or use --resume with --session
+    error: no message given
+      hint: pass it as an argument or on standard input, or use `--resume` with `--session`
     "#);
     let output = project.harness(&["run", "harness.yaml", "hello", "--model", "scripted"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: the model `scripted` cannot be asked: OPENROUTER_API_KEY is not set
-      hint: set OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --model demo for the demo model
-    "#);
+    error: no API key for model `scripted`: OPENROUTER_API_KEY is not set
+      hint: set OPENROUTER_API_KEY, or use `--keys FILE`, `--model ollama/NAME`, `--base-url URL`, or `--model demo` for the demo model
+    ");
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn a_session_that_cannot_be_taken_up() {
     exit 2
     ---
     error: session `none.jsonl` does not exist
-      hint: check the path; without --resume a message begins a new session there
+      hint: check the path; without `--resume`, a message starts a new session there
     "#);
 }
 
@@ -382,9 +382,9 @@ fn fault_37_sigxfsz_a_session_that_cannot_be_written_ends_no_run() {
     let output = Running::start(harness_on_a_full_disk(project.path(), &arguments)).end();
     assert_eq!((output.code, output.stdout.as_str()), (Some(6), "It was not paid.\n"), "{}", output.stderr);
     for expected in [
-        "! the session was not written: cannot write to session `s.jsonl`: File too large",
+        "! session not saved: cannot write to session `s.jsonl`: File too large",
         "✗ pay did not run: This call did not run: its start could not be stored",
-        "! the session does not hold all of this: cannot write to session `s.jsonl`",
+        "! session not saved completely: cannot write to session `s.jsonl`",
     ] {
         assert!(output.stderr.contains(expected), "{}", output.stderr);
     }
@@ -401,12 +401,12 @@ fn a_session_that_another_descriptor_began() {
     let changed = project.read("harness.yaml").replace("You are the desk.", "You are another desk.");
     project.write("harness.yaml", &changed);
     let output = project.ask(&server.url, &["--session", "s.jsonl"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
     error: session `s.jsonl` was started under descriptor sha256:425d534efb726584b262655c04d050b255c8d1ab96018e3e7ad7587024b60b5a, this is descriptor sha256:1bac7956508a43b640fe3a00b849c3ee888521ea3156b8d01ed5f663adf43f50
-      hint: use the descriptor that it was started under, another session, or --allow-changed to go on with this one all the same
-    "#);
+      hint: use the original descriptor or pass `--allow-changed`
+    ");
     let output = project.ask(&server.url, &["--session", "s.jsonl", "--allow-changed"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "two\n"), "{}", output.stderr);
 }
@@ -415,12 +415,12 @@ fn a_session_that_another_descriptor_began() {
 fn a_context_that_is_none() {
     let project = Project::plain();
     let output = project.ask(NOWHERE, &["--context", "missing.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: the context `missing.yaml` is no value (PATH=VALUE), and as a file it cannot be read: No such file or directory (os error 2)
-      hint: write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a mapping
-    "#);
+    error: invalid context `missing.yaml`: expected PATH=VALUE or a readable file: No such file or directory (os error 2)
+      hint: pass PATH=VALUE, for example customer.premium=true, or a YAML or JSON file with a mapping
+    ");
 }
 
 #[test]
@@ -435,12 +435,12 @@ fn a_command_line_that_is_wrong() {
     For more information, try '--help'.
     "#);
     let output = project.harness(&["run", "harness.yaml", "hello", "--log", "!!"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: the log filter `!!` cannot be used: invalid filter directive
-      hint: use error, warn, info, debug or trace, or a list such as harness_adapters=debug
-    "#);
+    error: invalid log filter `!!`: invalid filter directive
+      hint: use error, warn, info, debug or trace, or a filter such as harness_adapters=debug
+    ");
 }
 
 /// What is told of a session that a tool damages during the run, with the exit code, and how many lines it has then.
@@ -461,5 +461,5 @@ fn fault_31_a_session_that_is_damaged_during_a_run_is_reported() {
         "was removed while in use; it was written again, nothing is lost; the run continues",
         7,
     );
-    check_damaged(": >s.jsonl", 6, "the session does not hold all of this", 0);
+    check_damaged(": >s.jsonl", 6, "session not saved completely", 0);
 }

@@ -139,8 +139,8 @@ fn a_key_file_that_others_can_read_is_refused() {
     insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: the key file keys.yaml can be read by others: its mode is 640
-      hint: take that right from them: chmod 600 keys.yaml
+    error: invalid key file keys.yaml: other users can access it (mode 640)
+      hint: restrict access: chmod 600 keys.yaml
     ");
 }
 
@@ -156,19 +156,19 @@ fn what_is_missing_is_named() {
     insta::assert_snapshot!(told + &project.told(&output), @r"
     exit 2
     ---
-    error: the model `openai/gpt-x` cannot be asked: neither OPENAI_API_KEY nor OPENROUTER_API_KEY is set
-      hint: set OPENAI_API_KEY or OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --model demo for the demo model
+    error: no API key for model `openai/gpt-x`: neither OPENAI_API_KEY nor OPENROUTER_API_KEY is set
+      hint: set OPENAI_API_KEY or OPENROUTER_API_KEY, or use `--keys FILE`, `--model ollama/NAME`, `--base-url URL`, or `--model demo` for the demo model
     exit 2
     ---
-    error: the model `openrouter/auto` cannot be asked: OPENROUTER_API_KEY is not set
-      hint: set OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --model demo for the demo model
+    error: no API key for model `openrouter/auto`: OPENROUTER_API_KEY is not set
+      hint: set OPENROUTER_API_KEY, or use `--keys FILE`, `--model ollama/NAME`, `--base-url URL`, or `--model demo` for the demo model
     exit 2
     ---
-    error: the model `local/tiny` cannot be asked: nothing says where its endpoint is
-      hint: give it with --base-url URL or in HARNESS_LOCAL_BASE_URL
+    error: no base URL for model `local/tiny`
+      hint: pass `--base-url URL` or set `HARNESS_LOCAL_BASE_URL`
     exit 2
     ---
-    error: the key file missing.yaml cannot be read: No such file or directory (os error 2)
-      hint: check the path and that you may read it
+    error: invalid key file missing.yaml: cannot read it: No such file or directory (os error 2)
+      hint: check the path and its permissions
     ");
 }

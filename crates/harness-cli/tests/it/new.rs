@@ -90,10 +90,10 @@ fn the_new_readme_works_as_written() {
         &[
             "✓ find_product",
             "The trail tent costs 249 EUR.",
-            "is sound: 2 agents from `desk` on, 1 tool",
+            "is valid: 2 agents, entry `desk`, 1 tool",
             "Trail tent for two: 249 EUR, in stock\n",
             "Sunday: closed\n",
-            "is sound: 2 agents from `desk` on, 2 tools",
+            "is valid: 2 agents, entry `desk`, 2 tools",
             "✓ opening_hours",
             "We are closed on Sunday.",
         ],

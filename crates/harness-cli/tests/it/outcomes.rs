@@ -21,7 +21,7 @@ fn a_limit_defers() {
     ✗ pay did not run: This call did not run: the permitted tool calls are used up (0).
     ! stopped: tool call limit 0 (--max-tool-calls): 0 used
     deferred (max_tool_calls_reached) · 2 iterations · 0 tool calls · 200 + 9 tokens · cost 0.0002 · [TIME]
-    go on with: harness run harness.yaml --session s.jsonl --resume
+    resume with: harness run harness.yaml --session s.jsonl --resume
     "#);
 }
 
@@ -61,20 +61,20 @@ fn a_call_that_needs_approval_waits_for_it() {
     let output = project.ask(&server.url, &["--session", "s.jsonl"]);
     let told = project.told(&output);
     let digest = told.split("--approve pay-1@").nth(1).and_then(|rest| rest.get(..12)).unwrap().to_owned();
-    insta::assert_snapshot!(told.replace(&digest, "DIGEST"), @r#"
+    insta::assert_snapshot!(told.replace(&digest, "DIGEST"), @r"
     exit 4
     ---
     • desk
-    ? approval needed: `pay` needs approval
+    ? approval required: `pay` needs approval
     • approval later
-    ! waits for approval: `pay` needs approval
+    ! approval required: `pay` needs approval
     awaiting_approval (approval_required) · 1 iteration · 0 tool calls · 100 + 7 tokens · cost 0.0001 · [TIME]
     pending call `pay-1`: `pay` needs approval
       pay {}
     approve with: harness resume s.jsonl --approve pay-1@DIGEST
     deny with: harness resume s.jsonl --deny pay-1@DIGEST=REASON
     change with: harness resume s.jsonl --edit pay-1@DIGEST=JSON
-    "#);
+    ");
 
     let url = server.url.as_str();
     let more =
@@ -84,8 +84,8 @@ fn a_call_that_needs_approval_waits_for_it() {
     exit 0
     paid
     ---
-    • pay had not run before; it is run now
-    ? approval needed: `pay` needs approval
+    • pay did not run earlier; it is run now
+    ? approval required: `pay` needs approval
     • approval granted
     → pay {}
     ✓ pay [TIME]
@@ -96,7 +96,7 @@ fn a_call_that_needs_approval_waits_for_it() {
 
 #[test]
 fn a_call_may_be_approved_or_refused_beforehand() {
-    for (approve, expected) in [("always", "{\"paid\":1}"), ("never", "does not approve")] {
+    for (approve, expected) in [("always", "{\"paid\":1}"), ("never", "the user denies all calls")] {
         let server = Server::start([pay_once(), Reply::text("done")]);
         let project = Project::plain().with_pay("    requires_approval: true\n");
         let output = project.ask(&server.url, &["--approve", approve]);

@@ -143,7 +143,7 @@ fn fault_01_a_call_longer_than_the_screen_is_paged_through_before_it_may_run() {
     assert!(shown.contains("[v]iew more") && !shown.contains("[y]es"), "{shown}");
     person.types("y\n");
     let mut shown = person.reads(LATER);
-    assert!(shown.contains("only after all of it was shown"), "{shown}");
+    assert!(shown.contains("view the whole call first"), "{shown}");
     while !shown.contains("[y]es") {
         assert!(!shown.contains("ATTACKER") && runs(&project) == 0, "{shown}");
         person.types("v\n");

@@ -120,7 +120,7 @@ fn killed_while_an_unsafe_call_runs() {
 
     let output = resume(&project, &server.url);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    assert!(output.stderr.contains("pay had begun before and may have had effects"), "{}", output.stderr);
+    assert!(output.stderr.contains("pay started earlier and may have had effects"), "{}", output.stderr);
     check_one_result_each(&project, &[("look-1", "seen"), ("pay-1", "may have taken effect")]);
     assert_eq!(runs(&project, "pay.log"), 1, "an unsafe call is not repeated");
 }
@@ -218,8 +218,7 @@ fn a_line_that_was_not_written_to_its_end_is_left_out_and_said_so() {
     let output = project.ask(&server.url, &["--session", "s.jsonl"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "two\n"), "{}", output.stderr);
     let lines = whole.lines().count() + 1;
-    let note =
-        format!("line {lines} of the session was not written to its end; its 13 bytes were left out\n");
+    let note = format!("line {lines} of the session is incomplete; 13 bytes were skipped\n");
     assert!(output.stderr.contains(&note), "{}", output.stderr);
     assert!(project.read("s.jsonl").starts_with(&whole), "what was acknowledged is still there");
 }

@@ -86,13 +86,13 @@ fn a_record_is_shown_as_a_page_as_json_and_as_events() {
 fn a_replay_needs_no_network_and_executes_nothing() {
     let project = recorded();
     project.write("look.sh", "touch executed; exit 1");
-    insta::assert_snapshot!(told(&project, &["replay", "run.json"]), @r#"
+    insta::assert_snapshot!(told(&project, &["replay", "run.json"]), @r"
     exit 0
     [RUN] → [RUN]
-    tools: 1 recorded, 1 answered from the record, 0 not in it, 0 of those executed
-    the same
+    tools: 1 recorded, 1 replayed, 0 not in it, 0 of those executed
+    no difference
     ---
-    "#);
+    ");
     assert!(!project.path().join("executed").exists());
 }
 
@@ -104,7 +104,7 @@ fn a_replay_that_differs_says_where() {
     exit 1
     [RUN] → [RUN]
     toolCalls[0].output: {"seen":1} → {"seen":2}
-    not the same
+    different
     ---
     "#);
     let output = project.harness(&["replay", "run.json", "--mode", "live", "--json"]);
@@ -128,12 +128,12 @@ fn live_answers_may_ask_for_what_was_not_recorded() {
     insta::assert_snapshot!(told(&project, &live), @r#"
     exit 1
     [RUN] → [RUN]
-    tools: 1 recorded, 0 answered from the record, 1 not in it, 0 of those executed
+    tools: 1 recorded, 0 replayed, 1 not in it, 0 of those executed
     ended answer_finalized → runtime_error: tool: the record holds no further call of `look` with these arguments (363379742f80…); replay in hybrid mode to execute such calls
     response: "It was seen." → nothing
     toolCalls[0].argsHash: "2bfd14f43d17fc7cea24e0917a8879b4b2f880b8baeec1b9d90fbaad655e71bd" → "363379742f80b51bdb9206579af7754911543079b9399cb3fc315fb199f476e8"
     toolCalls[0].output: {"seen":1} → "the record holds no further call of `look` with these arguments (363379742f80…); replay in hybrid mode to execute such …
-    not the same
+    different
     ---
     "#);
     let server = answers();
@@ -142,9 +142,9 @@ fn live_answers_may_ask_for_what_was_not_recorded() {
     insta::assert_snapshot!(told(&project, &live), @r#"
     exit 1
     [RUN] → [RUN]
-    tools: 1 recorded, 0 answered from the record, 1 not in it, 1 of those executed
+    tools: 1 recorded, 0 replayed, 1 not in it, 1 of those executed
     toolCalls[0].argsHash: "2bfd14f43d17fc7cea24e0917a8879b4b2f880b8baeec1b9d90fbaad655e71bd" → "363379742f80b51bdb9206579af7754911543079b9399cb3fc315fb199f476e8"
-    not the same
+    different
     ---
     "#);
     assert!(project.read("again.json").contains("harness.run_record"));
@@ -209,8 +209,8 @@ fn what_cannot_be_used_is_said() {
     insta::assert_snapshot!(told(&project, &["replay", "elsewhere.json"]), @r#"
     exit 2
     ---
-    error: the record does not say which descriptor was run
-      hint: name it with --descriptor FILE
+    error: the record does not name its descriptor
+      hint: pass `--descriptor FILE`
     "#);
 }
 
@@ -233,6 +233,6 @@ fn a_record_that_cannot_be_written_is_told_and_ends_with_its_own_code() {
     ---
     • desk
     completed (answer_finalized) · 1 iteration · 0 tool calls · 100 + 1 tokens · cost 0.0001 · [TIME]
-    the run record was not written: cannot write run record `no/such/run.json`: entity not found; check that the folder exists and is a folder
+    run record not written: cannot write run record `no/such/run.json`: entity not found; check that the folder exists and is a folder
     "#);
 }

@@ -145,7 +145,7 @@ fn a_conversation_with_an_approval_steering_and_an_abort() {
     let (_, report) = served.post("/v1/threads/t/prompt?wait", json!({ "text": "are you there?" }));
     assert_eq!(report["text"], "Here I am again.");
     let output = served.stop();
-    assert!(output.stderr.contains("stopping; press Ctrl-C again to end at once"), "{}", output.stderr);
+    assert!(output.stderr.contains("stopping; press Ctrl-C again to exit immediately"), "{}", output.stderr);
 }
 
 /// A thread whose call waits for approval, after the server has ended in the given way and come back.
@@ -222,8 +222,8 @@ fn a_token_is_needed_elsewhere_and_honoured_here() {
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""));
     assert_eq!(
         refused.stderr,
-        "error: cannot listen on 0.0.0.0:0 without a token: everybody who reaches it could use it\n  hint: give a \
-         token with --token-file FILE, or let it listen on 127.0.0.1\n"
+        "error: cannot listen on 0.0.0.0:0 without a bearer token: any client on the network could use it\n  hint: pass \
+         `--token-file FILE`, or listen on 127.0.0.1\n"
     );
 
     private(&project, "token", &format!("{TOKEN}\n"));
@@ -255,9 +255,9 @@ fn check_refused(arguments: &[&str], kind: &str) {
 #[test]
 fn what_would_not_protect_is_refused_at_the_start() {
     check_refused(&["--token-file", "weak"], "the token has fewer than 16 characters");
-    check_refused(&["--token-file", "open"], "the token file open can be read by others: its mode is 644");
-    check_refused(&["--token-file", "missing"], "the token file missing cannot be read");
-    check_refused(&["--allow-origin", "*"], "`*` is no origin of web pages");
+    check_refused(&["--token-file", "open"], "invalid token file open: other users can access it (mode 644)");
+    check_refused(&["--token-file", "missing"], "invalid token file missing: cannot read it");
+    check_refused(&["--allow-origin", "*"], "invalid origin `*`");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn parsed(project: &Project, arguments: &[&str]) -> Value {
 
 #[test]
 fn a_session_is_shown() {
-    insta::assert_snapshot!(told(&project(), &["show", "chat.jsonl"]), @r##"
+    insta::assert_snapshot!(told(&project(), &["show", "chat.jsonl"]), @r"
     exit 0
     chat-1
     7 entries · 2 branches · from harness
@@ -47,17 +47,17 @@ fn a_session_is_shown() {
     e1 user
         Where is my order?
         [start]
-        another branch begins with e2
+        another branch starts with e2
 
     e6 user
         Never mind.�[2J
     ---
-    "##);
+    ");
 }
 
 #[test]
 fn a_branch_is_shown_with_its_calls_and_compactions() {
-    insta::assert_snapshot!(told(&project(), &["show", "chat.jsonl", "--leaf", "e5"]), @r##"
+    insta::assert_snapshot!(told(&project(), &["show", "chat.jsonl", "--leaf", "e5"]), @r#"
     exit 0
     chat-1
     7 entries · 2 branches · from harness
@@ -65,7 +65,7 @@ fn a_branch_is_shown_with_its_calls_and_compactions() {
     e1 user
         Where is my order?
         [start]
-        another branch begins with e6
+        another branch starts with e6
 
     e2 assistant · 100 + 7 tokens
         → look {"n":1}
@@ -80,7 +80,7 @@ fn a_branch_is_shown_with_its_calls_and_compactions() {
     e5 assistant
         It is on its way.
     ---
-    "##);
+    "#);
 }
 
 #[test]
@@ -125,17 +125,17 @@ fn a_damaged_session_is_repaired() {
     error: session `chat.jsonl`, line 4 (byte 560): expected `,` or `}`, at byte 16 of the line
       hint: `harness session repair` takes such lines out and keeps them beside the file, which was left as it is
     "##);
-    insta::assert_snapshot!(told(&project, &["repair", "chat.jsonl"]), @r##"
+    insta::assert_snapshot!(told(&project, &["repair", "chat.jsonl"]), @r"
     exit 0
     line 4 (byte 560, 209 bytes): expected `,` or `}`, at byte 16 of the line
-    1 taken out, 1 linked anew, 6 entries kept; what was taken out is in [DIR]/chat.jsonl.quarantine
+    removed 1, relinked 1, kept 6 entries; the removed lines are in [DIR]/chat.jsonl.quarantine
     ---
-    "##);
-    insta::assert_snapshot!(told(&project, &["repair", "chat.jsonl"]), @r##"
+    ");
+    insta::assert_snapshot!(told(&project, &["repair", "chat.jsonl"]), @r"
     exit 0
-    the session is sound: 6 entries; nothing was changed
+    no damage found: 6 entries; session unchanged
     ---
-    "##);
+    ");
     assert_eq!(parsed(&project, &["repair", "chat.jsonl", "--json"])["kept"], 6);
 }
 
@@ -179,11 +179,11 @@ fn a_branch_becomes_a_session() {
 #[test]
 fn an_entry_is_labelled() {
     let project = project();
-    insta::assert_snapshot!(told(&project, &["label", "chat.jsonl", "e5", "the answer"]), @r##"
+    insta::assert_snapshot!(told(&project, &["label", "chat.jsonl", "e5", "the answer"]), @r"
     exit 0
-    e5 is `the answer`
+    e5 named `the answer`
     ---
-    "##);
+    ");
     insta::assert_snapshot!(told(&project, &["label", "chat.jsonl", "e1"]), @r##"
     exit 0
     e1 has no name
@@ -229,16 +229,16 @@ fn long(project: &Project) {
 #[test]
 fn a_session_is_made_shorter_for_good_and_keeps_everything() {
     let summary = r#"{"current_task":"to hear long lines","facts":["line 7 matters"]}"#;
-    // It is longer than one request may be, so it is summarized in two pieces.
+    // It larger than one request may be, so it is summarized in two pieces.
     let server = Server::start([Reply::text(summary), Reply::text(summary), Reply::text("go on")]);
     let project = Project::plain();
     long(&project);
     let before = project.read("chat.jsonl");
     let model = ["--base-url", &server.url, "--model", "small"];
     let arguments = [&["compact", "chat.jsonl", "--window", "16000"], &model[..]].concat();
-    insta::assert_snapshot!(told(&project, &arguments), @"
+    insta::assert_snapshot!(told(&project, &arguments), @r"
     exit 0
-    19603 tokens are 4473 now (summarize 62); the file still holds what was there before (--forget removes it)
+    compacted the session: 19603 → 4473 tokens (summarize 62); the file keeps the earlier messages (--forget removes them)
     ---
     ");
     assert!(project.read("chat.jsonl").starts_with(&before), "nothing is taken out");
@@ -295,7 +295,7 @@ fn a_short_session_stays_as_it_is() {
     let project = project();
     insta::assert_snapshot!(told(&project, &["compact", "chat.jsonl"]), @"
     exit 0
-    there was nothing to make shorter; the session is as it was
+    nothing to compact; session unchanged
     ---
     ");
     assert_eq!(project.read("chat.jsonl"), CHAT);

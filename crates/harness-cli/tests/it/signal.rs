@@ -21,9 +21,9 @@ fn the_first_ctrl_c_stops_the_run_and_leaves_the_session_in_order() {
     let output = running.end();
     assert_eq!(output.code, Some(130), "{}", output.stderr);
     for expected in [
-        "stopping; press Ctrl-C again to end at once\n",
+        "stopping; press Ctrl-C again to exit immediately\n",
         "failed (cancelled) · 1 iteration · 0 tool calls",
-        "the session is in order; go on with: harness run harness.yaml --session s.jsonl --resume\n",
+        "the session is saved; resume with: harness run harness.yaml --session s.jsonl --resume\n",
     ] {
         assert!(output.stderr.contains(expected), "{}", output.stderr);
     }
@@ -68,7 +68,7 @@ fn the_second_ctrl_c_ends_the_program_at_once() {
     }
     let output = running.end();
     assert_eq!(output.code, Some(130), "{}", output.stderr);
-    assert!(output.stderr.contains("ended at once"), "{}", output.stderr);
+    assert!(output.stderr.contains("exited; the session"), "{}", output.stderr);
     within("the end of the tool", move || std::io::read_to_string(&mut alive).unwrap());
 }
 

@@ -97,12 +97,12 @@ fn what_cannot_be_used_is_told_with_its_place() {
     project.write(".config/harness/templates/fix.md", "Fix something else.");
     let command = begin(&project, "", &["chat", "harness.yaml", "--base-url", &server.url]);
     let output = talk(command, "hello\n");
-    insta::assert_snapshot!(project.told(&output), @"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 0
     Hello.
     ---
     warning: .config/harness/templates/fix.md: left out, as `fix` is the name of .harness/templates/fix.md already
-    warning: the template `help` is left out: a command of the chat has this name; give the file another one
+    warning: template `help` skipped: a chat command has this name; rename the file
     templates: /fix
     warning: .harness/skills/broken/SKILL.md: line 3, column 14: description: invalid type: sequence, expected a string
     warning: .harness/skills/deploy/SKILL.md: the name `Deploy` should be of `a-z`, `0-9` and single hyphens between them
@@ -122,16 +122,16 @@ fn a_folder_that_is_named_must_be_there() {
         let output = talk(begin(&project, "", &arguments), "hello\n");
         project.told(&output)
     };
-    insta::assert_snapshot!(refused("--skills", "none"), @"
+    insta::assert_snapshot!(refused("--skills", "none"), @r"
     exit 2
     ---
-    error: the folder of skills none cannot be read: No such file or directory (os error 2)
+    error: cannot read the skills directory none: No such file or directory (os error 2)
       hint: check the path
     ");
-    insta::assert_snapshot!(refused("--templates", "look.sh"), @"
+    insta::assert_snapshot!(refused("--templates", "look.sh"), @r"
     exit 2
     ---
-    error: the folder of templates look.sh cannot be read: not a directory
+    error: cannot read the templates directory look.sh: not a directory
       hint: check the path
     ");
 }

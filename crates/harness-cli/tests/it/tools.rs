@@ -189,42 +189,42 @@ fn all_of_a_result_is_shown_to_programs() {
 
 #[test]
 fn what_is_wrong_is_told_and_nothing_is_called() {
-    insta::assert_snapshot!(called(&["--call", "lookup"]), @r#"
+    insta::assert_snapshot!(called(&["--call", "lookup"]), @r"
     exit 2
     ---
-    error: no tool of the registry file tools.yaml is named `lookup`
-      hint: there are lookup_order, workspace_search, workspace_list, workspace_read, workspace_read_json, shell, slow
-    "#);
-    insta::assert_snapshot!(called(&["--call", "lookup_order", "--input", "{}"]), @r#"
+    error: tool `lookup` not found in registry tools.yaml
+      hint: available: `lookup_order`, `workspace_search`, `workspace_list`, `workspace_read`, `workspace_read_json`, `shell`, `slow`
+    ");
+    insta::assert_snapshot!(called(&["--call", "lookup_order", "--input", "{}"]), @r"
     exit 2
     ---
-    error: the tool `lookup_order` refuses the input: argument `number` is wrong: it is required and missing
-      hint: list the tools with --json to see the schema of their arguments
-    "#);
-    insta::assert_snapshot!(called(&["--call", "shell", "--input", "[1]"]), @r#"
+    error: invalid input for tool `lookup_order`: argument `number` is wrong: it is required and missing
+      hint: `harness tools --json` prints the schemas of the arguments
+    ");
+    insta::assert_snapshot!(called(&["--call", "shell", "--input", "[1]"]), @r"
     exit 2
     ---
-    error: the input on the command line is no JSON object
-      hint: give a JSON object, as text, as @FILE, or as - for standard input
-    "#);
-    insta::assert_snapshot!(called(&["--call", "shell", "--input", "{\"command\":"]), @r#"
+    error: invalid input on the command line: not a JSON object
+      hint: pass a JSON object, @FILE, or - for standard input
+    ");
+    insta::assert_snapshot!(called(&["--call", "shell", "--input", "{\"command\":"]), @r"
     exit 2
     ---
-    error: the input on the command line is no JSON: EOF while parsing a value at line 1 column 11
-      hint: give a JSON object, as text, as @FILE, or as - for standard input
-    "#);
-    insta::assert_snapshot!(called(&["--call", "shell", "--input", "@no.json"]), @r#"
+    error: invalid input on the command line: invalid JSON: EOF while parsing a value at line 1 column 11
+      hint: pass a JSON object, @FILE, or - for standard input
+    ");
+    insta::assert_snapshot!(called(&["--call", "shell", "--input", "@no.json"]), @r"
     exit 2
     ---
-    error: the input in no.json cannot be read: No such file or directory (os error 2)
-      hint: give a JSON object, as text, as @FILE, or as - for standard input
-    "#);
-    insta::assert_snapshot!(called(&["--call", "shell", "--yes", "--input", r#"{"command":"rm -rf x"}"#]), @r#"
+    error: invalid input in no.json: cannot be read: No such file or directory (os error 2)
+      hint: pass a JSON object, @FILE, or - for standard input
+    ");
+    insta::assert_snapshot!(called(&["--call", "shell", "--yes", "--input", r#"{"command":"rm -rf x"}"#]), @r"
     exit 2
     ---
-    error: the tool `shell` refuses the input: argument `command` is wrong: `rm` is not allowed; allowed are `echo` and `false`
-      hint: list the tools with --json to see the schema of their arguments
-    "#);
+    error: invalid input for tool `shell`: argument `command` is wrong: `rm` is not allowed; allowed are `echo` and `false`
+      hint: `harness tools --json` prints the schemas of the arguments
+    ");
 }
 
 /// An MCP server with one tool, and a program that is none.
@@ -272,22 +272,22 @@ fn the_tools_of_servers_are_listed_and_called() {
     rising
     ---
     "#);
-    insta::assert_snapshot!(served(&["--call", "harbor__tide"]), @r#"
+    insta::assert_snapshot!(served(&["--call", "harbor__tide"]), @r"
     exit 2
     ---
-    error: the tool `harbor__tide` refuses the input: argument `berth` is wrong: it is required and missing
-      hint: list the tools with --json to see the schema of their arguments
-    "#);
+    error: invalid input for tool `harbor__tide`: argument `berth` is wrong: it is required and missing
+      hint: `harness tools --json` prints the schemas of the arguments
+    ");
     insta::assert_snapshot!(served(&["--call", "gone.tide"]), @r#"
     exit 2
     ---
     error: the MCP server `gone` cannot be used: its program ended: exit code 3; its stderr says "broken"
       hint: run the command in a shell to see why it ends
     "#);
-    insta::assert_snapshot!(served(&["--call", "harbor.wind"]), @r#"
+    insta::assert_snapshot!(served(&["--call", "harbor.wind"]), @r"
     exit 2
     ---
-    error: no tool of the registry file servers.yaml is named `harbor.wind`
-      hint: there are harbor__tide
-    "#);
+    error: tool `harbor.wind` not found in registry servers.yaml
+      hint: available: `harbor__tide`
+    ");
 }

@@ -78,7 +78,7 @@ fn what_is_missing_is_told_and_reported() {
     deferred (max_turns_reached) · 2 iterations · 2 tool calls · 200 + 16 tokens · cost 0.0002 · [TIME]
     requirements: 1 of 2 met
     R2 is not met: a file with the result
-    give it more turns with: harness resume s.jsonl --max-turns 4
+    to continue with more turns: harness resume s.jsonl --max-turns 4
     "#);
     let page = project.read("report.md");
     for part in [
@@ -88,7 +88,7 @@ fn what_is_missing_is_told_and_reported() {
         "| R2: a file with the result | unmet |",
         "| signal | accepted |  |\n| contract | **refused** | not met: R2 |",
         "## What the model reported\n\nclaimed\n",
-        "## What to do next\n\ngive it more turns with: harness resume s.jsonl --max-turns 4\n",
+        "## What to do next\n\nto continue with more turns: harness resume s.jsonl --max-turns 4\n",
     ] {
         assert!(page.contains(part), "{part} is not in\n{page}");
     }
@@ -143,8 +143,7 @@ fn deliverables_become_files_and_nothing_is_overwritten() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert_eq!(project.read("out/The-result.md"), "something else");
     assert_eq!(project.read("out/The-result-2.md"), "forty-two");
-    let note =
-        "deliverable: out/The-result-2.md, 9 bytes (The-result.md was there already and is left as it is";
+    let note = "deliverable: out/The-result-2.md, 9 bytes (The-result.md already exists and was not changed";
     assert!(output.stderr.contains(note), "{}", output.stderr);
 }
 
@@ -199,17 +198,17 @@ fn a_contract_is_checked_like_a_descriptor() {
     project.write("contract.yaml", CONTRACT);
     project.write("bad.yaml", &CONTRACT.replace("any_response", "[1]").replace("goal", "gaol"));
     let output = project.harness(&["check", "contract.yaml", "bad.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
-    contract.yaml is sound: a contract with 2 required outputs
+    contract.yaml is valid: a contract with 2 required outputs
     ---
-    bad.yaml:1:1: error[descriptor.unknown_setting]: contract has no setting `gaol`
+    bad.yaml:1:1: error[descriptor.unknown_setting]: unknown setting `gaol` in contract
       |
     1 | gaol: Say it
       | ^^^^
     help: did you mean `goal`?
 
-    bad.yaml:1:1: error[descriptor.missing_setting]: contract needs `goal`
+    bad.yaml:1:1: error[descriptor.missing_setting]: missing `goal` in contract
       |
     1 | gaol: Say it
       | ^^^^^^^^^^^^
@@ -220,7 +219,7 @@ fn a_contract_is_checked_like_a_descriptor() {
       |                                                                         ^^^
 
     3 errors in 2 files
-    "#);
+    ");
     let output = project.harness(&["check", "contract.yaml", "--json"]);
     let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["type"], "contract");

@@ -62,11 +62,11 @@ fn a_memory_that_is_no_memory_is_refused_before_anything_runs() {
     let project = Project::plain();
     project.write("facts.db", "these are no facts");
     let output = project.ask(NOWHERE, &["--memory", "facts.db"]);
-    insta::assert_snapshot!(project.told(&output), @"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: the memory facts.db cannot be used: cannot open the notes file facts.db: file is not a database; check that it is a database of notes
-      hint: name a SQLite file that --memory made, or one that is not there yet
+    error: cannot open the memory facts.db: cannot open the notes file facts.db: file is not a database; check that it is a database of notes
+      hint: pass a file created by `--memory`, or a new path
     ");
     assert_eq!(project.read("facts.db"), "these are no facts");
 }
@@ -79,7 +79,7 @@ fn old_results_make_room_and_the_session_keeps_them() {
     let arguments = ["--compact", "ladder", "--window", "8000", "--session", "s.jsonl"];
     let output = project.ask(&server.url, &arguments);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    assert!(output.stderr.contains("the view is shorter"), "{}", output.stderr);
+    assert!(output.stderr.contains("compacted the view"), "{}", output.stderr);
     let requests = server.requests();
     let last = texts(requests.last().expect("a request"));
     assert!(last[1].contains("hello"), "the task is there: {last:?}");

@@ -19,7 +19,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word for people and machines: `error` or `warning`.
+    /// Name of the severity: `error` or `warning`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -28,7 +28,7 @@ impl Severity {
     }
 }
 
-/// A fault or a warning, with its place.
+/// Error or warning, with its place.
 ///
 /// Serializes as `{severity, code, message, place?, hint?, related}`; a place is
 /// `{file, line, column, endLine, endColumn, start, end}` with lines and columns from 1 and
@@ -42,12 +42,12 @@ pub struct Diagnostic {
     /// The stable code, such as `descriptor.unknown_tool`; each is described in
     /// `docs/reference/diagnostics.md`.
     pub code: &'static str,
-    /// What is wrong, as a sentence without a full stop.
+    /// Description of the problem, without a full stop.
     pub message: String,
-    /// Where it stands, unless it concerns no place in a text.
+    /// Place of the problem; `None` if it concerns no place in a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// What to do about it.
+    /// Suggested fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Other places that have to do with it.
@@ -59,9 +59,9 @@ pub struct Diagnostic {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Related {
-    /// Where.
+    /// Related place.
     pub place: Place,
-    /// What stands there, such as `declared here`.
+    /// Description of the place, such as `declared here`.
     pub message: String,
 }
 
@@ -72,7 +72,7 @@ impl Diagnostic {
         Self { severity, code, message, place: None, hint: None, related: Vec::new() }
     }
 
-    /// Says where it stands.
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {
         self.place = place;
@@ -107,8 +107,8 @@ impl Diagnostic {
         self
     }
 
-    /// The diagnostic for people: place and code, the line with a caret below the value, what to do,
-    /// and the related places.
+    /// Renders the diagnostic: place and code, the line with a caret below the value, the hint, and
+    /// the related places.
     pub fn render(&self, style: Style) -> Rendered<'_> {
         Rendered::of(std::slice::from_ref(self), style)
     }

@@ -6,7 +6,7 @@ use crate::graph::Registry;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CheckOptions {
-    /// Makes every warning about the hash (`hash.lossy`) a fault. Default: no.
+    /// Reports warnings about the hash (`hash.lossy`) as errors. Default: `false`.
     pub strict: bool,
     /// The tools that targets stand for. Default: unknown, targets are not checked and tools are
     /// named by their ids.
@@ -14,7 +14,7 @@ pub struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// Makes every warning about the hash a fault.
+    /// Sets [`Self::strict`].
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;

@@ -18,7 +18,7 @@ use crate::graph::{ContextInput, Graph, Registry, defaults};
 use crate::load::{FileSource, TextSource, Watch};
 use crate::unknown::UnknownKey;
 
-/// Checks a descriptor and its prompt files on disk, the descriptor's folder as root.
+/// Checks a descriptor and its prompt files on disk, with the descriptor's directory as root.
 ///
 /// Blocks while files are read. [`FileSource::check`] has the options of loading.
 pub fn check_file(path: impl Into<PathBuf>, options: &CheckOptions) -> Report {
@@ -33,18 +33,18 @@ pub fn check_text(yaml: impl Into<String>, options: &CheckOptions) -> Report {
 }
 
 impl TextSource {
-    /// Reports all faults and warnings instead of the first fault.
+    /// Reports all errors and warnings instead of the first error.
     ///
-    /// A text that is no YAML has that one fault: the rest cannot be read.
+    /// Invalid YAML is the only error of its text, because the rest cannot be read.
     pub fn check(self, options: &CheckOptions) -> Report {
         Pass::new(options).run(|pass| self.load_watched(pass))
     }
 }
 
 impl FileSource {
-    /// Reports all faults and warnings instead of the first fault. Blocks while files are read.
+    /// Reports all errors and warnings instead of the first error. Blocks while files are read.
     ///
-    /// A text that is no YAML has that one fault: the rest cannot be read.
+    /// Invalid YAML is the only error of its text, because the rest cannot be read.
     pub fn check(self, options: &CheckOptions) -> Report {
         Pass::new(options).run(|pass| self.load_watched(pass))
     }
@@ -54,7 +54,7 @@ struct Pass<'a> {
     options: &'a CheckOptions,
     faults: Faults,
     found: Found,
-    /// Keys that nothing reads; told here when loading ends before a graph could be built.
+    /// Unknown keys; reported here if loading ends before a graph could be built.
     unknown: Vec<UnknownKey>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// What was noticed while reading.
+/// Warnings of reading.
 fn lossy(descriptor: &Descriptor, strict: bool) -> impl Iterator<Item = Diagnostic> {
     let severity = if strict { Severity::Error } else { Severity::Warning };
     descriptor.warnings().into_iter().map(move |warning| Diagnostic { severity, ..Diagnostic::from(warning) })
@@ -142,8 +142,8 @@ fn sort(diagnostics: &mut [Diagnostic], descriptor: Option<&Descriptor>) {
     });
 }
 
-/// Faults as diagnostics, each once: instructions that several agents share are checked for each of
-/// them.
+/// Converts errors to diagnostics, each once: instructions that several agents share are checked
+/// for each of them.
 fn unique(found: &[DescriptorError]) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     found
@@ -156,7 +156,7 @@ fn unique(found: &[DescriptorError]) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// What tells two faults of one kind at one place apart.
+/// Distinguishes two errors of one kind at one place.
 fn subject(fault: &Fault) -> String {
     if let Fault::WrongType { field, .. } = fault {
         if matches!(field, Field::Section(_) | Field::EntryAgent) {

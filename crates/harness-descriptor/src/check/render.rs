@@ -1,4 +1,4 @@
-//! Diagnostics for people.
+//! Human-readable diagnostics.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Style {
 /// Diagnostics that display as text, each followed by an empty line but the last.
 ///
 /// ```text
-/// desk.yaml:4:14: error[descriptor.unknown_tool]: agent `desk` lists tool `fnd`, which tools does not declare
+/// desk.yaml:4:14: error[descriptor.unknown_tool]: agent `desk` lists undeclared tool `fnd`
 ///   |
 /// 4 |     tools: [fnd]
 ///   |             ^^^

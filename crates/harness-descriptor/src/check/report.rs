@@ -24,7 +24,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What was found in a contract.
+    /// Report of a contract.
     pub(crate) fn of_contract(
         diagnostics: Vec<Diagnostic>,
         contract: Option<TaskContract>,
@@ -33,18 +33,18 @@ impl Report {
         Self { diagnostics, descriptor: None, graph: None, contract, truncated }
     }
 
-    /// Faults and warnings: first those without a place, then by file (the descriptor's first) and
+    /// Errors and warnings: first those without a place, then by file (the descriptor's first) and
     /// place.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// What must be changed.
+    /// Errors, in order.
     pub fn faults(&self) -> impl Iterator<Item = &Diagnostic> {
         self.of(Severity::Error)
     }
 
-    /// What should be looked at.
+    /// Warnings, in order.
     pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
         self.of(Severity::Warning)
     }
@@ -53,12 +53,12 @@ impl Report {
         self.diagnostics.iter().filter(move |diagnostic| diagnostic.severity == severity)
     }
 
-    /// Whether there are no faults.
+    /// Whether there are no errors.
     pub fn is_sound(&self) -> bool {
         self.faults().next().is_none()
     }
 
-    /// Whether there are neither faults nor warnings.
+    /// Whether there are neither errors nor warnings.
     pub fn is_clean(&self) -> bool {
         self.diagnostics.is_empty()
     }
@@ -68,24 +68,24 @@ impl Report {
         self.truncated
     }
 
-    /// The materialized descriptor; `None` if there are faults.
+    /// Materialized descriptor; `None` if there are errors.
     pub fn descriptor(&self) -> Option<&Descriptor> {
         self.descriptor.as_ref()
     }
 
-    /// The graph; `None` if there are faults.
+    /// Agent graph; `None` if there are errors.
     ///
-    /// Without a registry in the options its tools are named by their ids and not described.
+    /// Without a registry in the options, tools are named by their ids and have no description.
     pub fn graph(&self) -> Option<&Graph> {
         self.graph.as_ref()
     }
 
-    /// The contract, when one in a file of its own was checked; `None` if there are faults.
+    /// Contract, if a contract file was checked; `None` if there are errors.
     pub fn contract(&self) -> Option<&TaskContract> {
         self.contract.as_ref()
     }
 
-    /// All diagnostics for people, without a summary.
+    /// Renders all diagnostics, without a summary.
     pub fn render(&self, style: Style) -> Rendered<'_> {
         Rendered::of(&self.diagnostics, style)
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::value::Value;
 
-/// All changes from one descriptor to another.
+/// Changes from one descriptor to another.
 ///
 /// Displays as one line for each change, begun with `+`, `-` or `~`; changed texts follow as a
 /// short excerpt. Serializes as `{before, after, affectedAgents, changes}`.
@@ -30,7 +30,7 @@ pub struct DescriptorDiff {
 pub struct Change {
     /// The entry of the descriptor that changed.
     pub subject: Subject,
-    /// What of it changed.
+    /// Changed aspect of the subject.
     pub aspect: Aspect,
     /// How it changed.
     pub difference: Difference,
@@ -63,7 +63,7 @@ pub enum Subject {
     Agent(String),
 }
 
-/// What of an entry changed.
+/// Aspect of an entry that can change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", content = "of", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -72,9 +72,9 @@ pub enum Aspect {
     Whole,
     /// The name of an agent.
     Name,
-    /// What other agents are told about an agent.
+    /// Description of an agent for other agents.
     HandoffDescription,
-    /// The model.
+    /// Model of the agent or of the defaults.
     Model,
     /// The model settings as a whole.
     ModelSettings,
@@ -110,19 +110,19 @@ pub enum Aspect {
 pub enum Difference {
     /// It is new.
     Added {
-        /// What it is.
+        /// New value.
         after: Value,
     },
     /// It is gone.
     Removed {
-        /// What it was.
+        /// Old value.
         before: Value,
     },
     /// It has another value.
     Changed {
-        /// What it was.
+        /// Old value.
         before: Value,
-        /// What it is.
+        /// New value.
         after: Value,
     },
 }

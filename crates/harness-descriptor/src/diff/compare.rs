@@ -34,7 +34,7 @@ pub fn diff(before: &Descriptor, after: &Descriptor) -> DescriptorDiff {
 }
 
 impl Descriptor {
-    /// What changed from this descriptor to a later one; see [`diff()`].
+    /// Compares this descriptor with a later one; see [`diff()`].
     pub fn diff(&self, after: &Self) -> DescriptorDiff {
         diff(self, after)
     }
@@ -135,7 +135,7 @@ impl Comparison {
         });
     }
 
-    /// A section of named entries, each compared by a rule of its own.
+    /// Compares a section of named entries, each by its rule.
     fn named(
         &mut self,
         section: &str,

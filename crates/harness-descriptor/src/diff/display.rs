@@ -1,4 +1,4 @@
-//! Changes for people.
+//! Human-readable changes.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Faults of descriptors.
+//! Errors of descriptors.
 
 mod yaml;
 
@@ -14,10 +14,10 @@ use crate::place::Place;
 
 pub use self::yaml::YamlFault;
 
-/// Why a descriptor could not be loaded, built or used, and where the fault stands.
+/// Reason why a descriptor could not be loaded, built or used, with its place.
 ///
-/// Every fault of the crate is one of these: the [`Fault`] holds the data, the [`Place`] the
-/// file, line and column where they are known. Displays as `file:line:column: message`.
+/// Every error of the crate is one of these: the [`Fault`] has the data, the [`Place`] the file,
+/// line and column, if known. Displays as `file:line:column: message`.
 #[derive(Debug)]
 pub struct DescriptorError(Box<Inner>);
 
@@ -25,31 +25,31 @@ pub struct DescriptorError(Box<Inner>);
 struct Inner {
     fault: Fault,
     place: Option<Place>,
-    /// What was probably meant; a hint more precise than that of the fault.
+    /// Suggested correction; more precise than the hint of the fault.
     suggestion: Option<String>,
     related: Vec<(Place, String)>,
 }
 
-/// What is wrong, as data.
+/// Kind and data of an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A file or folder could not be reached or read.
+    /// A file or directory could not be reached or read.
     #[error("cannot read `{}` for {wanted_by}: {source}", path.display())]
     Io {
         /// The path that was tried.
         path: PathBuf,
-        /// What asked for it.
+        /// Field that refers to the file.
         wanted_by: Field,
         /// The operating system's answer.
         source: io::Error,
     },
     /// An input is larger than its limit.
-    #[error("{what} of {actual} is over the limit of {limit}")]
+    #[error("{what} of {actual} exceeds the limit of {limit}")]
     TooLarge {
-        /// What was counted, with its unit.
+        /// Counted quantity, with its unit.
         what: &'static str,
-        /// The limit.
+        /// Limit, in that unit.
         limit: u64,
         /// The count at which reading stopped.
         actual: u64,
@@ -58,11 +58,11 @@ pub enum Fault {
     #[error("{0}")]
     Yaml(YamlFault),
     /// The YAML holds something other than a mapping.
-    #[error("a descriptor is a mapping, but `{label}` holds {found}")]
+    #[error("a descriptor must be a mapping, but `{label}` is {found}")]
     NotADescriptor {
-        /// The file.
+        /// Path of the file.
         label: String,
-        /// What it holds.
+        /// Kind of value found instead of a mapping.
         found: &'static str,
     },
     /// A value has the wrong type or is empty.
@@ -70,16 +70,16 @@ pub enum Fault {
     WrongType {
         /// The value's place in the descriptor.
         field: Field,
-        /// What it must be.
+        /// Expected kind of value.
         expected: Expected,
     },
     /// `agents` is empty.
-    #[error("agents must hold at least one agent")]
+    #[error("agents must have at least one agent")]
     NoAgents,
     /// Two instruction forms exclude each other.
     #[error("{target} has both `{}` and `{}`", first.key(), second.key())]
     Exclusive {
-        /// Whose instructions.
+        /// Owner of the instructions.
         target: Target,
         /// One form.
         first: Form,
@@ -87,9 +87,9 @@ pub enum Fault {
         second: Form,
     },
     /// `instructions` beside `instructions_files` is not a string.
-    #[error("{target}.instructions must be a string beside `instructions_files`")]
+    #[error("{target}.instructions must be a string when combined with `instructions_files`")]
     InlineBesideFiles {
-        /// Whose instructions.
+        /// Owner of the instructions.
         target: Target,
     },
     /// A sequence item has not exactly one of `file`, `ref` and `text`.
@@ -97,7 +97,7 @@ pub enum Fault {
         "{target}.instructions_sequence[{index}] must have exactly one of `file`, `ref` and `text`, not {found}"
     )]
     ItemKinds {
-        /// Whose sequence.
+        /// Owner of the sequence.
         target: Target,
         /// The position, from 0.
         index: usize,
@@ -111,35 +111,35 @@ pub enum Fault {
         field: Field,
         /// The path as written.
         path: String,
-        /// The rule.
+        /// Violated rule.
         rule: PathRule,
     },
-    /// A path leaves the root folder.
-    #[error("{field} `{path}` lies outside the root folder `{root}`")]
+    /// A path is outside the root directory.
+    #[error("{field} `{path}` is outside the root directory `{root}`")]
     OutsideRoot {
         /// The path's place in the descriptor.
         field: Field,
         /// The path as written.
         path: String,
-        /// The root folder.
+        /// Root directory.
         root: String,
     },
-    /// A prompt file lies outside the root folder once links are followed.
-    #[error("prompt file `{path}` of {target} leads outside the root folder `{root}`")]
+    /// A prompt file is outside the root directory once links are followed.
+    #[error("prompt file `{path}` of {target} is a link outside the root directory `{root}`")]
     LinkOutsideRoot {
-        /// Whose prompt file.
+        /// Owner of the prompt file.
         target: Target,
         /// The path as written.
         path: String,
-        /// The real root folder.
+        /// Real path of the root directory.
         root: String,
     },
     /// A sequence refers to a part, but there is no catalog.
     #[error(
-        "{target}.instructions_sequence[{index}].ref names the part `{part}`, but there are no instruction_parts"
+        "{target}.instructions_sequence[{index}].ref names part `{part}`, but the descriptor has no instruction_parts"
     )]
     NoCatalog {
-        /// Whose sequence.
+        /// Owner of the sequence.
         target: Target,
         /// The position, from 0.
         index: usize,
@@ -147,11 +147,9 @@ pub enum Fault {
         part: String,
     },
     /// A sequence refers to a part that the catalog does not have.
-    #[error(
-        "{target}.instructions_sequence[{index}].ref names the part `{part}`, which instruction_parts does not have"
-    )]
+    #[error("{target}.instructions_sequence[{index}].ref names unknown part `{part}`")]
     UnknownPart {
-        /// Whose sequence.
+        /// Owner of the sequence.
         target: Target,
         /// The position, from 0.
         index: usize,
@@ -159,44 +157,44 @@ pub enum Fault {
         part: String,
     },
     /// The prompt map lacks a file.
-    #[error("the prompt map has no text for `{path}` of {target}")]
+    #[error("no text for `{path}` of {target} in the prompt map")]
     PromptMissing {
-        /// Whose prompt file.
+        /// Owner of the prompt file.
         target: Target,
         /// The path as written.
         path: String,
     },
     /// The descriptor needs prompt files, but no prompt map was given.
     #[error(
-        "the descriptor names prompt files (instructions_file, instructions_files or file items), but no prompt map was given"
+        "the descriptor uses prompt files (instructions_file, instructions_files or file items), but no prompt map was passed"
     )]
     PromptMapRequired,
     /// A file form or sequence is still there when the graph is built.
     #[error("{target} still has `{}`", form.key())]
     NotMaterialized {
-        /// Whose instructions.
+        /// Owner of the instructions.
         target: Target,
-        /// The form.
+        /// Form of the instructions.
         form: Form,
     },
     /// A context path is empty.
     #[error("{used_by} is an empty path")]
     EmptyPath {
-        /// Who uses the path.
+        /// User of the path.
         used_by: PathUse,
     },
     /// A segment of a context path is not made of letters, digits, `_` and `-`.
     #[error("{used_by} has the invalid path segment `{segment}`")]
     BadSegment {
-        /// Who uses the path.
+        /// User of the path.
         used_by: PathUse,
-        /// The segment.
+        /// Invalid segment of the path.
         segment: String,
     },
     /// A context path is not declared under `context.references`.
     #[error("{used_by} reads context path `{path}`, which context.references does not declare")]
     Undeclared {
-        /// Who uses the path.
+        /// User of the path.
         used_by: PathUse,
         /// The path in normal form.
         path: String,
@@ -204,13 +202,13 @@ pub enum Fault {
     /// A gate's context path is not declared as a boolean.
     #[error("{used_by} reads context path `{path}`, which is not declared with type boolean")]
     NotDeclaredBoolean {
-        /// Whose gate.
+        /// Owner of the gate.
         used_by: PathUse,
         /// The path in normal form.
         path: String,
     },
     /// An agent lists a tool that `tools` does not have.
-    #[error("agent `{agent}` lists tool `{tool}`, which tools does not declare")]
+    #[error("agent `{agent}` lists undeclared tool `{tool}`")]
     UnknownTool {
         /// The agent id.
         agent: String,
@@ -218,15 +216,15 @@ pub enum Fault {
         tool: String,
     },
     /// The registry has no tool for a target.
-    #[error("nothing is bound to target `{target}` of tool `{tool}`")]
+    #[error("target `{target}` of tool `{tool}` is not bound")]
     UnboundTarget {
         /// The tool id.
         tool: String,
-        /// The target.
+        /// Target of the tool.
         target: String,
     },
     /// A handoff goes to an agent that does not exist.
-    #[error("agent `{agent}` hands off to `{to}`, which is no agent")]
+    #[error("agent `{agent}` hands off to unknown agent `{to}`")]
     UnknownHandoff {
         /// The agent that hands off.
         agent: String,
@@ -234,47 +232,47 @@ pub enum Fault {
         to: String,
     },
     /// The entry agent does not exist.
-    #[error("runtime.entry_agent `{agent}` is no agent")]
+    #[error("unknown agent `{agent}` in `runtime.entry_agent`")]
     UnknownEntryAgent {
         /// The agent id it names.
         agent: String,
     },
-    /// `runtime.max_iterations` is no limit.
-    #[error("runtime.{key} must be a whole number from 1 on, not `{found}`")]
+    /// `runtime.max_iterations` is not a valid limit.
+    #[error("runtime.{key} must be a positive integer, not `{found}`")]
     MaxTurns {
         /// The key as written: `max_iterations`, or its alias `max_turns`.
         key: &'static str,
-        /// What is written.
+        /// Value as written.
         found: String,
     },
     /// A mapping has a key that nothing reads.
     #[error("unknown key `{key}` in {owner}")]
     UnknownKey {
-        /// What it is a key of, for example `a handoff`.
+        /// Owner of the key, for example `a handoff`.
         owner: &'static str,
-        /// The key.
+        /// Unknown key.
         key: String,
     },
     /// A value was given for a context path that the descriptor does not declare.
     #[error("context path `{path}` is not declared in the descriptor")]
     UndeclaredValue {
-        /// The path.
+        /// Undeclared path.
         path: String,
     },
     /// A section of `run`, or of a contract, has a key that it does not know.
-    #[error("{owner} has no setting `{key}`")]
+    #[error("unknown setting `{key}` in {owner}")]
     UnknownSetting {
         /// The section by its dotted path.
         owner: String,
-        /// The key.
+        /// Unknown key.
         key: String,
     },
     /// A section of `run`, or of a contract, lacks a key.
-    #[error("{owner} needs `{key}`")]
+    #[error("missing `{key}` in {owner}")]
     MissingSetting {
         /// The section by its dotted path.
         owner: String,
-        /// The key.
+        /// Missing key.
         key: &'static str,
     },
     /// A setting of `run`, or of a contract, is not what it must be.
@@ -282,9 +280,9 @@ pub enum Fault {
     SettingValue {
         /// The setting by its dotted path.
         path: String,
-        /// What it must be.
+        /// Expected value.
         expected: String,
-        /// What is written.
+        /// Value as written.
         found: String,
     },
     /// Settings of `run` do not fit together.
@@ -292,7 +290,7 @@ pub enum Fault {
     Setting {
         /// The section by its dotted path.
         path: String,
-        /// What is wrong.
+        /// Problem in the contract.
         problem: String,
     },
     /// A contract that can not be meant.
@@ -300,43 +298,43 @@ pub enum Fault {
     Contract {
         /// The contract by its dotted path.
         path: String,
-        /// What is wrong.
+        /// Problem in the contract.
         fault: ContractFault,
     },
     /// `run.contract` names a file whose text was not given.
-    #[error("run.contract names the file `{path}`, whose text was not given")]
+    #[error("run.contract names the file `{path}`, but its text was not passed")]
     ContractMissing {
         /// The path as written.
         path: String,
     },
     /// An agent id that the graph does not have.
-    #[error("the graph has no agent `{agent}`")]
+    #[error("unknown agent `{agent}`")]
     UnknownAgent {
         /// The id asked for.
         agent: String,
     },
     /// Instructions read a context path that has no value.
-    #[error("instructions need context path `{path}`, which has no value")]
+    #[error("no value for context path `{path}`, which the instructions read")]
     ContextMissing {
         /// The path in normal form.
         path: String,
     },
     /// A gate reads a context path that has no value.
-    #[error("{used_by} needs context path `{path}`, which has no value")]
+    #[error("no value for context path `{path}`, which {used_by} reads")]
     GateMissing {
-        /// Whose gate.
+        /// Owner of the gate.
         used_by: PathUse,
         /// The path in normal form.
         path: String,
     },
     /// A gate reads a context value that is not a boolean.
-    #[error("{used_by} needs a boolean at context path `{path}`, which holds {found}")]
+    #[error("{used_by} requires a boolean at context path `{path}`, not {found}")]
     GateNotBoolean {
-        /// Whose gate.
+        /// Owner of the gate.
         used_by: PathUse,
         /// The path in normal form.
         path: String,
-        /// What stands there.
+        /// Kind of value found.
         found: &'static str,
     },
     /// Neither the agent nor the defaults name a model.
@@ -355,7 +353,7 @@ pub enum PathRule {
     Nul,
     /// No URL.
     Remote,
-    /// Relative to the descriptor's folder.
+    /// Relative to the descriptor's directory.
     Absolute,
     /// None of `* ? [ ] { }`.
     Glob,
@@ -383,7 +381,7 @@ impl DescriptorError {
         self
     }
 
-    /// Adds what to do about it, more precise than the fault says it.
+    /// Adds a hint that is more precise than that of the fault.
     pub(crate) fn with_suggestion(mut self, suggestion: String) -> Self {
         self.0.suggestion = Some(suggestion);
         self
@@ -395,40 +393,40 @@ impl DescriptorError {
         self
     }
 
-    /// Adds a place to a fault that has none yet.
+    /// Adds a place to an error without one.
     pub(crate) fn or_at(mut self, place: impl FnOnce() -> Place) -> Self {
         self.0.place.get_or_insert_with(place);
         self
     }
 
-    /// What is wrong, as data.
+    /// Kind and data of the error.
     pub fn fault(&self) -> &Fault {
         &self.0.fault
     }
 
-    /// Where it stands, if the fault belongs to a place in the descriptor.
+    /// Place in the descriptor; `None` if the error belongs to none.
     pub fn place(&self) -> Option<&Place> {
         self.0.place.as_ref()
     }
 
-    /// The stable code of the fault, such as `descriptor.unknown_tool`.
+    /// Stable code of the error, such as `descriptor.unknown_tool`.
     pub fn kind(&self) -> &'static str {
         self.0.fault.kind()
     }
 
-    /// What to do about it: the name that was probably meant, or what helps in general.
+    /// Suggested fix: a similar name, or general advice.
     pub fn hint(&self) -> Option<&str> {
         self.0.suggestion.as_deref().or_else(|| self.0.fault.hint())
     }
 
-    /// Other places that have to do with it, each with what stands there.
+    /// Related places, each with its description.
     pub fn related(&self) -> &[(Place, String)] {
         &self.0.related
     }
 
-    /// The fault for people: its place and code, the line with a caret below the value, and what to do.
+    /// Renders the error: its place and code, the line with a caret below the value, and the hint.
     ///
-    /// [`Report::render`](crate::check::Report::render) shows all faults of a descriptor.
+    /// [`Report::render`](crate::check::Report::render) renders all errors of a descriptor.
     pub fn render(&self) -> String {
         Diagnostic::from(self).render(Style::Plain).to_string()
     }
@@ -456,7 +454,7 @@ impl From<Fault> for DescriptorError {
 }
 
 impl Fault {
-    /// The placeholder that the fault is about, as written.
+    /// Placeholder in question, as written.
     pub(crate) fn placeholder(&self) -> Option<&str> {
         if let Self::EmptyPath { used_by }
         | Self::BadSegment { used_by, .. }
@@ -468,7 +466,7 @@ impl Fault {
         None
     }
 
-    /// The context path in normal form that the fault is about.
+    /// Context path in question, in normal form.
     pub(crate) fn context_path(&self) -> Option<&str> {
         if let Self::Undeclared { path, .. } | Self::NotDeclaredBoolean { path, .. } = self {
             Some(path)
@@ -518,11 +516,11 @@ impl Fault {
         }
     }
 
-    /// What to do about it, where that can be said in general.
+    /// General advice for this kind of error.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::PromptMapRequired => {
-                "give the prompt texts with `TextSource::prompts`, or load the file with `load_file`"
+                "pass the prompt texts with `TextSource::prompts`, or load the file with `load_file`"
             }
             Self::NotMaterialized { .. } => "load the descriptor through this crate before building it",
             Self::Undeclared { .. } => "add the path under `context.references`",
@@ -531,30 +529,30 @@ impl Fault {
             }
             Self::UnknownTool { .. } => "declare the tool under `tools` with a `target`",
             Self::UnboundTarget { .. } => "bind the target in the registry",
-            Self::MaxTurns { .. } => "it counts model calls; leave it out for the program's own limit",
+            Self::MaxTurns { .. } => "it limits model calls; omit it for the default",
             Self::NoModel { .. } => "set `model` on the agent or in `agent_defaults`",
             Self::OutsideRoot { .. } | Self::LinkOutsideRoot { .. } => {
-                "move the file below the root folder, or choose a wider root folder"
+                "move the file into the root directory, or choose a larger root directory"
             }
             Self::ContextMissing { .. } => {
-                "give the value in the context, set a default, or declare the reference optional"
+                "set the value in the context, set a default, or declare the reference optional"
             }
             Self::GateMissing { .. } | Self::GateNotBoolean { .. } => {
-                "a gate needs `true` or `false` in every context"
+                "a gate requires `true` or `false` in every context"
             }
             Self::UnknownHandoff { .. } | Self::UnknownEntryAgent { .. } => {
-                "use the id of an agent, a key under `agents`, or add that agent"
+                "use the id of an agent, or add the agent under `agents`"
             }
             Self::ContractMissing { .. } => {
-                "give the text with `TextSource::prompts`, or load the file with `load_file`"
+                "pass the text with `TextSource::prompts`, or load the file with `load_file`"
             }
             Self::UndeclaredValue { .. } => "declare it under `context.fields` or `context.references`",
             Self::UnknownKey { .. } => {
-                "notes begin with `x-`; data of other programs goes into the mapping `extensions`"
+                "your own keys start with `x-`; data of other programs belongs in `extensions`"
             }
-            Self::UnknownSetting { .. } => "a key that begins with `x-` is taken for a note of yours",
+            Self::UnknownSetting { .. } => "your own keys start with `x-`",
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => "check the path",
-            Self::Io { .. } => "check that it is a file and that you may read it",
+            Self::Io { .. } => "check that it is a readable file",
             Self::Yaml(fault) => return fault.hint(),
             Self::TooLarge { .. }
             | Self::NotADescriptor { .. }

@@ -1,6 +1,6 @@
-//! Faults of YAML texts.
+//! Errors of YAML texts.
 
-/// What is wrong with a YAML text.
+/// Error in a YAML text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum YamlFault {
@@ -11,10 +11,10 @@ pub enum YamlFault {
     #[error("invalid YAML: control character U+{0:04X}")]
     ControlCharacter(u32),
     /// More than one document.
-    #[error("a descriptor is one YAML document, but a second one starts here")]
+    #[error("a descriptor must be a single YAML document; a second one starts here")]
     SecondDocument,
     /// A key that the mapping already has.
-    #[error("key `{key}` stands twice in this mapping, first on line {first_line}")]
+    #[error("duplicate key `{key}`, first defined on line {first_line}")]
     DuplicateKey {
         /// The key as text.
         key: String,
@@ -22,10 +22,10 @@ pub enum YamlFault {
         first_line: u32,
     },
     /// `<<` over something other than a mapping or a list of mappings.
-    #[error("`<<` takes a mapping or a list of mappings")]
+    #[error("`<<` requires a mapping or a list of mappings")]
     MergeSource,
     /// A list, mapping or date as a key.
-    #[error("{0} cannot be a key of a descriptor")]
+    #[error("{0} cannot be a key in a descriptor")]
     ComplexKey(&'static str),
     /// An alias inside the value that it names.
     #[error("the value contains itself through an alias")]
@@ -34,13 +34,13 @@ pub enum YamlFault {
     #[error("unknown tag `{0}`")]
     UnknownTag(String),
     /// A value that its tag does not fit.
-    #[error("the value does not fit its tag `{0}`")]
+    #[error("the value does not match its tag `{0}`")]
     TagMismatch(String),
     /// Binary data.
-    #[error("binary data cannot stand in a descriptor")]
+    #[error("binary data is not supported in descriptors")]
     Binary,
-    /// A date whose fields lie outside the calendar.
-    #[error("`{0}` is no date of the calendar")]
+    /// Date with fields outside the calendar.
+    #[error("invalid date `{0}`")]
     InstantOutOfRange(String),
 }
 
@@ -60,7 +60,7 @@ impl YamlFault {
         }
     }
 
-    /// What to do about it, where that is not plain from the message.
+    /// Suggested fix, unless the message makes it obvious.
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::ComplexKey(_) | Self::InstantOutOfRange(_) => Some("put it in quotes to make it a string"),

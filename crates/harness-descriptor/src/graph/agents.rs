@@ -1,4 +1,4 @@
-//! What a built graph consists of.
+//! Parts of a built graph.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -28,7 +28,7 @@ pub struct Graph {
     pub(super) run: Option<RunSection>,
 }
 
-/// What identifies a graph in records and sessions.
+/// Identification of a graph in records and sessions.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Metadata {
@@ -69,7 +69,7 @@ pub struct BoundTool {
     pub target: Arc<str>,
     /// The name the model calls.
     pub name: Arc<str>,
-    /// What the model is told about it.
+    /// Description for the model.
     pub description: Arc<str>,
 }
 
@@ -131,7 +131,8 @@ impl Graph {
         self.max_turns
     }
 
-    /// How runs go on until the work is done, from the section `run`; `None` if there is none.
+    /// Section `run`, which controls how runs continue until the work is done; `None` if there is
+    /// none.
     pub fn run(&self) -> Option<&RunSection> {
         self.run.as_ref()
     }
@@ -157,7 +158,7 @@ impl Agent {
         &self.name
     }
 
-    /// What other agents are told about it, possibly nothing.
+    /// Description for other agents, possibly empty.
     pub fn handoff_description(&self) -> &str {
         &self.handoff_description
     }

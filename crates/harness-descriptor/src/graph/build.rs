@@ -23,15 +23,15 @@ use crate::unknown;
 impl Graph {
     /// Checks a descriptor, binds its tools and compiles its instructions.
     ///
-    /// The first fault ends it.
+    /// Stops at the first error.
     pub fn build(descriptor: &Descriptor, registry: &Registry) -> Result<Self, DescriptorError> {
         let built = Self::assemble(descriptor, registry, &Faults::first())?;
         // Only a collecting sink lets a graph without an entry agent through.
         built.ok_or_else(|| Fault::UnknownEntryAgent { agent: String::new() }.into())
     }
 
-    /// The one way to build: with a collecting sink all faults are found, and the graph is of no use
-    /// if there are any.
+    /// Builds the graph, or collects its errors: with a collecting sink all errors are found, and
+    /// the graph is unusable if there are any.
     pub(crate) fn assemble(
         descriptor: &Descriptor,
         registry: &Registry,
@@ -159,7 +159,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Compiled instructions; `None` if a fault of theirs was collected.
+    /// Compiles instructions; `None` if one of their errors was collected.
     fn instructions(&self, agent: &str, source: NodeId) -> Result<Option<Instructions>, DescriptorError> {
         match self.document.kind(source) {
             Kind::Text(text) => {
@@ -179,7 +179,7 @@ impl Builder<'_> {
         Scanned::new(self.shared(text), agent, |fault| self.faults.report(self.at_placeholder(node)(fault)))
     }
 
-    /// Checks the placeholders of a text; `None` if a fault of theirs was collected.
+    /// Checks the placeholders of a text; `None` if one of their errors was collected.
     fn declare(
         &self,
         scanned: Scanned,
@@ -289,7 +289,7 @@ impl Builder<'_> {
         Ok(tools)
     }
 
-    /// A tool that is bound; `None` if its target has a fault that was collected before.
+    /// Binds a tool; `None` if an error of its target was collected earlier.
     fn tool(&self, agent: &str, item: NodeId) -> Result<Option<BoundTool>, DescriptorError> {
         let document = self.document;
         // Upstream looks tools up by text, so the number 7 finds the key `"7"`.
@@ -328,7 +328,7 @@ impl Builder<'_> {
         Ok(handoffs)
     }
 
-    /// A handoff; `None` if its shape has a fault that was collected before.
+    /// Builds a handoff; `None` if an error of its shape was collected.
     fn handoff(
         &self,
         agent: &Agent,

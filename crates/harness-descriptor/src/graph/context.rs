@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::number::array_index;
 use crate::value::{Map, Value};
 
-/// What a context is made from, beside the descriptor's defaults.
+/// Input of a context, besides the descriptor's defaults.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ContextInput {
@@ -98,7 +98,7 @@ fn default_value(document: &Document, default: NodeId, input: &ContextInput) -> 
     }
 }
 
-/// Sets the value at a dotted path; what stands in the way and is no container is replaced.
+/// Sets the value at a dotted path, replacing values on the way that are not containers.
 fn set(context: &mut Value, path: &str, value: Value) -> Result<(), Fault> {
     let mut segments: Vec<&str> = path.split('.').filter(|segment| !segment.is_empty()).collect();
     let Some(last) = segments.pop() else { return Err(Fault::EmptyPath { used_by: PathUse::Field }) };

@@ -11,7 +11,7 @@ use crate::value::{Map, Value};
 /// How a value lies to the declared paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lies {
-    /// At a declared path, or inside of what is there.
+    /// At a declared path, or inside its value.
     Declared,
     /// Above declared paths.
     Above,

@@ -38,7 +38,7 @@ impl Graph {
     }
 }
 
-/// What a picture shows.
+/// Content of a diagram.
 struct Drawing<'g> {
     title: Option<&'g str>,
     /// The entry agent first, then the others in the order of the descriptor.
@@ -46,7 +46,7 @@ struct Drawing<'g> {
     arrows: Vec<Arrow<'g>>,
 }
 
-/// An agent.
+/// Agent in a diagram.
 struct Card<'g> {
     /// The node's name in both languages.
     node: String,
@@ -57,7 +57,7 @@ struct Card<'g> {
     entry: bool,
 }
 
-/// A handoff.
+/// Handoff in a diagram.
 struct Arrow<'g> {
     from: String,
     to: String,
@@ -198,10 +198,10 @@ fn shown(text: &str) -> impl Iterator<Item = char> {
 
 const ZERO_WIDTH_SPACE: &str = "#8203;";
 
-/// A text inside a quoted Mermaid label.
+/// Escapes a text for a quoted Mermaid label.
 ///
 /// Mermaid reads such a label as Markdown and HTML, and looks for directives and icons in it, so
-/// punctuation is written as entities except where it stands inside a word or ends one.
+/// punctuation is written as entities, except inside or at the end of a word.
 fn mermaid_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = shown(text).peekable();
@@ -227,7 +227,7 @@ fn mermaid_text(text: &str) -> String {
     out
 }
 
-/// Where a text stands in Graphviz's language.
+/// Position of a text in Graphviz's language.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoted {
     Plain,

@@ -1,14 +1,14 @@
-//! `runtime.max_iterations`: a limit, or a fault. `max_turns` is its alias.
+//! Validation of `runtime.max_iterations` and its alias `max_turns`.
 
 use std::num::NonZeroU32;
 
 use crate::document::{Document, Kind, NodeId};
 use crate::error::{DescriptorError, Fault};
 
-/// The keys of the limit: the first that is there counts.
+/// Keys of the limit; the first existing one counts.
 const KEYS: [&str; 2] = ["max_iterations", "max_turns"];
 
-/// Characters of a wrong value that its fault repeats.
+/// Maximum characters of an invalid value in its error.
 const MAX_SHOWN: usize = 40;
 
 /// The limit; `None` without one, as when it is `null`.

@@ -64,7 +64,7 @@ impl fmt::Display for ContextPath {
     }
 }
 
-/// What stands at a path.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found<'a> {
     Value(&'a Value),

@@ -1,4 +1,4 @@
-//! What an agent would get with a context, and why the rest is left out.
+//! Preview of an agent in a context, with the reasons for omissions.
 
 use std::collections::HashSet;
 
@@ -9,16 +9,15 @@ use crate::error::{DescriptorError, Fault};
 use crate::field::PathUse;
 use crate::value::Value;
 
-/// An agent in one context: what it is offered, and what stands behind each part and handoff.
+/// An agent in one context: its offer, and the availability of each part and handoff.
 ///
-/// Made by [`Graph::preview`], for people who want to see what a descriptor does before a model
-/// does.
+/// Made by [`Graph::preview`], to inspect a descriptor before a model uses it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Preview<'g> {
-    /// The agent.
+    /// Previewed agent.
     pub agent: &'g Agent,
-    /// Exactly what a turn would give it, or the fault that would end the turn.
+    /// Resolved agent as in a turn, or the error that would end the turn.
     pub resolved: Result<ResolvedAgent, DescriptorError>,
     /// The parts of its instructions in order; empty when they are one text or none.
     pub parts: Vec<PartPreview<'g>>,
@@ -30,9 +29,9 @@ pub struct Preview<'g> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PartPreview<'g> {
-    /// The part.
+    /// Part of the instructions.
     pub part: &'g Part,
-    /// Whether it is there.
+    /// Availability of the part.
     pub standing: Standing,
 }
 
@@ -40,7 +39,7 @@ pub struct PartPreview<'g> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HandoffPreview<'g> {
-    /// The handoff.
+    /// Handoff of the agent.
     pub handoff: &'g Handoff,
     /// Whether it is offered.
     pub standing: Standing,
@@ -50,7 +49,7 @@ pub struct HandoffPreview<'g> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Standing {
-    /// It is there.
+    /// Included in the turn.
     Open,
     /// Its gate reads `false` at this path.
     Closed {
@@ -59,7 +58,7 @@ pub enum Standing {
     },
     /// A handoff to an agent that an earlier, open handoff goes to already.
     Repeated,
-    /// Its gate has no answer; a turn would end with this fault.
+    /// Its gate cannot be evaluated; a turn would end with this error.
     Faulty(Fault),
 }
 
@@ -85,7 +84,7 @@ impl Standing {
 }
 
 impl Graph {
-    /// What the agent `id` would get in a turn with this context, and why the rest is left out.
+    /// Previews the agent `id` in this context, with the reasons for omissions.
     ///
     /// # Errors
     /// When the graph has no such agent. All other faults are part of the preview.

@@ -1,4 +1,4 @@
-//! What a descriptor's tool targets are bound to.
+//! Bindings of a descriptor's tool targets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Registry {
 pub struct RegistryTool {
     /// The name the model calls.
     pub name: Arc<str>,
-    /// What the model is told about it.
+    /// Description for the model.
     pub description: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent gets in one turn.
+//! An agent in one turn.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -37,15 +37,15 @@ pub struct OpenHandoff {
     pub to: Arc<str>,
     /// The name the model calls.
     pub tool_name: Arc<str>,
-    /// What the model is told about it.
+    /// Description for the model.
     pub description: Arc<str>,
 }
 
 impl Graph {
-    /// What the agent `id` gets in a turn with this context.
+    /// Resolves the agent `id` for a turn with this context.
     ///
-    /// Gates of handoffs are evaluated first, then the model is looked at, then the instructions
-    /// are rendered; the first fault ends it.
+    /// Gates of handoffs are evaluated first, then the model is selected, then the instructions are
+    /// rendered. Stops at the first error.
     pub fn resolve(&self, id: &str, context: &Value) -> Result<ResolvedAgent, DescriptorError> {
         self.resolve_with(id, context, None)
     }

@@ -6,7 +6,7 @@ use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};
 use crate::number::is_blank;
 
-/// Sections that must be mappings if they are there.
+/// Optional sections that must be mappings.
 const OPTIONAL_SECTIONS: [&[&str]; 7] = [
     &["metadata"],
     &["tools"],
@@ -30,7 +30,7 @@ const SECTION_NAMES: [&str; 7] = [
 /// The parts of a descriptor whose shape was checked.
 pub(super) struct Shape<'a> {
     pub(super) root: NodeId,
-    /// `None` only if its fault was collected.
+    /// `None` only if its error was collected.
     pub(super) entry_agent: Option<NodeId>,
     /// Agent ids with their nodes, in order.
     pub(super) agents: Agents<'a>,

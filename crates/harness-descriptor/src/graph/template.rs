@@ -32,14 +32,14 @@ struct Read {
 pub(super) struct Scanned {
     text: Arc<str>,
     found: Vec<(Range<usize>, ContextPath)>,
-    /// No placeholder had a fault.
+    /// Whether all placeholders are valid.
     sound: bool,
 }
 
 impl Scanned {
     /// Finds all placeholders and checks the form of their paths.
     ///
-    /// Each fault goes to `report`, which ends the work or goes on without the placeholder.
+    /// Each error goes to `report`, which ends the work or skips the placeholder.
     pub(super) fn new<E>(
         text: Arc<str>,
         agent: &str,
@@ -60,7 +60,7 @@ impl Scanned {
         Ok(Self { text, found, sound })
     }
 
-    /// Checks that every path is declared; `None` if the template has faults that were reported.
+    /// Checks that every path is declared; `None` if errors of the template were reported.
     pub(super) fn declare<E>(
         self,
         references: &References,

@@ -1,4 +1,4 @@
-//! Contracts: a section of `run`, or a file of their own.
+//! Contracts: inline in `run`, or in a separate file.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use crate::paths::{Absolute, Folders, check_form, is_inside};
 
 const SHAPE: Shape = Shape::Section(table::CONTRACT);
 
-/// What a contract in a file of its own is called in messages.
+/// Name of a contract file in messages.
 pub(super) const ALONE: &str = "contract";
 
-/// What a contract in a descriptor is called in messages.
+/// Name of an inline contract in messages.
 pub(super) const INLINE: &str = "run.contract";
 
 /// Loads a contract from a YAML or JSON file. Blocks while it is read.
@@ -49,8 +49,8 @@ pub fn check_contract(path: impl AsRef<Path>) -> Report {
     Report::of_contract(diagnostics, contract, truncated)
 }
 
-/// Whether the file at `path` is written as a contract and not as a descriptor: a mapping with a `goal` or
-/// with `required_outputs`, without `agents` and `runtime`. A file that is no YAML is none.
+/// Whether the file at `path` is a contract and not a descriptor: a mapping with a `goal` or with
+/// `required_outputs`, without `agents` and `runtime`. A file with invalid YAML is not a contract.
 pub fn is_contract(path: impl AsRef<Path>) -> bool {
     let Ok(document) = open(path.as_ref(), &Faults::first()) else { return false };
     let Some(root) = document.root() else { return false };
@@ -84,7 +84,7 @@ fn parsed(
     parse(bytes, label, limits, faults)
 }
 
-/// The fault of a file without any value.
+/// Error of a file without a value.
 fn nothing() -> DescriptorError {
     let (path, expected) = (ALONE.to_owned(), "a mapping".to_owned());
     Fault::SettingValue { path, expected, found: "nothing".to_owned() }.into()
@@ -115,7 +115,7 @@ impl ContractFile {
         Ok(Some(Self { node, written: written.to_owned(), resolved }))
     }
 
-    /// Reads it from disk; links must not lead out of the root folder.
+    /// Reads it from disk; links must stay inside the root directory.
     pub(crate) fn read(
         &self,
         real_root: &Path,
@@ -132,7 +132,7 @@ impl ContractFile {
     }
 }
 
-/// The contract that a node holds; `None` when its faults were taken.
+/// Contract at a node; `None` if its errors were collected.
 pub(super) fn read(
     document: &Document,
     node: Option<NodeId>,
@@ -177,7 +177,7 @@ fn leads_out(path: &str) -> bool {
     path.has_root() || path.components().any(|part| matches!(part, std::path::Component::ParentDir))
 }
 
-/// A contract as it is written, for the places of its faults.
+/// Contract as written, for the places of its errors.
 struct Written<'a> {
     document: &'a Document,
     node: NodeId,

@@ -1,4 +1,5 @@
-//! The section `run`, our extension of the format: how runs go on until the work is done.
+//! The section `run`, an extension of the format that controls how runs continue until the work is
+//! done.
 
 mod contract;
 mod section;
@@ -15,7 +16,7 @@ pub(crate) fn schema() -> serde_json::Value {
     shape::Shape::Section(table::RUN).schema()
 }
 
-/// The JSON Schema of a contract in a file of its own.
+/// JSON Schema of a contract file.
 pub(crate) fn contract_schema() -> serde_json::Value {
     shape::Shape::Section(table::CONTRACT).schema()
 }

@@ -18,9 +18,9 @@ use crate::descriptor::Descriptor;
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 
-/// How runs of a descriptor go on until the work is done: what its section `run` says.
+/// Settings of the section `run`, which controls how runs continue until the work is done.
 ///
-/// Every part may be left out.
+/// Every key is optional.
 ///
 /// ```
 /// use harness_core::outcome::StopMode;
@@ -50,15 +50,15 @@ pub struct RunSection {
     pub limits: RunLimitSettings,
     /// Whether the model must say that the work is done.
     pub signal: Switch<SignalSpec>,
-    /// What must have been produced.
+    /// Required outputs.
     pub contract: Option<TaskContract>,
     /// Whether there are work items.
     pub work_items: Switch<WorkSpec>,
-    /// Whether a run ends that changes nothing any more.
+    /// Whether a run without progress ends.
     pub stall: Switch<StallSpec>,
     /// How the model is shown less of a long run.
     pub compaction: Option<CompactionSetting>,
-    /// What the model is told beside the conversation.
+    /// Texts for the model beside the conversation.
     pub guidance: Option<GuidanceSpec>,
 }
 
@@ -75,7 +75,7 @@ pub enum Switch<T> {
 }
 
 impl<T> Switch<T> {
-    /// What it says, or `usual` when nothing is said.
+    /// The value, or `usual` if it is not set.
     fn or(&self, usual: Option<T>) -> Option<T>
     where
         T: Clone,
@@ -129,7 +129,7 @@ impl RunLimitSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactionSetting {
-    /// How.
+    /// Compaction preset.
     pub preset: CompactionPreset,
     /// Tokens of the model's context window. Default 128,000.
     pub window: u64,
@@ -222,10 +222,11 @@ fn calls() -> usize {
 const WINDOW: u64 = 128_000;
 
 impl RunSection {
-    /// What controls a run of this mode; `None` when the section has nothing but limits and compaction.
+    /// Control settings of a run in this mode; `None` if the section has only limits and
+    /// compaction.
     ///
-    /// What is not said is as [`ControlSpec::for_mode`] has it: there is a completion signal, and in strict
-    /// automation stalls are noticed.
+    /// Defaults are those of [`ControlSpec::for_mode`]: the completion signal is on, and in strict
+    /// automation stalls are detected.
     pub fn control(&self, mode: StopMode) -> Option<ControlSpec> {
         let said = self.mode.is_some()
             || self.signal.is_said()
@@ -257,7 +258,7 @@ impl RunSection {
 
 const SHAPE: Shape = Shape::Section(table::RUN);
 
-/// The section of a descriptor; `None` without one and when its faults were taken.
+/// Section of a descriptor; `None` without one, and if its errors were collected.
 pub(crate) fn read(descriptor: &Descriptor, faults: &Faults) -> Result<Option<RunSection>, DescriptorError> {
     let document = descriptor.document();
     let Some(node) = document.get(descriptor.root_id(), "run") else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Shapes of settings: one table says what is checked, what editors are told, and what it means.
+//! Shapes of settings: one table for validation, editor support and meaning.
 
 use harness_core::Millis;
 use harness_core::message::Cost;
@@ -13,7 +13,7 @@ use crate::number::is_blank;
 /// A word in place of a span of time: there is no limit.
 pub(super) const UNLIMITED: &str = "unlimited";
 
-/// What a setting may be.
+/// Shape of a setting.
 pub(super) enum Shape {
     /// A text with at least one visible character.
     Text,
@@ -34,7 +34,7 @@ pub(super) enum Shape {
     Money,
     /// One of some words, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
-    /// A list.
+    /// List of items of one shape.
     List(&'static Shape),
     /// A mapping whose keys are free.
     Named(&'static Shape),
@@ -44,7 +44,7 @@ pub(super) enum Shape {
     Switch(&'static [Key]),
     /// A text, or something else.
     TextOr(&'static Shape),
-    /// A mapping of which one key says which arguments another one holds.
+    /// Mapping in which one key determines the arguments in another.
     Kinds(&'static Kinds),
     /// A mapping of which one key says which other keys it has.
     Choice(&'static Choice),
@@ -55,7 +55,7 @@ pub(super) enum Shape {
 /// A key of a section.
 pub(super) struct Key {
     pub(super) name: &'static str,
-    /// What it means, as editors show it.
+    /// Description shown by editors.
     pub(super) about: &'static str,
     pub(super) shape: Shape,
     pub(super) required: bool,
@@ -63,7 +63,7 @@ pub(super) struct Key {
 
 /// Kinds of one thing, written as `{type, args, …}`.
 pub(super) struct Kinds {
-    /// What it is, with its article.
+    /// Name of the value with its article.
     pub(super) what: &'static str,
     pub(super) kinds: &'static [Variant],
 }
@@ -96,7 +96,7 @@ pub(super) const fn required(name: &'static str, about: &'static str, shape: Sha
 pub(super) struct Checker<'a> {
     document: &'a Document,
     faults: &'a Faults,
-    /// What is checked elsewhere.
+    /// Node that is checked elsewhere.
     without: Option<NodeId>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
         Self { document, faults, without: None }
     }
 
-    /// The same, but for one value that is checked elsewhere.
+    /// Excludes one value that is checked elsewhere.
     pub(super) fn without(self, node: Option<NodeId>) -> Self {
         Self { without: node, ..self }
     }
@@ -252,8 +252,8 @@ impl<'a> Checker<'a> {
         self.at(fault, node)
     }
 
-    /// What is there, as far as it is short enough to be shown. A text at the place of a mapping is not: it may be a file of
-    /// another kind, a key for example.
+    /// Value found, if it is short enough to show. A text in place of a mapping is not shown,
+    /// because it may come from a different kind of file, for example a key file.
     fn found(&self, node: NodeId, expected: &str) -> String {
         const SHOWN: usize = 40;
         let kind = self.document.kind(node);
@@ -277,11 +277,11 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// What a section is expected to be.
+/// Expected form of a section.
 const MAPPING: &str = "a mapping";
 
 impl Shape {
-    /// Whether a value that has no parts of its own to look at fits.
+    /// Whether a scalar matches the shape.
     fn takes(&self, document: &Document, kind: &Kind) -> bool {
         let text = |kind: &Kind| match kind {
             Kind::Text(text) => document.resolve(text).to_owned(),
@@ -303,7 +303,7 @@ impl Shape {
         }
     }
 
-    /// What it must be, for people.
+    /// Expected form, for messages.
     fn expected(&self) -> String {
         match self {
             Self::Text => "a text".to_owned(),
@@ -406,7 +406,7 @@ impl Variant {
             "properties": {
                 "type": { "const": self.name },
                 "args": section_schema(self.args),
-                "description": { "type": "string", "description": "A word about it, for people." },
+                "description": { "type": "string", "description": "Human-readable note." },
             },
             "required": needed,
             "additionalProperties": false,

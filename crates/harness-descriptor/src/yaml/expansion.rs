@@ -1,4 +1,4 @@
-//! What a document would be with every alias written out.
+//! Size of a document with every alias expanded.
 
 use crate::document::{Document, Kind, NodeId};
 use crate::error::{DescriptorError, Fault};

@@ -8,7 +8,7 @@ use granit_parser::Span;
 use super::tags::Known;
 use crate::document::{Bytes, NodeId};
 
-/// What an anchor names.
+/// Target of an anchor.
 pub(super) enum Anchor {
     Open,
     Closed(NodeId),
@@ -36,7 +36,7 @@ impl Shape<'_> {
     }
 }
 
-/// What is being read.
+/// Value being read.
 pub(super) enum Shape<'src> {
     List,
     Map {

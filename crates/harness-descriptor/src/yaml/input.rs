@@ -3,7 +3,7 @@
 /// A YAML text, ready to be read.
 pub(crate) struct Decoded {
     pub(crate) text: String,
-    /// The offset of the first byte that is no UTF-8.
+    /// Offset of the first byte that is not UTF-8.
     pub(crate) lossy_from: Option<usize>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::instant::{Fields, Instant};
 
-/// What a text that may be an instant turned out to be.
+/// Classification of a text that may be an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InstantForm {
     Instant(Instant),

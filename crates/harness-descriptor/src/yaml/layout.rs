@@ -30,7 +30,7 @@ pub(super) fn check_absent_key(source: &str, at: Bytes) -> Result<(), YamlFault>
     if is_announced(source, at) { Ok(()) } else { syntax("a key is missing before `:`") }
 }
 
-/// A key of a flow mapping and its `:` stand on one line, unless `?` announces the key.
+/// Requires a key of a flow mapping and its `:` on one line, unless `?` introduces the key.
 pub(super) fn check_key_line(source: &str, key: Bytes, value: Bytes) -> Result<(), YamlFault> {
     let text = |from: u32, to: u32| source.get(from as usize..to as usize).unwrap_or_default();
     if !text(key.start, value.start).contains(LINE_ENDS) {
@@ -78,17 +78,18 @@ pub(super) fn check_first_word(source: &str, word: Bytes) -> Result<(), YamlFaul
     Ok(())
 }
 
-/// A tag stands on the line of its value, unless that is a string: upstream types the value first.
+/// Requires a tag on the line of its value, unless that is a string: the reference implementation
+/// types the value first.
 pub(super) fn check_tag_line(source: &str, value: Bytes) -> Result<(), YamlFault> {
     let before = source.get(..value.start as usize).unwrap_or_default();
     let line = before.rsplit(LINE_ENDS).next().unwrap_or_default();
     if !line.contains('!') && value.start != value.end {
-        return syntax("a tag must stand on the line of its value");
+        return syntax("a tag must be on the line of its value");
     }
     Ok(())
 }
 
-/// `?` stands before the key, with nothing but comments, a tag and an anchor between.
+/// Whether `?` precedes the key, with only comments, a tag and an anchor between.
 pub(super) fn is_announced(source: &str, key: Bytes) -> bool {
     let mut before = source.get(..key.start as usize).unwrap_or_default();
     loop {

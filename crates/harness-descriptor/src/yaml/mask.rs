@@ -45,7 +45,7 @@ impl<'a> Mask<'a> {
         Self { masked: masked.into(), stand_in: Some(stand_in), ..unmasked }
     }
 
-    /// What the parser reads.
+    /// Input of the parser.
     pub(super) fn text(&self) -> &str {
         &self.masked
     }

@@ -1,7 +1,7 @@
 //! From YAML text to values, by the rules of reference section 5.
 //!
-//! [`reader`] is the only user of the YAML library; nothing of it appears in a signature
-//! outside this folder.
+//! [`reader`] is the only user of the YAML library, which appears in no signature outside this
+//! directory.
 
 mod collection;
 mod expansion;

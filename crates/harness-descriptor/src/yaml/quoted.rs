@@ -5,7 +5,7 @@
 
 use std::str::Chars;
 
-/// Decodes what stands between the quotes; `None` for an escape that is no character.
+/// Decodes the text between the quotes; `None` for an invalid escape.
 pub(super) fn fold(written: &str, quote: char) -> Option<String> {
     let mut out = String::with_capacity(written.len());
     let mut rest = written.chars();

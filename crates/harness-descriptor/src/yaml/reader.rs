@@ -22,7 +22,8 @@ use crate::number::push_number;
 
 /// Reads one YAML document; a text without a value gives a document without a root.
 ///
-/// Where faults are collected, those that leave the rest readable are, and reading goes on.
+/// With a collecting sink, errors that leave the rest readable are collected, and reading
+/// continues.
 pub(crate) fn read(
     text: Arc<String>,
     label: Arc<str>,
@@ -104,11 +105,11 @@ pub(super) struct Builder<'src> {
     pub(super) max_values: u64,
     max_depth: usize,
     pub(super) merged: u64,
-    /// Faults that were passed over; `None` if the first one stops the reading.
+    /// Skipped errors; `None` if the first one stops reading.
     forgiven: Option<Vec<Stop>>,
 }
 
-/// A text with more faults than this is not worth reading on.
+/// Maximum number of errors of a text.
 const MAX_FORGIVEN: usize = 100;
 
 /// Mappings up to this size are searched one by one.
@@ -153,7 +154,7 @@ impl<'src> Builder<'src> {
         }
     }
 
-    /// Passes over a fault that leaves the rest readable, if faults are collected.
+    /// Skips an error that leaves the rest readable, if errors are collected.
     fn forgive(&mut self, stop: Stop) -> Result<(), Stop> {
         match &mut self.forgiven {
             Some(forgiven) if forgiven.len() < MAX_FORGIVEN => {
@@ -393,7 +394,7 @@ impl<'src> Builder<'src> {
     /// twice in one nest.
     fn name_anchor(&mut self, id: usize, name: Cow<'src, str>, bytes: Bytes) -> Result<(), Stop> {
         if self.frames.iter().any(|frame| frame.anchor != id && frame.anchor_name.as_ref() == Some(&name)) {
-            let reason = format!("anchor `&{name}` stands inside the value of another `&{name}`");
+            let reason = format!("anchor `&{name}` is inside the value of another `&{name}`");
             return Err(Stop::yaml(YamlFault::Syntax(reason), bytes));
         }
         if let Some(frame) = self.frames.last_mut().filter(|frame| frame.anchor == id) {

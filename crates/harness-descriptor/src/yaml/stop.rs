@@ -1,11 +1,11 @@
-//! Why reading stopped.
+//! Errors that stop reading.
 
 use granit_parser::{ErrorKind, ScanError};
 
 use crate::document::Bytes;
 use crate::error::{Fault, YamlFault};
 
-/// A fault and its bytes in the text.
+/// An error and its bytes in the text.
 pub(super) struct Stop {
     pub(super) fault: Box<Fault>,
     pub(super) bytes: Bytes,

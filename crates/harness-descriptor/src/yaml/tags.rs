@@ -27,7 +27,7 @@ pub(super) enum Known {
 }
 
 impl Known {
-    /// Whether the tag may stand on a list (or else on a mapping).
+    /// Whether the tag is valid on a list (or else on a mapping).
     pub(super) fn fits_collection(self, is_list: bool) -> bool {
         match self {
             Self::NonSpecific => true,
@@ -62,7 +62,7 @@ pub(super) fn known(tag: &Tag) -> Result<Known, YamlFault> {
     })
 }
 
-/// What a tagged scalar is: a typed value, a merge key, or an empty collection.
+/// Value of a tagged scalar: a typed value, a merge key, or an empty collection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Tagged {
     Scalar(Scalar),
@@ -71,7 +71,7 @@ pub(super) enum Tagged {
     EmptyMap,
 }
 
-/// Applies `tag` to a scalar. `absent` means that nothing stands after the tag.
+/// Applies `tag` to a scalar. `absent` means that no value follows the tag.
 pub(super) fn scalar(tag: &Tag, text: &str, absent: bool) -> Result<Tagged, YamlFault> {
     let mismatch = || YamlFault::TagMismatch(tag.original());
     let typed = |scalar: Option<Scalar>| scalar.map(Tagged::Scalar).ok_or_else(mismatch);

@@ -67,7 +67,11 @@ fn faults_carry_code_and_advice() {
     agents.set_context(Value::Null);
     let fault = prepare(&agents, None).unwrap_err();
     assert_eq!(&*fault.code, "context.gate_missing");
-    assert!(fault.message.ends_with("a gate needs `true` or `false` in every context"), "{}", fault.message);
+    assert!(
+        fault.message.ends_with("a gate requires `true` or `false` in every context"),
+        "{}",
+        fault.message
+    );
     assert_eq!(&*prepare(&agents, Some("nobody")).unwrap_err().code, "descriptor.unknown_agent");
 }
 

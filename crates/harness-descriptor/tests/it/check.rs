@@ -36,7 +36,7 @@ agents:
     instructions_file: /etc/expert.md
 "#;
     insta::assert_snapshot!(check(yaml), @r#"
-    2:25: error[descriptor.unknown_entry_agent]: runtime.entry_agent `dsk` is no agent
+    2:25: error[descriptor.unknown_entry_agent]: unknown agent `dsk` in `runtime.entry_agent`
       |
     2 | runtime: { entry_agent: dsk }
       |                         ^^^
@@ -47,7 +47,7 @@ agents:
     10 |   find: { target: "" }
        |                   ^^
 
-    13:19: error[descriptor.unknown_tool]: agent `desk` lists tool `lsit`, which tools does not declare
+    13:19: error[descriptor.unknown_tool]: agent `desk` lists undeclared tool `lsit`
        |
     13 |     tools: [find, lsit]
        |                   ^^^^
@@ -63,13 +63,13 @@ agents:
     6 |     shop.open: { type: string }
       |     ---------
 
-    14:66: error[descriptor.unknown_handoff]: agent `desk` hands off to `exprt`, which is no agent
+    14:66: error[descriptor.unknown_handoff]: agent `desk` hands off to unknown agent `exprt`
        |
     14 |     handoffs: [{ agent: expert, where: { context: shop.open } }, exprt]
        |                                                                  ^^^^^
     help: did you mean `expert`?
 
-    16:14: error[descriptor.unknown_part]: agents.desk.instructions_sequence[0].ref names the part `tnoe`, which instruction_parts does not have
+    16:14: error[descriptor.unknown_part]: agents.desk.instructions_sequence[0].ref names unknown part `tnoe`
        |
     16 |       - ref: tnoe
        |              ^^^^
@@ -194,33 +194,33 @@ agents:
   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
 ";
     let source = || TextSource::new(yaml).root("/project");
-    insta::assert_snapshot!(faults(&source().check(&CheckOptions::default())), @r#"
-    4:29: error[descriptor.prompt_map_required]: the descriptor names prompt files (instructions_file, instructions_files or file items), but no prompt map was given
+    insta::assert_snapshot!(faults(&source().check(&CheckOptions::default())), @r"
+    4:29: error[descriptor.prompt_map_required]: the descriptor uses prompt files (instructions_file, instructions_files or file items), but no prompt map was passed
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
       |                             ^^^^
-    help: give the prompt texts with `TextSource::prompts`, or load the file with `load_file`
+    help: pass the prompt texts with `TextSource::prompts`, or load the file with `load_file`
 
-    4:41: error[descriptor.outside_root]: agents.a.instructions_files[2] `../c.md` lies outside the root folder `/project`
+    4:41: error[descriptor.outside_root]: agents.a.instructions_files[2] `../c.md` is outside the root directory `/project`
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
       |                                         ^^^^^^^
-    help: move the file below the root folder, or choose a wider root folder
-    "#);
+    help: move the file into the root directory, or choose a larger root directory
+    ");
     let source = source().prompts([("a.md", "{{context.no}}")]);
-    insta::assert_snapshot!(faults(&source.check(&CheckOptions::default())), @r#"
-    4:35: error[descriptor.prompt_missing]: the prompt map has no text for `b.md` of agents.a
+    insta::assert_snapshot!(faults(&source.check(&CheckOptions::default())), @r"
+    4:35: error[descriptor.prompt_missing]: no text for `b.md` of agents.a in the prompt map
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
       |                                   ^^^^
 
-    4:41: error[descriptor.outside_root]: agents.a.instructions_files[2] `../c.md` lies outside the root folder `/project`
+    4:41: error[descriptor.outside_root]: agents.a.instructions_files[2] `../c.md` is outside the root directory `/project`
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
       |                                         ^^^^^^^
-    help: move the file below the root folder, or choose a wider root folder
+    help: move the file into the root directory, or choose a larger root directory
 
-    5:40: error[descriptor.prompt_missing]: the prompt map has no text for `d.md` of agents.b
+    5:40: error[descriptor.prompt_missing]: no text for `d.md` of agents.b in the prompt map
       |
     5 |   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
       |                                        ^^^^
@@ -230,7 +230,7 @@ agents:
     1 | {{context.no}}
       | ^^^^^^^^^^^^^^
     help: add the path under `context.references`
-    "#);
+    ");
 }
 
 #[test]
@@ -243,14 +243,14 @@ agents:
 ";
     let prompts = [("one.md", "Plain.\n{{ctx.x}}\n"), ("two.md", "First\n\n  then {{context.two}}.\n")];
     let report = TextSource::new(yaml).root("/project").prompts(prompts).check(&CheckOptions::default());
-    insta::assert_snapshot!(report.render(Style::Plain), @r#"
+    insta::assert_snapshot!(report.render(Style::Plain), @r"
     <inline descriptor>:4:38: error[descriptor.undeclared]: placeholder `{{context.inline}}` of agent `a` reads context path `inline`, which context.references does not declare
       |
     4 |   a: { model: m, instructions_files: [one.md, two.md], instructions: '{{context.inline}}', handoffs: [b] }
       |                                      ^^^^^^^^^^^^^^^^
     help: add the path under `context.references`
 
-    one.md:2:1: warning[lint.placeholder]: `{{ctx.x}}` is no placeholder and stays in the text as it is
+    one.md:2:1: warning[lint.placeholder]: `{{ctx.x}}` is not a placeholder and stays in the text unchanged
       |
     2 | {{ctx.x}}
       | ^^^^^^^^^
@@ -261,7 +261,7 @@ agents:
     3 |   then {{context.two}}.
       |        ^^^^^^^^^^^^^^^
     help: add the path under `context.references`
-    "#);
+    ");
 }
 
 #[test]
@@ -271,13 +271,13 @@ fn targets_are_compared_with_the_registry() {
     assert_eq!(check(yaml), "");
     let registry = Registry::new().bind("shop.finds", "find", "Finds.");
     let report = check_text(yaml, &CheckOptions::default().registry(registry));
-    insta::assert_snapshot!(faults(&report), @r#"
-    2:23: error[descriptor.unbound_target]: nothing is bound to target `shop.find` of tool `x`
+    insta::assert_snapshot!(faults(&report), @r"
+    2:23: error[descriptor.unbound_target]: target `shop.find` of tool `x` is not bound
       |
     2 | tools: { x: { target: shop.find } }
       |                       ^^^^^^^^^
     help: did you mean `shop.finds`?
-    "#);
+    ");
 }
 
 #[test]
@@ -338,11 +338,11 @@ fn marks_stand_below_values_after_wide_characters() {
         "runtime: { entry_agent: desk }\nagents: { desk: { model: m, name: 受付😀, tools: [fnd受] } }",
         &CheckOptions::default(),
     );
-    insta::assert_snapshot!(report.render(Style::Plain), @r#"
-    <inline descriptor>:2:48: error[descriptor.unknown_tool]: agent `desk` lists tool `fnd受`, which tools does not declare
+    insta::assert_snapshot!(report.render(Style::Plain), @r"
+    <inline descriptor>:2:48: error[descriptor.unknown_tool]: agent `desk` lists undeclared tool `fnd受`
       |
     2 | agents: { desk: { model: m, name: 受付😀, tools: [fnd受] } }
       |                                                   ^^^^^
     help: declare the tool under `tools` with a `target`
-    "#);
+    ");
 }

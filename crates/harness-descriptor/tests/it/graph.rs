@@ -22,16 +22,16 @@ fn check_fault(yaml: &str, expected: &str) {
 #[test]
 fn faults_have_places() {
     check_fault("agents: { a: {} }", "1:1: runtime must be a mapping");
-    check_fault("runtime: { entry_agent: a }\nagents: {}", "2:9: agents must hold at least one agent");
+    check_fault("runtime: { entry_agent: a }\nagents: {}", "2:9: agents must have at least one agent");
     let head = "runtime: { entry_agent: a }\n";
-    check_fault(&format!("{head}agents: {{ b: {{}} }}"), "1:25: runtime.entry_agent `a` is no agent");
+    check_fault(&format!("{head}agents: {{ b: {{}} }}"), "1:25: unknown agent `a` in `runtime.entry_agent`");
     check_fault(
         &format!("{head}agents: {{ a: {{ tools: [x] }} }}"),
-        "2:24: agent `a` lists tool `x`, which tools does not declare",
+        "2:24: agent `a` lists undeclared tool `x`",
     );
     check_fault(
         &format!("{head}tools: {{ x: {{ target: y }} }}\nagents: {{ a: {{ tools: [x] }} }}"),
-        "2:23: nothing is bound to target `y` of tool `x`",
+        "2:23: target `y` of tool `x` is not bound",
     );
     check_fault(&format!("{head}agents: {{ a: {{ tools: x }} }}"), "2:23: agents.a.tools must be a list");
     check_fault(
@@ -44,7 +44,7 @@ fn faults_have_places() {
     );
     check_fault(
         &format!("{head}agents: {{ a: {{ handoffs: [a, {{ agent: c }}] }} }}"),
-        "2:39: agent `a` hands off to `c`, which is no agent",
+        "2:39: agent `a` hands off to unknown agent `c`",
     );
 }
 
@@ -115,7 +115,7 @@ fn built_in_names_of_another_language_are_no_values() {
     assert!(graph.resolve("a", &value(r#"{"x":{}}"#)).is_err());
     check_fault(
         "runtime: { entry_agent: a }\nagents: { a: { tools: [toString] } }",
-        "2:24: agent `a` lists tool `toString`, which tools does not declare",
+        "2:24: agent `a` lists undeclared tool `toString`",
     );
 }
 
@@ -160,10 +160,10 @@ fn contexts() {
     check_context(
         "{ l: { default: [] }, l.4000000000: { default: 1 } }",
         "{}",
-        "position in a list of the context of 4000000000 is over the limit of 1000",
+        "position in a list of the context of 4000000000 exceeds the limit of 1000",
     );
     let deep = format!("{{ {}: {{ default: 1 }} }}", "a.".repeat(101));
-    check_context(&deep, "{}", "context field path in segments of 101 is over the limit of 100");
+    check_context(&deep, "{}", "context field path in segments of 101 exceeds the limit of 100");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn fault_20_max_iterations_and_its_alias_are_one_limit() {
     assert_eq!(limit("max_iterations: 3"), Ok(Some(3)));
     assert_eq!(limit("max_turns: 3"), Ok(Some(3)));
     assert_eq!(limit("max_turns: 3, max_iterations: 4"), Ok(Some(4)));
-    let fault = "runtime.max_iterations must be a whole number from 1 on, not `0`";
+    let fault = "runtime.max_iterations must be a positive integer, not `0`";
     assert_eq!(limit("max_iterations: 0"), Err(fault.to_owned()));
 }
 
@@ -207,7 +207,7 @@ fn max_turns_is_a_limit_or_a_fault() {
     check_max_turns("~", Ok(None));
     for bad in ["0", "-3", "2.5", "4294967296", ".inf", ".nan", "seven", "'7'", "true"] {
         let found = bad.trim_matches('\'').replace(".inf", "Infinity").replace(".nan", "NaN");
-        let fault = format!("runtime.max_turns must be a whole number from 1 on, not `{found}`");
+        let fault = format!("runtime.max_turns must be a positive integer, not `{found}`");
         check_max_turns(bad, Err(&fault));
     }
 }

@@ -29,7 +29,7 @@ fn alias_bombs() {
     check(
         &yaml,
         Limits::default(),
-        "count of values, aliases followed, of 11111111 is over the limit of 2000000",
+        "count of values, aliases followed, of 11111111 exceeds the limit of 2000000",
     );
 }
 
@@ -39,7 +39,7 @@ fn text_bombs() {
     check(
         &yaml,
         limits(|l| l.text_bytes = 400),
-        "text in bytes, aliases followed, of 500 is over the limit of 400",
+        "text in bytes, aliases followed, of 500 exceeds the limit of 400",
     );
 }
 
@@ -47,7 +47,7 @@ fn text_bombs() {
 fn merge_bombs() {
     let keys = lines(0..100, |at| format!("k{at}: 1,"));
     let yaml = format!("m: &m {{{keys}}}\nl: [{}]\n", "{<<: *m}, ".repeat(100));
-    check(&yaml, limits(|l| l.values = 5000), "count of values of 5050 is over the limit of 5000");
+    check(&yaml, limits(|l| l.values = 5000), "count of values of 5050 exceeds the limit of 5000");
 }
 
 #[test]
@@ -63,14 +63,14 @@ fn nesting() {
     check(
         &aliased,
         Limits::default(),
-        "nesting in levels, aliases followed, of 101 is over the limit of 100",
+        "nesting in levels, aliases followed, of 101 exceeds the limit of 100",
     );
 }
 
 #[test]
 fn sizes() {
-    check("abc: def", limits(|l| l.yaml_bytes = 5), "YAML text in bytes of 9 is over the limit of 5");
-    check("a: [1, 2, 3]", limits(|l| l.values = 3), "count of values of 4 is over the limit of 3");
+    check("abc: def", limits(|l| l.yaml_bytes = 5), "YAML text in bytes of 9 exceeds the limit of 5");
+    check("a: [1, 2, 3]", limits(|l| l.values = 3), "count of values of 4 exceeds the limit of 3");
     let yaml = "agents: { a: { instructions_files: [p, p, p] } }";
     let error = TextSource::new(yaml).prompts([("p", "12345")]).limits(limits(|l| l.text_bytes = 64)).load();
     assert!(error.is_ok());
@@ -93,6 +93,6 @@ fn a_prompt_file_over_its_limit() {
     };
     assert!(source(11).is_ok());
     let error = source(10).unwrap_err();
-    assert_eq!(error.fault().to_string(), "prompt file in bytes of 11 is over the limit of 10");
+    assert_eq!(error.fault().to_string(), "prompt file in bytes of 11 exceeds the limit of 10");
     assert_eq!(error.place().map(|place| place.column), Some(35));
 }

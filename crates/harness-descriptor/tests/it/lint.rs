@@ -73,11 +73,11 @@ agents:
     9:35 error descriptor.unknown_key: unknown key `tools` in agent_defaults
         `tools` has no default, set it on each agent
     9:47 error descriptor.unknown_key: unknown key `owner` in agent_defaults
-        notes begin with `x-`; data of other programs goes into the mapping `extensions`
+        your own keys start with `x-`; data of other programs belongs in `extensions`
     14:5 error descriptor.unknown_key: unknown key `hand_offs` in an agent
         did you mean `handoffs`?
     15:28 error descriptor.unknown_key: unknown key `when` in a handoff
-        notes begin with `x-`; data of other programs goes into the mapping `extensions`
+        your own keys start with `x-`; data of other programs belongs in `extensions`
     16:22 error descriptor.unknown_key: unknown key `txt` in a part of instructions
         did you mean `text`?
     16:75 error descriptor.unknown_key: unknown key `contexts` in where
@@ -148,7 +148,7 @@ agents:
         remove it
         8:13 listed first here
     9:16 lint.self_handoff: agent `a` hands off to itself
-        remove the handoff; an agent goes on by answering or calling tools
+        remove the handoff; an agent continues by answering or calling tools
     9:31 lint.duplicate_handoff: agent `a` hands off to `b` twice
         remove one of them; of several open handoffs to one agent the first is offered
         9:19 first here
@@ -232,19 +232,19 @@ agents:
   b: { model: m, instructions: \"{{\\u0078}} {{ y\" }
 ";
     insta::assert_snapshot!(check(yaml), @r"
-    9:7 lint.placeholder: `{{ user.name }}` is no placeholder and stays in the text as it is
+    9:7 lint.placeholder: `{{ user.name }}` is not a placeholder and stays in the text unchanged
         did you mean `{{context.user.name}}`?
-    9:23 lint.placeholder: `{{ctx.user.name}}` is no placeholder and stays in the text as it is
+    9:23 lint.placeholder: `{{ctx.user.name}}` is not a placeholder and stays in the text unchanged
         did you mean `{{context.user.name}}`?
-    9:41 lint.placeholder: `{{context}}` is no placeholder and stays in the text as it is
+    9:41 lint.placeholder: `{{context}}` is not a placeholder and stays in the text unchanged
         a placeholder is written `{{context.PATH}}`
-    10:15 lint.placeholder: `{{ brace` is no placeholder and stays in the text as it is
+    10:15 lint.placeholder: `{{ brace` is not a placeholder and stays in the text unchanged
         a placeholder is written `{{context.PATH}}`
     11:3 lint.unreachable_agent: no handoffs lead from the entry agent `a` to agent `b`
         hand off to it from an agent that is reached, or remove it
-    11:32 lint.placeholder: `{{x}}` is no placeholder and stays in the text as it is
+    11:32 lint.placeholder: `{{x}}` is not a placeholder and stays in the text unchanged
         a placeholder is written `{{context.PATH}}`
-    11:44 lint.placeholder: `{{ y` is no placeholder and stays in the text as it is
+    11:44 lint.placeholder: `{{ y` is not a placeholder and stays in the text unchanged
         a placeholder is written `{{context.PATH}}`
     ");
 }
@@ -275,7 +275,7 @@ agents:
     insta::assert_snapshot!(check(yaml), @r"
     2:21 lint.descriptor_version: descriptor_version names no version that is known; the descriptor is read all the same
         write `aioc.agent_graph.v0`, or leave it out
-    6:16 lint.type_name: `bool` is no type that is known
+    6:16 lint.type_name: unknown type `bool`
         did you mean `boolean`?
     6:42 lint.value_type: `redact` takes `true` or `false`, not a string
     7:34 lint.default_type: this default is a string, but the field's type is boolean
@@ -284,7 +284,7 @@ agents:
         without anything before, behind or between
     10:34 lint.default_type: this default is a fraction, but the field's type is integer
     10:49 lint.value_type: `optional` takes `true` or `false`, not null
-    12:16 lint.type_name: `thing` is no type that is known
+    12:16 lint.type_name: unknown type `thing`
         the types are any, array, boolean, date, integer, list, null, number, object, string, timestamp
     14:18 lint.value_type: `type` takes a string, not null
     14:38 lint.value_type: `optional` takes `true` or `false`, not a string
@@ -298,12 +298,12 @@ fn model_settings() {
     let settings = "{ temperature: '0.5', maxTokens: 9, stop: x, seed: 1.5, stream: true, zzz: 1, top_p: ~ }";
     insta::assert_snapshot!(check(&one(&format!("modelSettings: {settings}"), "agent_defaults: { modelSettings: 7 }")), @r"
     2:56 lint.setting_type: setting `temperature` takes a number, not a string
-    2:63 lint.unknown_setting: `maxTokens` is no setting that chat models are known to take; it is sent as it is
+    2:63 lint.unknown_setting: unknown model setting `maxTokens`; it is sent unchanged
         did you mean `max_tokens`?
     2:92 lint.setting_type: setting `seed` takes a whole number, not a fraction
     2:97 lint.reserved_setting: adapters write `stream` themselves and refuse it as a setting
         remove it
-    2:111 lint.unknown_setting: `zzz` is no setting that chat models are known to take; it is sent as it is
+    2:111 lint.unknown_setting: unknown model setting `zzz`; it is sent unchanged
         keep it if your model's provider documents it
     3:34 lint.setting_type: modelSettings takes a mapping, not a number
     ");

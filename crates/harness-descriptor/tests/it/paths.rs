@@ -64,8 +64,8 @@ fn forms_of_paths_are_refused_in_order() {
     check("https://x/*", &[], &format!("{at} `https://x/*` must not be a URL"));
     check("/etc/passwd", &[], &format!("{at} `/etc/passwd` must not be an absolute path"));
     check("'*.md'", &[], &format!("{at} `*.md` must not hold any of * ? [ ] {{ }}"));
-    check("../p.md", &[], &format!("{at} `../p.md` lies outside the root folder `ROOT`"));
-    check(".", &[], &format!("{at} `.` lies outside the root folder `ROOT`"));
+    check("../p.md", &[], &format!("{at} `../p.md` is outside the root directory `ROOT`"));
+    check(".", &[], &format!("{at} `.` is outside the root directory `ROOT`"));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn links_are_followed_inside_the_root_only() {
     check(
         "link.md",
         &[("link.md", "->/etc/hostname")],
-        "ROOT/d.yaml:5:24: prompt file `link.md` of agents.a leads outside the root folder `ROOT`",
+        "ROOT/d.yaml:5:24: prompt file `link.md` of agents.a is a link outside the root directory `ROOT`",
     );
     check(
         "loop.md",
@@ -106,9 +106,9 @@ fn the_descriptor_itself_stays_inside_the_root() {
         |path: &str, root: &str| FileSource::new(made.path.join(path)).root(made.path.join(root)).load();
     assert_eq!(instructions(load("cfg/d.yaml", "."), &made.path), r#""up""#);
     let outside = instructions(load("cfg/d.yaml", "in"), &made.path);
-    assert_eq!(outside, "the descriptor path `ROOT/cfg/d.yaml` lies outside the root folder `ROOT/in`");
+    assert_eq!(outside, "the descriptor path `ROOT/cfg/d.yaml` is outside the root directory `ROOT/in`");
     let linked = instructions(load("in/d.yaml", "in"), &made.path);
-    assert_eq!(linked, "the descriptor path `ROOT/in/d.yaml` lies outside the root folder `ROOT/in`");
+    assert_eq!(linked, "the descriptor path `ROOT/in/d.yaml` is outside the root directory `ROOT/in`");
     assert_eq!(load_file(" ").unwrap_err().to_string(), "the descriptor path must be a non-empty string");
 }
 
@@ -126,10 +126,10 @@ fn prompt_maps() {
     check_map(
         "p.md",
         r#"{"../p.md":"x"}"#,
-        "prompt map key `../p.md` `../p.md` lies outside the root folder `/v`",
+        "prompt map key `../p.md` `../p.md` is outside the root directory `/v`",
     );
     check_map("p.md", r#"{"p.md":5}"#, "prompt map entry `p.md` must be a string");
-    check_map("p.md", "{}", "/v/d.yaml:5:24: the prompt map has no text for `p.md` of agents.a");
+    check_map("p.md", "{}", "/v/d.yaml:5:24: no text for `p.md` of agents.a in the prompt map");
     let none = TextSource::new(yaml("p.md")).path("/v/d.yaml").load().unwrap_err();
     assert_eq!(none.kind(), "descriptor.prompt_map_required");
 }

@@ -50,7 +50,7 @@ fn check_refused(from: &str, to: &str, place: (u32, u32), message: &str, hint: &
 
 #[test]
 fn fault_25_a_graph_is_not_built_from_a_misspelled_key() {
-    let note = "notes begin with `x-`; data of other programs goes into the mapping `extensions`";
+    let note = "your own keys start with `x-`; data of other programs belongs in `extensions`";
     check_refused(
         "Quick, where",
         "Quick, whre",

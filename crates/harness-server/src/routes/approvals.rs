@@ -20,7 +20,7 @@ fn view(held: ProposedCall) -> Option<ApprovalView> {
     Some(ApprovalView::held(held.origin.thread.clone()?, held))
 }
 
-/// The calls that runs of all threads hold. Calls that are parked are told by their threads.
+/// Lists the pending calls in the runs of all threads. Parked calls are listed by their threads.
 #[utoipa::path(
     get, path = "/v1/approvals", tag = "approvals", operation_id = "listAllApprovals",
     responses((status = 200, description = "The calls", body = ApprovalList), AnyFault)
@@ -49,11 +49,13 @@ pub(super) async fn of_one(
     Ok(Json(ApprovalList { approvals }))
 }
 
-/// Decides about a call: `granted`, `edited` with other arguments, `denied` with a reason, or `later`. About a
-/// call that is parked, the thread goes on and the decision is given when the call is held again.
+/// Decides on a call: `granted`, `edited` with other arguments, `denied` with a reason, or `later`.
+/// For a parked call, the thread resumes and the decision is applied when the call is pending
+/// again.
 ///
-/// The decision names the digest of the call that was shown, in the body or as `If-Match`, and applies to this call
-/// only. It may be repeated; another decision about the same approval is refused.
+/// The decision names the digest of the call that was shown, in the body or as `If-Match`, and
+/// applies to this call only. It may be repeated; a different decision on the same approval is
+/// rejected.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/approvals/{approval}", tag = "approvals", operation_id = "answerApproval",
     params(

@@ -1,4 +1,4 @@
-//! What happens in a thread, as server-sent events.
+//! Events of a thread, as server-sent events.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,7 @@ use crate::body::{Asked, At};
 use crate::fault::{AnyFault, Fault};
 use crate::follow::{Follow, From, Kind};
 
-/// What is followed, and from where on.
+/// Content and start of a stream.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -27,11 +27,11 @@ pub(super) struct EventsQuery {
     /// The header `Last-Event-ID` goes before it.
     #[param(example = "turn")]
     from: Option<String>,
-    /// What is told. Default `full`.
+    /// Content of the stream. Default: `full`.
     #[serde(default)]
     #[param(inline)]
     kind: Kind,
-    /// `run_end` ends the stream with the end of the next run that it tells of, whatever it was.
+    /// `run_end` ends the stream with the end of the next run, whatever its outcome.
     #[param(inline)]
     until: Option<Until>,
 }
@@ -57,16 +57,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
 
 /// Follows a thread.
 ///
-/// `id` is the number of what happened; a client that comes back with the header `Last-Event-ID`, or with
-/// `from`, gets exactly the rest. `event` and `data`:
+/// `id` numbers the events; a client that reconnects with the header `Last-Event-ID`, or with
+/// `from`, receives exactly the rest. `event` and `data`:
 ///
-/// - of `full`: `status`, `queue`, `run_started`, `event`, `delta`, `tool_update`, `run_ended`, `run_failed`; the
-///   data has the same word as `type`;
+/// - of `full`: `status`, `queue`, `run_started`, `event`, `delta`, `tool_update`, `run_ended`,
+///   `run_failed`; the data has the same word as `type`;
 /// - of `text` and `reasoning`: `text` and `reasoning` with `{"text"}`;
-/// - of `items`: `item` with `{id, seq, complete}` and `message`, `block` or `coming`; a later item replaces the one
-///   with the same `id`;
-/// - of all: `lagged` with `{"missed"}`, when the client was too slow, or came too late, for so many events;
-///   `reset`, when the server has begun to number anew since; `end` with `{"reason"}`, after which nothing follows.
+/// - of `items`: `item` with `{id, seq, complete}` and `message`, `block` or `coming`; a later item
+///   replaces the one with the same `id`;
+/// - of all: `lagged` with `{"missed"}`, the number of events that the client missed; `reset`, if
+///   the server has restarted its numbers; `end` with `{"reason"}`, the last event.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/events", tag = "events", operation_id = "followThread",
     params(

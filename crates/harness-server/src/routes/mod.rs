@@ -31,7 +31,7 @@ use crate::app::App;
 )]
 struct Description;
 
-/// What routes have in common: faults, and a token where the server wants one.
+/// Common responses of routes: errors, and authentication if required.
 struct Common;
 
 impl Modify for Common {

@@ -23,8 +23,8 @@ use crate::wire::{AbortThread, Aborted, Begun, ReportView, Say};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WaitQuery {
-    /// `true` answers when the work is over, with its report; a client that goes away stops nothing. Default
-    /// `false`: answers when the work has begun.
+    /// `true` responds with the report at the end of the run; a client that disconnects stops
+    /// nothing. Default `false`: responds when the run has started.
     #[serde(default)]
     #[param(inline)]
     wait: Wait,
@@ -58,7 +58,7 @@ pub(super) async fn prompt(
     begun(&thread, thread.prompt(message), query.wait).await
 }
 
-/// Goes on where the transcript ends: settles calls that a crash or a pending approval left open, and asks the
+/// Continues at the end of the transcript: settles unfinished and pending calls, and calls the
 /// model.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/continue", tag = "runs", operation_id = "continueRun",
@@ -106,8 +106,8 @@ async fn name_of(
     Err(RuntimeError::Closed { thread: thread.id().clone() }.into())
 }
 
-/// What came of the messages so far: answers when the thread has worked off what waits, or when a run was not
-/// completed; at once while nothing is going on.
+/// Returns the result of the messages so far: responds when the queue is empty, or when a run did
+/// not complete; immediately if no run is in progress.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/response", tag = "runs", operation_id = "getResponse",
     params(("thread" = String, Path, description = "The thread's name")),
@@ -142,7 +142,7 @@ pub(super) struct AbortQuery {
     wait: Wait,
 }
 
-/// Stops what is going on. What it had finished is kept; what waits begins the next run.
+/// Stops the current run. Finished work is kept; queued messages start the next run.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/abort", tag = "runs", operation_id = "abort",
     params(("thread" = String, Path, description = "The thread's name"), AbortQuery),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::fault::AnyFault;
 
-/// That the server is there.
+/// Health of the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
     /// `ok`.
@@ -17,7 +17,7 @@ pub(super) struct Health {
     version: &'static str,
 }
 
-/// Whether the server is there. Needs no token.
+/// Returns whether the server is up. Requires no authentication.
 #[utoipa::path(
     get, path = "/v1/health", tag = "service", operation_id = "health", security(()),
     responses((status = 200, description = "It is there", body = Health), AnyFault)

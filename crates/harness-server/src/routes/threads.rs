@@ -110,7 +110,7 @@ async fn view(app: &App, thread: &Thread) -> Result<ThreadView, Fault> {
     Ok(ThreadView::new(thread.id().clone(), snapshot, held + parked, next_seq))
 }
 
-/// How a thread stands.
+/// Returns a thread.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}", tag = "threads", operation_id = "getThread",
     params(("thread" = String, Path, description = "The thread's name")),
@@ -145,7 +145,7 @@ pub(super) async fn remove(State(app): State<Arc<App>>, At(name): At<String>) ->
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What a thread does, without loading its transcript.
+/// Returns the status of a thread, without loading its transcript.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/status", tag = "threads", operation_id = "getStatus",
     params(("thread" = String, Path, description = "The thread's name")),
@@ -189,7 +189,7 @@ pub(super) async fn messages(
     Ok(Json(MessageList { messages, from, total }))
 }
 
-/// Makes the transcript of an idle thread shorter for good. Answers when it is done.
+/// Compacts the transcript of an idle thread permanently. Responds when it is done.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/compact", tag = "threads", operation_id = "compactThread",
     params(("thread" = String, Path, description = "The thread's name")),

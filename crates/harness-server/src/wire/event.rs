@@ -1,4 +1,4 @@
-//! What happens in a thread, as a client reads it.
+//! Wire format of thread events.
 
 use harness::core::event::Event;
 use harness::core::message::{Block, ToolCall};

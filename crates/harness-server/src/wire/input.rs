@@ -1,4 +1,4 @@
-//! What clients send.
+//! Request bodies.
 
 use harness::core::message::{Block, Message, UserMessage};
 use harness::core::port::Decision;
@@ -22,7 +22,7 @@ pub(crate) struct CreateThread {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Say {
-    /// The text.
+    /// Text of the message.
     #[schema(example = "Where is my order 1042?")]
     text: Option<String>,
     /// Blocks of text, images, files and sound, in place of a text.
@@ -73,7 +73,7 @@ impl From<DeliveryMode> for Delivery {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Send {
-    /// The text.
+    /// Text of the message.
     #[schema(example = "Only the shoes, please.")]
     text: Option<String>,
     /// Blocks of text, images, files and sound, in place of a text.
@@ -125,7 +125,7 @@ fn block_fault(at: usize) -> Fault {
     Fault::unreadable("a user says text, image, file and audio blocks only").at(format!("content[{at}].type"))
 }
 
-/// Why work is stopped.
+/// Reason for stopping a run.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AbortThread {
@@ -137,17 +137,17 @@ pub(crate) struct AbortThread {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Compact {
-    /// What a summary is to keep.
+    /// Content that a summary must keep.
     pub(crate) instructions: Option<String>,
 }
 
-/// What is changed about a message that waits.
+/// Changes to a queued message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditEntry {
-    /// What it says from now on.
+    /// New text.
     text: Option<String>,
-    /// The same, as blocks.
+    /// New content, as blocks.
     #[schema(value_type = Option<Vec<Object>>)]
     content: Option<Vec<Block>>,
     /// Its new place in the queue, from 0.
@@ -155,7 +155,7 @@ pub(crate) struct EditEntry {
 }
 
 impl EditEntry {
-    /// What it says from now on; `None` leaves it as it is.
+    /// New message; `None` keeps it unchanged.
     pub(crate) fn message(&mut self) -> Result<Option<Message>, Fault> {
         if self.text.is_none() && self.content.is_none() {
             return match self.place {
@@ -167,7 +167,7 @@ impl EditEntry {
     }
 }
 
-/// What somebody decided about a call.
+/// Decision on a call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answer {
@@ -178,11 +178,11 @@ pub(crate) struct Answer {
     /// With `edited`: the arguments with which the call runs.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Json>,
-    /// With `denied`: why; the model is told.
+    /// With `denied`: reason for the model.
     reason: Option<String>,
 }
 
-/// A decision.
+/// Kind of decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Decided {

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::event::Frame;
 use super::thread::Coming;
 
-/// Makes frames of items. Their names are made of the number of the event with which they began, so that they
-/// are the same in every stream that begins at or before the item.
+/// Converts items to frames. Their ids contain the number of their first event, so they are equal
+/// in all streams that start at or before the item.
 #[derive(Debug, Default)]
 pub(crate) struct ItemFrames {
     items: Items,
@@ -33,7 +33,7 @@ struct ItemBody<'a> {
 }
 
 impl ItemFrames {
-    /// What an event shows.
+    /// Frames of an event.
     pub(crate) fn take(&mut self, seq: u64, event: &ThreadEvent) -> Vec<Frame> {
         if matches!(event, ThreadEvent::RunStarted { .. }) {
             self.names.clear();

@@ -1,4 +1,4 @@
-//! What goes over the wire.
+//! Wire types.
 
 mod event;
 mod input;

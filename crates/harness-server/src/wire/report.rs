@@ -1,27 +1,27 @@
-//! What came of a run.
+//! Report of a run.
 
 use harness::core::Json;
 use harness::runtime::Report;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What came of a run.
+/// Report of a run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReportView {
-    /// The run.
+    /// Id of the run.
     #[schema(value_type = String)]
     run: harness::core::RunId,
     /// How it ended: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`.
     outcome: &'static str,
-    /// Why, as a stable code.
+    /// Stop reason, as a stable code.
     stop_reason: &'static str,
     /// The answer, or the question that it ended with.
     text: String,
-    /// What stood in the way, in words.
+    /// Human-readable problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// Why it was aborted.
+    /// Reason of an abort.
     #[serde(skip_serializing_if = "Option::is_none")]
     aborted: Option<String>,
     /// The position of its first message in the transcript.

@@ -1,4 +1,4 @@
-//! How threads stand.
+//! Views of threads.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use utoipa::ToSchema;
 use super::input::Delivery;
 use crate::stored::StoredThread;
 
-/// What a thread does.
+/// Status of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusView {
     /// `idle`, `generating`, `awaiting_approval`, `aborting` or `compacting`.
     state: &'static str,
-    /// The run.
+    /// Id of the current run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     run: Option<RunId>,
@@ -44,21 +44,21 @@ impl From<&Status> for StatusView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ThreadLine {
-    /// Its name.
+    /// Id of the thread.
     #[schema(value_type = String)]
     pub(crate) id: ThreadId,
-    /// What it does.
+    /// Status of the thread.
     pub(crate) status: StatusView,
-    /// What it is about, where its session tells.
+    /// Title, if its session has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// When something was last said in it, as ISO text, where its session tells.
+    /// Time of the last message as ISO text, if its session has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<String>,
-    /// How many messages it has, where its session tells.
+    /// Number of messages, if known from its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<usize>,
-    /// Why its session cannot be read.
+    /// Reason why its session cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -74,22 +74,22 @@ impl ThreadLine {
 /// Threads, by name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ThreadList {
-    /// The threads.
+    /// Threads of the page.
     pub(crate) threads: Vec<ThreadLine>,
-    /// What to give as `after` for those that follow; absent at the end.
+    /// Value of `after` for the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) next: Option<ThreadId>,
 }
 
-/// How a thread stands.
+/// State of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ThreadView {
-    /// Its name.
+    /// Id of the thread.
     #[schema(value_type = String)]
     id: ThreadId,
-    /// What it does.
+    /// Status of the thread.
     status: StatusView,
     /// The model of the next run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,14 +100,14 @@ pub(crate) struct ThreadView {
     waiting: usize,
     /// Calls that wait for a decision.
     approvals: usize,
-    /// The blocks of the answer that is coming; absent while no model is asked.
+    /// Blocks of the answer in progress; absent if no model call is in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     answer: Option<Vec<Coming>>,
-    /// The calls that run, in the order in which they began.
+    /// Calls in flight, in the order of their start.
     #[schema(value_type = Vec<String>)]
     pending_calls: Vec<CallId>,
-    /// What went wrong in the last run.
+    /// Error of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// The number of the next event.
@@ -179,10 +179,10 @@ pub(crate) struct MessageList {
     pub(crate) total: usize,
 }
 
-/// A run that began.
+/// A started run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Begun {
-    /// The run.
+    /// Id of the run.
     #[schema(value_type = String)]
     pub(crate) run: RunId,
 }
@@ -202,12 +202,12 @@ pub(crate) struct Aborted {
     pub(crate) stopped: bool,
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Compacted {
     /// Whether there was anything to do.
     pub(crate) compacted: bool,
-    /// What was done.
+    /// Actions of the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) note: Option<Arc<CompactionNote>>,
@@ -217,10 +217,10 @@ pub(crate) struct Compacted {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EntryView {
-    /// Its name.
+    /// Id of the entry.
     #[schema(value_type = String)]
     id: EntryId,
-    /// The message.
+    /// Queued message.
     #[schema(value_type = Object)]
     message: Arc<Message>,
     /// When it is delivered.
@@ -251,7 +251,7 @@ impl From<QueueEntry> for EntryView {
 /// The messages that wait, in the order of their delivery.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Queue {
-    /// The messages.
+    /// Queued messages.
     pub(crate) entries: Vec<EntryView>,
 }
 
@@ -259,7 +259,7 @@ pub(crate) struct Queue {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApprovalView {
-    /// Its thread.
+    /// Id of its thread.
     #[schema(value_type = String)]
     pub(crate) thread: ThreadId,
     /// Names the question whether the call may run: what a decision is posted to.
@@ -268,7 +268,7 @@ pub(crate) struct ApprovalView {
     /// Binds a decision to this call, with these arguments, in this run.
     #[schema(value_type = String)]
     digest: CallDigest,
-    /// The call.
+    /// Id of the call.
     #[schema(value_type = String)]
     call_id: CallId,
     /// The agent that proposes it.
@@ -278,16 +278,16 @@ pub(crate) struct ApprovalView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     parent_call: Option<CallId>,
-    /// The tool.
+    /// Name of the tool.
     tool: String,
     /// The arguments with which it would run.
     #[schema(value_type = Object)]
     arguments: Json,
-    /// Why it is held.
+    /// Reason for the approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// `held` by a run that waits for the decision, or `parked` in the session by an earlier run: with the
-    /// decision the thread goes on.
+    /// `held` in a run that awaits the decision, or `parked` in the session by an earlier run: the
+    /// decision resumes the thread.
     state: &'static str,
     /// The run that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]

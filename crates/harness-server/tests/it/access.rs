@@ -107,7 +107,7 @@ fn others_than_this_machine_need_a_token() {
     assert_eq!(
         (error.to_string().as_str(), error.kind()),
         (
-            "cannot listen on 0.0.0.0:80 without a token: everybody who reaches it could use it",
+            "cannot listen on 0.0.0.0:80 without a bearer token: any client on the network could use it",
             "server.token_required"
         )
     );

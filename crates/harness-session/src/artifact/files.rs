@@ -1,4 +1,4 @@
-//! Artifacts as files of a folder.
+//! Artifacts as files in a directory.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -41,15 +41,15 @@ impl Files {
     }
 }
 
-/// Artifacts as files of a folder, each beside a small file that says who holds it: `ab/cd/abcd…` and
-/// `ab/cd/abcd….json`, named by the hash.
+/// Artifacts as files in a directory, each next to a small file that lists its holders:
+/// `ab/cd/abcd…` and `ab/cd/abcd….json`, named by the hash.
 ///
-/// A file is complete and on stable storage before it is there, and the content is there before anybody
-/// holds it. What is read has the hash that names it, or is an error; storing the same bytes again mends it.
-/// Writers of several processes take turns over a lock file.
+/// A file appears only when it is complete and on stable storage, and the content exists before its
+/// first holder. Content that does not match its hash is an error; storing the same bytes again
+/// repairs it. Writers in several processes take turns through a lock file.
 ///
-/// Files are read, written and hashed, and locks waited for, on a blocking thread of the tokio runtime; in
-/// place when there is none.
+/// Files are read, written and hashed, and locks awaited, on a blocking thread of the tokio
+/// runtime; in place without one.
 #[derive(Clone, Debug)]
 pub struct FolderArtifacts {
     folder: Folder,
@@ -57,10 +57,11 @@ pub struct FolderArtifacts {
 }
 
 impl FolderArtifacts {
-    /// The artifacts of a folder, which is made when there is none; its owner alone can enter it then.
+    /// Opens a directory of artifacts, and creates it if it does not exist, accessible only to its
+    /// owner.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// The directory cannot be created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         Ok(Self { folder: Folder::open(folder.into(), Store::Artifacts)?, most_bytes: MOST_BYTES })
     }
@@ -80,12 +81,12 @@ impl FolderArtifacts {
         self
     }
 
-    /// Removes what has expired at `now`, what nobody holds, and what writers that were killed have left
-    /// unfinished.
+    /// Removes artifacts that have expired at `now` or have no holders, and unfinished files of
+    /// killed writers.
     ///
     /// # Errors
-    /// When the folder cannot be listed, or a file not be read or removed. What was removed before that is
-    /// gone.
+    /// The directory cannot be listed, or a file cannot be read or removed. Earlier removals are
+    /// kept.
     pub fn purge(&self, now: Time) -> Result<Purged, Error> {
         let _turn = self.folder.lock()?;
         self.folder.sweep()?;
@@ -157,7 +158,8 @@ impl FolderArtifacts {
         Ok(Some(part(&bytes, range, meta)))
     }
 
-    /// Whether there was such an artifact. It is nobody's before its content goes.
+    /// Removes an artifact and returns whether it existed. Its holders are removed before its
+    /// content.
     fn remove(&self, files: &Files) -> Result<bool, Error> {
         let held = self.folder.remove(&files.notes)?;
         Ok(self.folder.remove(&files.content)? || held)

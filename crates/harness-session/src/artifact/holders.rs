@@ -1,4 +1,4 @@
-//! Who holds an artifact, and what each may do with it.
+//! Holders of an artifact, and their permissions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ pub(super) const MOST_BYTES: u64 = 64 << 20;
 /// How many sessions may hold one artifact.
 pub(super) const MOST_HOLDERS: usize = 1_000;
 
-/// What begins the name of an artifact.
+/// Prefix of an artifact's name.
 const SCHEME: &str = "sha256:";
 
-/// What a purge has removed.
+/// Result of a purge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Purged {
-    /// Artifacts that nobody holds any more.
+    /// Artifacts without holders.
     pub artifacts: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -41,8 +41,8 @@ impl Purged {
 pub(super) struct Holders(Vec<ArtifactMeta>);
 
 impl Holders {
-    /// Adds a holder. One that is there already keeps what it had: its label, the stricter sensitivity and
-    /// the later end.
+    /// Adds a holder. An existing holder keeps its label, the stricter sensitivity and the later
+    /// expiry.
     pub(super) fn add(&mut self, id: &ArtifactId, size: u64, mut meta: ArtifactMeta) -> Result<(), Error> {
         meta.size = size;
         if let Some(held) = self.0.iter_mut().find(|held| held.owner == meta.owner) {
@@ -56,8 +56,8 @@ impl Holders {
         Ok(())
     }
 
-    /// What a session sees of the artifact: its own entry, else the freest of the others'. `None` when all
-    /// have expired or are restricted to others.
+    /// Metadata that a session sees: its own entry, else the least restricted of the others. `None`
+    /// if all have expired or are restricted to others.
     pub(super) fn seen_by(&self, requester: Option<&SessionId>, now: Time) -> Option<&ArtifactMeta> {
         let is_own = |held: &&ArtifactMeta| held.owner.as_ref() == requester;
         let live = || self.0.iter().filter(|held| is_live(held, now));
@@ -68,7 +68,7 @@ impl Holders {
         })
     }
 
-    /// Lets go for those whose time is over; whether anybody did.
+    /// Removes expired holders and returns whether there were any.
     pub(super) fn expire(&mut self, now: Time) -> bool {
         let before = self.0.len();
         self.0.retain(|held| is_live(held, now));
@@ -96,7 +96,7 @@ pub(super) fn digits(id: &ArtifactId) -> Option<&str> {
     (digits.len() == 64 && digits.bytes().all(is_digit)).then_some(digits)
 }
 
-/// The part of `bytes` that lies in `range`, or what there is of it.
+/// Part of `bytes` in `range`, truncated to the end.
 pub(super) fn part(bytes: &[u8], range: Range<u64>, meta: &ArtifactMeta) -> ArtifactPart {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let (from, to) = (place(range.start), place(range.end));

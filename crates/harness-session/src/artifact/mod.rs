@@ -1,8 +1,9 @@
-//! Contents under the hash of their bytes: the [`ArtifactStore`](harness_host::ArtifactStore) port in
-//! memory and as files.
+//! Content-addressed artifacts: the [`ArtifactStore`](harness_host::ArtifactStore) port in memory
+//! and as files.
 //!
-//! The same bytes are kept once, for however many sessions: each that stores them holds them, with a label, a
-//! sensitivity and an end of its own, and they are there until the last one has let go of them.
+//! Equal bytes are stored once for any number of sessions. Each session that stores them is a
+//! holder with its own label, sensitivity and expiry, and they are kept until the last holder
+//! releases them.
 //!
 //! ```
 //! use harness_core::Time;

@@ -1,4 +1,4 @@
-//! Checkpoints as files of a folder.
+//! Checkpoints as files in a directory.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +12,21 @@ use crate::blocking;
 use crate::error::Error;
 use crate::folder::{Folder, Store};
 
-/// Ends the name of a run's folder.
+/// Suffix of a run's directory.
 const RUN: &str = ".run";
 
 /// The largest checkpoint by default, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Checkpoints as small files, in one folder for each run, numbered: `RUN.run/000000000007.json`.
+/// Checkpoints as small numbered files, in one directory per run: `RUN.run/000000000007.json`.
 ///
-/// A file is complete and on stable storage before it is there, and carries a hash of itself. Of the last
-/// ones of a run some are kept, so that a damaged one costs one turn and not the run:
-/// [`FileCheckpoints::recover`] falls back to the one before and tells. Writers of several processes take
-/// turns over a lock file.
+/// A file appears only when it is complete and on stable storage, and contains its own hash. The
+/// last few of a run are kept, so that a damaged one costs one turn and not the run:
+/// [`FileCheckpoints::recover`] falls back to the previous one and reports it. Writers in several
+/// processes take turns through a lock file.
 ///
-/// Files are read and written, and locks waited for, on a blocking thread of the tokio runtime; in place
-/// when there is none.
+/// Files are read and written, and locks awaited, on a blocking thread of the tokio runtime; in
+/// place without one.
 #[derive(Clone, Debug)]
 pub struct FileCheckpoints {
     folder: Folder,
@@ -39,7 +39,7 @@ pub struct FileCheckpoints {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// The checkpoint.
+    /// Recovered checkpoint.
     pub checkpoint: Checkpoint,
     /// Later ones that are damaged, the last one first. They were left as they are.
     pub damaged: Vec<DamagedCheckpoint>,
@@ -49,20 +49,20 @@ pub struct Recovered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DamagedCheckpoint {
-    /// Its number.
+    /// Number of the checkpoint.
     pub number: u64,
-    /// Its file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Reason why it is unreadable.
     pub reason: String,
 }
 
 impl FileCheckpoints {
-    /// The checkpoints of a folder, which is made when there is none; its owner alone can enter it then. What
-    /// writers that were killed have left unfinished is removed.
+    /// Opens a directory of checkpoints, and creates it if it does not exist, accessible only to
+    /// its owner. Unfinished files of killed writers are removed.
     ///
     /// # Errors
-    /// When the folder cannot be made or cleaned.
+    /// The directory cannot be created or cleaned.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         let folder = Folder::open(folder.into(), Store::Checkpoints)?;
         let turn = folder.lock()?;
@@ -192,7 +192,7 @@ impl CheckpointStore for FileCheckpoints {
         Ok(blocking::run(move || store.save_now(checkpoint)).await??)
     }
 
-    /// [`FileCheckpoints::recover`]; damaged checkpoints are told in the log.
+    /// [`FileCheckpoints::recover`]; damaged checkpoints are logged.
     async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, SessionError> {
         let (store, wanted) = (self.clone(), run.clone());
         let recovered = blocking::run(move || store.recover(&wanted)).await??;

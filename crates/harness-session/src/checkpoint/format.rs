@@ -31,7 +31,7 @@ struct Foot {
     sha256: String,
 }
 
-/// Why a checkpoint cannot be read.
+/// Reason why a checkpoint cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
     Damaged(String),

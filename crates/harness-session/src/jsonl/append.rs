@@ -1,9 +1,9 @@
-//! Appending: lines are encoded, collected in batches, written, and brought to stable storage.
+//! Appending: lines are encoded, collected in batches, written, and synced to stable storage.
 //!
-//! While one batch is on its way to stable storage, appends of other threads are collected in the next one:
-//! they share its write and its sync, however many they are. Whoever finds no batch on its way takes the
-//! collected one and writes it, for all who are in it. Nothing is written while a sync is running, so a batch
-//! that fails is cut off whole, and no line behind it has been acknowledged.
+//! While one batch is being synced, appends of other threads are collected in the next one, and
+//! share its write and its sync. A thread that finds no batch in progress writes the collected one
+//! for all its members. Nothing is written during a sync, so a failed batch is truncated
+//! completely, and no later line has been acknowledged.
 
 use std::fs::File;
 use std::io;
@@ -38,17 +38,17 @@ pub(super) type Turn = OwnedMutexGuard<()>;
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     lines: Vec<u8>,
-    /// What each of its entries does to the transcript.
+    /// Effects of its entries on the transcript.
     steps: Vec<Step>,
     /// The end that the file will have.
     tail: Tail,
     /// The first line, when the batch begins the file.
     header: Option<Header>,
-    /// Whether somebody asked for stable storage.
+    /// Whether an append requires stable storage.
     sync: bool,
     /// A first part of it that was acknowledged, unwritten as it is ([`SyncPolicy::Buffered`]).
     buffered: Mark,
-    /// What became of it, for those who wait; made when the first one waits.
+    /// Outcome for waiting threads; created by the first one.
     outcome: Option<Arc<OnceLock<Outcome>>>,
 }
 
@@ -62,12 +62,12 @@ struct Mark {
     sync: bool,
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Debug)]
 enum Outcome {
     Stored,
     Failed(SessionError),
-    /// What it was to follow is not there: its appends are encoded anew.
+    /// Its predecessor is missing: its appends are encoded again.
     Void,
 }
 
@@ -210,7 +210,7 @@ impl Shared {
         }
     }
 
-    /// Writes a batch while nothing else is on its way, and tells its outcome to all who are in it.
+    /// Writes a batch while nothing else is in progress, and reports its outcome to its members.
     fn store<'s>(&'s self, mut state: MutexGuard<'s, State>, mut batch: Batch) -> Result<(), Error> {
         let mut stored = self.put(&mut state, &batch.lines);
         if stored.is_ok() && batch.sync {
@@ -354,7 +354,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Appends a note by itself; tells its name.
+    /// Appends a single note and returns its id.
     pub(super) fn append_note(&self, head: &EntryHead, note: &Note) -> Result<EntryId, Error> {
         let mut state = self.at_rest()?;
         if state.tail.is_none() {
@@ -456,7 +456,7 @@ impl State {
         Batch { lines, steps, tail, ..Batch::default() }
     }
 
-    /// Goes on collecting a batch, unless there is nothing in it.
+    /// Continues collecting a batch, unless it is empty.
     fn restore(&mut self, batch: Batch) {
         if batch.lines.is_empty() && batch.outcome.is_none() {
             self.keep_room(batch.lines, batch.steps);
@@ -488,7 +488,7 @@ impl State {
         self.keep_room(std::mem::take(&mut batch.lines), std::mem::take(&mut batch.steps));
     }
 
-    /// What was collected follows something that is not there: it is collected anew.
+    /// Discards collected appends whose predecessor is missing, so that they are collected again.
     pub(super) fn void(&mut self) {
         if let Some(next) = self.next.take() {
             next.report(|| Outcome::Void);

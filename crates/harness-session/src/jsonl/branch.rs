@@ -22,13 +22,13 @@ impl JsonlSession {
         Ok(state.tail.as_ref().and_then(|tail| tail.last.clone()))
     }
 
-    /// Goes on after the entry `at`, or before all of them: what is appended next follows it, and a load shows
-    /// what led to it. What lies on other branches stays in the file.
+    /// Continues after the entry `at`, or before all entries: later appends follow it, and a load
+    /// shows its branch. Other branches stay in the file.
     ///
-    /// Nothing is written: a session that is opened again goes on after its last line.
+    /// Nothing is written: a session that is reopened continues after its last line.
     ///
     /// # Errors
-    /// [`Error::UnknownEntry`], and as of a load.
+    /// [`Error::UnknownEntry`], and those of a load.
     pub fn branch(&self, at: Option<&EntryId>) -> Result<(), Error> {
         let mut state = self.0.at_rest()?;
         self.0.scan(&mut state)?;
@@ -40,10 +40,10 @@ impl JsonlSession {
         self.0.scan(&mut state).map(drop)
     }
 
-    /// Adds a note; tells its name.
+    /// Adds a note and returns its id.
     ///
     /// # Errors
-    /// [`Error::UnknownEntry`] when it speaks of an entry that is not there, and as of an append.
+    /// [`Error::UnknownEntry`] if it names an unknown entry, and those of an append.
     pub fn note(&self, head: &EntryHead, note: &Note) -> Result<EntryId, Error> {
         self.0.append_note(head, note)
     }

@@ -12,7 +12,7 @@ use crate::chain::Chain;
 use crate::note::summarized;
 use crate::spine::{Part, Shortening, Spine, Spot};
 
-/// What loading needs of the line.
+/// Fields of the line that loading needs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CompactionLine {
     #[serde(default)]
@@ -45,9 +45,9 @@ struct KeptLine {
 }
 
 impl CompactionLine {
-    /// What it does to the transcript, with entries found by their ids; `None` when it names one that is not
-    /// there. A line without a plan shows its summary and what it kept, as pi does: an unknown first kept
-    /// entry keeps nothing from before.
+    /// Effect on the transcript, with entries looked up by id; `None` if one is unknown. A line
+    /// without a plan shows its summary and the kept entries, as in pi: an unknown first kept entry
+    /// keeps nothing from before.
     pub(crate) fn resolve(self, mut find: impl FnMut(&str) -> Option<u32>) -> Option<Shortening<Spot>> {
         let Some(plan) = self.plan else {
             let first = self.first_kept_id.and_then(|id| spot(&id, &mut find));
@@ -130,7 +130,7 @@ impl WrittenCompaction {
     }
 }
 
-/// What is told for people and metrics.
+/// Details for display and metrics.
 #[derive(Serialize)]
 struct Details<'a> {
     target: u64,

@@ -14,12 +14,12 @@ use super::session::{Shared, State, beside, io_error, refused_lock, take_lock};
 use crate::error::{Action, Disturbance, Error};
 
 impl Shared {
-    /// Checks that the file and its lock are as they were left, opens the file when it is not open yet, and
-    /// cuts off what does not count.
+    /// Checks that the file and its lock are unchanged, opens the file if needed, and truncates
+    /// unacknowledged data.
     ///
     /// # Errors
-    /// [`Error::Locked`] when somebody else has become the owner, [`Error::Disturbed`] when the file is not as
-    /// it was left, and those of the operating system.
+    /// [`Error::Locked`] if another owner took over, [`Error::Disturbed`] if the file was changed,
+    /// and those of the operating system.
     pub(super) fn heal(&self, state: &mut State) -> Result<(), Error> {
         if !std::mem::take(&mut state.checked) {
             self.keep_lock(state)?;

@@ -26,7 +26,7 @@ pub(crate) const FORMAT: &str = "harness.session";
 /// | 1 | 0.1 | header, `message`, `call`, `compaction`, `run_end`; other types are kept and passed over |
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What the first line of a session file says.
+/// Content of the first line of a session file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Header {
@@ -38,7 +38,7 @@ pub struct Header {
     /// The program that made the file.
     #[serde(default, rename = "harness", skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// The folder in which the program ran.
+    /// Working directory of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The session that this one was forked from.
@@ -82,9 +82,9 @@ impl Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Program {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
 }
 
@@ -112,10 +112,10 @@ pub(crate) enum Line<'a> {
     },
 }
 
-/// Why a line was not read.
+/// Reason why a line was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// It is damaged, or no line of ours.
+    /// Damaged, or not a session line.
     Damaged(String),
     /// A header of a newer version.
     Newer(u64),
@@ -361,7 +361,7 @@ pub(crate) fn placed(message: &Message) -> Result<(), String> {
     }
 }
 
-/// What is written of one entry.
+/// Serialized form of an entry.
 pub(crate) struct Written<'a> {
     pub(crate) id: &'a EntryId,
     pub(crate) parent: Option<&'a EntryId>,
@@ -430,7 +430,7 @@ fn start<M: SerializeMap>(
     Ok(())
 }
 
-/// What is written of a note.
+/// Serialized form of a note.
 pub(crate) struct WrittenNote<'a> {
     pub(crate) id: &'a EntryId,
     pub(crate) parent: Option<&'a EntryId>,
@@ -513,7 +513,7 @@ pub(crate) fn header_line(header: &Header) -> Result<Vec<u8>, serde_json::Error>
     Ok(line)
 }
 
-/// Adds one line to `buffer`, its line feed included; tells how many bytes it has without it.
+/// Appends one line with its line feed to `buffer` and returns its length without it.
 pub(crate) fn encode<T: Serialize>(line: &T, buffer: &mut Vec<u8>) -> Result<usize, serde_json::Error> {
     let start = buffer.len();
     serde_json::to_writer(&mut *buffer, line)?;

@@ -1,14 +1,16 @@
-//! One owner at a time.
+//! Single ownership of sessions.
 //!
-//! Two locks of the operating system make an owner. One is on a file of its own beside the session
-//! (`NAME.lock`): it exists before the first append has made the session file, and it says who the owner is.
-//! The other is on the session file itself: it holds for every name of that file, hard links included, and
-//! when the lock file is deleted. A file that takes the session's place is locked before it has its name.
+//! An owner holds two locks of the operating system. One is on the file `NAME.lock` next to the
+//! session: it exists before the first append creates the session file, and names the owner. The
+//! other is on the session file itself: it covers every name of that file, including hard links,
+//! and survives the deletion of the lock file. A file that replaces the session is locked before it
+//! has its name.
 //!
-//! Both belong to an open file description that is closed when a program is started. The kernel frees them
-//! when their owner ends, however it ends; what the lock file says of its owner decides only how long a
-//! second owner waits. A process that was killed while it started a program may have left a copy that holds
-//! the locks until that program runs, so a lock of a process that has ended is waited for, for a moment.
+//! Both belong to an open file description that is closed when a program is started. The kernel
+//! releases them when their owner ends, in any way; the content of the lock file only determines
+//! how long a second owner waits. A process that is killed while it starts a program may leave a
+//! copy that holds the locks until that program runs, so a lock of a dead process is awaited
+//! briefly.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -30,11 +32,11 @@ const PAUSES: [u64; 9] = [1, 2, 5, 10, 20, 50, 100, 300, 500];
 /// The longest lock file that is read.
 const LONGEST: u64 = 1024;
 
-/// Who owns a session: a process of a host, and since when.
+/// Owner of a session: a process on a host, and its start of ownership.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Owner {
-    /// The process.
+    /// Process id.
     pub pid: u32,
     /// The name of the host that it runs on.
     pub host: String,
@@ -84,10 +86,10 @@ pub(crate) struct Lock {
     pub(crate) left_by: Option<Owner>,
 }
 
-/// Why a lock was not taken.
+/// Reason why a lock was not taken.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Somebody has it, and who, when the file tells it.
+    /// Held by another owner, named if the file is readable.
     Held(Option<Owner>),
     Io(io::Error),
 }
@@ -207,7 +209,7 @@ fn note_owner(file: &mut File) -> io::Result<()> {
     file.write_all(format!("{text}\n").as_bytes())
 }
 
-/// What the file says of its owner; nothing while that one has not written it yet.
+/// Owner in the file; `None` if it has not been written yet.
 fn owner(file: &mut File) -> Option<Owner> {
     let mut text = String::new();
     Read::by_ref(file).take(LONGEST).read_to_string(&mut text).ok()?;

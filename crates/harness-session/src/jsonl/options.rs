@@ -68,8 +68,8 @@ impl SyncPolicy {
     }
 }
 
-/// What a session file may hold, checked both when it is written and when it is read: what append writes,
-/// load reads.
+/// Size limits of a session file, checked both when writing and when reading, so that every written
+/// file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -123,8 +123,8 @@ impl OpenOptions {
         }
     }
 
-    /// Whether a missing file is an empty session (the file appears with the first append, its folder at
-    /// once) or an error. Default true.
+    /// Sets whether a missing file is an empty session (the file is created by the first append,
+    /// its directory immediately) or an error. Default: `true`.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;

@@ -87,7 +87,7 @@ impl Pairs<'_> {
         }
     }
 
-    /// Entries that are no messages stay behind the message that they follow.
+    /// Keeps entries without a message after the message that they follow.
     fn with_other_entries(&self, path: &[u32], steps: Vec<Step>) -> Vec<Step> {
         let stays: HashSet<u32> = steps.iter().filter_map(Step::place).collect();
         let mut behind: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
@@ -141,7 +141,7 @@ impl Pairs<'_> {
         Ok(Sorted { out, own, branches })
     }
 
-    /// Writes the way to the leaf in its new order. What lies on other branches follows the entry from which it
+    /// Writes the path to the leaf in its new order. Other branches follow the entry where they
     /// branched off.
     fn put_together(
         &self,

@@ -16,7 +16,7 @@ use crate::fold::{Fold, Item, Record};
 use crate::spine::Spine;
 use crate::tree::Pi;
 
-/// What a file holds, and where its next line goes.
+/// Content of a file, and the position of its next line.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) header: Option<Header>,
@@ -68,7 +68,7 @@ pub(crate) struct Whole {
     pub(crate) records: Vec<Record>,
     /// The lines in our form with their places, the header left out.
     pub(crate) lines: Vec<(Option<u32>, Box<str>)>,
-    /// The header as it was written, when it is one of ours.
+    /// Header as written, if it is of this format.
     pub(crate) first_line: Option<Box<str>>,
     /// The version, when the file is a tree of pi.
     pub(crate) pi: Option<u64>,
@@ -290,7 +290,7 @@ impl<'p> Scanner<'p> {
         self.judge(line, result)
     }
 
-    /// What follows from a line that was or was not read; false when it is a torn tail.
+    /// Handles a line that was or was not read; `false` for a torn tail.
     fn judge(&mut self, line: &LineAt, result: Result<(), Unreadable>) -> Result<bool, Error> {
         match result {
             Ok(()) => {

@@ -20,57 +20,58 @@ use crate::disk::{Disk, replace_file};
 use crate::error::{Action, Error};
 use crate::fields::Fields;
 
-/// What a repair did.
+/// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// Lines that were taken out.
+    /// Removed lines.
     pub quarantined: Vec<Quarantined>,
     /// Entries whose parent was not there, and that now follow the entry before the damage.
     pub relinked: u64,
-    /// Calls and results that did not belong together: what was lost is marked `interrupted`, and what belongs
-    /// to no call was taken out, too.
+    /// Unmatched calls and results: lost results are marked `interrupted`, and results without a
+    /// call are removed, too.
     pub repairs: Vec<TranscriptRepair>,
     /// Entries that the session holds now.
     pub kept: u64,
-    /// Where the lines went that were taken out; absent when there are none.
+    /// File with the removed lines; absent if there are none.
     pub side_file: Option<PathBuf>,
 }
 
 impl RepairReport {
-    /// Whether the file was sound, and left as it is.
+    /// Whether the file was valid and left unchanged.
     pub fn is_sound(&self) -> bool {
         self.quarantined.is_empty() && self.relinked == 0 && self.repairs.is_empty()
     }
 }
 
-/// A line that was taken out.
+/// A removed line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Quarantined {
     /// The line, from 1, blank lines counted.
     pub line: u64,
-    /// Where it began, in bytes from the start of the file.
+    /// Offset of the line in bytes.
     pub offset: u64,
     /// Its bytes, its line feed included.
     pub bytes: u64,
-    /// What is wrong with it.
+    /// Reason for the removal.
     pub reason: String,
 }
 
 impl JsonlSession {
-    /// Takes the lines out of a session file that cannot be read, so that it can be opened again, and makes its
-    /// transcript legal: a call whose result is lost gets one that is marked `interrupted`, a result that belongs
-    /// to no call is taken out.
+    /// Removes unreadable lines from a session file, so that it can be opened again, and makes its
+    /// transcript legal: a call with a lost result gets one marked `interrupted`, and results
+    /// without a call are removed.
     ///
-    /// They go to a file beside it, `NAME.quarantine`, one JSON object for each: line, offset and reason, and
-    /// the line itself as `text`, or as `hex` when it is no text. Entries that followed a lost one follow the
-    /// entry before the damage. All other lines stay as they are. The new file is complete, readable and on
-    /// stable storage before it takes the old one's place. A sound file is left as it is.
+    /// The lines go to the file `NAME.quarantine`, one JSON object for each: line, offset and
+    /// reason, and the line itself as `text`, or as `hex` if it is binary. Entries that followed a
+    /// lost one follow the entry before the damage. All other lines are unchanged. The new file is
+    /// complete, readable and on stable storage before it replaces the old one. A valid file is
+    /// left unchanged.
     ///
     /// # Errors
-    /// [`Error::Locked`] when the session has an owner, [`Error::NotFound`], [`Error::NewerVersion`] and
-    /// [`Error::WrongFormat`] by its header, limits, and those of the operating system.
+    /// [`Error::Locked`] if the session has an owner, [`Error::NotFound`], [`Error::NewerVersion`]
+    /// and [`Error::WrongFormat`] by its header, limits, and those of the operating system.
     pub fn repair(path: impl AsRef<Path>, options: &OpenOptions) -> Result<RepairReport, Error> {
         let path = path.as_ref();
         let owned = lock(path)?;
@@ -219,7 +220,8 @@ impl<'p> Repair<'p> {
         Ok(())
     }
 
-    /// Keeps a line. A bare message is named by its line, which may be another one now: it gets our form.
+    /// Keeps a line. A bare message is named by its line number, which may have changed, so it is
+    /// converted to an entry.
     fn keep(&mut self, line: &LineAt, text: &[u8], before: u32) {
         let own = Kept::Old { offset: line.offset, bytes: line.bytes, whole: line.whole };
         let bare =

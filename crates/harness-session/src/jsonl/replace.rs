@@ -19,19 +19,19 @@ use crate::fields::Fields;
 use crate::fold::Item;
 
 impl JsonlSession {
-    /// Writes the session anew, so that its transcript is `messages`: for purging what must not be kept.
-    /// (Compaction needs it not: it adds an entry and leaves the transcript whole.)
+    /// Rewrites the session so that its transcript is `messages`, to purge content that must not be
+    /// kept. (Compaction does not need this: it adds an entry and keeps the whole transcript.)
     ///
-    /// A message that is in the session already keeps its line with everything in it, keys of other programs
-    /// included; so do lines of types that this version does not know. Records of calls stay as long as
-    /// their call does, and of the run states the last one. Compactions go: `messages` is what counts now. New messages get new lines, dated `head.at`.
-    /// What lies on other branches is gone, and so is what a torn last line held.
+    /// A message that is already in the session keeps its line unchanged, including unknown keys;
+    /// so do lines of unknown types. Records of calls are kept with their call, and the last run
+    /// state is kept. Compactions are removed. New messages get new lines, dated `head.at`. Other
+    /// branches, and the content of a torn last line, are removed.
     ///
-    /// The new file is complete and on stable storage before it takes the old one's place: whatever happens
-    /// in between, there is the old session or the new one. It keeps the old one's permissions.
+    /// The new file is complete and on stable storage before it replaces the old one, so there is
+    /// always the old session or the new one. It keeps the old permissions.
     ///
     /// # Errors
-    /// As of an append and a load; the old session is there then.
+    /// Those of an append and a load; the old session is then unchanged.
     pub fn replace_blocking(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<(), Error> {
         self.0.replace(head, messages)
     }
@@ -152,7 +152,7 @@ struct Old {
     text: Vec<u8>,
     /// Absent on the header and on foreign lines outside the chain.
     id: Option<EntryId>,
-    /// The parent that it names; `None` when it names none, or is no line of ours.
+    /// Its parent; `None` if it names none, or is not an entry.
     parent: Option<EntryId>,
     what: What,
 }

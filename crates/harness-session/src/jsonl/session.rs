@@ -1,4 +1,4 @@
-//! The store.
+//! The JSON Lines store.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -60,7 +60,7 @@ const MOST_LINKS: usize = 40;
 #[derive(Clone, Debug)]
 pub struct JsonlSession(pub(super) Arc<Shared>);
 
-/// What the handles of a session share.
+/// Shared state of the handles of a session.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// As the caller named it, for messages.
@@ -71,7 +71,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     /// Those that wait for a thread to block, in the order in which they came.
     pub(super) queue: Arc<tokio::sync::Mutex<()>>,
-    /// Told when nothing is on its way to the disk any more.
+    /// Signalled when no disk operation is in progress.
     pub(super) free: Condvar,
     /// The owner before, when it did not give the lock back.
     left_by: Option<Owner>,
@@ -94,11 +94,11 @@ pub(super) struct State {
     /// Whether a sync has failed since. The system may then take pages for written that are not, so that the
     /// next sync would succeed without them.
     pub(super) suspect: bool,
-    /// Whether the folder durably lists the file.
+    /// Whether the directory durably lists the file.
     pub(super) listed: bool,
     /// The end of what is on its way to stable storage just now. Nothing is written meanwhile.
     pub(super) on_its_way: Option<Tail>,
-    /// What is collected meanwhile.
+    /// Batch being collected.
     pub(super) next: Option<Batch>,
     /// Room for the lines of the next batch.
     pub(super) buffer: Vec<u8>,
@@ -112,11 +112,11 @@ pub(super) struct State {
     pub(super) spine: Spine,
     /// Whether the file and its lock were just checked.
     pub(super) checked: bool,
-    /// What the caller is to be told, although nothing is lost.
+    /// Notice for the caller, without data loss.
     pub(super) notice: Option<SessionError>,
 }
 
-/// What a session file holds.
+/// Content of a session file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stored {
@@ -167,12 +167,12 @@ impl JsonlSession {
         blocking::run(move || Self::open(path, options)).await?
     }
 
-    /// Reads the session at `path` without owning it, even while somebody else writes to it. A missing file
-    /// is an empty session. Never changes anything.
+    /// Reads the session at `path` without owning it, even during writes by another owner. A
+    /// missing file is an empty session. Never changes anything.
     ///
     /// # Errors
-    /// Damage anywhere but in an unfinished last line, a newer version, another format, limits, and those of
-    /// the operating system.
+    /// Damage except in an unfinished last line, a newer version, a different format, limits, and
+    /// those of the operating system.
     pub fn read(path: impl AsRef<Path>, limits: Limits) -> Result<Stored, Error> {
         let path = path.as_ref();
         check_file(path, path)?;
@@ -242,7 +242,7 @@ impl Session for JsonlSession {
         state.header.as_ref().map(|header| header.id.clone()).or_else(|| self.0.options.id.clone())
     }
 
-    /// Appends in place when nobody has to be waited for and nothing is to be synced.
+    /// Appends in place if there is nothing to wait for and nothing to sync.
     fn try_append(
         &self,
         head: &EntryHead,
@@ -343,7 +343,7 @@ fn own(named: &Path, real: &Path, lock: &Lock) -> Result<Option<File>, Error> {
     }
 }
 
-/// A session file that is there, and that nobody else owns until this is dropped.
+/// An existing session file that is owned until this is dropped.
 pub(super) struct Owned {
     /// Without symbolic links.
     pub(super) real: PathBuf,
@@ -357,7 +357,7 @@ impl Drop for Owned {
     }
 }
 
-/// Becomes the owner of a session file that is there.
+/// Takes ownership of an existing session file.
 pub(super) fn lock(path: &Path) -> Result<Owned, Error> {
     let missing = || Error::NotFound { path: path.into() };
     let real = resolve(path).map_err(|source| io_error(Action::Open, path, source))?;

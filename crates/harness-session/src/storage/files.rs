@@ -1,4 +1,4 @@
-//! Values as files of a folder.
+//! Values as files in a directory.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ const SUFFIX: &str = ".json";
 /// The largest value, in bytes of its JSON text.
 const VALUE_BYTES: u64 = 16 << 20;
 
-/// Values as JSON files of a folder, one each. The name of a file is its key, percent-encoded; the rest of a
-/// long one lies in a folder. A key has at most 1,000 bytes.
+/// Values as JSON files in a directory. The file name is the percent-encoded key; the rest of a
+/// long one is in a subdirectory. A key has at most 1,000 bytes.
 ///
-/// A write is complete and on stable storage before it takes the place of the earlier value: whatever
-/// happens, there is the old one or the new one. Writers of several processes take turns over a lock file.
-/// A file that is no JSON is an error when its key is read and never an absent value.
+/// A write is complete and on stable storage before it replaces the earlier value, so there is
+/// always the old value or the new one. Writers in several processes take turns through a lock
+/// file. A file with invalid JSON is an error when its key is read, never an absent value.
 ///
-/// Files are read and written, and locks waited for, on a blocking thread of the tokio runtime; in place
-/// when there is none.
+/// Files are read and written, and locks awaited, on a blocking thread of the tokio runtime; in
+/// place without one.
 #[derive(Clone, Debug)]
 pub struct FolderStorage {
     folder: Folder,
@@ -30,11 +30,11 @@ pub struct FolderStorage {
 }
 
 impl FolderStorage {
-    /// The values of a folder, which is made when there is none; its owner alone can enter it then. What
-    /// writers that were killed have left unfinished is removed.
+    /// Opens a directory of values, and creates it if it does not exist, accessible only to its
+    /// owner. Unfinished files of killed writers are removed.
     ///
     /// # Errors
-    /// When the folder cannot be made or cleaned.
+    /// The directory cannot be created or cleaned.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         let folder = Folder::open(folder.into(), Store::Storage)?;
         let turn = folder.lock()?;
@@ -91,7 +91,7 @@ fn shown(file: &Path) -> String {
     file.display().to_string()
 }
 
-/// Where a text is no JSON.
+/// Place of a JSON error.
 fn place_of(error: &serde_json::Error) -> String {
     format!("it is not one JSON value (line {}, column {})", error.line(), error.column())
 }

@@ -1,4 +1,4 @@
-//! What every artifact store has to keep.
+//! Contract of artifact stores.
 
 use std::ops::Range;
 use std::sync::Arc;

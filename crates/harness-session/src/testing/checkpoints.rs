@@ -1,4 +1,4 @@
-//! What every checkpoint store has to keep.
+//! Contract of checkpoint stores.
 
 use std::sync::Arc;
 

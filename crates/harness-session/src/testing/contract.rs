@@ -1,4 +1,4 @@
-//! What every session store has to keep.
+//! Contract of session stores.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A disk that breaks when told to.
+//! A disk that fails on request.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::OpenOptions;
 use crate::disk::{Change, Disk, Fate, Probe};
 
-/// What happens at one change to the disk.
+/// Outcome of one change to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// The process ends just before it.
     CrashBefore,
-    /// The process ends when it has written that many bytes; before anything that is no write.
+    /// The process ends after writing that many bytes; before any other change.
     CrashTorn(usize),
     /// The process ends just after it.
     CrashAfter,
@@ -22,7 +22,7 @@ pub enum Fault {
     Broken(usize),
     /// The disk is full when that many bytes are written, and stays so until [`Faults::mend`].
     StaysFull(usize),
-    /// The disk fails (EIO) when that many bytes are written, and goes on failing until [`Faults::mend`].
+    /// The disk fails (EIO) after that many bytes, and continues to fail until [`Faults::mend`].
     StaysBroken(usize),
 }
 
@@ -45,7 +45,7 @@ pub struct Faults(Arc<Script>);
 #[derive(Debug, Default)]
 struct Script {
     plan: Mutex<Plan>,
-    /// Told when another append waits.
+    /// Signalled when another append waits.
     waited: Condvar,
 }
 
@@ -55,10 +55,10 @@ struct Plan {
     changes: Vec<Change>,
     /// A change that lasts until so many appends have waited.
     lasts: Option<(usize, usize)>,
-    /// A change that lasts until it is released, and whether it has begun.
+    /// Change that stalls until it is released, and whether it has started.
     stalls: Option<(usize, bool)>,
     waiting: usize,
-    /// What every later change fails with.
+    /// Error of every later change.
     lasting: Option<Lasting>,
 }
 
@@ -108,7 +108,7 @@ impl Faults {
         self
     }
 
-    /// Whether the change that stalls has begun, and was not released.
+    /// Whether the stalling change has started and was not released.
     pub fn is_stalled(&self) -> bool {
         self.plan().stalls.is_some_and(|(_, begun)| begun)
     }

@@ -1,5 +1,4 @@
-//! For tests of stores and of what uses them: the contracts that every store keeps, and a disk that breaks
-//! when told to.
+//! Test kit for stores and their users: the contracts of stores, and a disk that fails on request.
 
 mod artifacts;
 mod checkpoints;

@@ -1,4 +1,4 @@
-//! What compactions have to do in every store.
+//! Contract of compactions in session stores.
 
 use std::sync::Arc;
 

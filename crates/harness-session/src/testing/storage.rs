@@ -1,4 +1,4 @@
-//! What every key-value store has to keep.
+//! Contract of key-value stores.
 
 use harness_core::Json;
 use harness_host::Storage;

@@ -1,4 +1,4 @@
-//! What a model is sent, and with which settings.
+//! Model context of a session, and its settings.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use super::{Body, Leaf, Tree};
 use crate::note::{ModelRef, Note};
 use crate::spine::Spot;
 
-/// What a model is sent of a session, and with which settings.
+/// Messages of a session for a model, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Context {
-    /// The messages in order: summaries stand in the place of what they are of.
+    /// Messages in order; summaries replace the messages they cover.
     pub shown: Vec<Shown>,
     /// How long the model is to think: the last one set on the way, `off` when there was none.
     pub thinking_level: String,
-    /// The model: the last one set or heard on the way.
+    /// Model: the last one configured or used on the path.
     pub model: Option<ModelRef>,
 }
 
 /// A message that a model is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The message.
+    /// Message of the transcript.
     pub message: Arc<Message>,
     /// The entry that it came from: its own, or that of a compaction or a branch summary.
     pub entry: EntryId,
 }
 
 impl Tree {
-    /// What a model would be sent at a leaf: the latest compaction on the way counts.
+    /// Context for a model at a leaf; the latest compaction on the path applies.
     pub fn context(&self, leaf: Leaf<'_>) -> Context {
         let folded = self.fold(leaf);
         let show = |message: &Arc<Message>, place: u32| {

@@ -14,13 +14,13 @@ use crate::fields::Fields;
 use crate::jsonl::{Header, Limits, Program, WrittenNote, encode, header_line};
 use crate::note::Note;
 
-/// How a branch becomes a session of its own.
+/// Options for forking a branch into a separate session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ForkOptions {
     /// The name of the new session.
     pub id: SessionId,
-    /// When.
+    /// Time of the fork.
     pub at: Time,
     /// The session that it came from; default its file.
     pub parent_session: Option<String>,
@@ -34,11 +34,11 @@ impl ForkOptions {
 }
 
 impl Tree {
-    /// The entries that lead to a leaf as a session of their own: their labels come with them, other branches
-    /// do not. Entries keep their names. The header names this session as its parent.
+    /// Copies the path to a leaf into a new session, with its labels and without other branches.
+    /// Entries keep their ids. The header names this session as its parent.
     ///
     /// # Errors
-    /// When a line cannot be written in our form.
+    /// A line cannot be converted.
     pub fn fork(&self, leaf: Leaf<'_>, options: ForkOptions) -> Result<Self, Error> {
         let mut header = Header::new(options.id);
         header.created_at = options.at.iso();
@@ -96,8 +96,8 @@ impl Tree {
         crate::chain::numbered(self.chain.made().saturating_add(number))
     }
 
-    /// Writes all entries of all branches as a session file of ours. What was one already is written byte for
-    /// byte, but for a torn last line.
+    /// Writes all entries of all branches as a session file. Existing session lines are copied byte
+    /// for byte, except a torn last line.
     ///
     /// # Errors
     /// Those of `out`.

@@ -1,4 +1,4 @@
-//! A session for people, as Markdown.
+//! Export of a session as Markdown.
 
 use std::io::{self, Write};
 
@@ -8,8 +8,8 @@ use super::{Body, Leaf, Node, Tree};
 use crate::note::Note;
 
 impl Tree {
-    /// Writes what led to a leaf as Markdown, for people: messages, calls and their results, and marks where
-    /// the session was compacted. What is in it is not escaped.
+    /// Writes the path to a leaf as Markdown: messages, calls and their results, and marks of
+    /// compactions. Content is not escaped.
     ///
     /// # Errors
     /// Those of `out`.

@@ -74,7 +74,7 @@ pub struct Tree {
     path: PathBuf,
     source: Source,
     header: Option<Header>,
-    /// The header as it was written, when it is one of ours.
+    /// Header as written, if it is of this format.
     first_line: Option<Box<str>>,
     torn_tail: Option<TornTail>,
     nodes: Vec<Node>,
@@ -93,7 +93,7 @@ struct Text {
     text: Box<str>,
 }
 
-/// Who wrote a session file.
+/// Program that wrote a session file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -139,26 +139,26 @@ pub struct Node {
     pub at: String,
     /// The run that it belongs to.
     pub run: Option<RunId>,
-    /// What it holds.
+    /// Content of the entry.
     pub body: Body,
 }
 
-/// What an entry holds.
+/// Content of an entry.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Body {
-    /// A message.
+    /// Message of the transcript.
     Message(Arc<Message>),
     /// A call started or finished.
     Call {
-        /// The call.
+        /// Id of the call.
         call: CallId,
         /// Whether it finished.
         finished: bool,
     },
     /// The view or the transcript became shorter.
     Compaction {
-        /// The text that stands for what is not shown any more.
+        /// Text that replaces the hidden messages.
         summary: Option<String>,
         /// The first entry that stayed.
         first_kept: Option<EntryId>,
@@ -169,7 +169,7 @@ pub enum Body {
         /// Whether the transcript itself became shorter, not the view alone.
         permanent: bool,
     },
-    /// What is kept beside the transcript.
+    /// Data outside the transcript.
     Note(Note),
     /// A run ended.
     RunEnd {
@@ -178,13 +178,13 @@ pub enum Body {
     },
     /// A line of a type that this version does not know.
     Other {
-        /// Its type.
+        /// Type of the line.
         kind: String,
     },
 }
 
 impl Tree {
-    /// Who wrote it.
+    /// Program that wrote the file.
     pub fn source(&self) -> Source {
         self.source
     }
@@ -250,7 +250,7 @@ impl Tree {
         labels
     }
 
-    /// The session's name for people: the last one that was given.
+    /// Human-readable name of the session: the last one set.
     pub fn name(&self) -> Option<&str> {
         self.nodes.iter().rev().find_map(|node| match &node.body {
             Body::Note(Note::SessionInfo { name, .. }) => name.as_deref(),
@@ -263,7 +263,7 @@ impl Tree {
         })
     }
 
-    /// What a run would go on with from a leaf.
+    /// State with which a run continues from a leaf.
     pub fn loaded(&self, leaf: Leaf<'_>) -> Loaded {
         let mut loaded = self.fold(leaf).loaded;
         loaded.torn_tail = self.torn_tail;

@@ -1,4 +1,4 @@
-//! Session trees of pi, versions 1 to 3, brought to lines of ours.
+//! Session trees of pi, versions 1 to 3, converted to session lines.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ pub(crate) struct Pi {
 }
 
 impl Pi {
-    /// Begins with the first line; `None` when that is no header of pi.
+    /// Starts with the first line; `None` if it is not a header of pi.
     pub(crate) fn begin(text: &[u8]) -> Option<Result<(Self, Header), Unreadable>> {
         let fields: Fields = serde_json::from_slice(text).ok()?;
         if fields.text("type")? != "session" || fields.get("format").is_some() {

@@ -86,7 +86,7 @@ impl Tree {
     }
 }
 
-/// What all lines have.
+/// Fields common to all lines.
 #[derive(Deserialize)]
 struct Common {
     #[serde(default, rename = "type")]

@@ -1,15 +1,15 @@
-//! What can go wrong on the way to a collector.
+//! Export errors.
 
-/// Why spans cannot be sent, or were not. Holds no header's value and no query of a URL.
+/// Reason why spans cannot be or were not sent. Contains no header values and no URL query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtlpError {
-    /// What was given is no address of a collector.
+    /// The collector URL is invalid.
     #[error("the collector's address `{url}` cannot be used: {reason}")]
     Endpoint {
         /// The address, without what may be secret.
         url: String,
-        /// Why.
+        /// Reason why it is invalid.
         reason: String,
     },
     /// A list of headers is not `name=value,name=value`.
@@ -23,7 +23,7 @@ pub enum OtlpError {
     Start {
         /// Where they were to go.
         endpoint: String,
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
     /// Spans did not reach the collector.
@@ -35,7 +35,7 @@ pub enum OtlpError {
         lost: u64,
         /// How many there were.
         all: u64,
-        /// What happened the last time.
+        /// Error of the last attempt.
         reason: String,
     },
 }
@@ -51,7 +51,7 @@ impl OtlpError {
         }
     }
 
-    /// What to do about it.
+    /// Suggested fix.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Endpoint { .. } => "give it as http://HOST:4318",

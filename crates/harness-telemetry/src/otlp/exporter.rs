@@ -10,14 +10,14 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
 use super::OtlpError;
 
-/// What became of the spans of an exporter.
+/// Statistics of an exporter.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     ended: AtomicU64,
     taken: AtomicU64,
-    /// Why the last batch did not arrive; `None` when it did.
+    /// Error of the last batch; `None` if it arrived.
     failing: Mutex<Option<String>>,
-    /// Why any batch did not.
+    /// Error of any batch.
     failed: Mutex<Option<String>>,
     closing: AtomicBool,
 }
@@ -28,7 +28,7 @@ impl Sent {
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Nothing is tried any more with a collector that was not there the last time.
+    /// Stops attempts to send to a collector that was unreachable the last time.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }
@@ -52,7 +52,7 @@ impl Sent {
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
-    /// What is said at the end.
+    /// Final result.
     pub(super) fn outcome(&self, endpoint: &str) -> Result<(), OtlpError> {
         let (all, taken) = (self.ended.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed));
         let lost = all.saturating_sub(taken);

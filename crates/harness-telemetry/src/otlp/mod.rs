@@ -64,14 +64,14 @@ impl fmt::Debug for Otlp {
 }
 
 impl Otlp {
-    /// Starts the exporter's thread. Nothing is sent yet, and nobody is asked whether the collector is there.
+    /// Starts the exporter's thread. Sends nothing yet, and does not check the collector.
     ///
-    /// Not to be called in asynchronous code, where its HTTP client cannot be made: use
+    /// Must not be called in asynchronous code, where its HTTP client cannot be built: use
     /// `tokio::task::spawn_blocking` there.
     ///
     /// # Errors
-    /// [`OtlpError::Start`] when the HTTP client or the exporter cannot be made, for example because of a
-    /// header that is none.
+    /// [`OtlpError::Start`] if the HTTP client or the exporter cannot be built, for example because
+    /// of an invalid header.
     pub fn start(options: OtlpOptions) -> Result<Self, OtlpError> {
         let sent = Arc::new(Sent::default());
         let exporter = Watched::new(exporter(&options)?, Arc::clone(&sent));

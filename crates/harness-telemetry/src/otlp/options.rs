@@ -42,11 +42,11 @@ impl fmt::Debug for OtlpOptions {
 }
 
 impl OtlpOptions {
-    /// A collector by its address: the base (`http://127.0.0.1:4318`), to which `/v1/traces` is added, or the
-    /// whole.
+    /// Creates options for a collector URL: the base (`http://127.0.0.1:4318`), to which
+    /// `/v1/traces` is added, or the full URL.
     ///
     /// # Errors
-    /// [`OtlpError::Endpoint`] when it is no URL of HTTP, or holds a user name or password.
+    /// [`OtlpError::Endpoint`] if it is not an HTTP URL, or contains a user name or password.
     pub fn new(url: &str) -> Result<Self, OtlpError> {
         let fault = |reason: &str| {
             let shown = url.split(['?', '#']).next().unwrap_or_default();

@@ -53,7 +53,7 @@ impl SpanProcessor for Tidied {
     }
 }
 
-/// A span that was told when it was over begins as long before as it took.
+/// Moves back the start of a span that was reported at its end, by its duration.
 fn tidy(span: &mut SpanData) {
     let took = span.attributes.iter().position(|attribute| attribute.key.as_str() == DURATION);
     if let Some(at) = took

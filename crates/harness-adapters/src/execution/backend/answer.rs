@@ -1,4 +1,4 @@
-//! From an execution result to a message, or to the fault of a step.
+//! Conversion of an execution result to a message, or to the error of a step.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::note::BackendNote;
 use crate::execution::json::entry;
 use crate::execution::{ExecutionErrorCode, ExecutionResult, ExecutionStatus};
 
-/// What stands in a message as its protocol.
+/// Value of `protocol` in messages of a backend.
 const PROTOCOL: &str = "execution";
 
-/// Characters of a standard error that a fault shows: its end.
+/// Maximum characters of standard error in an error message, taken from its end.
 const STDERR: usize = 500;
 
-/// What a result amounts to in a turn. Nothing is called an answer that is none: what was deferred, refused or
-/// not supported is told as exactly that.
+/// Converts a result to the message of a step. Deferred, refused and unsupported results are never
+/// reported as answers.
 pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<AssistantMessage, ModelFault> {
     match result.status {
         ExecutionStatus::Completed => completed(result, &gathered),
@@ -43,8 +43,8 @@ pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<Ass
     }
 }
 
-/// The answer. An empty one is a fault and not an invalid output, because the turn would then ask again, and
-/// what the backend did is not known to be safe to repeat.
+/// Converts a completed result. An empty answer is an error, not an invalid output: the turn would
+/// repeat the request, and the backend's actions may not be safe to repeat.
 fn completed(result: &ExecutionResult, gathered: &Gathered) -> Result<AssistantMessage, ModelFault> {
     let text = said(result, gathered);
     if text.trim().is_empty() {
@@ -113,8 +113,8 @@ fn failed(result: &ExecutionResult, gathered: &Gathered) -> ModelFault {
     broken_off(if retryable { fault.transient() } else { fault }, result, gathered)
 }
 
-/// The fault with what there is of an answer. Without any, the message still keeps what the backend did and
-/// what it can go on with.
+/// Error with the partial answer. Without one, the message still has the backend's tool calls and
+/// its continuation.
 fn broken_off(fault: ModelFault, result: &ExecutionResult, gathered: &Gathered) -> ModelFault {
     let text = said(result, gathered);
     let message = if text.is_empty() { AssistantMessage::default() } else { AssistantMessage::text(text) };
@@ -124,8 +124,8 @@ fn broken_off(fault: ModelFault, result: &ExecutionResult, gathered: &Gathered) 
     if nothing && said(result, gathered).is_empty() { fault } else { fault.with_partial(partial) }
 }
 
-/// The error's message, with the end of what the backend wrote to its standard error unless it tells that
-/// itself.
+/// The error's message, with the end of the backend's standard error unless the message includes
+/// it.
 fn told(result: &ExecutionResult) -> Option<String> {
     let error = result.error.as_ref()?;
     let message = error.message.trim();

@@ -1,4 +1,4 @@
-//! What a backend tells while it works: passed on, and kept for the message.
+//! Progress of a backend: forwarded, and collected for the message.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,13 +19,13 @@ const SHOWN: usize = 8 << 10;
 /// Bytes of text, and of thinking, that are kept in case that the backend fails.
 const SAID: usize = 1 << 20;
 
-/// Takes what a backend tells.
+/// Sink that forwards and collects the progress of a backend.
 pub(super) struct Gathering<'a> {
     deltas: &'a dyn Deltas,
     gathered: Mutex<Gathered>,
 }
 
-/// What a backend told.
+/// Collected progress of a backend.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) text: String,

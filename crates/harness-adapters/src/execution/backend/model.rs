@@ -12,21 +12,24 @@ use super::gathered::Gathering;
 use super::request::execution_request;
 use crate::execution::{DynExecutionAdapter, ExecutionAdapter, ExecutionCx, ExecutionTool};
 
-/// A backend that runs whole turns, as a model of one step: a run with it goes through the same loop, events,
-/// sessions, limits and reports as any other.
+/// A backend that runs whole turns, as a model of one step. A run with it uses the same loop,
+/// events, sessions, limits and reports as any other.
 ///
-/// - *What it is told*: the agent's instructions, what the user said last, and what was said before. Where the
-///   backend left something to go on with in the conversation ([`BackendNote`](super::BackendNote)), that is
-///   given back instead of what it knows already.
-/// - *What it tells*: text and thinking become deltas, its own tools' work becomes
-///   [`DeltaPart::BackendToolStarted`] and [`DeltaPart::BackendToolFinished`] and stays in the message.
-/// - *How it ends*: a question ends the turn `needs_clarification`, a wish for approval `awaiting_approval`, a
-///   deferral `deferred` with `backend_deferred`; a failure is a fault of the step, with what there is of an
-///   answer, and so are an empty answer and a request that is not supported; they say why.
-/// - *Tools*: the backend uses its own. The agent's tools and handoffs run in this process and are not
-///   offered to it; a [`DeltaPart::Note`] says so. [`tools`](Self::tools) allows tools of its own by name.
-/// - *Cancellation* reaches the backend, and so does a dropped future. It is never asked again by itself:
-///   what it did is not known to be safe to repeat.
+/// - *Input*: the agent's instructions, the last message of the user, and the earlier messages. If
+///   the backend left a continuation in the conversation ([`BackendNote`](super::BackendNote)), it
+///   is passed instead of the messages that the backend already has.
+/// - *Progress*: text and reasoning become deltas. Calls of the backend's own tools become
+///   [`DeltaPart::BackendToolStarted`] and [`DeltaPart::BackendToolFinished`] and are kept in the
+///   message.
+/// - *Outcome*: a question ends the turn as `needs_clarification`, a request for approval as
+///   `awaiting_approval`, a deferral as `deferred` with `backend_deferred`. A failure, an empty
+///   answer and an unsupported request are errors of the step, with the partial answer and the
+///   reason.
+/// - *Tools*: the backend uses its own. The agent's tools and handoffs run in this process and are
+///   not offered to it; a [`DeltaPart::Note`] reports this. [`tools`](Self::tools) allows the
+///   backend's own tools by name.
+/// - *Cancellation* reaches the backend, and so does a dropped future. A request is never repeated
+///   automatically, because the backend's actions may not be safe to repeat.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -75,7 +78,7 @@ impl BackendModel {
         Self::shared(Arc::new(adapter), ids)
     }
 
-    /// The same for an adapter that others use, too.
+    /// Creates the model from a shared adapter.
     pub fn shared(adapter: Arc<dyn DynExecutionAdapter>, ids: Arc<dyn Ids>) -> Self {
         Self { adapter, ids, thread: None, tools: Vec::new() }
     }
@@ -132,7 +135,7 @@ impl Model for BackendModel {
     }
 }
 
-/// What the backend is not told or given, for people.
+/// Notes about content and tools that the backend does not receive.
 fn notes(request: &ModelRequest, backend: &str, left_out: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let tools: Vec<_> = request.tools().iter().map(|tool| tool.name.as_str()).collect();

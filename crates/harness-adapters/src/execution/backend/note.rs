@@ -1,4 +1,4 @@
-//! What a message keeps of the backend that made it.
+//! Backend data stored in a message.
 
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block};
@@ -10,26 +10,25 @@ const NAMESPACE: &str = "harness";
 const BACKEND: &str = "backend";
 const BACKEND_TOOL: &str = "backend_tool";
 
-/// What a message keeps of the backend that made it: an extension block `backend` of the namespace
-/// `harness`.
+/// Backend data stored in a message: an extension block `backend` of the namespace `harness`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BackendNote {
-    /// The backend.
+    /// Id of the backend.
     pub backend_id: String,
     /// How it ended: `completed`, `deferred` and so on.
     pub status: String,
-    /// What it can go on with; given back to it at the next step.
+    /// Continuation; passed to the backend at the next step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<ExecutionContinuation>,
-    /// What was asked for and left out.
+    /// Requested features that were not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degradation: Vec<NegotiationReason>,
-    /// What else it told.
+    /// Additional data from the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// Calls of its own tools that are not in the message, because there were too many.
+    /// Number of the backend's own tool calls that were dropped from the message.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tools_left_out: u64,
 }
@@ -46,7 +45,7 @@ pub struct BackendTool {
     pub name: String,
     /// Its arguments; `null` when they were too large to be kept.
     pub input: Json,
-    /// What came of it, cut; `None` when the backend did not tell.
+    /// Output of the call, truncated; `None` if the backend did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// Whether the backend says that it failed.

@@ -11,16 +11,16 @@ use crate::execution::{
     ExecutionRequest,
 };
 
-/// What a backend is told when it is to go on and nobody said anything new.
+/// Message for a backend that continues without a new message.
 const GO_ON: &str = "Go on.";
 
-/// Bytes of an earlier conversation that a backend is told; older messages are left out.
+/// Maximum bytes of the earlier conversation for a backend; older messages are dropped.
 const HISTORY: usize = 256 << 10;
 
-/// What a step asks of a backend.
+/// Request to a backend, made from a step.
 pub(super) struct Asked {
     pub(super) request: ExecutionRequest,
-    /// Earlier messages that the backend is not told.
+    /// Number of dropped earlier messages.
     pub(super) left_out: usize,
 }
 
@@ -135,7 +135,7 @@ fn history<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>) -> (Vec<E
     (blocks.collect(), left_out)
 }
 
-/// Who said something, and what; `None` when there is nothing to read.
+/// Speaker and text of a message; `None` if it has no text.
 fn spoken(message: &Message) -> Option<(&'static str, String)> {
     let label = match message {
         Message::User(_) => "user",

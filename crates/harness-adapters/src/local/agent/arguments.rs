@@ -1,7 +1,8 @@
-//! What each agent is given for a request.
+//! Invocations of the agents.
 //!
-//! The prompt goes over stdin: there it may be long, is in no process list, and is never an option. Values
-//! stand in one argument with the name of their option, so that none is taken for an option either.
+//! The prompt is passed on stdin, so it can be long, is not in the process list, and is never an
+//! option. Values are in one argument with the name of their option, so that none is parsed as an
+//! option either.
 
 use std::ffi::OsString;
 

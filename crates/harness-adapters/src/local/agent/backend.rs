@@ -26,14 +26,14 @@ use crate::local::output::OutputFormat;
 use crate::local::probe::{Found, probe};
 use crate::local::program::LocalProgram;
 
-/// What an agent may do without asking; nobody is there to be asked.
+/// Permissions of an agent, which cannot prompt for approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Permission {
     /// Look at files; what else it may do is said by its own settings.
     #[default]
     ReadOnly,
-    /// Change files below its folder, too.
+    /// Also change files in its directory.
     WriteFiles,
     /// Everything, commands included. Only where the machine is its own.
     Everything,
@@ -92,8 +92,8 @@ pub struct AgentBackend {
 }
 
 impl AgentBackend {
-    /// The agent with its share of `surroundings`, in this process's folder, with its own model, allowed to
-    /// look at files, and ten minutes of time.
+    /// Creates the backend with its variables of `surroundings`, the current directory, the agent's
+    /// own model, read permission, and a time limit of ten minutes.
     pub fn new(agent: LocalAgent, surroundings: &Environment, clock: Arc<dyn Clock>) -> Self {
         let settings = Settings {
             model: None,
@@ -132,7 +132,7 @@ impl AgentBackend {
         self
     }
 
-    /// In this folder.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.program.cwd = Some(folder.into());
@@ -172,8 +172,8 @@ impl AgentBackend {
         self.agent
     }
 
-    /// A version that does not know its arguments, or tells other events, begins no session and gives no
-    /// answer. Whoever waited for a timeout is not made to wait longer.
+    /// Replaces the error if the agent's version is too old: such a version rejects the arguments
+    /// or reports other events. A run that timed out is not delayed further.
     async fn blame_an_old_version(&self, error: &mut ExecutionError) {
         let strange = [ExecutionErrorCode::BackendExecutionError, ExecutionErrorCode::InvalidBackendOutput];
         if !strange.contains(&error.code) {

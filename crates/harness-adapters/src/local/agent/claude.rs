@@ -10,9 +10,9 @@ use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Claude {
     told: AgentOutput,
-    /// Text of the message that follows was already told piece by piece.
+    /// Whether the text of the next message was already sent as deltas.
     streamed: bool,
-    /// The same of what it thinks.
+    /// Whether its reasoning was already sent as deltas.
     thought: bool,
     /// The last event of a run.
     result: Option<Fields>,
@@ -38,8 +38,8 @@ impl Claude {
         Reading::GoOn
     }
 
-    /// It asks its provider again. Where its key was refused no further try helps, and it would go on for
-    /// minutes.
+    /// Handles a retry of its provider request. If the API key was rejected, further attempts are
+    /// useless, and would continue for minutes.
     fn retry(&mut self, event: &Fields, sink: &dyn ExecutionSink) -> Reading {
         let (status, why) = (event.number("error_status"), event.text("error").unwrap_or_default());
         let shown = status.map_or_else(|| why.clone(), |status| format!("{why}, HTTP status {status}"));

@@ -11,9 +11,9 @@ use crate::local::output::{OutputReader, ParsedOutput, Reading};
 pub(super) struct Codex {
     told: AgentOutput,
     ended: bool,
-    /// Why the turn failed.
+    /// Error of the turn.
     failed: Option<String>,
-    /// The last error that was told; a turn may go on after one.
+    /// Last reported error; a turn may continue after one.
     error: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Codex {
         self.told.result(id, &output, failed, sink);
     }
 
-    /// What the turn used. Codex tells the sum of all turns of the thread, of which the cached tokens are a
+    /// Usage of the turn. Codex reports the sum of all turns of the thread, and cached tokens as a
     /// part of the input.
     fn usage(&mut self, event: &Fields, sink: &dyn ExecutionSink) {
         let used = event.below(&["usage"]);

@@ -12,7 +12,7 @@ pub(super) struct Gemini {
     told: AgentOutput,
     /// The last event of a run.
     result: Option<Fields>,
-    /// Whether pieces of a message came before.
+    /// Whether deltas of a message have arrived.
     writing: bool,
 }
 

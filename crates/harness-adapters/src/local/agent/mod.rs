@@ -121,7 +121,7 @@ impl LocalAgent {
         }
     }
 
-    /// Its name for people.
+    /// Human-readable name.
     pub fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -143,7 +143,7 @@ impl LocalAgent {
         }
     }
 
-    /// What to do when it is missing or too old.
+    /// Instruction for a missing or old agent.
     pub fn install_hint(self) -> &'static str {
         match self {
             Self::ClaudeCode => "install it with `npm install -g @anthropic-ai/claude-code`",

@@ -13,7 +13,7 @@ pub(super) struct OpenCode {
     /// The sum over all steps.
     used: Usage,
     cost: Option<Cost>,
-    /// Why the last step ended; the program tells nothing of its own end.
+    /// Finish reason of the last step; the program does not report its own end.
     reason: Option<String>,
     failed: Option<ExecutionError>,
 }

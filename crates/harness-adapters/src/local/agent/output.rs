@@ -1,4 +1,4 @@
-//! What an agent has told so far.
+//! Collected output of an agent.
 
 use std::collections::BTreeSet;
 
@@ -19,25 +19,25 @@ use crate::seam::{Piece, Seam};
 /// The longest answer that is kept, in bytes.
 const MOST_TEXT: usize = 8 * 1024 * 1024;
 
-/// How many calls of tools stand in a result; all are told while they happen.
+/// Maximum tool calls in a result; all are reported as they happen.
 const MOST_CALLS: usize = 1_000;
 
-/// How many bytes of a call's arguments stand in a result, and of its output are told.
+/// Maximum bytes of a call's arguments in a result, and of its reported output.
 const MOST_DETAIL: usize = 4 * 1024;
 
-/// How many bytes of a note are told.
+/// Maximum bytes of a reported note.
 const MOST_NOTE: usize = 1024;
 
-/// What an agent has told so far; what it says goes on to the sink at once.
+/// Collected output of an agent; text is forwarded to the sink immediately.
 #[derive(Debug)]
 pub(super) struct AgentOutput {
     agent: LocalAgent,
-    /// The ends of what it says and thinks, piece by piece.
+    /// Boundaries of text and reasoning deltas.
     said_seam: Seam,
     thought_seam: Seam,
-    /// What was said since the last call of a tool: at the end, the answer.
+    /// Text since the last tool call: at the end, the answer.
     said: String,
-    /// What was said before that.
+    /// Text before that.
     said_before: String,
     /// Whether anything was said at all.
     spoke: bool,
@@ -102,7 +102,7 @@ impl AgentOutput {
         self.settle();
     }
 
-    /// It calls a tool of its own. A call that was told already is not told again.
+    /// Reports a call of one of its tools, once per call.
     pub(super) fn call(&mut self, id: &str, name: &str, input: Json, sink: &dyn ExecutionSink) {
         let (id, name) = (&*bounded_id(id), &*bounded_label(name.to_owned()));
         if self.seen.contains(id) {
@@ -119,7 +119,7 @@ impl AgentOutput {
         sink.part(ExecutionPart::ToolStarted { id: CallId::from(id), name: ToolName::from(name), input });
     }
 
-    /// A tool of its own answered.
+    /// Reports the result of one of its tools.
     pub(super) fn result(&mut self, id: &str, output: &str, failed: bool, sink: &dyn ExecutionSink) {
         let id = &*bounded_id(id);
         if self.events.len() < 2 * MOST_CALLS {
@@ -135,7 +135,7 @@ impl AgentOutput {
         sink.part(ExecutionPart::ToolFinished { id: CallId::from(id), output, failed });
     }
 
-    /// What it has used, as it says.
+    /// Reports its usage.
     pub(super) fn uses(&mut self, usage: Usage, sink: &dyn ExecutionSink) {
         sink.part(ExecutionPart::Usage(usage.clone()));
         self.usage = Some(usage);
@@ -163,7 +163,7 @@ impl AgentOutput {
         }
     }
 
-    /// What all of it makes. `answer` is the answer as the agent repeats it at its end.
+    /// Parsed output. `answer` is the answer as the agent repeats it at the end.
     pub(super) fn parsed(mut self, answer: Option<String>, failure: Option<ExecutionError>) -> ParsedOutput {
         self.said.push_str(self.said_seam.end());
         self.settle();
@@ -192,7 +192,7 @@ impl AgentOutput {
     }
 }
 
-/// The event that a line is. Another one is a note, unless it is blank.
+/// Parses a line as an event. Any other line becomes a note, unless it is blank.
 pub(super) fn event_of(line: &str, sink: &dyn ExecutionSink) -> Option<Fields> {
     let event = Fields::parse(line);
     if event.is_none() && !line.trim().is_empty() {
@@ -206,7 +206,7 @@ pub(super) fn note(text: &str, sink: &dyn ExecutionSink) {
     sink.part(ExecutionPart::Note(shortened(text, MOST_NOTE)));
 }
 
-/// The sum of two usages, number by number; what neither tells stays untold.
+/// Sum of two usages, field by field; fields absent in both stay absent.
 pub(super) fn plus(one: &Usage, other: &Usage) -> Usage {
     let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -215,7 +215,7 @@ pub(super) fn plus(one: &Usage, other: &Usage) -> Usage {
     each(one, other, sum)
 }
 
-/// What has come to `earlier` since then.
+/// Difference between a usage and an earlier one.
 pub(super) fn since(now: &Usage, earlier: &Usage) -> Usage {
     each(now, earlier, |now, earlier| now.map(|now| now.saturating_sub(earlier.unwrap_or(0))))
 }
@@ -231,8 +231,8 @@ fn each(one: &Usage, other: &Usage, of: impl Fn(Option<u64>, Option<u64>) -> Opt
     usage
 }
 
-/// An amount of money as an agent writes it: a sum of doubles, whose last digits are noise. Nothing is no
-/// amount: it is written where no price is known.
+/// Cost as an agent writes it: a sum of doubles, whose last digits are noise. Zero is treated as
+/// absent, because agents write it for unknown prices.
 pub(super) fn cost(value: Option<&Json>) -> Option<Cost> {
     let amount: f64 = value?.to().ok()?;
     format!("{amount:.9}").parse().ok().filter(|cost| *cost != Cost(0))

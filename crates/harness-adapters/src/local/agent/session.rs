@@ -10,22 +10,22 @@ use crate::execution::{
 };
 use crate::local::fields::Fields;
 
-/// What the continuation is called.
+/// Kind of the continuation.
 const KIND: &str = "session";
 
 /// The longest id of a session that is taken.
 const MOST_ID: usize = 128;
 
-/// A session that a request goes on with.
+/// Session that a request continues.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Session {
     pub(super) id: String,
-    /// What all its turns have used so far, where the agent only tells sums.
+    /// Usage of all its turns so far, for agents that report only sums.
     pub(super) used: Option<Usage>,
 }
 
 impl Session {
-    /// The session that a request goes on with, if any.
+    /// Session that a request continues, if any.
     pub(super) fn of(request: &ExecutionRequest, agent: LocalAgent) -> Result<Option<Self>, ExecutionError> {
         let Some(state) = state(request) else { return Ok(None) };
         let refuse =
@@ -49,7 +49,7 @@ impl Session {
         Ok(Some(Self { id, used }))
     }
 
-    /// What a later request goes on with.
+    /// Continuation for a later request.
     pub(super) fn continuation(&self, agent: LocalAgent) -> Option<ExecutionContinuation> {
         let mut state =
             vec![("backend", Json::string(agent.backend_id())), ("session", Json::string(&self.id))];
@@ -64,7 +64,7 @@ fn state(request: &ExecutionRequest) -> Option<Fields> {
     request.continuation.as_ref()?.state.as_ref().and_then(Fields::of)
 }
 
-/// Why an agent would do less than a request asks for, beyond the general rules.
+/// Reasons why an agent does less than requested, beyond the general rules.
 pub(super) fn reasons(agent: LocalAgent, request: &ExecutionRequest) -> Vec<NegotiationReason> {
     let mut reasons = Vec::new();
     let warning = |code, told| NegotiationReason::new(code, Severity::Warning, told);

@@ -223,7 +223,7 @@ impl Asks {
         let mut shown = Text::default();
         let choices = match keys {
             Keys::Decide => self.choices(ask),
-            Keys::Write => "send or empty what you are writing, then decide".to_owned(),
+            Keys::Write => "send or clear the text in the editor, then decide".to_owned(),
             Keys::Wait | Keys::Explain => String::new(),
         };
         shown.push(&choices, &Look::of(NOTE));
@@ -242,8 +242,8 @@ impl Asks {
         let name = visible(ask.call.name.as_str());
         let view = if self.rows.len() > self.page { "v view more · " } else { "" };
         match self.step {
-            _ if self.hidden() > 0 => "v view more · n no · d no, and say why".to_owned(),
-            Step::Decide => format!("{view}y once · a always … · n no · d no, and say why"),
+            _ if self.hidden() > 0 => "v view more · n no · d no, with a reason".to_owned(),
+            Step::Decide => format!("{view}y once · a always … · n no · d no, with a reason"),
             Step::Choose => {
                 format!(
                     "{view}grant: 1 {name} with exactly these arguments · 2 every call of {name} · Esc back"
@@ -258,4 +258,4 @@ impl Asks {
 }
 
 /// What the model is told without a reason.
-const DENIED: &str = "the user does not want this call";
+const DENIED: &str = "the user denied this call";

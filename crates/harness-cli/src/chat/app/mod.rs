@@ -267,7 +267,7 @@ impl App {
         match self.composer.key(key.clone()) {
             Edit::Submit(text) => self.submit(&text),
             Edit::Cut { bytes } => {
-                self.complain(&format!("a message cannot be that long: {bytes} bytes were left out"));
+                self.complain(&format!("message too long: {bytes} bytes were dropped"));
                 None
             }
             Edit::Changed => None,
@@ -355,7 +355,7 @@ impl App {
             Said::Text(text) => Some(Action::Say(text)),
             Said::Unknown(line) => Some(Action::Guess(line)),
             Said::Misused(written) => {
-                self.complain(&format!("it is written {written}"));
+                self.complain(&format!("usage: {written}"));
                 None
             }
             Said::Command(Command::Calls(count)) => {

@@ -26,7 +26,7 @@ pub(super) fn note(kind: &EventKind) -> Option<(Paint, &'static str, String)> {
         } else if let EventKind::PartFailed { fault, .. } = kind {
             (BAD, "!", format!("{fault}; the run continues"))
         } else if let EventKind::PersistFailed { message, .. } = kind {
-            (BAD, "!", format!("the session was not written: {message}"))
+            (BAD, "!", format!("session not saved: {message}"))
         } else if let Some(ControlEvent::StopDecided { decision }) = ControlEvent::of(kind) {
             (NOTE, "!", stalled(decision.stall_turns?))
         } else {

@@ -265,7 +265,7 @@ impl Talk {
             self.markdown(answer);
         }
         if let Some(fault) = &end.persist_failed {
-            self.step(BAD, "!", &format!("the session does not hold all of this: {fault}"));
+            self.step(BAD, "!", &format!("session not saved completely: {fault}"));
         }
         let cancelled = end.reason() == StopReason::Cancelled;
         if let Some(why) = why(&end.stop.evidence).filter(|_| !cancelled) {
@@ -343,7 +343,7 @@ impl Talk {
     pub(super) fn show_calls(&mut self, count: usize) {
         let lines = self.calls.whole(count, self.width);
         if lines.is_empty() {
-            return self.tell(DIM, "no tool was called yet");
+            return self.tell(DIM, "no tool calls yet");
         }
         self.separate(Kind::Told);
         self.finish_all(lines);

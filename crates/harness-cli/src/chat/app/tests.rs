@@ -256,9 +256,9 @@ fn a_person_decides_about_a_call() {
     ───────────────────────────────────────────────────────────
     ? pay {"amount":5}
       it needs approval
-      y once · a always … · n no · d no, and say why
+      y once · a always … · n no · d no, with a reason
     ›
-    waits for you · Esc interrupts
+    awaiting approval · Esc interrupts
     "#);
     stage.tick(500);
     stage.keys("d");
@@ -267,11 +267,11 @@ fn a_person_decides_about_a_call() {
     ? pay {"amount":5}
       it needs approval
     why not?
-    Enter denies the call and tells the model why, Esc goes bac
+    Enter denies the call and sends the reason to the model, Es
     "#);
     let deny = |reason: &str| Verdict::Deny { reason: reason.to_owned() };
     check_answer("y", &[Verdict::Once]);
-    check_answer("n", &[deny("the user does not want this call")]);
+    check_answer("n", &[deny("the user denied this call")]);
     check_answer("dtoo much⏎", &[deny("too much")]);
     check_answer("dtoo⎋y", &[Verdict::Once]);
     check_answer("xy", &[]);
@@ -349,9 +349,9 @@ fn a_question_takes_no_key_from_somebody_who_is_writing() {
     ───────────────────────────────────────────────────────────
     ? pay {"amount":5}
       it needs approval
-      send or empty what you are writing, then decide
+      send or clear the text in the editor, then decide
     › yes
-    waits for you · Esc interrupts
+    awaiting approval · Esc interrupts
     "#);
     stage.keys("⏎");
     assert_eq!(stage.wishes, [Action::Say("yes".to_owned())]);
@@ -393,7 +393,7 @@ fn escape_interrupts_and_control_c_leaves_when_it_is_pressed_twice() {
     insta::assert_snapshot!(stage.shown(), @r"
     ───────────────────────────────────────────────────────────
     ›
-    press Ctrl-C again to leave
+    press Ctrl-C again to exit
     ");
     stage.keys("^c");
     assert_eq!(stage.wishes.last(), Some(&Action::Quit));
@@ -492,5 +492,5 @@ fn commands_are_wishes_or_are_done_at_once() {
     let help = Action::Do(Command::Help);
     let wishes = [Action::Do(Command::Undo(2)), Action::Guess("/modle x".to_owned()), help, Action::Quit];
     assert_eq!(stage.wishes, wishes);
-    assert!(stage.shown().contains("it is written /save FILE"));
+    assert!(stage.shown().contains("usage: /save FILE"));
 }

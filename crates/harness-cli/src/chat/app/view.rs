@@ -122,11 +122,13 @@ impl App {
     fn state(&self, width: usize) -> Line {
         let mut text = Text::default();
         let hint = match self.doing {
-            _ if self.leaving => "press Ctrl-C again to leave".to_owned(),
-            _ if self.explaining => "Enter denies the call and tells the model why, Esc goes back".to_owned(),
+            _ if self.leaving => "press Ctrl-C again to exit".to_owned(),
+            _ if self.explaining => {
+                "Enter denies the call and sends the reason to the model, Esc goes back".to_owned()
+            }
             Doing::Stopping => "stopping".to_owned(),
-            Doing::Compacting { since } => format!("making the conversation shorter {}", self.took(since)),
-            Doing::Working { .. } if !self.asks.is_empty() => "waits for you · Esc interrupts".to_owned(),
+            Doing::Compacting { since } => format!("compacting {}", self.took(since)),
+            Doing::Working { .. } if !self.asks.is_empty() => "awaiting approval · Esc interrupts".to_owned(),
             Doing::Working { since } => format!("working {} · Esc interrupts", self.took(since)),
             Doing::Nothing => String::new(),
         };

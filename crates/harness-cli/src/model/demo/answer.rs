@@ -96,7 +96,7 @@ fn summary(text: &str) -> String {
 /// What this model is, and what can be asked.
 fn about(situation: &Situation<'_>) -> String {
     let mut text =
-        "I am the demo model: I follow rules and am no language model, so I only know what tools return."
+        "I am the demo model. I follow rules and am not a language model, so I only know what tools return."
             .to_owned();
     let mut able: Vec<String> = Vec::new();
     for def in situation.tools.iter().take(LISTED) {
@@ -106,13 +106,13 @@ fn about(situation: &Situation<'_>) -> String {
         });
     }
     if able.is_empty() {
-        return text + " No tool is bound here.";
+        return text + " No tool is available here.";
     }
-    text.push_str(" Ask for one of these, in their own words:\n");
+    text.push_str(" Mention one of these:\n");
     text.push_str(&able.join("\n"));
     if let Some(def) = situation.tools.iter().find(|def| !matches!(def.kind, ToolKind::Handoff(_))) {
         let example = example(&schema(def));
-        let _ = write!(text, "\nor exactly: call {} {example}", def.name);
+        let _ = write!(text, "\nor send exactly: call {} {example}", def.name);
     }
     text
 }

@@ -84,7 +84,7 @@ fn self_and_repeated(finder: &mut Finder<'_>, id: &str, handoffs: &[Handoff<'_>]
         let Handoff { to, node, gate } = handoff;
         if *to == id {
             let warning = finder.at("lint.self_handoff", format!("agent `{id}` hands off to itself"), *node);
-            finder.push(warning.hint("remove the handoff; an agent goes on by answering or calling tools"));
+            finder.push(warning.hint("remove the handoff; an agent continues by answering or calling tools"));
         }
         // Two handoffs to one agent behind different gates mean: behind either of them.
         let earlier = handoffs.iter().take(at).find(|earlier| {

@@ -7,7 +7,7 @@ use crate::document::{Document, Entry, Kind, NodeId};
 use crate::field::{Form, PathUse};
 use crate::graph::{ContextPath, Placeholder, placeholders};
 
-/// Faults that make texts or gates be passed over, so that what they read is not known.
+/// Errors that skip texts or gates, so that the paths they read are unknown.
 const LOSES_READS: &[&str] = &[
     "descriptor.bad_context_path",
     "descriptor.exclusive_forms",

@@ -1,4 +1,4 @@
-//! What the lints look at, and where they put what they find.
+//! Input and output of the lints.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use crate::check::diagnostic::Diagnostic;
 use crate::document::{Document, Entry, Kind, NodeId};
 use crate::place::Place;
 
-/// A descriptor with more warnings than this has been told enough.
+/// Maximum number of warnings of a descriptor.
 const MAX_WARNINGS: usize = 200;
 
 /// The code of a warning, and the file and bytes it is about.
@@ -27,7 +27,7 @@ impl Found {
         self.warnings
     }
 
-    /// Takes a warning. A value that an alias repeats is warned of once, where it stands.
+    /// Adds a warning. A value that aliases repeat is reported once, where it is defined.
     fn push(&mut self, diagnostic: Diagnostic) {
         let place = diagnostic.place.as_ref().map(|place| (Arc::clone(&place.file), place.bytes.clone()));
         if self.warnings.len() >= MAX_WARNINGS {
@@ -81,12 +81,12 @@ impl<'a> Finder<'a> {
         self.document.get(owner, key).and_then(|id| self.document.list(id)).unwrap_or_default()
     }
 
-    /// A value that is there and not `null`.
+    /// Value of a key, unless it is missing or `null`.
     pub(super) fn present(&self, owner: NodeId, key: &str) -> Option<NodeId> {
         self.document.get(owner, key).filter(|id| !self.document.is_null(*id))
     }
 
-    /// What kind of value it is, with fractions told from whole numbers.
+    /// Kind of a value for messages; fractions and whole numbers are different kinds.
     pub(super) fn kind_name(&self, node: NodeId) -> &'static str {
         let kind = self.document.kind(node);
         if matches!(kind, Kind::Number(number) if number.fract() != 0.0) { "a fraction" } else { kind.name() }

@@ -1,7 +1,7 @@
-//! What can be used but is probably not meant.
+//! Warnings for valid descriptors with probable mistakes.
 //!
-//! [`source`] looks at a descriptor as it is written, [`graph`] at what loading made of it. Both
-//! read leniently: what has the wrong shape is reported by the validation and passed over here.
+//! [`source`] checks a descriptor as written, [`graph`] the materialized one. Both are lenient:
+//! malformed values are reported by the validation and skipped here.
 
 mod agents;
 mod context;
@@ -26,10 +26,10 @@ pub(super) fn source(document: &Document, root: NodeId, found: &mut Found) {
     parts::check(&mut finder);
 }
 
-/// Lints of the materialized descriptor: its graph, texts and context.
+/// Lints the materialized descriptor: its graph, texts and context.
 ///
-/// `faulty` tells whether the descriptor has a fault with one of the codes; what such a fault makes
-/// look unused is not warned of.
+/// `faulty` returns whether the descriptor has an error with one of the codes. Nothing that such an
+/// error makes look unused is reported.
 pub(super) fn graph(descriptor: &Descriptor, faulty: &dyn Fn(&[&str]) -> bool, found: &mut Found) {
     let mut finder = Finder { document: descriptor.document(), root: descriptor.root_id(), found };
     agents::check(&mut finder, faulty);

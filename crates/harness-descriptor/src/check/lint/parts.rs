@@ -1,4 +1,4 @@
-//! Instruction parts that nobody uses.
+//! Unused instruction parts.
 
 use std::collections::HashSet;
 

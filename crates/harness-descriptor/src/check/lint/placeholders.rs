@@ -34,7 +34,7 @@ fn text(finder: &mut Finder<'_>, node: NodeId) {
         let end = end(text, start);
         from = end;
         let written = text.get(start..end).unwrap_or_default();
-        let message = format!("`{written}` is no placeholder and stays in the text as it is");
+        let message = format!("`{written}` is not a placeholder and stays in the text unchanged");
         let place = finder.document.place_in(node, start..end);
         let warning = crate::check::Diagnostic::warning("lint.placeholder", message, place);
         let hint = meant(finder, written);

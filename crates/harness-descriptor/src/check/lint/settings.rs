@@ -4,7 +4,7 @@ use super::finder::Finder;
 use crate::check::suggest::did_you_mean;
 use crate::document::{Entry, Kind, NodeId};
 
-/// What a setting takes.
+/// Accepted values of a setting.
 #[derive(Clone, Copy)]
 enum Takes {
     Number,
@@ -83,8 +83,7 @@ fn setting(finder: &mut Finder<'_>, entry: &Entry) {
         return;
     }
     let Some((_, takes)) = KNOWN.iter().find(|(known, _)| *known == key) else {
-        let message =
-            format!("`{key}` is no setting that chat models are known to take; it is sent as it is");
+        let message = format!("unknown model setting `{key}`; it is sent unchanged");
         let warning = finder.at_key("lint.unknown_setting", message, entry);
         let near = did_you_mean(key, KNOWN.iter().map(|(known, _)| *known));
         finder.push(

@@ -70,7 +70,7 @@ fn type_name(finder: &mut Finder<'_>, owner: NodeId) {
         return wrong_type(finder, Some(node), "type", "a string", |_| false);
     };
     if !known::TYPES.contains(&name) {
-        let warning = finder.at("lint.type_name", format!("`{name}` is no type that is known"), node);
+        let warning = finder.at("lint.type_name", format!("unknown type `{name}`"), node);
         let short = known::TYPES.iter().find(|known| name.len() > 2 && known.starts_with(name));
         let near = short.map(|known| format!("did you mean `{known}`?"));
         let near = near.or_else(|| did_you_mean(name, known::TYPES.iter().copied()));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const SAMPLE: &str = "# Findings\n\nThe *parser* is **fast**, ~~slow~~ and reads `&str`; see [the guide](https://a.example/guide) or <https://b.example>.\n\nSecond line  \nafter a break, with 世界 and 👩‍👩‍👧 and e\u{301}.\n\n## Steps\n\n1. Read the file\n2. Fix it:\n   - `a.rs`\n   - `b.rs` which has a rather long explanation that does not fit\n     - [x] done\n     - [ ] not done\n3. Run it\n\n> A quote of\n> two lines\n>\n> > and one inside\n\n```rust\nfn main() {\n    println!(\"a line of code that is longer than forty columns\");\n}\n```\n\n| name | size | what it is for |\n|:-----|-----:|:--------------:|\n| `core` | 12 | messages, ports, gates, events and the machines |\n| 世界 | 3 | wide |\n\n---\n\nThe end.";
+const SAMPLE: &str = "# Findings\n\nThe *parser* is **fast**, ~~slow~~ and reads `&str`; see [the guide](https://a.example/guide) or <https://b.example>.\n\nSecond line  \nafter a break, with 世界 and 👩‍👩‍👧 and e\u{301}.\n\n## Steps\n\n1. Read the file\n2. Fix it:\n   - `a.rs`\n   - `b.rs` which has a rather long explanation that does not fit\n     - [x] done\n     - [ ] not done\n3. Run it\n\n> A quote of\n> two lines\n>\n> > and one inside\n\n```rust\nfn main() {\n    println!(\"a line of code that larger than forty columns\");\n}\n```\n\n| name | size | what it is for |\n|:-----|-----:|:--------------:|\n| `core` | 12 | messages, ports, gates, events and the machines |\n| 世界 | 3 | wide |\n\n---\n\nThe end.";
 
 fn shown(width: usize, styling: Styling) -> String {
     let lines: Vec<String> =
@@ -45,8 +45,8 @@ fn plain_at_40() {
 
     ```rust
     fn main() {
-        println!("a line of code that is l
-    ↪ onger than forty columns");
+        println!("a line of code that larg
+    ↪ er than forty columns");
     }
     ```
 
@@ -90,7 +90,7 @@ fn plain_at_80() {
 
     ```rust
     fn main() {
-        println!("a line of code that is longer than forty columns");
+        println!("a line of code that larger than forty columns");
     }
     ```
 
@@ -134,8 +134,8 @@ fn colour_at_40() {
 
       ⎋[2mrust⎋[0m
       ⎋[36mfn main() {⎋[0m
-      ⎋[36m    println!("a line of code that is l⎋[0m
-    ⎋[2m↪ ⎋[0m⎋[36monger than forty columns");⎋[0m
+      ⎋[36m    println!("a line of code that larg⎋[0m
+    ⎋[2m↪ ⎋[0m⎋[36mer than forty columns");⎋[0m
       ⎋[36m}⎋[0m
 
     ⎋[1mname⎋[0m⎋[2m │ ⎋[0m⎋[1msize⎋[0m⎋[2m │ ⎋[0m      ⎋[1mwhat it is for⎋[0m
@@ -178,7 +178,7 @@ fn colour_at_80() {
 
       ⎋[2mrust⎋[0m
       ⎋[36mfn main() {⎋[0m
-      ⎋[36m    println!("a line of code that is longer than forty columns");⎋[0m
+      ⎋[36m    println!("a line of code that larger than forty columns");⎋[0m
       ⎋[36m}⎋[0m
 
     ⎋[1mname⎋[0m⎋[2m │ ⎋[0m⎋[1msize⎋[0m⎋[2m │ ⎋[0m                ⎋[1mwhat it is for⎋[0m
