@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::checks::Checked;
 use super::draining::Then;
 use super::repair::PriorUsage;
 use super::stage::{Step, WAIT};
@@ -13,8 +14,6 @@ use crate::machine::{Op, Pending, Reply, Start};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::AppendSource;
-
-use super::checks::Checked;
 
 /// A turn before its first iteration.
 #[derive(Debug, Default)]
