@@ -204,7 +204,7 @@ impl TurnState {
                     let (stage, mut turn) = self.parts(spec, cx);
                     follows = stage.enter(&mut turn);
                 }
-                ControlFlow::Break(stop) => return self.close(spec, cx, stop, false),
+                ControlFlow::Break(stop) => return self.close(spec, cx, *stop, false),
             }
         }
     }

@@ -49,8 +49,9 @@ pub(super) enum Next {
     Enter(Stage),
 }
 
-/// What a handler gives: what follows, or the stop that broke it off.
-pub(super) type Step<T = Next> = ControlFlow<Stop, T>;
+/// What a handler gives: what follows, or the stop that broke it off. A stop comes once in a turn, and a step from every
+/// handler: boxed, it takes no room in the others.
+pub(super) type Step<T = Next> = ControlFlow<Box<Stop>, T>;
 
 /// The turn waits.
 pub(super) const WAIT: Step = ControlFlow::Continue(Next::Wait);
@@ -62,7 +63,7 @@ pub(super) fn enter(stage: Stage) -> Step {
 
 /// The turn stops.
 pub(super) fn stop<T>(reason: StopReason, evidence: Evidence) -> Step<T> {
-    ControlFlow::Break(Stop::new(reason, evidence))
+    ControlFlow::Break(Box::new(Stop::new(reason, evidence)))
 }
 
 impl Stage {

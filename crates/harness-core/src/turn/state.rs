@@ -149,7 +149,7 @@ impl TurnCx<'_> {
     /// The stop of a turn that has its answer.
     pub(super) fn stop_with_answer(&mut self) -> Step {
         let stop = self.data.last_stop.take();
-        ControlFlow::Break(stop.unwrap_or_else(|| StopReason::AnswerFinalized.into()))
+        ControlFlow::Break(Box::new(stop.unwrap_or_else(|| StopReason::AnswerFinalized.into())))
     }
 
     /// Stops at a limit.

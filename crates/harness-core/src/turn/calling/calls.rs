@@ -76,7 +76,7 @@ impl Batch {
     /// Asks for the calls, unless the answer before them was the last.
     fn request(&self, turn: &mut TurnCx<'_>) -> Step<()> {
         if let Some(last) = turn.data.last_stop.clone() {
-            return Step::Break(last);
+            return Step::Break(Box::new(last));
         }
         if turn.spec.on_tool_failure == OnToolFailure::EndOnError
             && let Some(unknown) = self.slots.iter().find(|slot| slot.tool.is_none())

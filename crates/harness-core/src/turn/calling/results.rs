@@ -193,7 +193,7 @@ impl Batch {
             if stop.reason == StopReason::RedundantToolLoop {
                 turn.cx.event(|| EventKind::LimitReached { reason: stop.reason, reached: None });
             }
-            return Step::Break(stop);
+            return Step::Break(Box::new(stop));
         }
         turn.check_limits()
     }
