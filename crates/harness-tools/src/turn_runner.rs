@@ -46,11 +46,9 @@ use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, Subag
 #[derive(Clone)]
 pub struct TurnRunner {
     ports: Ports,
-    layers: Option<MakeLayers>,
     listeners: Vec<Listen>,
 }
 
-type MakeLayers = Arc<dyn Fn(&SubagentAsk) -> Arc<dyn DynContextPipeline> + Send + Sync>;
 type Listen = Arc<dyn Fn(&mut Hub) + Send + Sync>;
 
 impl fmt::Debug for TurnRunner {
@@ -64,16 +62,13 @@ impl TurnRunner {
     /// each may use them, gates, checks, an approver, a compactor. A check that does not accept an end gives a sub-agent
     /// another turn, within [`Subagent::max_turns`](crate::Subagent::max_turns).
     pub fn new(ports: &Ports) -> Self {
-        Self { ports: ports.for_child(), layers: None, listeners: Vec::new() }
+        Self { ports: ports.for_child(), listeners: Vec::new() }
     }
 
-    /// The same runner with memory layers, made anew for each sub-agent.
+    /// The same runner with memory layers. [`Origin::parent`] tells them whose work a sub-agent does.
     #[must_use]
-    pub fn layers(
-        mut self,
-        make: impl Fn(&SubagentAsk) -> Arc<dyn DynContextPipeline> + Send + Sync + 'static,
-    ) -> Self {
-        self.layers = Some(Arc::new(make));
+    pub fn layers(mut self, layers: Arc<dyn DynContextPipeline>) -> Self {
+        self.ports.layers = Some(layers);
         self
     }
 
@@ -101,7 +96,6 @@ impl TurnRunner {
             subagent.tools.as_ref().map(|names| names.iter().map(|name| (&**name).into()).collect());
         let mut ports = self.ports.clone();
         ports.agents = Arc::new(SingleAgent::of(config));
-        ports.layers = self.layers.as_ref().map(|make| make(ask));
         self.listeners.iter().for_each(|listen| listen(&mut ports.hub));
         ports
     }

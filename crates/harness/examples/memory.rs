@@ -22,12 +22,11 @@ fn conversation(
     (user, thread): (&str, &str),
 ) -> Result<Harness, Box<dyn Error>> {
     let clock: Arc<dyn Clock> = Arc::new(VirtualClock::still(Time(0)));
-    let layers =
-        Pipeline::build(LayerSetup::new().with(SemanticRecall::new(facts.clone())), Arc::clone(&clock))?;
-    let builder =
-        Harness::new(model.clone()).user(user).thread(thread).clock(Arc::clone(&clock)).layers(layers);
-    let tools = memory_tools(Some(facts.clone()), clock);
-    Ok(tools.into_iter().fold(builder, harness::Builder::common_tool).build()?)
+    let setup = LayerSetup::new()
+        .with(SemanticRecall::new(facts.clone()))
+        .with_tools(memory_tools(Some(facts.clone()), Arc::clone(&clock)));
+    let memory = Pipeline::build(setup, Arc::clone(&clock))?;
+    Ok(Harness::new(model.clone()).user(user).thread(thread).clock(clock).memory(memory).build()?)
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -18,6 +18,7 @@ use harness_core::run::RunSpec;
 use harness_core::tool::{DynTool, DynToolRegistry, Tool, ToolRegistry, Toolbox};
 use harness_core::{Millis, ModelName, Origin, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionSetting, Map};
+use harness_memory::layer::Pipeline;
 use harness_record::Recording;
 use harness_tools::{Combined, Modes, Source, WorkTools};
 
@@ -298,7 +299,14 @@ impl Builder {
         self
     }
 
-    /// Memory layers.
+    /// Memory: a pipeline of layers is asked what to show, its gate is asked about tool calls, after the gates
+    /// that were given before, and every agent has its tools. Default none.
+    pub fn memory(self, pipeline: Pipeline) -> Self {
+        let builder = pipeline.tools().into_iter().fold(self, Self::common_tool);
+        builder.gate(pipeline.gate()).layers(pipeline)
+    }
+
+    /// What stands around the model calls in place of a [`memory`](Self::memory): a port of your own.
     pub fn layers(mut self, layers: impl ContextPipeline + 'static) -> Self {
         self.ports.layers = Some(Arc::new(layers));
         self

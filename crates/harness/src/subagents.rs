@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use harness_core::decide::Point;
+use harness_core::decide::{DynCheck, Guarded, Points};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::port::Clock;
@@ -29,8 +29,8 @@ type Listen = Box<dyn FnOnce(TurnRunner) -> TurnRunner + Send>;
 impl Builder {
     /// Agents that every agent can give work to, by the tool `task`: each knows only what it is told, has its
     /// own instructions and those of the tools that it names, and spends of its caller's budget. They have the
-    /// [ports](Ports::for_child) of the conversation: the same model, gates, approver, compactor, and checks but for
-    /// those of the end. Default none.
+    /// [ports](Ports::for_child) of the conversation: the same model, gates, approver, compactor, memory, and checks but
+    /// for those of the end. To the layers of memory a sub-agent's work is a child of its caller's. Default none.
     pub fn subagents(self, agents: impl IntoIterator<Item = Subagent>) -> Self {
         let slot = RunnerSlot::new();
         let tool = SubagentTool::new(agents, Arc::new(slot.clone())).map(SubagentTool::gated);
@@ -110,8 +110,7 @@ impl SubagentSetup {
         if !self.slots.is_empty() {
             let mut own = ports.for_child();
             own.tools = tools;
-            // Whether the work is done is asked about the conversation's work alone.
-            own.checks.retain(|check| !check.guard().points.has(Point::End));
+            own.checks = guardrails(ports).collect();
             let runner = TurnRunner::new(&own).without(SUBAGENT_TOOLS);
             let runner = self.listeners.into_iter().fold(runner, |runner, listen| listen(runner));
             let runner = Arc::new(runner);
@@ -119,4 +118,11 @@ impl SubagentSetup {
         }
         self.modes
     }
+}
+
+/// The checks that sub-agents have: all but those of the end, which judge the run that a person asked for.
+fn guardrails(ports: &Ports) -> impl Iterator<Item = Guarded<dyn DynCheck>> {
+    let points = |check: &Guarded<dyn DynCheck>| check.guard().points.without(Points::END);
+    let checks = ports.checks.iter().filter(move |check| !points(check).is_empty());
+    checks.map(move |check| check.clone().at(points(check)))
 }

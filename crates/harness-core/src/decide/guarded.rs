@@ -125,6 +125,17 @@ impl Points {
         Self(self.0 | others.0)
     }
 
+    /// These without those.
+    #[must_use]
+    pub const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// Whether the point is among them.
     pub const fn has(self, point: Point) -> bool {
         self.0 & Self::of(point).0 != 0

@@ -113,16 +113,15 @@ impl Ports {
     }
 
     /// The ports of work that a call of this work starts, such as a sub-agent's: the same model, tools, clock, gates,
-    /// checks, approver, compactor, source of facts and redactor. The transcript, the events, steering and the updates of
-    /// tools are the child's own, so it has no session, checkpoints and listeners here, one agent, and no layers: those
-    /// remember one conversation, and are made anew.
+    /// checks, approver, layers, compactor, source of facts and redactor. Layers know a child by its
+    /// [parent](crate::Origin::parent). The transcript, the events, steering and the updates of tools are the child's own,
+    /// so it has no session, checkpoints and listeners here, and one agent.
     #[must_use]
     pub fn for_child(&self) -> Self {
         Self {
             agents: Arc::new(SingleAgent::new("")),
             session: None,
             checkpoints: None,
-            layers: None,
             steering: None,
             updates: None,
             hub: Hub::default(),

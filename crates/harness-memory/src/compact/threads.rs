@@ -42,7 +42,9 @@ impl<S> Threads<S> {
     pub(crate) fn or_new(&self, origin: &Origin, new: impl FnOnce() -> S) -> Arc<Mutex<S>> {
         let thread = origin.thread.as_ref().map_or("", |id| id.as_str());
         let session = origin.session.as_ref().map_or("", |id| id.as_str());
-        let name = format!("{thread}\n{session}");
+        // A sub-agent has a view of its own in the thread of its caller.
+        let child = origin.run.as_ref().filter(|_| origin.parent.is_some()).map_or("", |id| id.as_str());
+        let name = format!("{thread}\n{session}\n{child}");
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = known.iter().rposition(|(key, _)| **key == *name);
         let entry = place.and_then(|at| known.remove(at));
@@ -58,6 +60,8 @@ impl<S> Threads<S> {
 
 #[cfg(test)]
 mod tests {
+    use harness_core::ParentCall;
+
     use super::*;
 
     fn origin(thread: usize) -> Origin {
@@ -78,5 +82,14 @@ mod tests {
         *of(&origin(0)).lock().unwrap() += 7;
         let value = |thread| *of(&origin(thread)).lock().unwrap();
         assert_eq!((value(0), value(2), value(KEPT), value(1)), (7, 2, KEPT, 0));
+    }
+    #[test]
+    fn a_sub_agent_has_a_state_of_its_own() {
+        let threads = Threads::<usize>::default();
+        let caller = origin(1);
+        let mut child = caller.child(ParentCall::new("c1", "desk", &caller));
+        child.run = Some("child".into());
+        *threads.or_new(&child, usize::default).lock().unwrap() = 5;
+        assert_eq!(*threads.or_new(&caller, usize::default).lock().unwrap(), 0);
     }
 }

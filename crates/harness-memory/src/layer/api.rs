@@ -43,7 +43,8 @@ impl Pipeline {
         run.call(at, function, arguments, cx).await
     }
 
-    /// The functions of all layers as tools `LAYER/FUNCTION`, in the order of declaration.
+    /// The functions of all layers as tools `LAYER/FUNCTION`, in the order of declaration, and then the
+    /// [tools](super::LayerSetup::with_tools) that belong to the memory beside them.
     pub fn tools(&self) -> Vec<Arc<dyn DynTool>> {
         let layers = self.stack().layers.iter().enumerate();
         let tools = layers.flat_map(|(at, layer)| {
@@ -59,7 +60,7 @@ impl Pipeline {
         let tool = |(at, function, def)| {
             Arc::new(LayerTool { pipeline: self.clone(), at, function, def }) as Arc<dyn DynTool>
         };
-        tools.map(tool).collect()
+        tools.map(tool).chain(self.stack().tools.iter().cloned()).collect()
     }
 }
 

@@ -1,13 +1,12 @@
 //! Child executions: what they start with, and what their parent learns from them.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use harness_core::message::Message;
 use harness_core::port::ViewCx;
 use harness_core::transcript::Prefix;
 
 use super::ask::{ReturnAsk, Spawned, Update};
-use super::cx::Execution;
 use super::def::Hook;
 use super::run::LayerRun;
 use crate::MemoryError;
@@ -24,13 +23,13 @@ pub struct Child {
 }
 
 impl LayerRun {
-    /// Opens a child: layers say by slot what it starts with; those without a say are initialised like those
-    /// of a root. `cx` is the parent's.
+    /// Begins a child: layers say by slot what it starts with; those without a say are initialised like those
+    /// of a root.
     ///
     /// # Errors
     /// The failing `init` of a layer that may not be left out.
-    pub(crate) async fn spawn(&self, child: Arc<Execution>, cx: &ViewCx) -> Result<Child, MemoryError> {
-        let run = LayerRun::new(Arc::clone(&self.stack), Arc::clone(&child), 0);
+    pub(crate) async fn spawn(&self, run: &LayerRun, cx: &ViewCx) -> Result<(), MemoryError> {
+        let child = run.execution();
         let base = self.cx(cx);
         let mut items = Vec::new();
         for (at, layer) in self.stack.with_hook(Hook::Spawn) {
@@ -39,7 +38,7 @@ impl LayerRun {
                 continue;
             }
             let own = self.cx_of(at, &base);
-            match self.ask(at, Hook::Spawn, layer.spawn_boxed(&child, &own)).await.and_then(|s| self.known(s))
+            match self.ask(at, Hook::Spawn, layer.spawn_boxed(child, &own)).await.and_then(|s| self.known(s))
             {
                 Ok(Some(spawned)) => {
                     run.states.begin(at, Update::Set(spawned.state));
@@ -52,8 +51,13 @@ impl LayerRun {
                 }
             }
         }
-        run.init(cx).await?;
-        Ok(Child { run: Arc::new(run), items })
+        *run.begins_with.lock().unwrap_or_else(PoisonError::into_inner) = items;
+        run.init(cx).await
+    }
+
+    /// What its transcript begins with, once.
+    pub(crate) fn take_items(&self) -> Vec<Arc<Message>> {
+        std::mem::take(&mut *self.begins_with.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What a child starts with must be known items.
@@ -106,6 +110,6 @@ impl LayerRun {
         let used = child.lock_progress().usage.clone();
         self.lock_progress().usage.merge(&used);
         let spent = child.spent();
-        self.spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).merge(&spent);
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).merge(&spent);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
-use harness_core::message::Message;
+use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
 use harness_core::transcript::{Plan, Prefix};
 use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, ThreadId, TurnId};
@@ -35,13 +35,18 @@ const GUIDES_IN_A_ROW: u32 = 3;
 ///
 /// One pipeline serves all threads of a program. Each execution (a run, or a turn that stands alone) has its
 /// own states; what outlives it is in the storage. Give it to the turn as its layers, its
-/// [`gate`](Self::gate) as a tool gate, and its [`tools`](Self::tools) as tools.
+/// [`gate`](Self::gate) as a tool gate, and its [`tools`](Self::tools) as tools; the builder of `harness` does
+/// all of that at once.
+///
+/// Work that a call began ([`Origin::parent`]) is a child of the execution of that call, as far as it is open
+/// here: its layers begin with what those of the parent give them, and when it has completed the parent's learn
+/// from it.
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use harness_core::port::{BoxFuture, Clock, ContextPipeline, ViewCx};
 /// # use harness_core::{Origin, Time};
-/// # use harness_core::message::Message;
+/// # use harness_core::message::{AssistantMessage, Message};
 /// # use harness_core::transcript::Transcript;
 /// use harness_memory::layer::{FnLayer, LayerDef, LayerSetup, Pipeline, Recalled};
 /// # struct Still;
@@ -78,6 +83,8 @@ struct Inner {
 struct Opened {
     run: Arc<LayerRun>,
     parent: Option<Arc<LayerRun>>,
+    /// Whether the parent learns from it at its own end, and not when somebody joins it.
+    joins_itself: bool,
     /// What came of `init`; `None` before it.
     begun: AsyncMutex<Option<Result<(), MemoryError>>>,
 }
@@ -110,6 +117,7 @@ impl Pipeline {
         execution.thread.clone_from(&origin.thread);
         execution.resource.clone_from(&origin.user);
         execution.workspace.clone_from(&origin.workspace);
+        execution.depth = origin.depth();
         execution
     }
 
@@ -125,15 +133,24 @@ impl Pipeline {
             } else {
                 let kept =
                     self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).remove(&*execution.id);
-                let opened = self.fresh(execution, cx.log.len(), kept.unwrap_or_default());
+                let parent = cx.origin.parent.as_ref().and_then(|parent| parent.run.as_ref());
+                // What is taken up again has begun before.
+                let parent = parent.filter(|_| kept.is_none()).and_then(|run| runs.get_mut(run.as_str()));
+                let parent = parent.map(|parent| Arc::clone(&parent.run));
+                let opened = self.fresh(execution, cx.log.len(), kept.unwrap_or_default(), parent);
                 runs.insert(Arc::clone(&opened.run.execution().id), Arc::clone(&opened));
                 opened
             }
         };
         let mut begun = opened.begun.lock().await;
-        let result = match &*begun {
-            Some(result) => result.clone(),
-            None => begun.insert(opened.run.init(cx).await).clone(),
+        let result = if let Some(result) = &*begun {
+            result.clone()
+        } else {
+            let result = match &opened.parent {
+                Some(parent) => parent.spawn(&opened.run, cx).await,
+                None => opened.run.init(cx).await,
+            };
+            begun.insert(result).clone()
         };
         result.map(|()| Arc::clone(&opened.run))
     }
@@ -141,7 +158,7 @@ impl Pipeline {
     /// Puts back the states of an execution that began elsewhere, before it is opened here: these layers
     /// are not initialised again.
     pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
-        let opened = self.fresh(execution, 0, states);
+        let opened = self.fresh(execution, 0, states, None);
         let id = Arc::clone(&opened.run.execution().id);
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, opened);
     }
@@ -152,6 +169,7 @@ impl Pipeline {
         execution: Execution,
         log_len: usize,
         states: impl IntoIterator<Item = (LayerId, Json)>,
+        parent: Option<Arc<LayerRun>>,
     ) -> Arc<Opened> {
         let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution), log_len);
         for (layer, state) in states {
@@ -159,7 +177,8 @@ impl Pipeline {
                 run.states.begin(at, Update::Set(state));
             }
         }
-        Arc::new(Opened { run: Arc::new(run), parent: None, begun: AsyncMutex::default() })
+        let joins_itself = parent.is_some();
+        Arc::new(Opened { run: Arc::new(run), parent, joins_itself, begun: AsyncMutex::default() })
     }
 
     /// The layers of an execution that is open.
@@ -214,8 +233,9 @@ impl Pipeline {
         &self.0.stack
     }
 
-    /// Opens a child of an execution: its layers begin with what those of the parent give them. The child's
-    /// work then runs with this same pipeline under the child's id as its run. `cx` is the parent's.
+    /// Opens a child of an execution that no call began, a parallel path for example: its layers begin with what
+    /// those of the parent give them. The child's work then runs with this same pipeline under the child's id as
+    /// its run. `cx` is the parent's.
     ///
     /// End it with [`join`](Self::join) or [`abandon`](Self::abandon).
     ///
@@ -224,11 +244,13 @@ impl Pipeline {
     pub async fn spawn(&self, parent: &str, child: Execution, cx: &ViewCx) -> Result<Child, MemoryError> {
         let parent = self.run(parent)?;
         let id = Arc::clone(&child.id);
-        let child = parent.spawn(Arc::new(child), cx).await?;
+        let run = Arc::new(LayerRun::new(Arc::clone(&self.0.stack), Arc::new(child), 0));
+        parent.spawn(&run, cx).await?;
+        let items = run.take_items();
         let begun = AsyncMutex::new(Some(Ok(())));
-        let opened = Opened { run: Arc::clone(&child.run), parent: Some(parent), begun };
+        let opened = Opened { run: Arc::clone(&run), parent: Some(parent), joins_itself: false, begun };
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::new(opened));
-        Ok(child)
+        Ok(Child { run, items })
     }
 
     /// A child succeeded: the parent's layers learn from it, one child at a time, and may change its result.
@@ -357,7 +379,10 @@ impl ContextPipeline for Pipeline {
         messages: Vec<Arc<Message>>,
         cx: &ViewCx,
     ) -> Result<Vec<Arc<Message>>, Fault> {
-        Ok(self.running(cx).await?.append(source, messages, cx).await.items)
+        let run = self.running(cx).await?;
+        let mut items = run.take_items();
+        items.extend(run.append(source, messages, cx).await.items);
+        Ok(items)
     }
 
     async fn recall(&self, cx: &ViewCx) -> Result<Option<Plan>, Fault> {
@@ -422,13 +447,22 @@ impl ContextPipeline for Pipeline {
         };
         opened.run.complete(ending, cx).await;
         opened.run.dispose(cx).await;
-        // The parent still learns from the states of a child.
-        if opened.parent.is_none() {
-            if ending == Ending::Paused {
-                self.pause(&opened.run);
+        match &opened.parent {
+            Some(parent) if opened.joins_itself => {
+                let _alone = parent.merging.lock().await;
+                parent.charge(&opened.run);
+                if ending == Ending::Success {
+                    let answer = cx.log.iter().rev().find_map(|message| message.as_assistant());
+                    let answer = answer.map(AssistantMessage::joined_text);
+                    parent.learn_from(&opened.run, &cx.log, answer, cx).await;
+                }
             }
-            self.close(&execution.id);
+            // The parent still learns from the states of a child.
+            Some(_) => return Ok(()),
+            None if ending == Ending::Paused => self.pause(&opened.run),
+            None => {}
         }
+        self.close(&execution.id);
         Ok(())
     }
 }

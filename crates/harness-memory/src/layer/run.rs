@@ -12,7 +12,7 @@ use std::task::Poll;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use futures_util::lock::Mutex as AsyncMutex;
-use harness_core::message::Usage;
+use harness_core::message::{Message, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{BoxFuture, ViewCx};
 use harness_core::{Json, Millis};
@@ -36,6 +36,8 @@ pub struct LayerRun {
     pub(crate) progress: Mutex<Progress>,
     /// Wishes for more recalls in the next view.
     pub(crate) requests: Mutex<Vec<RerenderRequest>>,
+    /// What the transcript of a child begins with, until it does.
+    pub(crate) begins_with: Mutex<Vec<Arc<Message>>>,
     /// Held while a function of the layer is called.
     pub(crate) callers: Vec<AsyncMutex<()>>,
     /// Held while the layers learn from a child.
@@ -83,6 +85,7 @@ impl LayerRun {
             states: Arc::new(states),
             progress: Mutex::new(Progress { stored: log_len, ..Progress::default() }),
             requests: Mutex::default(),
+            begins_with: Mutex::default(),
             merging: AsyncMutex::new(()),
             spent: Arc::default(),
             step: AtomicU32::new(0),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::port::{Clock, DynModel};
+use harness_core::tool::DynTool;
 use harness_host::DynStorage;
 
 use super::anchor::{CacheConfig, Lineage};
@@ -55,6 +56,7 @@ fn warn(report: &LayerReport) {
 /// | setting | default |
 /// |---|---|
 /// | storage | none: only layers of scope `execution` |
+/// | tools beside the layers' functions | none |
 /// | model | none: [`LayerCx::call_model`](super::LayerCx::call_model) fails |
 /// | token counter | [`Utf16Quarters`] |
 /// | budget of the view | 128,000 tokens, 4,000 of them for the answer |
@@ -65,6 +67,7 @@ fn warn(report: &LayerReport) {
 #[derive(Clone)]
 pub struct LayerSetup {
     pub(crate) layers: Vec<Arc<dyn DynLayer>>,
+    pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) storage: Option<Arc<dyn DynStorage>>,
     pub(crate) model: Option<Arc<dyn DynModel>>,
     pub(crate) counter: Arc<dyn TokenCounter>,
@@ -81,6 +84,7 @@ impl Default for LayerSetup {
     fn default() -> Self {
         Self {
             layers: Vec::new(),
+            tools: Vec::new(),
             storage: None,
             model: None,
             counter: Arc::new(Utf16Quarters),
@@ -112,6 +116,14 @@ impl LayerSetup {
     #[must_use]
     pub fn with_all(mut self, layers: impl IntoIterator<Item = Arc<dyn DynLayer>>) -> Self {
         self.layers.extend(layers);
+        self
+    }
+
+    /// The same with tools that belong to the memory, beside the functions of its layers: the
+    /// [`memory_tools`](crate::builtin::memory_tools), for example.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
+        self.tools.extend(tools);
         self
     }
 
@@ -242,6 +254,8 @@ pub(crate) struct Stack {
     /// In the order of their declaration.
     pub(crate) layers: Vec<Arc<dyn DynLayer>>,
     pub(crate) ids: Arc<[LayerId]>,
+    /// Tools beside the functions of the layers.
+    pub(crate) tools: Vec<Arc<dyn DynTool>>,
     /// Positions in `layers` by slot; layers of one slot in the order of their declaration.
     pub(crate) by_slot: Vec<usize>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -273,6 +287,7 @@ impl Stack {
             setup.layers.iter().fold(setup.schemas, |all, layer| all.merged(&layer.layer_def().schemas));
         Ok(Self {
             ids: setup.layers.iter().map(|layer| layer.layer_def().id.clone()).collect(),
+            tools: setup.tools,
             by_slot,
             clock,
             storage: setup.storage,
@@ -301,6 +316,7 @@ impl Stack {
         Self {
             layers: self.layers.clone(),
             ids: Arc::clone(&self.ids),
+            tools: self.tools.clone(),
             by_slot: self.by_slot.clone(),
             clock: Arc::clone(&self.clock),
             storage,

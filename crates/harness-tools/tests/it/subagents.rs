@@ -233,7 +233,7 @@ fn law_3_calls_of_a_subagent_count_for_the_turn_that_asked() {
 
 #[test]
 fn what_a_subagent_and_its_layers_used_is_in_the_callers_report() {
-    let (end, _) = Team::default().run(|runner| runner.layers(|_: &SubagentAsk| Arc::new(Costly)));
+    let (end, _) = Team::default().run(|runner| runner.layers(Arc::new(Costly)));
     let child = end.usage.of(Purpose::Child);
     assert_eq!((child.input_tokens, child.output_tokens), (Some(1_100), Some(15)));
     assert_eq!(child.model_calls, 3, "two of the scout, and one of its layers");

@@ -7,7 +7,12 @@ use harness::core::event::{Event, EventKind, Fold};
 use harness::core::message::Usage;
 use harness::core::outcome::StopMode;
 use harness::core::tool::Tool;
+use harness::memory::compact::{CompactionPolicy, ContextCompactor};
+use harness::memory::layer::{
+    FnLayer, LayerDef, LayerSetup, Pipeline, Recalled, Returned, Spawned, Update, developer,
+};
 use harness::prelude::*;
+use harness::system::SystemClock;
 use harness::tools::{Keep, Modes, Subagent};
 
 use crate::support::{Script, call};
@@ -176,4 +181,73 @@ fn listing(seen: &str) -> String {
     let told = seen.strip_prefix("main: Be brief.\n\n# Environment\n").unwrap();
     let (_, listed) = told.split_once("In the folder:\n").unwrap();
     listed.split(" | ").next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_subagent_has_the_guardrails_of_its_caller_and_none_of_its_checks_of_the_end() {
+    let steps = [
+        call("c1", "task", TASK),
+        AssistantMessage::text("The key is hunter2."),
+        AssistantMessage::text("It did not say."),
+    ];
+    let points = Points::ANSWER.and(Points::END);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
+    let ends = check::func("no-secrets", points, move |subject, cx| {
+        let text = subject.text();
+        let point = if matches!(subject, Subject::End { .. }) { "end" } else { "answer" };
+        heard.lock().unwrap().push(format!("{} {point}", cx.origin.actor()));
+        if text.contains("hunter2") { CheckVerdict::refuse("a secret") } else { CheckVerdict::Accept }
+    });
+    let script = Script::new(steps);
+    let harness = Harness::new(script.clone()).check(ends).subagents([scout()]).build().unwrap();
+    let report = harness.prompt("Look.").await.unwrap();
+    assert_eq!(report.answer(), "It did not say.");
+    let result = report.transcript.iter().find(|message| message.as_tool_result().is_some()).unwrap();
+    assert!(!result.joined_text().contains("hunter2"), "{}", result.joined_text());
+    assert_eq!(*asked.lock().unwrap(), ["sub_agent answer", "agent answer", "agent end"]);
+}
+
+#[tokio::test]
+async fn a_subagent_has_the_compactor_of_its_caller_with_a_state_of_its_own() {
+    let paid = ["s1", "s2"].map(|id| call(id, "pay", "{}"));
+    let steps = [call("c0", "pay", "{}"), call("c1", "task", TASK)].into_iter().chain(paid);
+    let script = Script::new(steps.chain(["Paid.", "Done."].map(AssistantMessage::text)));
+    let compactor = ContextCompactor::new(CompactionPolicy::selective(1));
+    let builder = Harness::new(script.clone()).tool(pay()).compactor(compactor).subagents([scout()]);
+    assert_eq!(builder.build().unwrap().prompt("Pay.").await.unwrap().answer(), "Done.");
+    let results: Vec<usize> = script.seen().iter().map(|seen| seen.matches("| toolResult").count()).collect();
+    assert_eq!(results, [0, 1, 0, 1, 1, 1], "{:?}", script.seen());
+}
+
+/// Shows the answers that it has seen; those of a child come back.
+fn answers() -> FnLayer {
+    FnLayer::new(LayerDef::new("answers", 120, []))
+        .on_init(|_, _| async { Update::set(&Vec::<String>::new()) })
+        .on_spawn(|_, cx| async move {
+            Ok(cx.state.map(|state| Spawned::state(state).with_items(vec![developer("You are a child.")])))
+        })
+        .on_recall(|_, cx| async move {
+            Ok(Recalled::text(format!("So far: {}.", cx.state_as::<Vec<String>>()?.join(", "))))
+        })
+        .on_store(|ask, cx| async move {
+            let mut said: Vec<String> = cx.state_as()?;
+            said.extend(Some(ask.answer.joined_text()).filter(|text| !text.is_empty()));
+            Update::set(&said)
+        })
+        .on_child_return(|ask, _| async move { Ok(Returned::state(Update::Set(ask.child_state))) })
+}
+
+#[tokio::test]
+async fn the_memory_of_a_subagent_is_a_child_of_its_callers() {
+    let steps =
+        [call("c1", "task", TASK), AssistantMessage::text("a ship"), AssistantMessage::text("One ship.")];
+    let script = Script::new(steps);
+    let layers = Pipeline::build(LayerSetup::new().with(answers()), Arc::new(SystemClock::new())).unwrap();
+    let harness = Harness::new(script.clone()).memory(layers.clone()).subagents([scout()]).build().unwrap();
+    assert_eq!(harness.prompt("Look.").await.unwrap().answer(), "One ship.");
+    let seen = script.seen();
+    let shows = |at: usize, text: &str| seen.get(at).is_some_and(|seen: &String| seen.contains(text));
+    assert!(shows(1, "You are a child.") && shows(1, "So far: ."), "{seen:?}");
+    assert!(shows(2, "So far: a ship."), "the caller's layers learn from it: {seen:?}");
 }

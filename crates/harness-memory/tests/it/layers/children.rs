@@ -1,9 +1,9 @@
 //! Executions within executions.
 
-use harness_core::Outcome;
 use harness_core::message::{AssistantMessage, Message, Usage};
-use harness_core::port::ContextPipeline as _;
+use harness_core::port::{AppendSource, ContextPipeline as _};
 use harness_core::transcript::Transcript;
+use harness_core::{Outcome, ParentCall};
 use harness_memory::layer::{Execution, FnLayer, LayerDef, LayerSetup, Returned, Spawned, Update, developer};
 
 use super::{Lines, Stage, cx, cx_of, json, log, run, user};
@@ -85,4 +85,28 @@ fn a_layer_without_a_say_begins_afresh_in_the_child() {
         assert_eq!(found, Ok(Some(json("\"new\""))));
     });
     assert_eq!(stage.reports.take(), [""; 0]);
+}
+
+#[test]
+fn work_that_a_call_began_is_a_child_of_the_work_that_made_the_call() {
+    for (outcome, learned) in [(Outcome::Completed, r#"["root","found"]"#), (Outcome::Failed, r#"["root"]"#)]
+    {
+        let stage = with_parent(LayerSetup::new().with(list()), async |stage, log| {
+            let origin = cx(log).origin;
+            let mut origin = origin.child(ParentCall::new("c1", "desk", &origin));
+            origin.run = Some("child".into());
+            let mut child = cx_of("child", log);
+            child.origin = std::sync::Arc::new(origin);
+            stage.layers.begin(&child).await.unwrap();
+            let prompt = vec![user("look")];
+            let begun = stage.layers.append(AppendSource::Prompt, prompt, &child).await.unwrap();
+            let texts: Vec<String> = begun.iter().map(|message| message.joined_text()).collect();
+            assert_eq!(texts, ["you are a child", "look"]);
+            let found = Update::Set(json(r#"["root","found"]"#));
+            stage.layers.set_layer_state("child", &"list".into(), found).await.unwrap();
+            stage.layers.complete(outcome, &child).await.unwrap();
+        });
+        assert_eq!(stage.layers.layer_state("run", &"list".into()), Ok(Some(json(learned))));
+        assert!(stage.layers.run("child").is_err(), "the child's state is let go");
+    }
 }
