@@ -76,7 +76,7 @@ fn an_exit_is_told_as_it_was() {
         assert_eq!(status("exit 255"), (Some(255), None));
         assert_eq!(status("kill -KILL $$"), (None, Some(9)));
         assert_eq!(status("kill -TERM $$"), (None, Some(15)));
-        assert_eq!(status("kill -HUP $$"), (None, Some(1)));
+        assert_eq!(status("kill -USR1 $$"), (None, Some(10)));
     });
 }
 
