@@ -109,7 +109,9 @@ impl Approver for EditorApprover {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
         match self.0.get() {
             Some(asks) => asks.decide(ask).await,
-            None => Decision::Denied { reason: "nobody is there yet who could allow it".to_owned() },
+            None => Decision::Denied {
+                reason: "the client is not connected, so nobody can approve the call".to_owned(),
+            },
         }
     }
 }

@@ -12,29 +12,29 @@
 //! | `session/set_mode` | the modes of [`Opened::modes`] |
 //! | `session/close`; the end of the stream | runs are aborted, the thread is closed by [`Host::close`] |
 //!
-//! | a thread | the client is told |
+//! | thread | message to the client |
 //! |---|---|
-//! | pieces of an answer, of what the model thinks | `agent_message_chunk`, `agent_thought_chunk` |
-//! | calls of tools: asked for, begun, progress, over | `tool_call`, `tool_call_update` |
-//! | a call that is held | `session/request_permission`; "always" holds for the tool until the session is closed |
-//! | a list of tasks that the model keeps | `plan` |
+//! | deltas of answers and reasoning | `agent_message_chunk`, `agent_thought_chunk` |
+//! | tool calls: requested, started, progress, finished | `tool_call`, `tool_call_update` |
+//! | held call | `session/request_permission`; "always" applies to the tool until the session is closed |
+//! | work items of the model | `plan` |
 //! | templates and skills | `available_commands_update` |
-//! | another mode | `current_mode_update` |
-//! | how full the window is | `usage_update` |
+//! | changed mode | `current_mode_update` |
+//! | usage of the context window | `usage_update` |
 //!
-//! How the end of a run answers a prompt stands in `docs/cookbook/editors.md`.
+//! `docs/cookbook/editors.md` lists the response to a prompt for each end of a run.
 //!
-//! Two things that a client may offer are not used. *Its file system*: which files an agent may touch, and how, is
-//! what the tools of a descriptor are bound to; a second way to them would pass by those bounds. *Its terminals*:
-//! commands run in process groups of ours, whose end and output are bounded.
+//! Two capabilities of clients are not used. *File system*: the tools of a descriptor define which files an agent may
+//! touch; access through the client would bypass their limits. *Terminals*: commands run in process groups with
+//! limits on their time and output.
 //!
 //! # Bounds
 //!
 //! | what | bound | at the bound |
 //! |---|---|---|
-//! | one message of the client | [`Limits::message`] | passed over, answered with an error |
-//! | open sessions | [`Limits::sessions`] | refused |
-//! | updates that wait to be written | [`Limits::waiting`] | the client is told later, from the transcript |
+//! | size of one client message | [`Limits::message`] | skipped, with an error response |
+//! | open sessions | [`Limits::sessions`] | rejected |
+//! | updates waiting to be written | [`Limits::waiting`] | sent later, from the transcript |
 //!
 //! ```
 //! use std::sync::Arc;

@@ -140,5 +140,5 @@ impl<H: Host> AcpServer<H> {
 async fn farewell(over: &Cancel) {
     over.cancelled().await;
     tokio::time::sleep(FAREWELL).await;
-    tracing::warn!("the client did not read what was told last");
+    tracing::warn!("the client did not read the last messages");
 }

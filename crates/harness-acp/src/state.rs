@@ -325,7 +325,7 @@ impl<H: Host> State<H> {
 /// Session settings of a client.
 fn setup(cwd: PathBuf, servers: Vec<McpServer>) -> Result<SessionSetup, Error> {
     if !cwd.is_absolute() {
-        let why = format!("the folder of a session must be absolute, and `{}` is not", cwd.display());
+        let why = format!("the directory of a session must be absolute, but `{}` is relative", cwd.display());
         return Err(Error::invalid_params().data(why));
     }
     let mut setup = SessionSetup::new(cwd);

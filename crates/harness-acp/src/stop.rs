@@ -18,7 +18,7 @@ use serde_json::json;
 /// | `budget_reached` by tokens, `context_overflow` | `max_tokens` |
 /// | `model_refused` | `refusal` |
 /// | `cancelled` | `cancelled` |
-/// | every other | an error with what stood in the way; outcome and stop reason are its data |
+/// | all others | an error with the cause; its data contains outcome and stop reason |
 pub(crate) fn reason(report: &Report) -> Result<AcpStopReason, Error> {
     let reason = report.end.reason();
     match reason {

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::fault::Fault;
 use crate::options::ServerOptions;
 
-/// Characters of a thread's name at most.
+/// Maximum length of a thread's id in characters.
 const NAME: usize = 128;
 
 /// Shared state of requests.
@@ -28,7 +28,7 @@ pub(crate) struct App {
     pub(crate) creating: tokio::sync::Mutex<()>,
 }
 
-/// A stream's place among those that are open.
+/// Slot of an open stream.
 #[derive(Debug)]
 pub(crate) struct StreamPlace {
     _place: OwnedSemaphorePermit,
@@ -64,7 +64,7 @@ impl App {
         })
     }
 
-    /// A place among the requests that are being answered.
+    /// Reserves a slot for a request.
     pub(crate) fn begin_request(&self) -> Result<OwnedSemaphorePermit, Fault> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(Fault::stopping());
@@ -74,7 +74,7 @@ impl App {
             .map_err(|_| Fault::full("requests are being answered", self.options.bounds.requests))
     }
 
-    /// A place among the streams.
+    /// Reserves a slot for a stream.
     pub(crate) fn begin_stream(&self, client: Option<IpAddr>) -> Result<StreamPlace, Fault> {
         let bounds = self.options.bounds;
         let place = Arc::clone(&self.streams)
@@ -93,8 +93,8 @@ impl App {
         Ok(StreamPlace { _place: place, clients: Arc::clone(&self.clients), client })
     }
 
-    /// Takes no more requests, and ends all threads: streams end, runs are aborted within the grace of their
-    /// threads. Calls that wait for a decision stay parked in their sessions, so that it can be given later.
+    /// Rejects new requests and closes all threads: streams end, and runs are aborted within the grace period of
+    /// their threads. Pending calls stay parked in their sessions for a later decision.
     pub(crate) async fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         if let Some(approvals) = &self.options.approvals {
@@ -103,7 +103,7 @@ impl App {
         self.runtime.shutdown().await;
     }
 
-    /// The thread of that name: one of this process, or one whose session is stored.
+    /// Returns the thread with that id, from this process or from a stored session.
     pub(crate) async fn thread(&self, name: &str) -> Result<Thread, Fault> {
         let id = thread_id(name).map_err(|_| Fault::no_thread(name))?;
         if let Some(thread) = self.runtime.existing(&id) {
@@ -123,7 +123,7 @@ impl App {
         }
     }
 
-    /// Whether one more thread may be there.
+    /// Checks the limit of threads.
     pub(crate) fn room(&self) -> Result<(), Fault> {
         let bound = self.options.bounds.threads;
         if self.runtime.ids().len() >= bound {
@@ -139,7 +139,10 @@ pub(crate) fn thread_id(name: &str) -> Result<ThreadId, Fault> {
     if !name.is_empty() && name.len() <= NAME && name.chars().all(plain) && !name.starts_with('.') {
         return Ok(name.into());
     }
-    Err(Fault::unreadable(format!("`{}` cannot name a thread", name.chars().take(NAME).collect::<String>()))
-        .at("id")
-        .hint("take up to 128 letters, digits, `-`, `_` and `.`, and no `.` at the beginning"))
+    Err(Fault::unreadable(format!(
+        "`{}` is not a valid thread id",
+        name.chars().take(NAME).collect::<String>()
+    ))
+    .at("id")
+    .hint("use up to 128 letters, digits, `-`, `_` and `.`; the first must not be `.`"))
 }

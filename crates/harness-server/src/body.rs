@@ -80,7 +80,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, Some(b'[' | b'"' | b'0'..=b'9' | b'-' | b't' | b'f' | b'n')) {
         // A list would be taken for the fields in their order.
-        return Err(Fault::unreadable("the body is no object"));
+        return Err(Fault::unreadable("the body is not a JSON object"));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -88,10 +88,10 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
         if fault.is_data() {
             return Fault::unreadable(fault.to_string()).at(path);
         }
-        Fault::new(StatusCode::BAD_REQUEST, "request.no_json", format!("the body is no JSON: {fault}"))
+        Fault::new(StatusCode::BAD_REQUEST, "request.no_json", format!("the body is not valid JSON: {fault}"))
     })?;
     json.end().map_err(|fault| {
-        Fault::new(StatusCode::BAD_REQUEST, "request.no_json", format!("the body is no JSON: {fault}"))
+        Fault::new(StatusCode::BAD_REQUEST, "request.no_json", format!("the body is not valid JSON: {fault}"))
     })?;
     Ok(value)
 }

@@ -1,4 +1,4 @@
-//! Connections: how many are open, how long they may say nothing, and how they end.
+//! Connections: their number, idle time and shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use tokio::task::JoinSet;
 
 use crate::options::Bounds;
 
-/// Bytes that are kept of what a connection sends before they are understood, its requests' heads among them.
+/// Size limit of the read buffer of a connection, which holds the heads of requests, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// Bytes of the system's send buffer of a connection. Left alone it grows to megabytes for a reader that does not read.
-/// Linux doubles the number for its own bookkeeping.
+/// Size of the system's send buffer of a connection in bytes. Without a limit it grows to megabytes for a client that
+/// does not read. Linux doubles the value for its own bookkeeping.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// The connections of one server. When they are dropped, those that are open are cut.
+/// Connections of one server. Dropping it cuts the open ones.
 pub(crate) struct Connections {
     router: Router,
     http: http1::Builder,
@@ -51,7 +51,7 @@ impl Connections {
         }
     }
 
-    /// Takes connections as long as it is polled. Beyond the bound they wait in the queue of the system.
+    /// Accepts connections while it is polled. Beyond the limit they wait in the backlog of the system.
     pub(crate) async fn accept(&mut self, listener: &mut TcpListener) {
         loop {
             let place = self.place().await;
@@ -80,7 +80,7 @@ impl Connections {
         Arc::clone(&self.places).acquire_owned().await.ok()
     }
 
-    /// Ends the idle ones at once and the others with the answer that they are at; completes when all have ended.
+    /// Closes idle connections immediately and the others after their current response; completes when all are closed.
     pub(crate) async fn end(mut self) {
         self.graceful.shutdown().await;
         while self.tasks.join_next().await.is_some() {}

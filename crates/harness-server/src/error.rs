@@ -3,23 +3,23 @@
 use std::io;
 use std::net::SocketAddr;
 
-/// Reason why a server does not start, or stops early.
+/// Error of a server that does not start or stops early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// Others than this machine could ask, and nothing would keep them out.
+    /// The address is reachable from other machines, and there is no bearer token.
     #[error("cannot listen on {address} without a bearer token: any client on the network could use it")]
     TokenRequired {
         /// Address to listen on.
         address: SocketAddr,
     },
-    /// A token that could be guessed, or not be sent.
+    /// The bearer token is too short or contains characters that a header cannot carry.
     #[error("the token has fewer than 16 characters, or others than visible ASCII")]
     WeakToken,
     /// Invalid origin of web pages.
     #[error("invalid origin `{origin}`")]
     Origin {
-        /// Text as given.
+        /// The text.
         origin: String,
     },
     /// The listener failed.
@@ -28,7 +28,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// A stable code.
+    /// Stable code.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::TokenRequired { .. } => "server.token_required",

@@ -21,7 +21,7 @@ pub(crate) struct ErrorBody {
 /// Details of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
-    /// A stable code.
+    /// Stable code.
     #[schema(example = "runtime.busy")]
     pub(crate) kind: String,
     /// Human-readable message.
@@ -89,7 +89,7 @@ impl Fault {
         self
     }
 
-    /// A body, or a part of it, that does not say what it has to.
+    /// Error for an invalid body or field.
     pub(crate) fn unreadable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "request.invalid", message)
     }
@@ -99,7 +99,7 @@ impl Fault {
             .hint("create it with POST /v1/threads")
     }
 
-    /// There is no more room of something.
+    /// Error for a limit of the server that is reached.
     pub(crate) fn full(what: &str, bound: usize) -> Self {
         let message = format!("the server is full: {bound} {what}");
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server.full", message).hint("try again later")
@@ -148,8 +148,8 @@ impl IntoResponse for Fault {
 
 /// Errors of every route: status, name and meaning.
 const ANY: [(&str, &str, &str); 11] = [
-    ("400", "BadRequest", "The body is no JSON, or the query cannot be read"),
-    ("401", "Unknown", "The token is missing, or another one"),
+    ("400", "BadRequest", "The body or the query is invalid"),
+    ("401", "Unknown", "The bearer token is missing or invalid"),
     ("403", "Refused", "The name of the host, or the origin of the page, is not allowed"),
     ("404", "NotFound", "There is no such thing"),
     ("408", "TooSlow", "The body did not come in time"),

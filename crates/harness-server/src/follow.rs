@@ -13,18 +13,18 @@ use crate::wire::{Frame, ItemFrames, frame};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// Everything.
+    /// All events.
     #[default]
     Full,
     /// Text deltas of answers.
     Text,
     /// Reasoning deltas of the model.
     Reasoning,
-    /// Messages and blocks of answers, as they grow.
+    /// Messages and blocks of answers in progress.
     Items,
 }
 
-/// Where a stream begins.
+/// Start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
     Live,
@@ -43,7 +43,7 @@ impl From {
         }
     }
 
-    /// Behind the event with this number.
+    /// After the event with this number.
     pub(crate) fn behind(id: &str) -> Option<Self> {
         id.parse::<u64>().ok().and_then(|id| id.checked_add(1)).map(Self::At)
     }
@@ -57,7 +57,7 @@ pub(crate) struct Follow {
     /// First event to send; the stream may start earlier, where items start.
     from: u64,
     ready: VecDeque<Frame>,
-    /// How the run ended with which the stream ends.
+    /// Report of the run whose end also ends the stream.
     ended: Option<End>,
     one_run: bool,
     over: bool,
@@ -114,7 +114,7 @@ impl Follow {
         Self { stream, kind, items, from, ready, ended: None, one_run, over: false }
     }
 
-    /// The next frame; waits for it. `None` behind the last one.
+    /// Waits for the next frame; `None` after the last one.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.ready.pop_front() {

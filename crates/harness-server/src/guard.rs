@@ -15,10 +15,10 @@ use subtle::ConstantTimeEq as _;
 use crate::app::App;
 use crate::fault::Fault;
 
-/// The names under which a server may be asked.
+/// Accepted host names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hosts {
-    /// Those of this machine, and these, in lower case.
+    /// Names of this machine, and these, in lower case.
     Named(Vec<String>),
     /// All.
     Any,
@@ -140,7 +140,7 @@ fn known(app: &App, headers: &HeaderMap) -> Result<(), Fault> {
     if same {
         return Ok(());
     }
-    let message = if given.is_some() { "the token is another one" } else { "a token is needed" };
+    let message = if given.is_some() { "invalid bearer token" } else { "missing bearer token" };
     Err(Fault::new(StatusCode::UNAUTHORIZED, "server.token", message)
         .hint("send it with `Authorization: Bearer TOKEN`"))
 }

@@ -1,4 +1,4 @@
-//! Calls that wait for a decision: held by a run, or parked in a session by an earlier one.
+//! Pending calls: held by a run, or parked in a session by an earlier run.
 
 use std::collections::HashSet;
 use std::pin::pin;

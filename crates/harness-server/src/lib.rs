@@ -1,19 +1,19 @@
 //! Threads of agents over HTTP, with server-sent events.
 //!
 //! [`router`] gives a [`Runtime`] routes under `/v1`, to be mounted in any axum program; [`serve`] is a whole
-//! server around it that ends in order. What every route takes and gives stands in `docs/reference/openapi.json`,
-//! which is served as `/openapi.json`, too; how it is used, in `docs/cookbook/serve.md`.
+//! server around it with an orderly shutdown. Requests and responses are in `docs/reference/openapi.json`, which is
+//! also served as `/openapi.json`. `docs/cookbook/serve.md` is the guide.
 //!
-//! | to | ask |
+//! | task | route |
 //! |---|---|
 //! | create, list, see and delete threads | `/v1/threads` |
-//! | say something and follow the work | `…/prompt`, `…/continue`, `…/response`, `…/abort` |
-//! | say something to a thread at work | `…/messages`, `…/steer`, `…/follow-up`, `…/interrupt`, `…/queue` |
-//! | see what happens | `…/events` |
-//! | decide about calls that are held | `/v1/approvals`, `…/approvals` |
+//! | send a prompt and follow the run | `…/prompt`, `…/continue`, `…/response`, `…/abort` |
+//! | send a message to a busy thread | `…/messages`, `…/steer`, `…/follow-up`, `…/interrupt`, `…/queue` |
+//! | follow the events | `…/events` |
+//! | approve or deny pending calls | `/v1/approvals`, `…/approvals` |
 //!
-//! Who may ask: without a token this machine alone ([`ServerOptions::check`]), under its own names, and no web page
-//! ([`ServerOptions::allow_host`], [`ServerOptions::allow_origin`]). How much: [`Bounds`].
+//! Access: without a token, only clients on this machine ([`ServerOptions::check`]), only under its own host names
+//! ([`ServerOptions::allow_host`]), and no web pages ([`ServerOptions::allow_origin`]). Limits: [`Bounds`].
 //!
 //! ```
 //! use harness::prelude::*;
@@ -76,23 +76,23 @@ use app::App;
 use fault::Fault;
 use routes::service::DescriptionText;
 
-/// Routes to the threads of a runtime, for a program that serves them itself.
+/// Returns the routes to the threads of a runtime, for programs with their own server.
 ///
-/// Such a program checks itself where it listens ([`ServerOptions::check`]) and ends the runtime before it ends
-/// ([`Runtime::shutdown`]); [`serve`] does both. With
+/// Such a program must call [`ServerOptions::check`] for its listener and [`Runtime::shutdown`] before it
+/// exits; [`serve`] does both. With
 /// [`into_make_service_with_connect_info`](axum::Router::into_make_service_with_connect_info) for `SocketAddr` the
-/// bound of streams holds for each client, too.
+/// stream limit per client applies, too.
 pub fn router(runtime: Runtime, options: ServerOptions) -> Router {
     router_of(App::new(runtime, options))
 }
 
-/// The description of all routes, as `/openapi.json` serves it.
+/// Returns the OpenAPI description of all routes, as `/openapi.json` serves it.
 pub fn openapi() -> String {
     text_of(&routes::all().into_openapi())
 }
 
 fn text_of(description: &utoipa::openapi::OpenApi) -> String {
-    // A description is made of texts, so that it always has a JSON form.
+    // A description contains only text, so it always has a JSON form.
     description.to_pretty_json().unwrap_or_default() + "\n"
 }
 
@@ -111,7 +111,7 @@ fn router_of(app: Arc<App>) -> Router {
     router.with_state(app)
 }
 
-/// Lets pages of the allowed origins read answers.
+/// Lets pages of the allowed origins read responses.
 fn cors(options: &ServerOptions) -> CorsLayer {
     use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
     CorsLayer::new()

@@ -1,4 +1,4 @@
-//! How a server is set up.
+//! Server configuration.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use crate::error::ServerError;
 use crate::guard::Hosts;
 use crate::stored::{DynStoredThreads, StoredThreads};
 
-/// The bounds of a server. The bounds of its threads (waiting messages, kept events) are those of its runtime.
+/// Limits of a server. Limits of threads (queued messages, buffered events) are configured on the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bounds {
-    /// Open connections of [`serve`](crate::serve); further ones wait in the queue of the system.
+    /// Open connections of [`serve`](crate::serve); more connections wait in the backlog of the system.
     /// More than `streams` and `requests` together leaves room for rejections. Zero accepts no
     /// connections. Default: 4,096.
     pub connections: usize,
-    /// Time of a connection of [`serve`](crate::serve) from its beginning, or from the end of its last answer, until the
-    /// head of a request is there as a whole; then it is closed. Streams are answers: they may be silent for as long
-    /// as they like. Default 10 s.
+    /// Time limit for the head of a request on a connection of [`serve`](crate::serve), counted from the start of the
+    /// connection or the end of the previous response. Event streams are responses and have no such limit.
+    /// Default: 10 s.
     pub head: Duration,
-    /// Time for reading a request's body; slower ones are refused with 408. Default 60 s.
+    /// Time limit for the body of a request; exceeding it is rejected with 408. Default: 60 s.
     pub body_time: Duration,
-    /// Bytes of a request's body; more are refused with 413. Default 4 MiB.
+    /// Size limit of a request body in bytes; larger ones are rejected with 413. Default: 4 MiB.
     pub body: usize,
-    /// Threads that the runtime knows; more are refused with 503. Default 10,000.
+    /// Threads in the runtime; more are rejected with 503. Default: 10,000.
     pub threads: usize,
-    /// Streams of events at once; more are refused with 503. Default 1,024.
+    /// Concurrent event streams; more are rejected with 503. Default: 1,024.
     pub streams: usize,
-    /// Streams of events of one client address at once; more are refused with 429. Not known, and not bounded,
-    /// where the router is mounted without the addresses of its clients. Default 256.
+    /// Concurrent event streams per client address; more are rejected with 429. Not limited if the router is
+    /// mounted without client addresses. Default: 256.
     pub streams_per_client: usize,
-    /// Requests that are being answered at once, streams left out; more are refused with 503. Default 1,024.
+    /// Concurrent requests without event streams; more are rejected with 503. Default: 1,024.
     pub requests: usize,
     /// Silence after which a stream sends a comment to keep the connection alive. Default: 15 s.
     pub keep_alive: Duration,
-    /// Time that open connections have to end after all runs have. Default 5 s.
+    /// Time for open connections to finish after all runs have ended. Default: 5 s.
     pub drain: Duration,
 }
 
@@ -62,7 +62,8 @@ impl Default for Bounds {
     }
 }
 
-/// How a server is set up. The default has no token, answers this machine alone, and lets no web page in.
+/// Server configuration. By default there is no bearer token, and only clients on this machine that are not web
+/// pages have access.
 #[derive(Clone)]
 #[must_use = "options do nothing until they are given to `router` or `serve`"]
 pub struct ServerOptions {
@@ -127,7 +128,7 @@ impl ServerOptions {
         self
     }
 
-    /// Clients may ask under any name. Right where a token is needed, and others decide what the name is.
+    /// Accepts requests for any host name. Use it with a bearer token behind a proxy that chooses the name.
     pub fn allow_any_host(mut self) -> Self {
         self.hosts = Hosts::Any;
         self
@@ -164,7 +165,7 @@ impl ServerOptions {
         self
     }
 
-    /// Other bounds.
+    /// Sets the limits.
     pub fn bounds(mut self, change: impl FnOnce(&mut Bounds)) -> Self {
         change(&mut self.bounds);
         self
@@ -176,7 +177,7 @@ impl ServerOptions {
         self
     }
 
-    /// Whether a server may listen there: without a token on the loopback interface only.
+    /// Checks the address to listen on: without a bearer token, only the loopback interface is allowed.
     ///
     /// # Errors
     /// [`ServerError::TokenRequired`].

@@ -12,40 +12,40 @@ pub struct StoredThread {
     pub id: ThreadId,
     /// Short title.
     pub title: Option<String>,
-    /// When something was last said in it, as ISO text.
+    /// Time of the last message as ISO text.
     pub updated: Option<String>,
-    /// How many messages it has.
+    /// Number of messages.
     pub messages: Option<usize>,
     /// Reason why its session cannot be read.
     pub problem: Option<String>,
 }
 
 impl StoredThread {
-    /// A thread of which only the name is known.
+    /// A thread of which only the id is known.
     pub fn new(id: impl Into<ThreadId>) -> Self {
         Self { id: id.into(), title: None, updated: None, messages: None, problem: None }
     }
 }
 
-/// Knows the threads whose sessions are stored, so that those of an earlier process are found again. What it
-/// knows must be what the runtime's [`Sessions`](harness::runtime::Sessions) open.
+/// Source of threads whose sessions an earlier process stored. It must agree with the
+/// [`Sessions`](harness::runtime::Sessions) of the runtime.
 pub trait StoredThreads: Send + Sync {
-    /// All of them, in any order.
+    /// Lists all threads, in any order.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     fn list(&self) -> impl Future<Output = Result<Vec<StoredThread>, SessionError>> + Send;
 
-    /// Whether a thread is among them.
+    /// Whether the thread exists.
     ///
     /// # Errors
-    /// When that cannot be found out.
+    /// If the storage cannot be read.
     fn contains(&self, thread: &ThreadId) -> impl Future<Output = Result<bool, SessionError>> + Send;
 
-    /// Removes the session of a thread that is closed. Nothing happens when there is none.
+    /// Removes the session of a closed thread. Does nothing if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If it cannot be removed.
     fn remove(&self, thread: &ThreadId) -> impl Future<Output = Result<(), SessionError>> + Send;
 }
 
@@ -57,7 +57,7 @@ harness::core::twin! {
     }
 }
 
-/// Reads files on threads that may block.
+/// Reads files on blocking threads.
 impl StoredThreads for SessionFolder {
     async fn list(&self) -> Result<Vec<StoredThread>, SessionError> {
         let folder = self.clone();

@@ -1,13 +1,12 @@
-//! What runs do, as `tracing` spans: run → turn → model calls and tool calls, side by side where they run
-//! side by side, with what agents do that were handed the turn, sub-agents below the calls that began them,
-//! approvals and compactions. Names and attributes are those of OpenTelemetry's conventions for
-//! generative AI (`invoke_agent NAME`, `chat MODEL`, `execute_tool TOOL`, `gen_ai.usage.input_tokens`, …).
+//! Runs as `tracing` spans: run → turn → model calls and tool calls, with handoffs, approvals, compactions, and
+//! sub-agents below the calls that started them. Parallel calls are parallel spans. Names and attributes follow
+//! OpenTelemetry's conventions for generative AI (`invoke_agent NAME`, `chat MODEL`, `execute_tool TOOL`, `gen_ai.usage.input_tokens`, …).
 //!
-//! [`Spans`] makes them out of a run's events, so they say neither more nor less than the event stream does.
-//! Any subscriber of `tracing` can show them; with the feature `otel`, `otlp` sends them to a collector.
+//! [`Spans`] derives them from a run's events. Any subscriber of `tracing` can show them; with the feature `otel`,
+//! `otlp` sends them to a collector.
 //!
-//! What stands in spans: names, ids, numbers, outcomes, stable codes, and what faults of models and parts say.
-//! What was said and done stands in them only with [`SpanOptions::content`].
+//! Spans contain names, ids, numbers, outcomes, stable codes and error messages. They contain messages, arguments and
+//! results only with [`SpanOptions::content`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -32,26 +31,25 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # What they are called
+//! # Names
 //!
-//! | span | name | what it says of its own |
+//! | span | name | attributes |
 //! |---|---|---|
 //! | run, or a turn without one | `invoke_agent NAME` | `gen_ai.agent.name`, `gen_ai.conversation.id` (the thread, else the session), `harness.run.id`, `harness.outcome`, `harness.stop_reason`, totals |
 //! | turn of a run | `turn N` | `harness.turn`, `harness.outcome`, `harness.stop_reason`, its totals |
 //! | after a handoff, to the end of the turn | `invoke_agent NAME` | `harness.handoff.from` |
-//! | model call | `chat MODEL` | `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.response.*`, `gen_ai.usage.*`, `harness.cost`, also of calls that failed or were cut off |
+//! | model call | `chat MODEL` | `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.response.*`, `gen_ai.usage.*`, `harness.cost`, even for calls that failed or were cut off |
 //! | tool call, with its retries | `execute_tool TOOL` | `gen_ai.tool.name`, `gen_ai.tool.call.id`, `harness.tool.status`, `harness.tool.attempts`; `harness.tool.ran` is false when a gate or policy answered |
-//! | wait for somebody | `approval` | `gen_ai.tool.call.id`, `harness.approval.decision` |
+//! | wait for an approval | `approval` | `gen_ai.tool.call.id`, `harness.approval.decision` |
 //! | compaction | `compact` | `harness.compaction.*`, what it used |
 //!
 //! Totals are `gen_ai.usage.*`, `harness.iterations`, `harness.model_calls`, `harness.tool_calls`,
-//! `harness.cost`, `harness.estimated_tokens` for tokens that no provider reported, and, where parts of the run
-//! called models, too, `harness.usage_by_purpose`: the shares of `answer`, `layer`, `guardrail`, `stop_gate`,
-//! `compaction`, `judge` and `child` as JSON. What failed has the status `ERROR` and an `error.type`, which is a stable code: a turn that
-//! ended as deferred, or waits for somebody, has not failed. What happened without taking time (a gate's
-//! verdict, a limit, a retry) is an event of the span that it happened in, at level `DEBUG`. Compactions
-//! before a request are told when they are over: how long they took is `harness.duration_ms`,
-//! and `otlp` moves their beginning back by that.
+//! `harness.cost`, `harness.estimated_tokens` for tokens that no provider reported, and, if other parts of the run
+//! called models, `harness.usage_by_purpose`: the shares of `answer`, `layer`, `guardrail`, `stop_gate`,
+//! `compaction`, `judge` and `child` as JSON. Failed spans have the status `ERROR` and an `error.type`, which is a stable code. Turns that are
+//! deferred or await an approval have not failed. Instantaneous events (a gate's verdict, a limit, a retry) are
+//! events of the enclosing span at level `DEBUG`. The compaction before a request is reported at its end:
+//! `harness.duration_ms` is its duration, and `otlp` moves its start back by that time.
 
 mod content;
 mod open;

@@ -315,10 +315,7 @@ fn problem(evidence: &Evidence) -> Option<Cow<'_, str>> {
 }
 
 /// The facts of what is noted; `None` for what is not.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "everything else has spans, or only says how a span went on"
-)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "everything else has spans, or only updates a span")]
 fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
     Some(match kind {
         EventKind::Decided { by, point, call, verdict, .. } => {

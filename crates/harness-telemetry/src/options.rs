@@ -1,6 +1,6 @@
 //! Options for the content of spans.
 
-/// What is written into spans beside names, numbers and outcomes.
+/// Content of spans in addition to names, numbers and outcomes.
 ///
 /// ```
 /// use harness_telemetry::SpanOptions;

@@ -19,14 +19,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Bytes of a text of content; `None` when none is wanted.
+    /// Size limit of a content text in bytes; `None` if content is off.
     pub(crate) fn content_bytes(&self) -> Option<usize> {
         self.options.content.then_some(self.options.content_bytes)
     }
 }
 
-/// Opens and closes `tracing` spans while the events of runs are told: run → turn → model call, tool call,
-/// hook, approval and compaction. An inline listener of a [`Hub`](harness_core::event::Hub).
+/// Opens and closes `tracing` spans as a fold over the events of a [`Hub`](harness_core::event::Hub): run → turn →
+/// model call, tool call, hook, approval and compaction.
 ///
 /// ```
 /// use harness_core::event::Hub;
@@ -35,18 +35,17 @@ impl Shared {
 /// let spans = Spans::new(SpanOptions::new());
 /// let mut hub = Hub::default();
 /// hub.fold(spans.clone());
-/// // Hubs of sub-agents get clones, too: their runs then stand below the calls that began them.
+/// // Give clones to the hubs of sub-agents: their runs are then below the calls that started them.
 /// let mut of_subagent = Hub::default();
 /// of_subagent.fold(spans.clone());
 /// ```
 ///
-/// - *Clones* listen each for itself and know of each other's open calls and runs.
-/// - *Ends*: every span is closed when its run ends, in whatever way. One that had no end of its own is
-///   marked as failed: `cut_off` when its turn ended without it, `abandoned` when the future of the run, or
-///   the listener, was dropped.
-/// - *Cost*: without a subscriber that wants spans of [`TARGET`], one check per run and turn.
-/// - *Subscriber*: that of the thread in which the work begins, for all its spans. What begins while a span is
-///   entered stands below that one.
+/// - *Clones* are independent folds that share the open calls and runs.
+/// - *Ends*: every span is closed when its run ends. A span without an end is marked as failed: `cut_off` if its turn
+///   ended first, `abandoned` if the future of the run or the fold was dropped.
+/// - *Cost*: one check per run and turn if no subscriber enables spans of [`TARGET`].
+/// - *Subscriber*: that of the thread on which the run starts, for all its spans. The current span of that thread is
+///   their parent.
 #[derive(Debug, Default)]
 pub struct Spans {
     shared: Arc<Shared>,

@@ -86,7 +86,7 @@ impl Pump {
         let updates = match item {
             StreamItem::Event { event, .. } => self.mapper.updates_of(&event),
             StreamItem::Lagged { missed } => {
-                tracing::debug!(session = %self.id, missed, "the client is slow; the transcript is told instead");
+                tracing::debug!(session = %self.id, missed, "the client is slow; the transcript is sent instead");
                 self.caught_up().await
             }
             _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! Calls that wait for a decision.
+//! Pending calls.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ fn view(held: ProposedCall) -> Option<ApprovalView> {
 /// Lists the pending calls in the runs of all threads. Parked calls are listed by their threads.
 #[utoipa::path(
     get, path = "/v1/approvals", tag = "approvals", operation_id = "listAllApprovals",
-    responses((status = 200, description = "The calls", body = ApprovalList), AnyFault)
+    responses((status = 200, description = "Pending calls", body = ApprovalList), AnyFault)
 )]
 pub(super) async fn of_all(State(app): State<Arc<App>>) -> Json<ApprovalList> {
     let held = app.options.approvals.as_ref().map(Approvals::all).unwrap_or_default();
     Json(ApprovalList { approvals: held.into_iter().filter_map(view).collect() })
 }
 
-/// The calls of a thread that wait for a decision: those that its run holds, and while it is idle those that an
-/// earlier run left open.
+/// Lists the pending calls of a thread: those held by its run or, while it is idle, those that an earlier run
+/// left open.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/approvals", tag = "approvals", operation_id = "listApprovals",
-    params(("thread" = String, Path, description = "The thread's name")),
-    responses((status = 200, description = "The calls", body = ApprovalList), AnyFault)
+    params(("thread" = String, Path, description = "Thread id")),
+    responses((status = 200, description = "Pending calls", body = ApprovalList), AnyFault)
 )]
 pub(super) async fn of_one(
     State(app): State<Arc<App>>,
@@ -59,13 +59,13 @@ pub(super) async fn of_one(
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/approvals/{approval}", tag = "approvals", operation_id = "answerApproval",
     params(
-        ("thread" = String, Path, description = "The thread's name"),
-        ("approval" = String, Path, description = "The approval's id"),
+        ("thread" = String, Path, description = "Thread id"),
+        ("approval" = String, Path, description = "Approval id"),
         ("If-Match" = Option<String>, Header, description = "The digest of the call, in double quotes"),
     ),
     request_body = Answer,
     responses(
-        (status = 204, description = "It is decided"),
+        (status = 204, description = "The decision is recorded"),
         (status = 412, description = "`If-Match` names the digest of another call", body = ErrorBody),
         Conflict, AnyFault
     )
@@ -103,11 +103,11 @@ pub(super) async fn answer(
 fn no_digest(approval: &ApprovalId) -> Fault {
     let message = format!("the decision about `{approval}` does not name the digest of the call");
     Fault::new(StatusCode::CONFLICT, "request.no_digest", message)
-        .hint("give the `digest` that the list of approvals shows, in the body or as If-Match")
+        .hint("send the `digest` from the list of approvals, in the body or as `If-Match`")
         .at("digest")
 }
 
-/// The digest that `If-Match` names; `None` without the header.
+/// Parses the digest in `If-Match`; `None` without the header.
 fn if_match(headers: &HeaderMap) -> Result<Option<CallDigest>, Fault> {
     let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
     let tag = value.to_str().ok().map(str::trim);

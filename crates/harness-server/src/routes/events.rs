@@ -22,28 +22,28 @@ use crate::follow::{Follow, From, Kind};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
-    /// `live`: what happens from now on. `turn`: from the beginning of the run at hand, or else of the last one.
-    /// `replay`: from the oldest event that is kept. A number: from the event with this number. Default `live`.
-    /// The header `Last-Event-ID` goes before it.
+    /// `live`: new events only. `turn`: from the start of the current run, or of the last run of an idle thread.
+    /// `replay`: from the oldest buffered event. A number: from the event with this number. Default: `live`.
+    /// The header `Last-Event-ID` takes precedence.
     #[param(example = "turn")]
     from: Option<String>,
     /// Content of the stream. Default: `full`.
     #[serde(default)]
     #[param(inline)]
     kind: Kind,
-    /// `run_end` ends the stream with the end of the next run, whatever its outcome.
+    /// `run_end` ends the stream at the end of the next run, whatever its outcome.
     #[param(inline)]
     until: Option<Until>,
 }
 
-/// When a stream ends.
+/// End of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Until {
     RunEnd,
 }
 
-/// The address that a request comes from, where it is known.
+/// Client address of a request, if known.
 pub(super) struct Client(Option<IpAddr>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Client {
@@ -55,10 +55,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
     }
 }
 
-/// Follows a thread.
+/// Streams the events of a thread as server-sent events.
 ///
 /// `id` numbers the events; a client that reconnects with the header `Last-Event-ID`, or with
-/// `from`, receives exactly the rest. `event` and `data`:
+/// `from`, receives all later events. `event` and `data`:
 ///
 /// - of `full`: `status`, `queue`, `run_started`, `event`, `delta`, `tool_update`, `run_ended`,
 ///   `run_failed`; the data has the same word as `type`;
@@ -70,7 +70,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/events", tag = "events", operation_id = "followThread",
     params(
-        ("thread" = String, Path, description = "The thread's name"),
+        ("thread" = String, Path, description = "Thread id"),
         ("Last-Event-ID" = Option<u64>, Header, description = "The last `id` that was received"),
         EventsQuery,
     ),

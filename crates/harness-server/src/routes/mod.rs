@@ -17,12 +17,12 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 
-/// The description without its routes.
+/// OpenAPI description without routes.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "harness",
-        description = "Threads of agents over HTTP. Every answer that is no success is \
+        description = "Threads of agents over HTTP. Every error response is \
             `{\"error\": {kind, message, hint?, path?}}` with a stable `kind`. New keys, kinds and types of events may \
             be added at any time.",
     ),
@@ -46,7 +46,7 @@ impl Modify for Common {
     }
 }
 
-/// All routes, with their description.
+/// All routes with their OpenAPI description.
 pub(crate) fn all() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(threads::list, threads::create))
@@ -55,7 +55,7 @@ pub(crate) fn all() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(threads::messages, queue::send))
         .routes(routes!(threads::compact))
         .routes(routes!(runs::prompt))
-        .routes(routes!(runs::go_on))
+        .routes(routes!(runs::continue_run))
         .routes(routes!(runs::response))
         .routes(routes!(runs::abort))
         .routes(routes!(queue::steer))

@@ -1,4 +1,4 @@
-//! Messages that wait.
+//! Queued messages.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ fn accepted(entry: EntryId) -> Accepted {
     (StatusCode::ACCEPTED, Json(Queued { entry }))
 }
 
-/// Says something to a thread that may be at work; an idle one begins with it at once.
+/// Sends a message to a thread. An idle thread starts a run with it.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/messages", tag = "queue", operation_id = "sendMessage",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     request_body = Send,
-    responses((status = 202, description = "It was taken", body = Queued), Conflict, AnyFault)
+    responses((status = 202, description = "The message is queued", body = Queued), Conflict, AnyFault)
 )]
 pub(super) async fn send(
     State(app): State<Arc<App>>,
@@ -34,7 +34,7 @@ pub(super) async fn send(
     let thread = app.thread(&name).await?;
     let entry = match sent.entry {
         Some(entry) if entry.is_empty() || entry.len() > 128 => {
-            return Err(Fault::unreadable("the name of an entry has 1 to 128 bytes").at("entry"));
+            return Err(Fault::unreadable("an entry id has 1 to 128 bytes").at("entry"));
         }
         Some(entry) => thread.execute_as(entry, message, sent.delivery.into())?,
         None => thread.execute(message, sent.delivery.into())?,
@@ -42,12 +42,12 @@ pub(super) async fn send(
     Ok(accepted(entry))
 }
 
-/// Steers the run at hand: the message comes before its next model call. An idle thread stays idle.
+/// Steers the current run: the message is delivered before its next model call. An idle thread stays idle.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/steer", tag = "queue", operation_id = "steer",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     request_body = Say,
-    responses((status = 202, description = "It was taken", body = Queued), Conflict, AnyFault)
+    responses((status = 202, description = "The message is queued", body = Queued), Conflict, AnyFault)
 )]
 pub(super) async fn steer(
     State(app): State<Arc<App>>,
@@ -58,12 +58,12 @@ pub(super) async fn steer(
     Ok(accepted(app.thread(&name).await?.steer(message)?))
 }
 
-/// Queues a message that follows when the work at hand is completed. An idle thread stays idle.
+/// Queues a message for delivery after the current run. An idle thread stays idle.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/follow-up", tag = "queue", operation_id = "followUp",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     request_body = Say,
-    responses((status = 202, description = "It was taken", body = Queued), Conflict, AnyFault)
+    responses((status = 202, description = "The message is queued", body = Queued), Conflict, AnyFault)
 )]
 pub(super) async fn follow_up(
     State(app): State<Arc<App>>,
@@ -74,12 +74,12 @@ pub(super) async fn follow_up(
     Ok(accepted(app.thread(&name).await?.follow_up(message)?))
 }
 
-/// Ends the run at hand for a message, which begins the next run.
+/// Interrupts the current run and starts the next run with the message.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/interrupt", tag = "queue", operation_id = "interrupt",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     request_body = Say,
-    responses((status = 202, description = "It was taken", body = Queued), Conflict, AnyFault)
+    responses((status = 202, description = "The message is queued", body = Queued), Conflict, AnyFault)
 )]
 pub(super) async fn interrupt(
     State(app): State<Arc<App>>,
@@ -90,10 +90,10 @@ pub(super) async fn interrupt(
     Ok(accepted(app.thread(&name).await?.interrupt(message)?))
 }
 
-/// The messages that wait, in the order of their delivery.
+/// Lists the queued messages in the order of their delivery.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/queue", tag = "queue", operation_id = "listQueue",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     responses((status = 200, description = "The queue", body = Queue), AnyFault)
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, At(name): At<String>) -> Result<Json<Queue>, Fault> {
@@ -101,12 +101,12 @@ pub(super) async fn list(State(app): State<Arc<App>>, At(name): At<String>) -> R
     Ok(Json(Queue { entries }))
 }
 
-/// Changes what a waiting message says, or its place.
+/// Changes the content or the position of a queued message.
 #[utoipa::path(
     patch, path = "/v1/threads/{thread}/queue/{entry}", tag = "queue", operation_id = "editEntry",
     params(
-        ("thread" = String, Path, description = "The thread's name"),
-        ("entry" = String, Path, description = "The message's name in the queue"),
+        ("thread" = String, Path, description = "Thread id"),
+        ("entry" = String, Path, description = "Id of the queue entry"),
     ),
     request_body = EditEntry,
     responses((status = 200, description = "The queue", body = Queue), AnyFault)
@@ -129,14 +129,14 @@ pub(super) async fn edit(
     Ok(Json(Queue { entries }))
 }
 
-/// Takes a waiting message out of the queue: it is not delivered.
+/// Removes a message from the queue before it is delivered.
 #[utoipa::path(
     delete, path = "/v1/threads/{thread}/queue/{entry}", tag = "queue", operation_id = "cancelEntry",
     params(
-        ("thread" = String, Path, description = "The thread's name"),
-        ("entry" = String, Path, description = "The message's name in the queue"),
+        ("thread" = String, Path, description = "Thread id"),
+        ("entry" = String, Path, description = "Id of the queue entry"),
     ),
-    responses((status = 200, description = "It is not delivered", body = EntryView), AnyFault)
+    responses((status = 200, description = "The removed message", body = EntryView), AnyFault)
 )]
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,

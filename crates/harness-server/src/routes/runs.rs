@@ -16,21 +16,21 @@ use crate::app::App;
 use crate::body::{Asked, At, Body, MaybeBody};
 use crate::fault::{AnyFault, Conflict, Fault};
 use crate::held;
-use crate::wire::{AbortThread, Aborted, Begun, ReportView, Say};
+use crate::wire::{AbortThread, Aborted, ReportView, Say, Started};
 
-/// Whether the answer is waited for.
+/// Whether the response waits for the end of the run.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WaitQuery {
-    /// `true` responds with the report at the end of the run; a client that disconnects stops
-    /// nothing. Default `false`: responds when the run has started.
+    /// `true` responds with the report at the end of the run; the run continues if the client
+    /// disconnects. Default: `false`, which responds when the run has started.
     #[serde(default)]
     #[param(inline)]
     wait: Wait,
 }
 
-/// A word for a switch; alone, `?wait`, it switches on.
+/// A switch: `true`, `false`, or `?wait` alone for `true`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Wait {
@@ -40,12 +40,12 @@ enum Wait {
     False,
 }
 
-/// Says something to an idle thread.
+/// Sends a prompt to an idle thread and starts a run.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/prompt", tag = "runs", operation_id = "prompt",
-    params(("thread" = String, Path, description = "The thread's name"), WaitQuery),
+    params(("thread" = String, Path, description = "Thread id"), WaitQuery),
     request_body = Say,
-    responses((status = 202, description = "It has begun", body = Begun), (status = 200, description = "It is over", body = ReportView), Conflict, AnyFault)
+    responses((status = 202, description = "The run has started", body = Started), (status = 200, description = "The run has ended", body = ReportView), Conflict, AnyFault)
 )]
 pub(super) async fn prompt(
     State(app): State<Arc<App>>,
@@ -55,26 +55,26 @@ pub(super) async fn prompt(
 ) -> Result<Response, Fault> {
     let message = say.message("prompt")?;
     let thread = app.thread(&name).await?;
-    begun(&thread, thread.prompt(message), query.wait).await
+    respond(&thread, thread.prompt(message), query.wait).await
 }
 
 /// Continues at the end of the transcript: settles unfinished and pending calls, and calls the
 /// model.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/continue", tag = "runs", operation_id = "continueRun",
-    params(("thread" = String, Path, description = "The thread's name"), WaitQuery),
-    responses((status = 202, description = "It has begun", body = Begun), (status = 200, description = "It is over", body = ReportView), Conflict, AnyFault)
+    params(("thread" = String, Path, description = "Thread id"), WaitQuery),
+    responses((status = 202, description = "The run has started", body = Started), (status = 200, description = "The run has ended", body = ReportView), Conflict, AnyFault)
 )]
-pub(super) async fn go_on(
+pub(super) async fn continue_run(
     State(app): State<Arc<App>>,
     At(name): At<String>,
     Asked(query): Asked<WaitQuery>,
 ) -> Result<Response, Fault> {
     let thread = app.thread(&name).await?;
-    begun(&thread, thread.resume(ResumeFrom::Transcript), query.wait).await
+    respond(&thread, thread.resume(ResumeFrom::Transcript), query.wait).await
 }
 
-async fn begun(
+async fn respond(
     thread: &Thread,
     run: impl Future<Output = Result<Report, RuntimeError>>,
     wait: Wait,
@@ -84,10 +84,10 @@ async fn begun(
         return Ok(Json(ReportView::from(&report)).into_response());
     }
     let run = name_of(thread, run).await?;
-    Ok((StatusCode::ACCEPTED, Json(Begun { run })).into_response())
+    Ok((StatusCode::ACCEPTED, Json(Started { run })).into_response())
 }
 
-/// Begins a run, and gives its name.
+/// Starts a run and responds with its id.
 async fn name_of(
     thread: &Thread,
     run: impl Future<Output = Result<Report, RuntimeError>>,
@@ -110,10 +110,10 @@ async fn name_of(
 /// not complete; immediately if no run is in progress.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/response", tag = "runs", operation_id = "getResponse",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     responses(
-        (status = 200, description = "It is over", body = ReportView),
-        (status = 204, description = "No run of this server has ended in the thread, and none is going on"),
+        (status = 200, description = "The run has ended", body = ReportView),
+        (status = 204, description = "The thread has no run in this server process"),
         Conflict, AnyFault,
     )
 )]
@@ -131,12 +131,12 @@ pub(super) async fn response(State(app): State<Arc<App>>, At(name): At<String>) 
     Ok(Json(ReportView::from(&report)).into_response())
 }
 
-/// How long an abort is waited for.
+/// Whether the response waits for the end of the abort.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AbortQuery {
-    /// `true` answers when what was stopped has ended. Default `false`: at once.
+    /// `true` responds when the run has ended. Default: `false`, which responds immediately.
     #[serde(default)]
     #[param(inline)]
     wait: Wait,
@@ -145,9 +145,9 @@ pub(super) struct AbortQuery {
 /// Stops the current run. Finished work is kept; queued messages start the next run.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/abort", tag = "runs", operation_id = "abort",
-    params(("thread" = String, Path, description = "The thread's name"), AbortQuery),
+    params(("thread" = String, Path, description = "Thread id"), AbortQuery),
     request_body(content = Option<AbortThread>),
-    responses((status = 202, description = "It was told to stop", body = Aborted), AnyFault)
+    responses((status = 202, description = "The run is being aborted", body = Aborted), AnyFault)
 )]
 pub(super) async fn abort(
     State(app): State<Arc<App>>,

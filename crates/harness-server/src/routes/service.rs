@@ -13,24 +13,24 @@ use crate::fault::AnyFault;
 pub(super) struct Health {
     /// `ok`.
     status: &'static str,
-    /// The version of the server.
+    /// Version of the server.
     version: &'static str,
 }
 
 /// Returns whether the server is up. Requires no authentication.
 #[utoipa::path(
     get, path = "/v1/health", tag = "service", operation_id = "health", security(()),
-    responses((status = 200, description = "It is there", body = Health), AnyFault)
+    responses((status = 200, description = "The server is running", body = Health), AnyFault)
 )]
 pub(super) async fn health() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// The text of the description.
+/// Text of the OpenAPI description.
 #[derive(Clone)]
 pub(crate) struct DescriptionText(pub(crate) std::sync::Arc<str>);
 
-/// This description. Needs no token.
+/// Returns this description. Requires no authentication.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "service", operation_id = "openapi", security(()),
     responses((status = 200, description = "The description", body = Object, content_type = "application/json"), AnyFault)

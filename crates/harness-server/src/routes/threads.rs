@@ -22,21 +22,21 @@ use crate::wire::{
     Compact, Compacted, CreateThread, MessageList, StatusView, ThreadLine, ThreadList, ThreadView,
 };
 
-/// Entries of a page at most.
+/// Maximum number of entries on a page.
 const PAGE: usize = 1_000;
 
-/// Which threads.
+/// Page of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// The `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// How many, up to 1,000. Default 100.
+    /// Number of entries, at most 1,000. Default: 100.
     limit: Option<usize>,
 }
 
-/// The threads, by name: those of this server, and those whose sessions are stored.
+/// Lists the threads of this server and of stored sessions, sorted by id.
 #[utoipa::path(
     get, path = "/v1/threads", tag = "threads", operation_id = "listThreads", params(ListQuery),
     responses((status = 200, description = "A page of threads", body = ThreadList), AnyFault)
@@ -64,12 +64,12 @@ pub(super) async fn list(
     Ok(Json(ThreadList { threads, next }))
 }
 
-/// Creates a thread, with its session.
+/// Creates a thread and its session.
 #[utoipa::path(
     post, path = "/v1/threads", tag = "threads", operation_id = "createThread",
     request_body(content = Option<CreateThread>),
     responses(
-        (status = 201, description = "How it stands", body = ThreadView, headers(("Location" = String, description = "Its path"))),
+        (status = 201, description = "State of the thread", body = ThreadView, headers(("Location" = String, description = "Its path"))),
         Conflict, AnyFault,
     )
 )]
@@ -113,8 +113,8 @@ async fn view(app: &App, thread: &Thread) -> Result<ThreadView, Fault> {
 /// Returns a thread.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}", tag = "threads", operation_id = "getThread",
-    params(("thread" = String, Path, description = "The thread's name")),
-    responses((status = 200, description = "How it stands", body = ThreadView), AnyFault)
+    params(("thread" = String, Path, description = "Thread id")),
+    responses((status = 200, description = "State of the thread", body = ThreadView), AnyFault)
 )]
 pub(super) async fn show(
     State(app): State<Arc<App>>,
@@ -124,10 +124,10 @@ pub(super) async fn show(
     view(&app, &thread).await.map(Json)
 }
 
-/// Ends a thread, and removes its session: its work is aborted, what waits is dropped, its streams end.
+/// Deletes a thread and its session: its run is aborted, its queue is discarded, and its streams end.
 #[utoipa::path(
     delete, path = "/v1/threads/{thread}", tag = "threads", operation_id = "deleteThread",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     responses((status = 204, description = "It is gone"), AnyFault)
 )]
 pub(super) async fn remove(State(app): State<Arc<App>>, At(name): At<String>) -> Result<StatusCode, Fault> {
@@ -148,7 +148,7 @@ pub(super) async fn remove(State(app): State<Arc<App>>, At(name): At<String>) ->
 /// Returns the status of a thread, without loading its transcript.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/status", tag = "threads", operation_id = "getStatus",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     responses((status = 200, description = "What it does", body = StatusView), AnyFault)
 )]
 pub(super) async fn status(
@@ -160,21 +160,21 @@ pub(super) async fn status(
     Ok(Json((&held::status(thread.status(), held)).into()))
 }
 
-/// Which messages.
+/// Range of messages.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MessagesQuery {
-    /// The position of the first one, from 0. Default: the last page.
+    /// Position of the first message, from 0. Default: the last page.
     from: Option<usize>,
-    /// How many, up to 1,000. Default 100.
+    /// Number of entries, at most 1,000. Default: 100.
     limit: Option<usize>,
 }
 
-/// A part of the transcript, with what a run has appended so far.
+/// Returns a part of the transcript, including messages of the current run.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/messages", tag = "threads", operation_id = "listMessages",
-    params(("thread" = String, Path, description = "The thread's name"), MessagesQuery),
+    params(("thread" = String, Path, description = "Thread id"), MessagesQuery),
     responses((status = 200, description = "A page of messages", body = MessageList), AnyFault)
 )]
 pub(super) async fn messages(
@@ -192,7 +192,7 @@ pub(super) async fn messages(
 /// Compacts the transcript of an idle thread permanently. Responds when it is done.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/compact", tag = "threads", operation_id = "compactThread",
-    params(("thread" = String, Path, description = "The thread's name")),
+    params(("thread" = String, Path, description = "Thread id")),
     request_body(content = Option<Compact>),
     responses((status = 200, description = "What was done", body = Compacted), Conflict, AnyFault)
 )]

@@ -15,11 +15,11 @@ use crate::fault::ErrorDetail;
 /// One event of a stream, before it is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Its number in the thread.
+    /// Number of the event in the thread.
     pub(crate) seq: Option<u64>,
-    /// The name of the event.
+    /// Name of the event.
     pub(crate) name: &'static str,
-    /// Its data, one line of JSON.
+    /// Data as one line of JSON.
     pub(crate) data: String,
 }
 
@@ -75,7 +75,7 @@ enum SseEvent<'a> {
     },
 }
 
-/// An event as it is sent whole; `None` for one that this version has no words for.
+/// Converts an event; `None` for kinds unknown to this version.
 pub(crate) fn frame(seq: u64, event: &ThreadEvent) -> Option<Frame> {
     let (name, told) = match event {
         ThreadEvent::Status(status) => ("status", SseEvent::Status { seq, status: status.into() }),

@@ -1,4 +1,4 @@
-//! Messages and blocks of answers as they grow.
+//! Messages and blocks of answers in progress.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::thread::Coming;
 #[derive(Debug, Default)]
 pub(crate) struct ItemFrames {
     items: Items,
-    /// The names of items that are not complete.
+    /// Ids of incomplete items.
     names: HashMap<u64, String>,
 }
 
@@ -38,11 +38,11 @@ impl ItemFrames {
         if matches!(event, ThreadEvent::RunStarted { .. }) {
             self.names.clear();
         }
-        let (mut frames, mut begun) = (Vec::new(), 0);
+        let (mut frames, mut started) = (Vec::new(), 0);
         for item in self.items.take(event) {
             let id = self.names.remove(&item.id).unwrap_or_else(|| {
-                begun += 1;
-                format!("{seq}.{}", begun - 1)
+                started += 1;
+                format!("{seq}.{}", started - 1)
             });
             let (message, block, coming) = match &item.content {
                 ItemContent::Message(message) => (Some(message), None, None),

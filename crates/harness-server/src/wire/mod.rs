@@ -11,6 +11,6 @@ pub(crate) use input::{AbortThread, Answer, Compact, CreateThread, EditEntry, Sa
 pub(crate) use item::ItemFrames;
 pub(crate) use report::ReportView;
 pub(crate) use thread::{
-    Aborted, ApprovalList, ApprovalView, Begun, Compacted, EntryView, MessageList, Queue, Queued, StatusView,
-    ThreadLine, ThreadList, ThreadView,
+    Aborted, ApprovalList, ApprovalView, Compacted, EntryView, MessageList, Queue, Queued, Started,
+    StatusView, ThreadLine, ThreadList, ThreadView,
 };

@@ -12,11 +12,11 @@ pub(crate) struct ReportView {
     /// Id of the run.
     #[schema(value_type = String)]
     run: harness::core::RunId,
-    /// How it ended: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`.
+    /// Outcome: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`.
     outcome: &'static str,
     /// Stop reason, as a stable code.
     stop_reason: &'static str,
-    /// The answer, or the question that it ended with.
+    /// Answer, or the question that ended the run.
     text: String,
     /// Human-readable problem.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,13 +24,13 @@ pub(crate) struct ReportView {
     /// Reason of an abort.
     #[serde(skip_serializing_if = "Option::is_none")]
     aborted: Option<String>,
-    /// The position of its first message in the transcript.
+    /// Position of its first message in the transcript.
     from: usize,
-    /// Messages of the transcript at its end.
+    /// Number of messages in the transcript at its end.
     messages: usize,
-    /// Messages that wait.
+    /// Number of queued messages.
     waiting: usize,
-    /// The end with its evidence, usage and continuation, as `harness run --json` prints it.
+    /// End of the run with evidence, usage and continuation, as in `harness run --json`.
     #[schema(value_type = Object)]
     end: Json,
 }

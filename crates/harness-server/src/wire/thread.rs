@@ -21,7 +21,7 @@ pub(crate) struct StatusView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     run: Option<RunId>,
-    /// Since when, in milliseconds since 1970.
+    /// Start of this status, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>)]
     since: Option<Time>,
@@ -94,11 +94,11 @@ pub(crate) struct ThreadView {
     /// The model of the next run.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Messages of its transcript, with what a run has appended so far.
+    /// Number of messages in its transcript, including those of the current run.
     messages: usize,
-    /// Messages that wait.
+    /// Number of queued messages.
     waiting: usize,
-    /// Calls that wait for a decision.
+    /// Number of pending calls.
     approvals: usize,
     /// Blocks of the answer in progress; absent if no model call is in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ impl ThreadView {
     }
 }
 
-/// A block of an answer that is coming.
+/// A block of an answer in progress.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub(crate) enum Coming {
@@ -173,39 +173,39 @@ pub(crate) struct MessageList {
     /// The messages, each tagged by `role`.
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<Arc<Message>>,
-    /// The position of the first of them.
+    /// Position of the first message.
     pub(crate) from: usize,
-    /// Messages of the transcript.
+    /// Number of messages in the transcript.
     pub(crate) total: usize,
 }
 
 /// A started run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Begun {
+pub(crate) struct Started {
     /// Id of the run.
     #[schema(value_type = String)]
     pub(crate) run: RunId,
 }
 
-/// A message that was taken.
+/// A queued message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Queued {
-    /// Its name in the queue.
+    /// Id of the queue entry.
     #[schema(value_type = String)]
     pub(crate) entry: EntryId,
 }
 
-/// Whether work was stopped.
+/// Result of an abort.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Aborted {
-    /// Whether there was anything to stop.
+    /// Whether a run was aborted.
     pub(crate) stopped: bool,
 }
 
 /// Result of a compaction.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Compacted {
-    /// Whether there was anything to do.
+    /// Whether the transcript was compacted.
     pub(crate) compacted: bool,
     /// Actions of the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,7 +213,7 @@ pub(crate) struct Compacted {
     pub(crate) note: Option<Arc<CompactionNote>>,
 }
 
-/// A message that waits.
+/// An entry of the queue.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EntryView {
@@ -223,14 +223,14 @@ pub(crate) struct EntryView {
     /// Queued message.
     #[schema(value_type = Object)]
     message: Arc<Message>,
-    /// When it is delivered.
+    /// Time of delivery.
     delivery: Delivery,
-    /// `waiting`, or `delivering` when a run has taken it and does not have it in its transcript yet.
+    /// `waiting`, or `delivering` if a run has accepted it but not yet added it to the transcript.
     state: &'static str,
     /// When it was queued, in milliseconds since 1970.
     #[schema(value_type = i64)]
     queued_at: Time,
-    /// Whether an idle thread begins with it.
+    /// Whether an idle thread starts a run with it.
     wakes: bool,
 }
 
@@ -248,21 +248,21 @@ impl From<QueueEntry> for EntryView {
     }
 }
 
-/// The messages that wait, in the order of their delivery.
+/// Lists the queued messages in the order of their delivery.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Queue {
     /// Queued messages.
     pub(crate) entries: Vec<EntryView>,
 }
 
-/// A call that waits for a decision.
+/// A pending call.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApprovalView {
     /// Id of its thread.
     #[schema(value_type = String)]
     pub(crate) thread: ThreadId,
-    /// Names the question whether the call may run: what a decision is posted to.
+    /// Id of the approval, used in the path of the decision.
     #[schema(value_type = String)]
     id: ApprovalId,
     /// Binds a decision to this call, with these arguments, in this run.
@@ -271,16 +271,16 @@ pub(crate) struct ApprovalView {
     /// Id of the call.
     #[schema(value_type = String)]
     call_id: CallId,
-    /// The agent that proposes it.
+    /// Agent that proposed the call.
     #[schema(value_type = String)]
     agent: AgentId,
-    /// The call for which the agent works, when it is a sub-agent.
+    /// Call of the parent agent; present if the agent is a sub-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     parent_call: Option<CallId>,
     /// Name of the tool.
     tool: String,
-    /// The arguments with which it would run.
+    /// Arguments of the call.
     #[schema(value_type = Object)]
     arguments: Json,
     /// Reason for the approval.
@@ -318,9 +318,9 @@ impl ApprovalView {
     }
 }
 
-/// Calls that wait for decisions.
+/// Pending calls.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApprovalList {
-    /// The calls, in the order in which they were held.
+    /// The calls in the order in which they were held.
     pub(crate) approvals: Vec<ApprovalView>,
 }

@@ -48,7 +48,7 @@ async fn every_fault_has_a_kind_and_a_place() {
         assert_eq!((reply.status, reply.kind(), place), *expected, "{route} {body}: {}", reply.body);
         assert!(reply.body["error"]["message"].is_string());
     }
-    assert_eq!(client.get("/v1/threads/a").await.body["messages"], 0, "nothing was begun");
+    assert_eq!(client.get("/v1/threads/a").await.body["messages"], 0, "nothing was started");
     server.end().await;
 }
 

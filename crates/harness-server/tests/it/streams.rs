@@ -18,7 +18,7 @@ async fn a_run_is_followed_from_its_beginning_to_its_end() {
     let client = &server.client;
     client.create("a").await;
     let mut frames = client.follow("/v1/threads/a/events?until=run_end", None).await;
-    let begun = client.post("/v1/threads/a/prompt", json!({ "text": "hello" })).await.body;
+    let started = client.post("/v1/threads/a/prompt", json!({ "text": "hello" })).await.body;
     let told = frames.rest().await;
     assert_eq!(ids(&told), (0..told.len() as u64 - 1).collect::<Vec<_>>(), "numbered without gaps");
     let deltas: Vec<&Value> =
@@ -28,7 +28,7 @@ async fn a_run_is_followed_from_its_beginning_to_its_end() {
     let [.., last, end] = &told[..] else { panic!("{told:?}") };
     assert_eq!((&last.event[..], &last.data["report"]["text"]), ("run_ended", &json!("hello")));
     let expected = json!({
-        "reason": "run_ended", "run": begun["run"], "outcome": "completed", "stopReason": "answer_finalized",
+        "reason": "run_ended", "run": started["run"], "outcome": "completed", "stopReason": "answer_finalized",
     });
     assert_eq!((&end.event[..], &end.data, end.id), ("end", &expected, None));
     server.end().await;

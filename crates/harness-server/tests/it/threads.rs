@@ -75,10 +75,10 @@ async fn a_prompt_names_its_run_and_a_busy_thread_refuses_another() {
     let server = Desk::new().serve().await;
     let client = &server.client;
     client.create("a").await;
-    let begun = client.post("/v1/threads/a/prompt", json!({ "text": "hang" })).await;
-    assert_eq!(begun.status, 202);
+    let started = client.post("/v1/threads/a/prompt", json!({ "text": "hang" })).await;
+    assert_eq!(started.status, 202);
     let status = client.get("/v1/threads/a/status").await.body;
-    assert_eq!((&status["state"], &status["run"]), (&json!("generating"), &begun.body["run"]));
+    assert_eq!((&status["state"], &status["run"]), (&json!("generating"), &started.body["run"]));
 
     let busy = client.post("/v1/threads/a/prompt", json!({ "text": "hi" })).await;
     assert_eq!((busy.status, busy.kind()), (409, "runtime.busy"));
@@ -87,7 +87,7 @@ async fn a_prompt_names_its_run_and_a_busy_thread_refuses_another() {
     let aborted = client.post("/v1/threads/a/abort?wait", json!({ "reason": "enough" })).await;
     assert_eq!((aborted.status, aborted.body), (202, json!({ "stopped": true })));
     let report = client.get("/v1/threads/a/response").await.body;
-    assert_eq!(report["run"], begun.body["run"]);
+    assert_eq!(report["run"], started.body["run"]);
     assert_eq!(
         (&report["outcome"], &report["stopReason"], &report["aborted"]),
         (&json!("failed"), &json!("cancelled"), &json!("enough"))

@@ -1,4 +1,4 @@
-//! Spans to a collector, over OTLP: protobuf over HTTP, in batches, on a thread of its own.
+//! Spans to a collector, over OTLP: protobuf over HTTP, in batches, on a separate thread.
 //!
 //! The OpenTelemetry SDK reads its standard variables of the environment itself (`OTEL_BSP_*`,
 //! `OTEL_TRACES_SAMPLER`); everything else is said here.
