@@ -1,4 +1,4 @@
-//! What a person can ask of the chat itself: lines that begin with a slash.
+//! Commands of the chat: lines that start with a slash.
 
 use std::fmt::Write as _;
 
@@ -11,49 +11,49 @@ use crate::threads::found;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
-    /// Names the model, or takes another one.
+    /// Shows or sets the model.
     Model(Option<String>),
     /// Lists the tools.
     Tools,
-    /// Shows calls of the last ones on, whole: the last, or so many.
+    /// Shows the last calls in full, by default the last one.
     Calls(usize),
     Skills,
-    /// Makes the conversation shorter; what a summary is to keep.
+    /// Compacts the conversation, with instructions for the summary.
     Compact(Option<String>),
-    /// Goes on in a copy of the conversation.
+    /// Continues in a copy of the conversation.
     Fork,
-    /// Begins another conversation.
+    /// Starts a new conversation.
     New,
-    /// Takes back so many of the last messages and all that came of them.
+    /// Removes this number of recent messages and everything that followed them.
     Undo(usize),
     /// Writes the conversation to a file.
     Save(String),
     Cost,
     Status,
-    /// Shows what waits.
+    /// Lists the queued messages.
     Queue,
-    /// Takes a waiting message out; its number, from 1.
+    /// Removes a queued message by its number, from 1.
     Drop(usize),
-    /// Lists the approvals that stand.
+    /// Lists the standing approvals.
     Grants,
-    /// Takes one of them back; its number, from 1.
+    /// Revokes one of them by its number, from 1.
     Revoke(usize),
     Quit,
 }
 
-/// A line that a person sent.
+/// Parsed input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// Something for the agents.
+    /// A message to the agents.
     Text(String),
     Command(Command),
-    /// A line with a slash and a name that is no command's.
+    /// A line that starts with a slash and an unknown name.
     Unknown(String),
-    /// A command that cannot be meant so, and how it is written.
+    /// An invalid command, with its usage.
     Misused(&'static str),
 }
 
-/// One command in the help.
+/// Help of one command.
 struct Entry {
     name: &'static str,
     arguments: &'static str,
@@ -89,13 +89,13 @@ const COMMANDS: [Entry; 18] = [
     entry("?", "", ""),
 ];
 
-/// What is told of the keys.
+/// Help of the keys.
 const KEYS: &str = "Enter sends; while something runs, between its steps. Alt-Enter, Ctrl-J or a trailing \\ begin a \
      new line. Esc interrupts. Ctrl-C interrupts, and leaves when pressed again. Up and Down go through what was \
      sent, Ctrl-O shows the last tool call whole. A path to an image (or @path) sends the image. Two slashes send \
      a message that begins with one.";
 
-/// Reads a line.
+/// Parses a line.
 pub(crate) fn read(line: &str) -> Said {
     let text = line.trim();
     if let Some(rest) = text.strip_prefix("//") {
@@ -164,12 +164,12 @@ fn queue(rest: &str) -> Said {
     }
 }
 
-/// The names of the commands that a person may want to complete, with their slashes.
+/// Command names for completion, with their slashes.
 pub(crate) fn names() -> impl Iterator<Item = String> {
     COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| format!("/{}", entry.name))
 }
 
-/// Why a prompt template of that name cannot be used by typing it; `None` when it can.
+/// Reason why a prompt template of that name cannot be called by typing it, if any.
 pub(crate) fn unusable(template: &str) -> Option<&'static str> {
     if COMMANDS.iter().any(|entry| entry.name == template) {
         return Some("a chat command has this name; rename the file");
@@ -177,7 +177,7 @@ pub(crate) fn unusable(template: &str) -> Option<&'static str> {
     found::untypable(template)
 }
 
-/// The command whose name is nearest, with its slash; `None` when none is near.
+/// The most similar command with its slash, if any is similar.
 pub(crate) fn nearest<'a>(name: &'a str, others: impl Iterator<Item = &'a str>) -> Option<String> {
     let commands = COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| entry.name);
     let near = commands.chain(others).map(|known| (distance(name, known), known));
@@ -186,7 +186,7 @@ pub(crate) fn nearest<'a>(name: &'a str, others: impl Iterator<Item = &'a str>) 
     (begins || far <= nearest.chars().count().div_ceil(3)).then(|| format!("/{nearest}"))
 }
 
-/// How many characters must be put in, taken out or changed to make one word of the other.
+/// Edit distance of two words.
 fn distance(left: &str, right: &str) -> usize {
     if right.starts_with(left) {
         return 0;
@@ -205,7 +205,7 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// The help, in lines, with these templates.
+/// Lines of the help, including these templates.
 pub(crate) fn help(templates: &TemplateSet) -> String {
     let mut text = String::new();
     for Entry { name, arguments, does } in COMMANDS.iter().filter(|entry| !entry.does.is_empty()) {

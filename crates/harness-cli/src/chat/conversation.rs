@@ -1,4 +1,4 @@
-//! What a chat talks with: a runtime of threads over a descriptor or a plain assistant, and the thread at hand.
+//! The conversation of a chat: a runtime of threads over a descriptor or a plain assistant, and the current thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,23 +25,23 @@ use crate::run::session::same_descriptor;
 use crate::threads::{Of, Threads, found};
 use crate::{env, model};
 
-/// What an assistant without a descriptor is told.
+/// Instructions of an assistant without a descriptor.
 const PLAIN: &str = "You are a helpful assistant who talks with a person at a terminal. Be exact and to the point. \
      Answers are shown as Markdown.";
 
-/// How a chat was begun: what is told of it, and how one goes on.
+/// Start of a chat: its description, and how to resume it.
 #[derive(Debug)]
 pub(super) struct Begun {
-    /// The agents, or the model.
+    /// Agents, or the model.
     pub(super) title: String,
-    /// The model of the command line, or what answers for it.
+    /// Model of the command line, or the demo model.
     pub(super) model: String,
-    /// What was said before.
+    /// Earlier messages.
     pub(super) before: Vec<Arc<Message>>,
 }
 
-/// What the first line of a session says about who wrote it; as `harness run` does, so that `harness resume`
-/// goes on with a chat, too.
+/// Origin in the first line of a session. It equals that of `harness run`, so that `harness resume` can continue a
+/// chat.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
@@ -67,20 +67,20 @@ pub(super) struct Conversation {
     pub(super) approvals: Approvals,
     pub(super) standing: StandingApprovals,
     pub(super) clock: Arc<dyn Clock>,
-    /// Where new conversations are kept.
+    /// Session files of new conversations.
     folder: Option<PathBuf>,
     meta: Json,
     models: ModelArgs,
 }
 
-/// The folder of the conversations with what was named; `None` without a home.
+/// Directory of the conversations with the same agents; `None` without a home directory.
 pub(super) fn folder(args: &ChatArgs) -> Option<PathBuf> {
     env::state().map(|state| store::folder(&state, args.descriptor.as_deref()))
 }
 
 impl Conversation {
-    /// Opens what the arguments name, with the conversation of this file; without one it is not kept. Calls that
-    /// need approval are asked about when somebody is there to be asked.
+    /// Opens the agents of the arguments with the conversation in this file; without a file it is not stored. Calls that
+    /// need approval are held if the chat is interactive.
     pub(super) async fn open(
         args: &ChatArgs,
         file: Option<&Path>,
@@ -132,7 +132,7 @@ impl Conversation {
         Ok((this, begun))
     }
 
-    /// What a line with a slash stands for, when it names a template or a skill.
+    /// Expands a line with a slash if it names a template or a skill.
     pub(super) fn expand(&self, line: &str) -> Option<UserMessage> {
         let config = self.thread.config();
         let text = expand_command(line, &config.templates, &config.skills)?;
@@ -140,12 +140,12 @@ impl Conversation {
         Some(UserMessage::text(text).from_origin(origin))
     }
 
-    /// What is wrong with files of skills and context.
+    /// Problems in skill and context files.
     pub(super) fn problems(&self) -> &[String] {
         &self.threads.found.problems
     }
 
-    /// What happens in the thread from now on.
+    /// Subscribes to the events of the thread, starting now.
     pub(super) fn events(&self) -> Stream {
         self.thread.events(StartAt::Live)
     }
@@ -154,19 +154,19 @@ impl Conversation {
         self.clock.now()
     }
 
-    /// The file that the conversation is kept in.
+    /// Session file of the conversation.
     pub(super) fn file(&self) -> Option<PathBuf> {
         self.store.path(self.thread.id())
     }
 
-    /// A file for another conversation, beside this one.
+    /// Path for a new conversation, next to this one.
     fn next_file(&self) -> Option<PathBuf> {
         let beside = || self.file().and_then(|file| file.parent().map(Path::to_owned));
         let folder = self.folder.clone().or_else(beside)?;
         self.file().map(|_| store::new_file(&folder, self.now()))
     }
 
-    /// Goes on in a copy of the conversation; gives its file. `None` when the conversation is not kept.
+    /// Continues in a copy of the conversation and returns its file; `None` if the conversation is not stored.
     pub(super) fn fork(&mut self) -> Result<Option<PathBuf>, CliError> {
         let Some(file) = self.next_file() else { return Ok(None) };
         let Some(thread) = self.store.fork(self.thread.id(), &file, self.now())? else { return Ok(None) };
@@ -174,7 +174,7 @@ impl Conversation {
         Ok(Some(file))
     }
 
-    /// Begins another conversation.
+    /// Starts a new conversation.
     pub(super) fn begin_new(&mut self) -> Result<(), CliError> {
         let now = self.now();
         let thread = match self.next_file() {
@@ -196,7 +196,7 @@ impl Conversation {
         self.thread.configure(|fresh| *fresh = config);
     }
 
-    /// Takes back the last messages; gives what the first of them said.
+    /// Removes the last messages and returns the text of the first of them.
     pub(super) async fn undo(&self, count: usize) -> Result<Option<store::Undone>, CliError> {
         // What the thread remembers is read again from the file.
         self.thread.messages().await?;
@@ -206,7 +206,7 @@ impl Conversation {
         self.store.undo(self.thread.id(), count, self.now())
     }
 
-    /// Another model, from the next run on.
+    /// Sets the model of the next run.
     pub(super) fn set_model(&mut self, name: &str) -> Result<(), CliError> {
         let args =
             ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
@@ -218,7 +218,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Ends everything that goes on.
+    /// Aborts all work.
     pub(super) async fn close(&self) {
         self.threads.close().await;
     }
@@ -226,7 +226,7 @@ impl Conversation {
 
 /// Who decides about calls that need approval.
 enum Decider {
-    /// The person at the terminal, but for what they have allowed for good.
+    /// The user at the terminal, except for calls with a permanent approval.
     Person(StandingApprovals),
     /// The command line.
     Rule(CommandLineApprover),
@@ -241,8 +241,8 @@ impl Approver for Decider {
     }
 }
 
-/// A conversation at a terminal has no end of its own: what is old is summarized when its window gets short,
-/// and when the person says so.
+/// A conversation at a terminal has no natural end: it is compacted when its window is nearly full, and on
+/// request.
 fn compactor(model: &Arc<dyn DynModel>, window: u64) -> Arc<dyn DynCompactor> {
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
     Arc::new(ContextCompactor::new(CompactionPolicy::summarize(window)).with_summarizer(summarizer))
@@ -263,7 +263,7 @@ fn meta(args: &ChatArgs) -> Json {
     Json::of(&Meta { run }).unwrap_or_default()
 }
 
-/// What a descriptor is called on the first line: its folder's name says more than `harness.yaml`.
+/// Title of a descriptor on the first line: its directory's name is more specific than `harness.yaml`.
 fn title(descriptor: &Path) -> String {
     let whole = descriptor.canonicalize().unwrap_or_else(|_| descriptor.to_owned());
     let stem = whole.file_stem().unwrap_or_default().to_string_lossy().into_owned();

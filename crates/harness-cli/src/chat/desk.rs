@@ -1,4 +1,4 @@
-//! Where a person sits: the terminal on one side, the thread on the other, and the chat's state between them.
+//! The loop of a chat at a terminal: connects the terminal, the thread and the chat's state.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -27,19 +27,19 @@ use crate::render::{one_line, size};
 use crate::signal::Signals;
 use crate::terminal::{Out, drawing};
 
-/// How often something that moves is drawn.
+/// Interval of animation frames.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long the end waits for what is being stopped.
+/// Maximum time to wait for aborted work on exit.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// Events that are taken in before the screen is drawn again.
+/// Maximum number of events that are handled before the screen is drawn.
 const BURST: usize = 512;
 
-/// Messages of an earlier conversation that are shown again.
+/// Number of earlier messages that are shown again.
 const RECALLED: usize = 6;
 
-/// What work beside the conversation leads to.
+/// Result of work beside the conversation.
 #[derive(Debug)]
 enum Done {
     Said(String),
@@ -61,7 +61,7 @@ pub(super) struct Desk {
     home: Option<PathBuf>,
 }
 
-/// What is shown, and how.
+/// Screen and its renderer.
 pub(super) struct Look {
     pub(super) styling: Styling,
     pub(super) inputs: mpsc::Receiver<Input>,
@@ -80,8 +80,8 @@ impl Desk {
         Self { chat, app, screen, size, inputs: look.inputs, events, history, done, home }
     }
 
-    /// Talks until the person leaves. Everything that was going on has ended then. Whether it was the person
-    /// who left, and no signal.
+    /// Runs the chat until the user exits and all work has ended. Returns whether the user exited, as opposed to a
+    /// signal.
     pub(super) async fn talk(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
         let talked = self.converse(signals).await;
         // Also when the terminal is gone: what runs has to end in good order.
@@ -126,12 +126,12 @@ impl Desk {
         }
     }
 
-    /// The file that the conversation is kept in, when anything was said.
+    /// Session file of the conversation, if it has messages.
     pub(super) fn file(&self) -> Option<PathBuf> {
         self.chat.file().filter(|file| file.exists())
     }
 
-    /// Brings the state up to the moment.
+    /// Updates the state to the current time.
     fn take_stock(&mut self) {
         // A key may be told before the news that the terminal has another size.
         self.resize(size());
@@ -159,7 +159,7 @@ impl Desk {
         }
     }
 
-    /// Takes in what happened, and what happened meanwhile.
+    /// Handles an event and all that followed it.
     fn see(&mut self, told: Option<StreamItem>) {
         let mut next = told;
         let mut taken = 0;
@@ -176,7 +176,7 @@ impl Desk {
         }
     }
 
-    /// Does what is wished for.
+    /// Performs an action.
     async fn grant(&mut self, wish: Action) {
         match wish {
             Action::Say(text) => self.say(&text),
@@ -213,7 +213,7 @@ impl Desk {
         }
     }
 
-    /// A message: begins a run, or is delivered between the rounds of the one at hand.
+    /// Sends a message: it starts a run, or is delivered between the iterations of the current one.
     fn say(&mut self, text: &str) {
         self.history.add(text);
         let (message, problems) = images::message(text, self.home.as_deref());
@@ -230,7 +230,7 @@ impl Desk {
         }
     }
 
-    /// A line with a slash: a template, a skill, or a slip.
+    /// Handles a line with a slash: a template, a skill, or a typing error.
     fn guess(&mut self, line: &str) {
         if let Some(message) = self.chat.expand(line) {
             self.history.add(line);
@@ -245,7 +245,7 @@ impl Desk {
         self.app.complain(&format!("unknown command /{name}; {hint}"));
     }
 
-    /// The last message that waits comes back into the editor.
+    /// Moves the last queued message back into the editor.
     fn recall(&mut self) {
         let Some(last) = self.chat.thread.queue().pop() else { return };
         match self.chat.thread.cancel(&last.id) {
@@ -293,13 +293,13 @@ impl Desk {
         Ok(())
     }
 
-    /// Listens to the thread at hand.
+    /// Subscribes to the current thread.
     fn follow(&mut self, what: &str) {
         self.events = self.chat.events();
         self.app.tell(&format!("started {what}; the previous one is kept"));
     }
 
-    /// A path as a person writes it.
+    /// A path in its shortest form for display.
     fn shown(&self, path: &Path) -> String {
         match self.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
             Some(below) => format!("~/{}", below.display()),
@@ -318,7 +318,7 @@ impl Desk {
         self.app.tell(&format!("model: {text} (change it with /model NAME)"));
     }
 
-    /// Servers may take their time to list theirs.
+    /// Lists the tools, off the event loop: MCP servers may be slow.
     fn list_tools(&self) {
         let (thread, done) = (self.chat.thread.clone(), self.done.0.clone());
         tokio::spawn(async move {
@@ -472,7 +472,7 @@ impl Desk {
     }
 }
 
-/// The first lines.
+/// The header of the chat.
 fn greet(app: &mut App, begun: &Begun) {
     let model = if begun.model.is_empty() { String::new() } else { format!(" · {}", begun.model) };
     let title = format!("harness chat · {}{model}", begun.title);

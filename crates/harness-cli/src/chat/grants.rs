@@ -1,4 +1,4 @@
-//! Approvals that stand for the rest of a conversation.
+//! Standing approvals of a conversation.
 
 use harness::core::message::ToolCall;
 use harness::tools::{ApprovalRule, StandingApprovals};
@@ -6,10 +6,10 @@ use harness::tools::{ApprovalRule, StandingApprovals};
 use super::app::Scope;
 use crate::render::visible;
 
-/// Bytes of arguments that an approval can stand for.
+/// Maximum size in bytes of the arguments of a standing approval.
 const LONGEST: usize = 64 << 10;
 
-/// Approves calls like this one from now on; what a person is told of it.
+/// Approves calls like this one from now on; returns the confirmation for the user.
 pub(super) fn add(standing: &StandingApprovals, call: &ToolCall, scope: Scope) -> String {
     let rule = match scope {
         Scope::Arguments if call.arguments.text().len() > LONGEST => {
@@ -23,7 +23,7 @@ pub(super) fn add(standing: &StandingApprovals, call: &ToolCall, scope: Scope) -
     text
 }
 
-/// All of them, numbered.
+/// All standing approvals, numbered.
 pub(super) fn list(standing: &StandingApprovals) -> String {
     let rules = standing.rules();
     if rules.is_empty() {
@@ -33,16 +33,16 @@ pub(super) fn list(standing: &StandingApprovals) -> String {
     lines.chain(["/revoke N removes a grant".to_owned()]).collect::<Vec<_>>().join("\n")
 }
 
-/// In one line.
+/// One standing approval on one line.
 pub(super) fn summary(standing: &StandingApprovals) -> String {
     let rules: Vec<String> = standing.rules().iter().map(describe).collect();
     if rules.is_empty() { "none".to_owned() } else { rules.join("; ") }
 }
 
-/// Takes one back, by its number in [`list`].
+/// Revokes a standing approval by its number in [`list`].
 ///
 /// # Errors
-/// There is none of that number.
+/// The number does not exist.
 pub(super) fn revoke(standing: &StandingApprovals, number: usize) -> Result<String, String> {
     let rules = standing.rules();
     match rules.get(number.saturating_sub(1)).filter(|rule| standing.revoke(rule)) {

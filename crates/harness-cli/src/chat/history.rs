@@ -1,27 +1,27 @@
-//! What was sent in earlier chats: a file that only its owner may read, one JSON text a line.
+//! Input history of earlier chats: a file that only its owner can read, with one JSON string per line.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Entries that are kept.
+/// Maximum number of entries.
 const MOST: usize = 1_000;
 
-/// Bytes of one entry; longer ones are not kept.
+/// Maximum size of an entry in bytes; longer ones are not stored.
 const LONGEST: usize = 64 << 10;
 
-/// Bytes of the file that are read.
+/// Maximum number of bytes that are read from the file.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The history between chats; without a file it is one of this chat only.
+/// History of inputs across chats; without a file it lasts for this chat.
 #[derive(Debug)]
 pub(super) struct History {
     path: Option<PathBuf>,
 }
 
 impl History {
-    /// Reads the file, oldest entry first, and makes it shorter when it has grown over its bound. What cannot be
-    /// read is left out: a history is not worth refusing a chat for.
+    /// Reads the file, oldest entry first, and shortens it when it exceeds its limit. Unreadable entries are skipped: a
+    /// chat must start even with a damaged history.
     pub(super) fn open(path: Option<PathBuf>) -> (Self, Vec<String>) {
         let read = path.as_deref().and_then(|path| read(path).ok());
         let mut entries = read.unwrap_or_default();
@@ -36,7 +36,7 @@ impl History {
         (Self { path }, entries)
     }
 
-    /// Keeps one more entry.
+    /// Adds an entry.
     pub(super) fn add(&self, entry: &str) {
         let (Some(path), Some(line)) = (&self.path, line(entry)) else { return };
         // The chat goes on without it.
@@ -44,8 +44,8 @@ impl History {
     }
 }
 
-/// Adds a line in one piece, because other chats may write at the same time. A line that was torn does not take
-/// this one with it.
+/// Appends a line with one write, because other chats may write at the same time. A torn earlier line does not affect
+/// this one.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     let mut file = private(path, OpenOptions::new().read(true).append(true).create(true))?;
     let mut last = [b'\n'];
@@ -65,7 +65,7 @@ fn line(entry: &str) -> Option<String> {
     serde_json::to_string(entry).ok().map(|line| line + "\n")
 }
 
-/// The entries at the end of the file.
+/// Entries at the end of the file.
 fn read(path: &Path) -> io::Result<Vec<String>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -80,14 +80,14 @@ fn read(path: &Path) -> io::Result<Vec<String>> {
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// The new file is whole before it takes the old one's place.
+/// Replaces the file with a complete new one.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     private(&new, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(text.as_bytes())?;
     fs::rename(new, path)
 }
 
-/// Opens a file that only its owner may read, from now on if others could before.
+/// Opens a file that only its owner can read; wider permissions are removed.
 fn private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! Images that a message names by their paths.
+//! Images whose paths are in a message.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,13 +8,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use harness::core::message::{Block, UserMessage};
 
-/// Bytes of one image, at most: what providers take.
+/// Maximum size of an image in bytes, as accepted by providers.
 const LONGEST: u64 = 5 << 20;
 
-/// Images of one message, at most.
+/// Maximum number of images in a message.
 const MOST: usize = 10;
 
-/// The kinds of images that models see: the ending of the name, the media type, how the file begins.
+/// Supported image types: file extension, media type, first bytes.
 const KINDS: [(&str, &str, &[u8]); 5] = [
     ("png", "image/png", b"\x89PNG"),
     ("jpg", "image/jpeg", b"\xff\xd8\xff"),
@@ -23,7 +23,7 @@ const KINDS: [(&str, &str, &[u8]); 5] = [
     ("webp", "image/webp", b"RIFF"),
 ];
 
-/// The message that a text stands for, with its images; and what is wrong with those that are left out.
+/// Builds the message of a text with its images; returns problems with skipped images.
 pub(super) fn message(text: &str, home: Option<&Path>) -> (UserMessage, Vec<String>) {
     let mut message = UserMessage::text(text);
     let mut problems = Vec::new();
@@ -44,8 +44,7 @@ pub(super) fn message(text: &str, home: Option<&Path>) -> (UserMessage, Vec<Stri
     (message, problems)
 }
 
-/// The words of a text. Quotes and backslashes hold a path with spaces together, as terminals write one that is
-/// dropped on them.
+/// Splits a text into words. Quotes and backslashes protect spaces, as in paths that a terminal inserts on a drop.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     let mut chars = text.chars();
@@ -62,7 +61,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter().filter(|word| !word.is_empty())
 }
 
-/// The path of an image that a word names.
+/// Path of the image that a word names.
 fn named(word: &str, home: Option<&Path>) -> Option<PathBuf> {
     let path = word.strip_prefix('@').unwrap_or(word);
     let path = path.strip_prefix("file://").unwrap_or(path);
@@ -78,7 +77,7 @@ fn kind(path: &Path) -> Option<&'static (&'static str, &'static str, &'static [u
     KINDS.iter().find(|(known, ..)| *known == ending)
 }
 
-/// The image in a file; `None` when there is no such file.
+/// Reads an image file; `None` if it does not exist.
 fn image(path: &Path) -> Result<Option<Block>, String> {
     let Some((_, media_type, begins)) = kind(path) else { return Ok(None) };
     if !path.is_file() {

@@ -1,8 +1,8 @@
 //! `harness chat`: a conversation at a terminal.
 //!
-//! [`app`] is the chat as a state machine without a terminal, over the [`composer`] and what
-//! [`render`](crate::render) has for terminals; [`terminal`] reads keys. [`conversation`] is what is talked with,
-//! [`desk`] brings both together; [`pipe`] does without a terminal.
+//! [`app`] is the chat as a state machine without a terminal, over the [`composer`] and the terminal parts of
+//! [`render`](crate::render); [`terminal`] reads keys, [`conversation`] owns the threads, [`desk`] connects them;
+//! [`pipe`] works without a terminal.
 
 mod app;
 mod command;
@@ -45,7 +45,7 @@ use crate::run::block_on;
 use crate::signal::Signals;
 use crate::terminal::{Stream, drawing};
 
-/// Talks with agents, or with a model.
+/// Chats with agents, or with a model.
 pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
     let args = &ChatArgs { descriptor: descriptor(args)?, ..args.clone() };
     match args.color {
@@ -62,7 +62,7 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
     })
 }
 
-/// The named descriptor, or the default when there is one.
+/// The descriptor of the arguments, or the default one if it exists.
 fn descriptor(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
     args.descriptor.as_deref().map_or_else(descriptor::search, |named| descriptor::at(named).map(Some))
 }
@@ -117,7 +117,7 @@ fn listen() -> Result<Signals, CliError> {
     Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })
 }
 
-/// The file of the conversation; `None` when it is not kept.
+/// Session file of the conversation; `None` if it is not stored.
 fn file(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
     if let Some(file) = &args.session {
         outputs::check_file(file)?;
@@ -133,7 +133,7 @@ fn file(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
     last.map(Some).ok_or(CliError::NoConversation { folder: Some(folder) })
 }
 
-/// The conversations that there are: what is told of them, and their files.
+/// Existing conversations: descriptions and files.
 fn stored(args: &ChatArgs) -> Result<Vec<(String, PathBuf)>, CliError> {
     let none = |folder| Err(CliError::NoConversation { folder });
     let Some(folder) = folder(args) else { return none(None) };
@@ -148,7 +148,7 @@ fn stored(args: &ChatArgs) -> Result<Vec<(String, PathBuf)>, CliError> {
     if rows.is_empty() { none(Some(folder)) } else { Ok(rows) }
 }
 
-/// Lets a person choose; `None` when they do not.
+/// Lets the user choose; `None` if the selection is cancelled.
 async fn pick(
     mut pick: Pick,
     styling: Styling,
@@ -176,7 +176,7 @@ async fn pick(
     })
 }
 
-/// The command that goes on with a conversation.
+/// Command that resumes a conversation.
 fn go_on(args: &ChatArgs, file: &Path) -> String {
     let mut command = "harness chat".to_owned();
     if let Some(descriptor) = &args.descriptor {

@@ -1,19 +1,19 @@
-//! A list of which a person takes one, and which typing makes shorter.
+//! A list with a filter from which the user selects one row.
 
 use super::composer::{Code, Key};
 use crate::render::line::{Line, Look, Text};
 use crate::render::screen::Frame;
 use crate::render::{BOLD, DIM, NOTE};
 
-/// The longest text to look for, in bytes.
+/// Maximum length of the filter in bytes.
 const LONGEST: usize = 200;
 
-/// What a person did with a list.
+/// Result of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Picked {
-    /// Took the one of this number, from 0.
+    /// Index of the selected row, from 0.
     One(usize),
-    /// None of them.
+    /// The selection was cancelled.
     None,
 }
 
@@ -22,11 +22,11 @@ pub(super) enum Picked {
 pub(super) struct Pick {
     title: &'static str,
     rows: Vec<String>,
-    /// What was typed.
+    /// The filter text.
     filter: String,
-    /// The numbers of the rows that hold each of its words.
+    /// Indexes of the rows that contain each of its words.
     left: Vec<usize>,
-    /// The place in `left` of the one that Enter takes.
+    /// Position in `left` of the highlighted row.
     at: usize,
 }
 
@@ -36,7 +36,7 @@ impl Pick {
         Self { title, rows, filter: String::new(), left, at: 0 }
     }
 
-    /// A key; `None` while the person is still looking.
+    /// Handles a key; `None` while the selection is open.
     pub(super) fn key(&mut self, key: &Key) -> Option<Picked> {
         let last = self.left.len().saturating_sub(1);
         let leaves = key.ctrl && matches!(key.code, Code::Char('c' | 'd'));
@@ -64,7 +64,7 @@ impl Pick {
         None
     }
 
-    /// Leaves the rows that hold each word; gives the place of the one that was chosen, or of the first.
+    /// Filters the rows and keeps the highlighted row if it still matches.
     fn look_for(&mut self, filter: String) -> usize {
         let chosen = self.left.get(self.at).copied();
         self.filter = filter.chars().filter(|c| !c.is_control()).collect();
@@ -76,7 +76,7 @@ impl Pick {
         self.left.iter().position(|row| Some(*row) == chosen).unwrap_or(0)
     }
 
-    /// As many rows as there is room for, the one that Enter takes among them.
+    /// Rows that fit, including the highlighted one.
     pub(super) fn view(&self, columns: usize, rows: usize) -> Frame {
         let (width, room) = (columns.saturating_sub(1).max(1), rows.saturating_sub(3).max(1));
         let first = self.at.saturating_sub(room / 2).min(self.left.len().saturating_sub(room));

@@ -1,5 +1,5 @@
-//! A chat without a terminal: each line is a message, answers go to standard output, everything else to
-//! standard error.
+//! A chat without a terminal: each line of standard input is a message, answers go to standard output, and everything
+//! else to standard error.
 
 use std::io::{self, BufRead as _, Read as _, stdin};
 
@@ -19,10 +19,10 @@ use crate::render::{AnswerOn, Human, Render};
 use crate::signal::Signals;
 use crate::terminal::{self, Out};
 
-/// Bytes of one message, at most.
+/// Maximum size of a message in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Says what standard input says, and ends as the last answer did.
+/// Sends the messages of standard input and exits with the code of the last answer.
 pub(super) async fn talk(
     chat: &mut Conversation,
     whole: bool,
@@ -67,7 +67,7 @@ fn said(text: &str) -> UserMessage {
     message.from_origin("prompt")
 }
 
-/// One message and what comes of it.
+/// Sends one message and shows its answer.
 async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -> Result<Exit, CliError> {
     let on = AnswerOn::stdout();
     let human = Human::new(on.out(), terminal::messages(), on);
@@ -97,7 +97,7 @@ async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -
     finish(&mut human, &mut events, report)
 }
 
-/// What is shown of an answer, and how many times a model was asked for it.
+/// Shown part of an answer, and the number of model calls for it.
 struct Shown {
     human: Human<Out, Out>,
     steps: u64,
@@ -146,8 +146,8 @@ fn note(text: &str) {
     let _ = writeln!(terminal::messages(), "{text}");
 }
 
-/// The next line of standard input, or all of it; `None` at its end. It is read by a thread of its own, so
-/// that Ctrl-C works while it waits, and only when it is wanted, so that an approval may read between two.
+/// Reads the next line of standard input, or all of it; `None` at its end. A separate thread reads, so that Ctrl-C
+/// works meanwhile, and only on demand, so that an approval can be read in between.
 async fn next(whole: bool) -> Result<Option<String>, CliError> {
     let (sender, line) = tokio::sync::oneshot::channel();
     let reader = std::thread::Builder::new().name("input".to_owned());

@@ -1,4 +1,4 @@
-//! The files of conversations: one each, with everything that was ever said in it.
+//! Session files of conversations, one for each, with their complete history.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,16 +14,16 @@ use harness::session::{Body, Error, ForkOptions, JsonlSession, Leaf, Note, OpenO
 
 use crate::error::CliError;
 
-/// Conversations that are open: one for each that this chat has been in.
+/// Open conversations: one for each thread of this chat.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store(Arc<Mutex<HashMap<ThreadId, JsonlSession>>>);
 
-/// What was taken back.
+/// Result of `/undo`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Undone {
-    /// How many messages of the person.
+    /// Number of the user's messages.
     pub(super) messages: usize,
-    /// What the first of them said.
+    /// Text of the first of them.
     pub(super) text: String,
 }
 
@@ -32,7 +32,7 @@ impl Store {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a file, or begins one, and becomes its owner. The thread is named after the session.
+    /// Opens or creates a file and locks it. The thread is named after the session.
     pub(super) fn open(&self, path: &Path, meta: Json, now: Time) -> Result<ThreadId, CliError> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let options = OpenOptions::new()
@@ -49,23 +49,23 @@ impl Store {
         Ok(thread)
     }
 
-    /// The session of a thread.
+    /// Session of a thread.
     pub(super) fn session(&self, thread: &ThreadId) -> Option<JsonlSession> {
         self.lock().get(thread).cloned()
     }
 
-    /// The file of a thread.
+    /// Session file of a thread.
     pub(super) fn path(&self, thread: &ThreadId) -> Option<PathBuf> {
         self.session(thread).map(|session| session.path().to_owned())
     }
 
-    /// The session of a thread in which anything was said.
+    /// Session of a thread that has messages.
     fn written(&self, thread: &ThreadId) -> Option<JsonlSession> {
         self.session(thread).filter(|session| session.path().exists())
     }
 
-    /// Goes back to before the last `count` messages of the person. What came of them stays in the file, on a
-    /// branch that is named. `None` when no messages yet.
+    /// Returns to the state before the last `count` messages of the user. They stay in the file on a named branch. `None`
+    /// without messages.
     pub(super) fn undo(
         &self,
         thread: &ThreadId,
@@ -85,8 +85,7 @@ impl Store {
         Ok(Some(Undone { messages: said.len() - from, text: text.clone() }))
     }
 
-    /// Copies a conversation as far as it goes now into a file of its own, and opens that. `None` when nothing was
-    /// said yet.
+    /// Copies a conversation into a new file and opens it. `None` without messages.
     pub(super) fn fork(
         &self,
         thread: &ThreadId,
@@ -101,7 +100,7 @@ impl Store {
         self.open(path, Json::empty_object(), now).map(Some)
     }
 
-    /// A conversation as far as it goes now, as Markdown. `None` when no messages yet.
+    /// The conversation as Markdown. `None` without messages.
     pub(super) fn markdown(&self, thread: &ThreadId) -> Result<Option<String>, CliError> {
         let Some(session) = self.written(thread) else { return Ok(None) };
         let (tree, leaf): (Tree, Option<EntryId>) = (session.tree()?, session.leaf()?);
@@ -121,7 +120,7 @@ impl Sessions for Store {
     }
 }
 
-/// What a person said with an entry.
+/// Text of the user's message in an entry.
 fn said(body: &Body) -> Option<String> {
     let Body::Message(message) = body else { return None };
     let Message::User(UserMessage { origin, .. }) = &**message else { return None };
@@ -129,7 +128,7 @@ fn said(body: &Body) -> Option<String> {
     own.then(|| message.joined_text())
 }
 
-/// The files of a folder of conversations, those used last first.
+/// Session files of a directory, most recently used first.
 pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<(SystemTime, PathBuf)> = entries
@@ -141,7 +140,7 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// A new file for a conversation.
+/// Path of a new session file.
 pub(super) fn new_file(folder: &Path, now: Time) -> PathBuf {
     let name: String = now.iso().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let name = name.trim_end_matches('Z');
@@ -153,7 +152,7 @@ pub(super) fn new_file(folder: &Path, now: Time) -> PathBuf {
     numbered.find(free).unwrap_or_else(|| folder.join(format!("{name}.jsonl")))
 }
 
-/// The folder of the conversations with a descriptor; those of a plain assistant have one, too.
+/// Directory of the conversations with a descriptor or with the plain assistant.
 pub(super) fn folder(state: &Path, descriptor: Option<&Path>) -> PathBuf {
     let chats = state.join("chats");
     let Some(descriptor) = descriptor else { return chats.join("assistant") };
@@ -165,7 +164,7 @@ pub(super) fn folder(state: &Path, descriptor: Option<&Path>) -> PathBuf {
     chats.join(name.replace(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'), "_"))
 }
 
-/// A short name for a path that is the same on every start.
+/// A short name for a path that is equal on every start.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()

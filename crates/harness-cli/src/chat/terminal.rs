@@ -1,4 +1,4 @@
-//! The terminal itself: raw mode that is always given back, keys, size.
+//! The terminal: raw mode that is always restored, keys and size.
 
 use std::io::{self, Write as _};
 
@@ -12,20 +12,20 @@ use tokio::sync::mpsc;
 use super::composer::{Code, Key};
 use crate::terminal::drawing;
 
-/// Keys that may wait; whoever types waits when there are more.
+/// Maximum number of buffered keys; the reader waits beyond it.
 const WAITING: usize = 1_024;
 
-/// What a person does at the terminal.
+/// Input from the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Key(Key),
-    /// The terminal has so many columns and rows now.
+    /// New size in columns and rows.
     Size(usize, usize),
-    /// Nothing more can be read.
+    /// End of input.
     Closed,
 }
 
-/// A terminal that gives each key at once. It is put back when this is dropped, and when the program panics.
+/// A terminal in raw mode. It is restored when this is dropped, and on a panic.
 #[derive(Debug)]
 pub(super) struct Terminal(());
 
@@ -42,7 +42,7 @@ impl Terminal {
         Ok(this)
     }
 
-    /// What is done at it from now on. The thread that reads ends with the program.
+    /// Starts to read input. The reading thread ends with the program.
     pub(super) fn inputs() -> io::Result<mpsc::Receiver<Input>> {
         let (sender, inputs) = mpsc::channel(WAITING);
         std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
@@ -67,7 +67,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Nothing is left to be done when that does not work.
+/// Restores the terminal; a failure is ignored because nothing else could be done.
 fn restore() {
     let _ = disable_raw_mode();
     let _ = execute!(drawing(), DisableBracketedPaste, cursor::Show);

@@ -1,4 +1,4 @@
-//! What Tab completes: commands, templates, skills, paths.
+//! Words for completion: commands, templates, skills and paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use super::command;
 use super::composer::{Complete, Word};
 use crate::env;
 
-/// Entries of a folder that are looked at, at most.
+/// Maximum number of directory entries that are read.
 const MOST: usize = 10_000;
 
-/// The words that there are.
+/// Known words.
 pub(super) struct Words {
     commands: Vec<String>,
     home: Option<PathBuf>,
 }
 
 impl Words {
-    /// The commands, and the templates and skills of a thread.
+    /// Commands, and the templates and skills of a thread.
     pub(super) fn of(config: &ThreadConfig) -> Self {
         let mut commands: Vec<String> = command::names().collect();
         commands.extend(config.templates.templates().iter().map(|template| format!("/{}", template.name)));
@@ -27,7 +27,7 @@ impl Words {
         Self { commands, home: env::home() }
     }
 
-    /// Paths that begin with a word; those of folders end with a slash.
+    /// Paths that start with a word; those of directories end with a slash.
     fn paths(&self, word: &str) -> Vec<String> {
         let (mark, path) = word.strip_prefix('@').map_or(("", word), |path| ("@", path));
         let (folder, begin) = path.rsplit_once('/').map_or(("", path), |(folder, begin)| (folder, begin));

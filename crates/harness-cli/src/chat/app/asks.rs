@@ -1,4 +1,4 @@
-//! Calls that somebody must decide about: one question at a time, in the order in which they came.
+//! Calls that need approval: one at a time, in the order of their arrival.
 
 use std::collections::VecDeque;
 
@@ -10,82 +10,82 @@ use crate::chat::composer::Code;
 use crate::render::line::{Line, Look, Text, fitted};
 use crate::render::{DIM, NOTE, call_rows, not_shown, visible};
 
-/// For how long a question that just appeared takes no key: whoever is typing has not read it.
+/// Time during which a new approval ignores keys, because a user who is typing has not read it.
 const QUIET: Millis = Millis(300);
 
-/// Rows that a page of a call leaves to the editor and what stands around it.
+/// Rows of a page that remain for the editor and its surroundings.
 const ROWS_AROUND: usize = 9;
 
-/// Rows of a page, at most: the conversation stays in sight.
+/// Maximum number of rows of a page, so that the conversation stays visible.
 const MOST_ROWS: usize = 16;
 
-/// What an approval that stands is for.
+/// Scope of a standing approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Calls of the tool with exactly these arguments.
     Arguments,
-    /// Every call of the tool in this conversation.
+    /// All calls of the tool in this conversation.
     Tool,
 }
 
-/// What a person decided.
+/// Decision of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Run it.
+    /// Run the call.
     Once,
-    /// Run it, and all calls that the scope covers, in this conversation.
+    /// Run the call, and approve all calls in the scope for this conversation.
     Grant(Scope),
-    /// Do not run it; the model is told why.
+    /// Do not run the call; the model receives the reason.
     Deny {
-        /// Why.
+        /// Reason for the model.
         reason: String,
     },
 }
 
-/// A key that a question understands.
+/// Effect of a key on an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pressed {
     Decided(Box<ProposedCall>, Verdict),
-    /// The call is denied, and the reason is about to be written.
+    /// The call is denied, and its reason is being written.
     Why,
-    /// The question shows something else now.
+    /// The approval shows something else.
     Shown,
 }
 
-/// What keys do while a question is open.
+/// Meaning of keys while an approval is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// Nothing yet: the question has just appeared.
+    /// None yet: the approval has just appeared.
     Wait,
-    /// They answer it.
+    /// They decide.
     Decide,
-    /// They go on with a text that was begun before.
+    /// They continue a text that was started earlier.
     Write,
-    /// They write why the call is denied.
+    /// They write the reason of a denial.
     Explain,
 }
 
-/// How far the answer to a question is.
+/// Progress of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
     #[default]
     Decide,
-    /// For what an approval shall stand.
+    /// Waiting for the scope of the approval.
     Choose,
-    /// Once more, because a repeat of such calls may do harm.
+    /// Waiting for a confirmation, because repeated calls may do harm.
     Confirm(Scope),
 }
 
-/// The questions that are open.
+/// Open approvals.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
     open: VecDeque<ProposedCall>,
-    /// When the first of them appeared, or asked for something else.
+    /// Time when the first one appeared or changed.
     since: Time,
     step: Step,
     columns: usize,
     page: usize,
-    /// The rows of the first one, where its page begins, and how many rows were shown so far.
+    /// Rows of the first one, start of its page, and the number of rows shown so far.
     rows: Vec<Line>,
     at: usize,
     seen: usize,
@@ -96,7 +96,7 @@ impl Asks {
         self.open.is_empty()
     }
 
-    /// Questions are shown on a terminal of this size; what of them was seen on another one does not count.
+    /// Sets the size of the terminal. Rows shown at another size do not count as shown.
     pub(super) fn resize(&mut self, width: usize, rows: usize) {
         self.columns = width;
         self.page = rows.saturating_sub(ROWS_AROUND).clamp(2, MOST_ROWS);
@@ -112,14 +112,14 @@ impl Asks {
         (self.at, self.seen) = (0, self.page);
     }
 
-    /// The first question has just appeared.
+    /// Marks the first approval as new.
     fn start(&mut self, now: Time) {
         self.since = now;
         self.step = Step::Decide;
         self.lay_out();
     }
 
-    /// These are open now. Whether the first of them is the one that was it before.
+    /// Sets the open approvals. Returns whether the first one is unchanged.
     pub(super) fn set<'c>(&mut self, held: impl IntoIterator<Item = &'c ProposedCall>, now: Time) -> bool {
         let before = self.open.pop_front();
         self.open = held.into_iter().cloned().collect();
@@ -130,12 +130,12 @@ impl Asks {
         same
     }
 
-    /// Whether the first question has just appeared.
+    /// Whether the first approval has just appeared.
     pub(super) fn is_fresh(&self, now: Time) -> bool {
         now.since(self.since) < QUIET
     }
 
-    /// Somebody decided about a call, or it is not wanted any more.
+    /// Removes a call that was decided or cancelled.
     pub(super) fn remove(&mut self, call: &CallId, now: Time) {
         let first = self.open.front().is_some_and(|ask| ask.call.id == *call);
         self.open.retain(|ask| ask.call.id != *call);
@@ -154,7 +154,7 @@ impl Asks {
         self.rows.iter().skip(self.seen).map(|row| row.plain().chars().count()).sum()
     }
 
-    /// What a key means to the first question; it stays open until the thread says that it is answered.
+    /// Applies a key to the first approval, which stays open until the thread confirms the decision.
     pub(super) fn key(&mut self, code: &Code, now: Time) -> Option<Pressed> {
         let ask = self.open.front()?;
         if self.is_fresh(now) {
@@ -187,20 +187,20 @@ impl Asks {
         }
     }
 
-    /// Asks for something else, which must be read first.
+    /// Changes the progress; the new text must be read first.
     fn go(&mut self, step: Step, now: Time) -> Pressed {
         (self.step, self.since) = (step, now);
         Pressed::Shown
     }
 
-    /// The first question denied for a reason.
+    /// Denies the first call with a reason.
     pub(super) fn deny(&self, reason: &str) -> Option<(Box<ProposedCall>, Verdict)> {
         let ask = self.open.front()?;
         let reason = if reason.trim().is_empty() { DENIED } else { reason.trim() };
         Some((Box::new(ask.clone()), Verdict::Deny { reason: reason.to_owned() }))
     }
 
-    /// The first question.
+    /// Rows of the first approval.
     pub(super) fn rows(&self, width: usize, keys: Keys) -> Vec<Line> {
         let Some(ask) = self.open.front() else { return Vec::new() };
         let mut rows = Vec::new();
@@ -237,7 +237,7 @@ impl Asks {
         rows
     }
 
-    /// What keys do now.
+    /// Current meaning of keys.
     fn choices(&self, ask: &ProposedCall) -> String {
         let name = visible(ask.call.name.as_str());
         let view = if self.rows.len() > self.page { "v view more · " } else { "" };
@@ -257,5 +257,5 @@ impl Asks {
     }
 }
 
-/// What the model is told without a reason.
+/// Default reason for the model.
 const DENIED: &str = "the user denied this call";

@@ -1,4 +1,4 @@
-//! Tool calls: those that run, and the last ones that are over, which can be looked at whole.
+//! Tool calls: running ones, and recent ones for display in full.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use harness::core::{CallId, Json, Millis, Time, ToolName};
 use crate::render::line::{Line, Look, Text};
 use crate::render::{BAD, BOLD, DIM, GOOD};
 
-/// Calls that are over and can still be looked at.
+/// Maximum number of finished calls that can be displayed.
 const KEPT: usize = 50;
 
-/// Bytes of a call's arguments, and of its result, that are kept to be looked at.
+/// Maximum size in bytes of stored arguments, and of stored results.
 const LONGEST: usize = 64 << 10;
 
-/// Calls that run and are known, at most: a backend may forget to say that its own are over.
+/// Maximum number of tracked running calls: a backend may omit the end of its own calls.
 const MOST_RUNNING: usize = 256;
 
-/// A call that runs.
+/// A running call.
 #[derive(Debug)]
 pub(super) struct Running {
     id: CallId,
     pub(super) name: String,
     pub(super) arguments: String,
     pub(super) since: Time,
-    /// What it last said of how far it is.
+    /// Its last progress message.
     pub(super) update: String,
 }
 
-/// A call that is over.
+/// A finished call.
 #[derive(Debug)]
 struct Over {
     name: String,
@@ -40,7 +40,7 @@ struct Over {
     took: Millis,
 }
 
-/// The calls of a conversation.
+/// Calls of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     running: Vec<Running>,
@@ -48,7 +48,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Those that run, in the order in which they began.
+    /// Running calls in the order of their start.
     pub(super) fn running(&self) -> &[Running] {
         &self.running
     }
@@ -83,7 +83,7 @@ impl Calls {
         self.keep(Over { name, arguments, output: cut(&output), failed: error.is_some(), took });
     }
 
-    /// A tool of a backend's own is over; what it was, and how long it took.
+    /// Ends a backend's own tool call; returns its name and duration.
     pub(super) fn finish_backend(
         &mut self,
         id: &CallId,
@@ -98,12 +98,12 @@ impl Calls {
         Some((shown, took))
     }
 
-    /// A call is of no interest any more.
+    /// Removes a call.
     pub(super) fn forget(&mut self, id: &CallId) {
         self.running.retain(|call| call.id != *id);
     }
 
-    /// Nothing runs any more.
+    /// Removes all running calls.
     pub(super) fn stop_all(&mut self) {
         self.running.clear();
     }
@@ -115,7 +115,7 @@ impl Calls {
         self.over.push_back(over);
     }
 
-    /// The last calls with all of their arguments and results, the newest last.
+    /// Last calls with their full arguments and results, the newest last.
     pub(super) fn whole(&self, count: usize, width: usize) -> Vec<Line> {
         let skipped = self.over.len().saturating_sub(count);
         let mut lines = Vec::new();
@@ -133,7 +133,7 @@ impl Calls {
     }
 }
 
-/// A text with its lines, behind a bar.
+/// A text with a bar before each line.
 fn indented(text: &str, width: usize, look: &Look) -> Vec<Line> {
     let mut wrapped = Text::default();
     for (number, line) in text.trim_end().lines().enumerate() {
@@ -155,7 +155,7 @@ fn pretty(arguments: &str) -> String {
     value.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| arguments.to_owned())
 }
 
-/// The name and the arguments of a call, as text of a bounded length.
+/// Name and arguments of a call, shortened.
 pub(super) fn shown_call(call: &ToolCall) -> (String, String) {
     (call.name.to_string(), cut(call.arguments.text()))
 }

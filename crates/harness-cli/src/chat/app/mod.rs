@@ -1,7 +1,7 @@
-//! The chat as a state machine without a terminal: keys and events in, lines and wishes out.
+//! The chat as a state machine without a terminal: keys and events in, lines and actions out.
 //!
-//! [`talk`] folds events into lines, [`calls`] knows the tool calls, [`asks`] the questions about them, [`view`]
-//! lays out what stands below the conversation.
+//! [`talk`] folds events into lines, [`calls`] tracks tool calls, [`asks`] handles approvals, [`view`] lays out the
+//! live area below the conversation.
 
 mod asks;
 mod calls;
@@ -27,35 +27,35 @@ use asks::{Asks, Pressed};
 pub(crate) use asks::{Scope, Verdict};
 use talk::Talk;
 
-/// What is to be done for a person, by whoever holds the thread.
+/// An action that the owner of the thread performs for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Say this to the agents.
+    /// Send this message to the agents.
     Say(String),
-    /// Do this.
+    /// Run this command.
     Do(Command),
-    /// Find out what this line means: it begins with a slash, and no command of ours is named so.
+    /// Resolve this line: it starts with a slash and is not a built-in command.
     Guess(String),
-    /// Stop what is going on.
+    /// Abort the current work.
     Interrupt,
-    /// Take the last waiting message out of the queue.
+    /// Remove the last queued message.
     Recall,
-    /// Somebody decided about a call.
+    /// Apply a decision on a call.
     Answer { proposed: Box<ProposedCall>, verdict: Verdict },
-    /// Empty the terminal.
+    /// Clear the terminal.
     Wipe,
-    /// Leave.
+    /// Exit.
     Quit,
 }
 
-/// A message that waits.
+/// A queued message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) entry: EntryId,
     pub(crate) text: String,
 }
 
-/// What the thread does.
+/// Activity of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Nothing,
@@ -64,10 +64,10 @@ enum Doing {
     Compacting { since: Time },
 }
 
-/// What the line below the editor tells.
+/// Content of the status line below the editor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
-    /// The model, or where answers come from.
+    /// The model, or the source of answers.
     pub(crate) model: String,
 }
 
@@ -78,11 +78,11 @@ pub(crate) struct App {
     asks: Asks,
     waiting: Vec<Waiting>,
     doing: Doing,
-    /// Ctrl-C was pressed, and nothing since.
+    /// Whether Ctrl-C was the last key.
     leaving: bool,
-    /// The reason of a denial is being written.
+    /// Call whose denial reason is being written.
     explaining: bool,
-    /// Why the compaction at hand failed is told already.
+    /// Whether the failure of the current compaction was reported.
     failure_told: bool,
     about: About,
     used: TotalUsage,
@@ -92,7 +92,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// An empty conversation on a terminal of that size.
+    /// Creates an empty conversation for a terminal of that size.
     pub(crate) fn new(
         styling: Styling,
         (columns, rows): (usize, usize),
@@ -118,78 +118,78 @@ impl App {
         }
     }
 
-    /// What the line below the editor tells.
+    /// Sets the content of the status line.
     pub(crate) fn set_about(&mut self, about: About) {
         self.about = about;
     }
 
-    /// The terminal has another size.
+    /// Handles a resize of the terminal.
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns, rows);
         self.talk.set_width(room(columns));
         self.asks.resize(room(columns), rows);
     }
 
-    /// How late it is.
+    /// Sets the current time.
     pub(crate) fn set_now(&mut self, now: Time) {
         self.now = now;
     }
 
-    /// What waits now.
+    /// Sets the queued messages.
     pub(crate) fn set_waiting(&mut self, waiting: Vec<Waiting>) {
         self.waiting = waiting;
     }
 
-    /// Whether something moves by itself.
+    /// Whether something on the screen is animated.
     pub(crate) fn is_at_work(&self) -> bool {
         self.doing != Doing::Nothing
     }
 
-    /// The model that answers, as far as it is known.
+    /// Model that answers, if known.
     pub(crate) fn model(&self) -> Option<String> {
         Some(self.about.model.clone()).filter(|model| !model.is_empty())
     }
 
-    /// What was used so far.
+    /// Usage so far.
     pub(crate) fn used(&self) -> &TotalUsage {
         &self.used
     }
 
-    /// The lines that are finished since the last time.
+    /// Takes the lines finished since the last call.
     pub(crate) fn take_finished(&mut self) -> Vec<Line> {
         self.talk.take_finished()
     }
 
-    /// Tells something that is not part of the conversation.
+    /// Adds a notice that is not part of the conversation.
     pub(crate) fn tell(&mut self, text: &str) {
         self.talk.tell(DIM, text);
     }
 
-    /// Tells that something did not work.
+    /// Adds a notice of a failure.
     pub(crate) fn complain(&mut self, text: &str) {
         self.talk.tell(BAD, text);
     }
 
-    /// Tells that the conversation could not be made shorter, unless that is told already.
+    /// Reports a failed compaction, once.
     pub(crate) fn not_shorter(&mut self, text: &str) {
         if !std::mem::take(&mut self.failure_told) {
             self.complain(text);
         }
     }
 
-    /// Shows what was said before.
+    /// Shows earlier messages.
     pub(crate) fn recall(&mut self, messages: &[std::sync::Arc<Message>]) {
         self.talk.recall(messages);
     }
 
-    /// Puts a text into the editor, in front of what is written there.
+    /// Inserts a text into the editor before its current content.
     pub(crate) fn write(&mut self, text: &str) {
         let written = self.composer.text();
         let text = if written.is_empty() { text.to_owned() } else { format!("{text}\n{written}") };
         self.composer.set_text(&text);
     }
 
-    /// Something happened in the thread.
+    /// Handles an event of the thread.
     pub(crate) fn see(&mut self, told: &ThreadEvent) {
         match told {
             ThreadEvent::Event(event) => self.see_event(event),
@@ -240,19 +240,19 @@ impl App {
         }
     }
 
-    /// These calls are held until somebody decides.
+    /// Adds held calls.
     pub(crate) fn set_asks<'c>(&mut self, held: impl IntoIterator<Item = &'c ProposedCall>) {
         let open = self.asks.set(held, self.now);
         self.explaining &= open;
     }
 
-    /// A call is decided about.
+    /// Handles a decision on a call.
     pub(crate) fn answered(&mut self, call: &CallId) {
         self.asks.remove(call, self.now);
         self.explaining = false;
     }
 
-    /// A key.
+    /// Handles a key.
     pub(crate) fn key(&mut self, key: Key) -> Option<Action> {
         if key.ctrl && key.code == Code::Char('c') {
             return self.control_c();
@@ -275,7 +275,7 @@ impl App {
         }
     }
 
-    /// A key for an open question; `None` when it is none.
+    /// Handles a key for an open approval; `None` if there is none.
     #[expect(clippy::option_option, reason = "a key that is taken may wish for nothing")]
     fn decide(&mut self, key: &Key) -> Option<Option<Action>> {
         if self.explaining || key.ctrl || key.alt || !self.composer.text().is_empty() {
@@ -291,7 +291,7 @@ impl App {
         }
     }
 
-    /// Interrupts at first, leaves when it is pressed again.
+    /// Interrupts on the first press and exits on the second.
     fn control_c(&mut self) -> Option<Action> {
         if std::mem::replace(&mut self.leaving, true) {
             return Some(Action::Quit);
@@ -306,7 +306,7 @@ impl App {
         None
     }
 
-    /// A key that means nothing to the editor.
+    /// Handles a key that the editor does not use.
     fn own_key(&mut self, key: &Key) -> Option<Action> {
         match key.code {
             Code::Esc if self.explaining => {
@@ -368,7 +368,7 @@ impl App {
     }
 }
 
-/// The columns for text: the last one stays free, because terminals differ in what they do there.
+/// Columns for text. The last column stays empty because terminals wrap there in different ways.
 fn room(columns: usize) -> usize {
     columns.saturating_sub(1).max(1)
 }

@@ -1,4 +1,4 @@
-//! What is worth a line beside answers and calls.
+//! Notices beside answers and calls.
 
 use harness::control::ControlEvent;
 use harness::core::event::EventKind;
@@ -6,7 +6,7 @@ use harness::core::event::EventKind;
 use crate::render::{BAD, NOTE, decided, repaired, shortened, stalled};
 use crate::terminal::Paint;
 
-/// The style, the mark and the text; `None` for what the conversation shows by itself.
+/// Style, mark and text; `None` for events that the conversation already shows.
 pub(super) fn note(kind: &EventKind) -> Option<(Paint, &'static str, String)> {
     let (style, mark, text) =
         if let EventKind::ToolRetried { call, attempt, max_attempts, backoff, .. } = kind {

@@ -1,4 +1,4 @@
-//! The conversation as lines: what is finished, and the answer and the calls that are still coming.
+//! The conversation as lines: finished lines, and the answer and calls in progress.
 
 use std::collections::VecDeque;
 
@@ -14,14 +14,14 @@ use crate::render::markdown::MarkdownStream;
 use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, why};
 use crate::terminal::Paint;
 
-/// Lines that may wait to be drawn; what is older goes, and a line says so. They wait only while a terminal
-/// does not take them.
+/// Maximum number of lines waiting to be drawn; older ones are dropped with a notice. They wait only while the
+/// terminal does not accept output.
 const MOST_LINES: usize = 100_000;
 
-/// Bytes of one answer that are compared with what was streamed.
+/// Maximum size in bytes of an answer that is compared with its stream.
 const MOST_STREAMED: usize = 4 << 20;
 
-/// What stood last in the conversation: steps stand together, between all else is a blank line.
+/// Kind of the last block. Steps follow each other directly; a blank line separates all other blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -31,11 +31,11 @@ enum Kind {
     Told,
 }
 
-/// An answer that is coming.
+/// An answer in progress.
 struct Answer {
     markdown: MarkdownStream,
     streamed: String,
-    /// Whether lines of it are finished already.
+    /// Whether some of its lines are finished.
     begun: bool,
 }
 
@@ -46,14 +46,14 @@ pub(super) struct Talk {
     finished: VecDeque<Line>,
     last: Kind,
     answer: Option<Answer>,
-    /// Whether a model is asked, and since when.
+    /// Start of the model call in flight.
     asking: Option<Time>,
-    /// What the model thinks, the last of it.
+    /// End of the model's reasoning.
     thought: String,
     pub(super) calls: Calls,
-    /// The call that was a handoff, which is told already.
+    /// Handoff call that was already shown.
     handed_off: Option<CallId>,
-    /// The last answer without its white space.
+    /// The last answer without white space.
     answered: String,
 }
 
@@ -73,7 +73,7 @@ impl Talk {
         }
     }
 
-    /// Whether a blank line belongs between what is finished and what is being done.
+    /// Whether a blank line separates the finished lines from the lines in progress.
     pub(super) fn wants_gap(&self) -> bool {
         !matches!(self.last, Kind::Nothing | Kind::Step)
     }
@@ -85,12 +85,12 @@ impl Talk {
         }
     }
 
-    /// The lines that are finished since the last time.
+    /// Takes the lines finished since the last call.
     pub(super) fn take_finished(&mut self) -> Vec<Line> {
         self.finished.drain(..).collect()
     }
 
-    /// The lines of the answer that may still change.
+    /// Lines of the answer that may still change.
     pub(super) fn coming(&self) -> Vec<Line> {
         let Some(answer) = &self.answer else { return Vec::new() };
         let mut lines = answer.markdown.partial();
@@ -100,7 +100,7 @@ impl Talk {
         lines
     }
 
-    /// Since when a model is asked of which no text has come; the last of what it thinks.
+    /// Start of a model call without text so far, and the end of its reasoning.
     pub(super) fn thinking(&self) -> Option<(Time, &str)> {
         let quiet = self.answer.as_ref().is_none_or(|answer| answer.streamed.is_empty());
         self.asking.filter(|_| quiet).map(|since| (since, self.thought.as_str()))
@@ -197,7 +197,7 @@ impl Talk {
         self.finish_all(lines);
     }
 
-    /// No more of the answer comes; gives what had come.
+    /// Ends the answer and returns its text.
     fn end_answer(&mut self) -> String {
         self.asking = None;
         self.thought.clear();
@@ -207,7 +207,7 @@ impl Talk {
         self.answer.take().map(|answer| answer.streamed).unwrap_or_default()
     }
 
-    /// A message stands in the transcript.
+    /// Handles a message in the transcript.
     fn see_message(&mut self, message: &Message) {
         if let Message::Assistant(answer) = message {
             let streamed = self.end_answer();
@@ -221,7 +221,7 @@ impl Talk {
         }
     }
 
-    /// What a person said; or what was said in their place, which is told shorter.
+    /// Shows a message of the user, or a shorter form of a generated one.
     fn user(&mut self, text: &str, origin: Option<&str>) {
         if matches!(origin, Some("summary" | "hook")) {
             return self.step(DIM, "•", text);
@@ -245,7 +245,7 @@ impl Talk {
         }
     }
 
-    /// A text as Markdown, whole.
+    /// Shows a whole text as Markdown.
     fn markdown(&mut self, text: &str) {
         if text.trim().is_empty() {
             return;
@@ -281,7 +281,7 @@ impl Talk {
         }
     }
 
-    /// What was said before, for a person who comes back to it.
+    /// Shows earlier messages to a returning user.
     pub(super) fn recall(&mut self, messages: &[std::sync::Arc<Message>]) {
         for message in messages {
             match &**message {
@@ -299,7 +299,7 @@ impl Talk {
         }
     }
 
-    /// What was done, in its place; its lines stay lines.
+    /// Shows a finished step; its line breaks are kept.
     pub(super) fn step(&mut self, style: Paint, mark: &str, text: &str) {
         let mut wrapped = Text::default();
         for (number, line) in text.lines().enumerate() {
@@ -329,7 +329,7 @@ impl Talk {
         self.finish(line.unwrap_or_default());
     }
 
-    /// What the chat itself tells, its lines as they are, broken where they are too long.
+    /// Shows a notice of the chat; long lines are wrapped.
     pub(super) fn tell(&mut self, style: Paint, text: &str) {
         self.separate(Kind::Told);
         for line in text.lines() {
@@ -339,7 +339,7 @@ impl Talk {
         }
     }
 
-    /// Shows calls whole, the newest of them last.
+    /// Shows whole calls, the newest last.
     pub(super) fn show_calls(&mut self, count: usize) {
         let lines = self.calls.whole(count, self.width);
         if lines.is_empty() {
@@ -350,7 +350,7 @@ impl Talk {
         self.last = Kind::Answer;
     }
 
-    /// A blank line between things of different kinds.
+    /// Adds a blank line between different kinds of blocks.
     fn separate(&mut self, kind: Kind) {
         let together = kind == Kind::Step && self.last == kind;
         if self.last != Kind::Nothing && !together {
@@ -373,7 +373,7 @@ impl Talk {
     }
 }
 
-/// `✓ look {"at":"left"}  12 ms`, of which the arguments give way when there is no room.
+/// `✓ look {"at":"left"}  12 ms`; arguments are shortened to fit.
 fn call_line(style: Paint, mark: &str, call: &(String, String), took: &str) -> Text {
     let (name, arguments) = call;
     let mut line = Text::default();
@@ -388,7 +388,7 @@ fn call_line(style: Paint, mark: &str, call: &(String, String), took: &str) -> T
     line
 }
 
-/// A person's message as text; pictures by what they are.
+/// A message of the user as text, with images by type.
 fn shown_user(content: &[Block]) -> String {
     let shown = content.iter().filter_map(|block| {
         if let Block::Image(image) = block {
@@ -403,7 +403,7 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// How a person asked for the skill whose instructions a message has.
+/// The command that loaded the skill of a message.
 fn invoked(message: &str) -> Option<String> {
     let (name, rest) = message.strip_prefix("<skill name=\"")?.split_once('"')?;
     let (_, said) = rest.rsplit_once("\n</skill>")?;

@@ -1,4 +1,4 @@
-//! What stands below the conversation: what is coming, what waits, the editor, one line of state.
+//! The live area below the conversation: text in progress, queue, editor and status line.
 
 use harness::core::message::Cost;
 use harness::core::{Millis, Time};
@@ -10,18 +10,18 @@ use crate::render::line::{Line, Look, Text};
 use crate::render::screen::Frame;
 use crate::render::{BOLD, DIM, NOTE};
 
-/// Moves by one every tenth of a second.
+/// Frames of the spinner, 100 ms each.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Rows of calls that run, and of messages that wait.
+/// Maximum rows of running calls, and of queued messages.
 const MOST_CALLS: usize = 5;
 const MOST_WAITING: usize = 4;
 
-/// Rows of the editor, at most.
+/// Maximum rows of the editor.
 const MOST_EDITED: usize = 10;
 
 impl App {
-    /// The live area, for the size of the terminal.
+    /// Renders the live area for the size of the terminal.
     pub(crate) fn view(&self) -> Frame {
         let width = room(self.columns);
         let mut rows = self.talk.coming();
@@ -61,7 +61,7 @@ impl App {
         Frame { rows, cursor: (above + cursor.0, cursor.1) }
     }
 
-    /// What runs.
+    /// Running work.
     fn work(&self, width: usize) -> Vec<Line> {
         let running = self.talk.calls.running();
         let mut rows: Vec<Line> =
@@ -118,7 +118,7 @@ impl App {
         rows
     }
 
-    /// The last row.
+    /// The status line.
     fn state(&self, width: usize) -> Line {
         let mut text = Text::default();
         let hint = match self.doing {
@@ -150,7 +150,7 @@ impl App {
     }
 }
 
-/// As much of a text as one row holds.
+/// The start of a text, cut to one row.
 fn one_row(text: &Text, width: usize) -> Line {
     text.chop(width).into_iter().next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Text with a cursor that stands between characters as a person sees them, and with undo.
+//! Text with undo and a cursor between grapheme clusters.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,24 +7,24 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 
 use crate::render::line::width;
 
-/// The longest text, in bytes.
+/// Maximum length of the text in bytes.
 pub(super) const LONGEST: usize = 1024 * 1024;
 
-/// More changes than these are not taken back.
+/// Maximum number of changes that can be undone.
 const MOST_CHANGES: usize = 1_000;
 
-/// What all changes together may remember, in bytes.
+/// Maximum size of all recorded changes in bytes.
 const MOST_REMEMBERED: usize = 4 * LONGEST;
 
-/// One text put into the place of another.
+/// One replaced range.
 #[derive(Debug)]
 struct Change {
     at: usize,
     removed: String,
     inserted: String,
-    /// Where the cursor stood before.
+    /// Cursor position before the change.
     cursor: usize,
-    /// Whether more typed text may become part of it.
+    /// Whether further typed text may be merged into it.
     is_typing: bool,
 }
 
@@ -38,7 +38,7 @@ impl Change {
 pub(super) struct Buffer {
     text: String,
     cursor: usize,
-    /// The column that moves up and down keep to.
+    /// Target column of vertical moves.
     goal: Option<usize>,
     changes: VecDeque<Change>,
     remembered: usize,
@@ -61,17 +61,17 @@ impl Buffer {
         self.text.get(self.cursor..).unwrap_or_default()
     }
 
-    /// Gives the text away; nothing can be taken back after that.
+    /// Takes the text and clears the undo history.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(self).text
     }
 
-    /// Inserts at the cursor as much as there is room for; gives the bytes that were left out.
+    /// Inserts at the cursor as much as fits and returns the number of bytes that did not.
     pub(super) fn insert(&mut self, text: &str) -> usize {
         self.replace(self.cursor..self.cursor, text)
     }
 
-    /// Inserts one typed character; a word that is typed is taken back as one.
+    /// Inserts a typed character; a typed word is undone as a whole.
     pub(super) fn type_char(&mut self, c: char) -> usize {
         let continues = self.changes.back().is_some_and(|last| {
             last.is_typing && last.at + last.inserted.len() == self.cursor && !c.is_whitespace()
@@ -91,7 +91,7 @@ impl Buffer {
         0
     }
 
-    /// Puts text into the place of a range, and the cursor behind it.
+    /// Replaces a range and moves the cursor behind it.
     pub(super) fn replace(&mut self, range: Range<usize>, text: &str) -> usize {
         let Some(removed) = self.text.get(range.clone()).map(str::to_owned) else { return text.len() };
         let room = LONGEST - (self.text.len() - removed.len());
@@ -114,7 +114,7 @@ impl Buffer {
         left_out
     }
 
-    /// Takes the last change back; whether there was one.
+    /// Undoes the last change; returns whether there was one.
     pub(super) fn undo(&mut self) -> bool {
         let Some(change) = self.changes.pop_back() else { return false };
         self.remembered = self.remembered.saturating_sub(change.bytes());
@@ -135,24 +135,24 @@ impl Buffer {
         }
     }
 
-    /// Puts the cursor there, or behind the character that the place is inside of; whether it moved.
+    /// Moves the cursor to a position, rounded up to a grapheme boundary; returns whether it moved.
     pub(super) fn set_cursor(&mut self, at: usize) -> bool {
         let at = snapped(&self.text, at);
         self.goal = None;
         std::mem::replace(&mut self.cursor, at) != at
     }
 
-    /// The place one character to the left.
+    /// Position one character to the left.
     pub(super) fn left(&self) -> usize {
         self.cursor - self.before().graphemes(true).next_back().map_or(0, str::len)
     }
 
-    /// The place one character to the right.
+    /// Position one character to the right.
     pub(super) fn right(&self) -> usize {
         self.cursor + self.after().graphemes(true).next().map_or(0, str::len)
     }
 
-    /// The beginning of the word before the cursor.
+    /// Start of the word before the cursor.
     pub(super) fn word_left(&self) -> usize {
         let mut at = self.cursor;
         let mut inside = false;
@@ -167,7 +167,7 @@ impl Buffer {
         at
     }
 
-    /// The end of the word behind the cursor.
+    /// End of the word after the cursor.
     pub(super) fn word_right(&self) -> usize {
         let mut at = self.cursor;
         let mut inside = false;
@@ -182,7 +182,7 @@ impl Buffer {
         at
     }
 
-    /// The beginning of what stands before the cursor without a space.
+    /// Start of the text without spaces before the cursor.
     pub(super) fn space_left(&self) -> usize {
         let words = self.before().trim_end();
         words.rfind(char::is_whitespace).map_or(0, |at| at + char_at(words, at).map_or(1, char::len_utf8))
@@ -196,7 +196,7 @@ impl Buffer {
         self.after().find('\n').map_or(self.text.len(), |at| self.cursor + at)
     }
 
-    /// Moves to the line above, near the column where the moves began; whether there is one.
+    /// Moves one line up, near the target column; returns whether there is one.
     pub(super) fn up(&mut self) -> bool {
         let start = self.line_start();
         let Some(end) = start.checked_sub(1) else { return false };
@@ -206,7 +206,7 @@ impl Buffer {
         true
     }
 
-    /// Moves to the line below; whether there is one.
+    /// Moves one line down; returns whether there is one.
     pub(super) fn down(&mut self) -> bool {
         let start = self.line_end() + 1;
         let Some(below) = self.text.get(start..) else { return false };
@@ -232,7 +232,7 @@ impl Buffer {
     }
 }
 
-/// The place, or the next one that is not inside of a character as a person sees it.
+/// The position, rounded up to a grapheme boundary.
 fn snapped(text: &str, at: usize) -> usize {
     let at = text.ceil_char_boundary(at.min(text.len()));
     let mut cursor = GraphemeCursor::new(at, text.len(), true);

@@ -1,25 +1,25 @@
-//! What Tab completes.
+//! Completion with Tab.
 
-/// What stands before the cursor when Tab is pressed.
+/// Text before the cursor when Tab is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word<'a> {
-    /// The name of a command, with its slash: the first word of the text.
+    /// Name of a command with its slash: the first word of the text.
     Command(&'a str),
-    /// A word behind a command.
+    /// Argument of a command.
     Argument {
-        /// The command, with its slash.
+        /// The command with its slash.
         command: &'a str,
         /// The word up to the cursor.
         word: &'a str,
     },
-    /// Any other word, and the first one when no command is known that begins so.
+    /// Any other word, and the first word if no command starts with it.
     Path(&'a str),
 }
 
-/// Knows what words can become.
+/// Source of completions.
 pub(crate) trait Complete: Send {
-    /// Whole words that begin with this one, in the order in which they are offered. A candidate that ends with
-    /// a slash is gone on with, behind every other one a space is set. What does not begin with the word is left out.
+    /// Returns whole words that start with this one, in display order. No space is added after a candidate that ends
+    /// with a slash. Candidates that do not start with the word are ignored.
     fn candidates(&self, word: Word<'_>) -> Vec<String>;
 }
 

@@ -1,26 +1,26 @@
-//! A completion that has several candidates.
+//! A completion with several candidates.
 
 use std::ops::Range;
 
 use super::buffer::Buffer;
 use super::{Complete, Word};
 
-/// More candidates than these are not shown.
+/// Maximum number of candidates that are shown.
 const MOST: usize = 1_000;
 
-/// What Tab found.
+/// Result of Tab.
 #[derive(Debug)]
 pub(super) struct Completion {
-    /// What is to be completed.
+    /// Context of the completion.
     pub(super) word: Range<usize>,
-    /// What it may become; never empty.
+    /// Candidates; never empty.
     pub(super) candidates: Vec<String>,
-    /// The candidate that stands in the text now.
+    /// Candidate that is in the text.
     pub(super) chosen: Option<usize>,
 }
 
 impl Completion {
-    /// The candidates for what stands before the cursor.
+    /// Returns the candidates for the text before the cursor.
     pub(super) fn of(buffer: &Buffer, complete: &dyn Complete) -> Option<Self> {
         let before = buffer.before();
         let start = before
@@ -42,7 +42,7 @@ impl Completion {
         (!candidates.is_empty()).then(|| Self { word: start..buffer.cursor(), candidates, chosen: None })
     }
 
-    /// What all candidates begin with.
+    /// Common prefix of all candidates.
     pub(super) fn common(&self) -> &str {
         let Some((first, others)) = self.candidates.split_first() else { return "" };
         let mut common = first.as_str();
@@ -54,7 +54,7 @@ impl Completion {
         common
     }
 
-    /// Chooses the next candidate, or the one before.
+    /// Selects the next or the previous candidate.
     pub(super) fn turn(&mut self, forward: bool) -> &str {
         let count = self.candidates.len().max(1);
         let at = match (self.chosen, forward) {
@@ -68,7 +68,7 @@ impl Completion {
     }
 }
 
-/// Those that begin with the word, each once.
+/// Candidates that start with the word, without duplicates.
 fn known(word: &str, all: Vec<String>) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
     for one in all {

@@ -1,21 +1,21 @@
-//! What was sent before, and where in it the editor is.
+//! Sent messages, and the position of the editor among them.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// More entries than these are forgotten, the oldest first.
+/// Maximum number of entries; the oldest are dropped.
 const MOST_ENTRIES: usize = 1_000;
 
-/// Changed entries of which the changes are kept until something is sent.
+/// Maximum number of edited entries whose changes are kept until something is sent.
 const MOST_CHANGED: usize = 32;
 
-/// Entries, oldest first, with a place among them; behind the last one is the draft.
+/// Entries, oldest first, with a current position; the draft follows the last entry.
 #[derive(Debug, Default)]
 pub(super) struct History {
     entries: VecDeque<String>,
-    /// The entry that is shown; `None` for the draft.
+    /// Index of the shown entry; `None` for the draft.
     at: Option<usize>,
     draft: String,
-    /// Entries as they were changed, by their places.
+    /// Edited entries by index.
     changed: BTreeMap<usize, String>,
 }
 
@@ -28,7 +28,7 @@ impl History {
         history
     }
 
-    /// Adds what was sent, unless the last entry is the same, and goes back to an empty draft.
+    /// Adds a sent message unless it equals the last entry, and returns to an empty draft.
     pub(super) fn add(&mut self, text: &str) {
         self.at = None;
         self.draft.clear();
@@ -42,13 +42,13 @@ impl History {
         }
     }
 
-    /// Goes to the entry before and leaves `text` where the editor is.
+    /// Moves to the previous entry and keeps `text` as the edit of the current one.
     pub(super) fn older(&mut self, text: &str) -> Option<String> {
         let at = self.at.unwrap_or(self.entries.len()).checked_sub(1)?;
         self.go_to(Some(at), text)
     }
 
-    /// Goes to the entry behind, or to the draft.
+    /// Moves to the next entry, or to the draft.
     pub(super) fn newer(&mut self, text: &str) -> Option<String> {
         let at = self.at? + 1;
         self.go_to((at < self.entries.len()).then_some(at), text)
@@ -72,8 +72,8 @@ impl History {
         }
     }
 
-    /// The newest entry before that place which holds the text; upper and lower case are the same unless the
-    /// text has an upper-case letter.
+    /// Returns the newest entry before that index that contains the text. Case is ignored unless the text has an
+    /// upper-case letter.
     pub(super) fn find(&self, text: &str, before: usize) -> Option<usize> {
         let exact = text.chars().any(char::is_uppercase);
         let holds = |entry: &str| {

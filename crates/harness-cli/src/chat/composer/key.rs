@@ -1,9 +1,9 @@
-//! What a person does at the keyboard, and what comes of it.
+//! Keys and their results.
 
 /// A key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// A character; with Ctrl or Alt the lower-case letter, without them as it is to be inserted.
+    /// A character: with Ctrl or Alt the lower-case letter, otherwise the character to insert.
     Char(char),
     Enter,
     Tab,
@@ -19,11 +19,11 @@ pub(crate) enum Code {
     PageUp,
     PageDown,
     Esc,
-    /// A bracketed paste, whole.
+    /// A bracketed paste.
     Paste(String),
 }
 
-/// A key with what was held.
+/// A key with its modifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) code: Code,
@@ -33,7 +33,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key alone.
+    /// The key without modifiers.
     pub(crate) fn of(code: Code) -> Self {
         Self { code, ctrl: false, alt: false, shift: false }
     }
@@ -52,19 +52,19 @@ impl Key {
     }
 }
 
-/// What came of a key.
+/// Result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {
-    /// Nothing: the key has no meaning here, so the caller may give it one. Esc, Ctrl-C, Ctrl-D with an empty
-    /// text, page keys and Ctrl-L are always the caller's, unless a search or a list of candidates is open.
+    /// Not used by the editor, so the caller may handle it. Esc, Ctrl-C, Ctrl-D with an empty text, page keys and Ctrl-L
+    /// are always left to the caller unless a search or a list of candidates is open.
     None,
-    /// Something looks different.
+    /// The view has changed.
     Changed,
-    /// The text was sent: the editor is empty, and the history has it.
+    /// The text was sent: the editor is empty, and the history contains the text.
     Submit(String),
-    /// Something was inserted, but so many bytes of it were left out because the text would be too long.
+    /// Text was inserted, but the end of it exceeded the limit.
     Cut {
-        /// The bytes that were left out.
+        /// Number of bytes that were not inserted.
         bytes: usize,
     },
 }

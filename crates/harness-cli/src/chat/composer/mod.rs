@@ -1,5 +1,5 @@
-//! The editor below the conversation: text of several lines, history, search, completion. It knows keys and
-//! lines, but no terminal.
+//! The editor below the conversation: multi-line text, history, search and completion. It knows keys and lines, but
+//! not the terminal.
 
 mod buffer;
 mod complete;
@@ -22,30 +22,30 @@ pub(crate) use complete::NoCandidates;
 pub(crate) use complete::{Complete, Word};
 pub(crate) use key::{Code, Edit, Key};
 
-/// What the editor looks like.
+/// View of the editor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct View {
-    /// The rows around the cursor, as many as there is room for; never none.
+    /// Rows around the cursor, as many as fit; never empty.
     pub(crate) rows: Vec<Line>,
-    /// The row of `rows` and the column where the cursor stands.
+    /// Row in `rows` and column of the cursor.
     pub(crate) cursor: (usize, usize),
-    /// What is told below: a search, candidates of a completion, three rows at most; often nothing.
+    /// Rows below the text, such as a search or candidates; at most three.
     pub(crate) below: Vec<Line>,
 }
 
-/// A text of several lines that is being written, at most 1 MiB of it.
+/// A multi-line text, at most 1 MiB.
 pub(crate) struct Composer {
     buffer: Buffer,
     history: History,
     search: Option<Search>,
     completion: Option<Completion>,
     complete: Box<dyn Complete>,
-    /// What was cut out last.
+    /// Text that was cut last.
     killed: String,
 }
 
 impl Composer {
-    /// An empty text over a history, oldest first, of which the newest 1,000 entries are kept.
+    /// Creates an empty text over a history, oldest first, of which the newest 1,000 entries are kept.
     pub(crate) fn new(history: Vec<String>, complete: Box<dyn Complete>) -> Self {
         Self {
             buffer: Buffer::default(),
@@ -57,12 +57,12 @@ impl Composer {
         }
     }
 
-    /// What is written.
+    /// Current text.
     pub(crate) fn text(&self) -> &str {
         self.buffer.text()
     }
 
-    /// Writes something else; what was there comes back with undo.
+    /// Replaces the text; undo restores it.
     pub(crate) fn set_text(&mut self, text: &str) -> Edit {
         self.search = None;
         self.completion = None;
@@ -70,7 +70,7 @@ impl Composer {
         edited(self.buffer.replace(all, &typed(text)))
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn key(&mut self, key: Key) -> Edit {
         let Some(search) = &mut self.search else { return self.edit_key(key) };
         match search.key(key, &self.history) {
@@ -88,8 +88,7 @@ impl Composer {
         Edit::Changed
     }
 
-    /// What it looks like in `columns` columns (at least 2) and at most `most_rows` rows, the rows below not
-    /// counted.
+    /// Returns the view in `columns` columns (at least 2) and at most `most_rows` rows, not counting the rows below.
     pub(crate) fn view(&self, columns: usize, most_rows: usize) -> View {
         if let Some(search) = &self.search {
             let found = search.found.and_then(|at| self.history.entry(at));
@@ -106,7 +105,7 @@ impl Composer {
         view
     }
 
-    /// Takes what the search found as the text.
+    /// Takes the search result as the text.
     fn accept(&mut self) {
         let found = self.search.take().and_then(|search| search.found);
         if let Some(text) = found.and_then(|at| self.history.entry(at)) {
@@ -198,7 +197,7 @@ impl Composer {
         changed(self.buffer.set_cursor(to))
     }
 
-    /// Removes what stands between the cursor and a place; what is cut out can be put in again.
+    /// Cuts the text between the cursor and a position.
     fn remove(&mut self, to: usize, keep: bool) -> Edit {
         let at = self.buffer.cursor();
         let range = at.min(to)..at.max(to);
@@ -211,7 +210,7 @@ impl Composer {
         edited(self.buffer.replace(range, ""))
     }
 
-    /// Sends the text, or begins another line where a backslash stands before the cursor.
+    /// Sends the text, or inserts a line break after a backslash before the cursor.
     fn enter(&mut self) -> Edit {
         if self.buffer.before().ends_with('\\') {
             let at = self.buffer.cursor();
@@ -248,8 +247,8 @@ impl Composer {
         Edit::Changed
     }
 
-    /// Completes the word before the cursor as far as it is sure; lists what it may become, and goes through
-    /// the list when it is shown.
+    /// Completes the word before the cursor as far as it is unambiguous, lists the candidates, and cycles through
+    /// them when the list is open.
     fn tab(&mut self, forward: bool) -> Edit {
         if let Some(completion) = &mut self.completion {
             let word = completion.word.clone();
@@ -284,7 +283,7 @@ impl Composer {
     }
 }
 
-/// What may be in a text: line ends of one kind, tabs, and no other control characters.
+/// Normalizes a text: one kind of line end, tabs, and no other control characters.
 fn typed(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()

@@ -1,29 +1,29 @@
-//! A search in what was sent before.
+//! Search in the history.
 
 use super::history::History;
 use super::{Code, Key};
 
-/// The longest text to search for, in bytes.
+/// Maximum length of the search text in bytes.
 const LONGEST: usize = 200;
 
 #[derive(Debug, Default)]
 pub(super) struct Search {
     pub(super) query: String,
-    /// The entry that was found.
+    /// Entry that was found.
     pub(super) found: Option<usize>,
-    /// Whether nothing (older) holds the text.
+    /// Whether no older entry contains the text.
     pub(super) failed: bool,
 }
 
-/// What came of a key.
+/// Result of a key.
 pub(super) enum Searched {
-    /// The search goes on.
+    /// The search continues.
     On,
-    /// It ends with what was found.
+    /// The search ends with its result.
     Accept,
-    /// It ends with what was found, and the key still counts.
+    /// The search ends with its result, and the key is handled as usual.
     AcceptAnd(Key),
-    /// It ends as if it had not been.
+    /// The search is cancelled.
     Cancel,
 }
 

@@ -1,4 +1,4 @@
-//! What the editor looks like in so many columns and rows.
+//! Layout of the editor for a number of columns and rows.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -6,20 +6,20 @@ use super::View;
 use crate::render::line::{Line, Look, Text, clean, fitted, width};
 use crate::render::{BOLD, DIM};
 
-/// Columns between the stops of tabs.
+/// Width of tab stops in columns.
 const TAB: usize = 4;
 
 /// Rows of candidates below the text.
 const CANDIDATE_ROWS: usize = 3;
 
-/// One line of the text, broken into rows.
+/// One line of the text, wrapped into rows.
 struct Rows {
     rows: Vec<Line>,
-    /// The row and column of the cursor, if it is on the line.
+    /// Row and column of the cursor, if it is on the line.
     cursor: Option<(usize, usize)>,
 }
 
-/// The rows around the cursor.
+/// Rows around the cursor.
 pub(super) fn view(text: &str, cursor: usize, columns: usize, most_rows: usize) -> View {
     let columns = columns.max(2);
     let most_rows = most_rows.max(1);
@@ -90,7 +90,7 @@ fn rows(line: &str, cursor: Option<usize>, columns: usize) -> Rows {
     Rows { rows, cursor: place }
 }
 
-/// The line that tells of a search.
+/// The search line.
 pub(super) fn searching(query: &str, failed: bool, columns: usize) -> Line {
     let what = if failed { "history, not found: " } else { "history: " };
     let mut text = Text::default();
@@ -99,7 +99,7 @@ pub(super) fn searching(query: &str, failed: bool, columns: usize) -> Line {
     text.chop(columns).into_iter().next().unwrap_or_default()
 }
 
-/// The candidates of a completion, in rows, those around the chosen one.
+/// Candidates of a completion in rows, around the selected one.
 pub(super) fn candidates(all: &[String], chosen: Option<usize>, columns: usize) -> Vec<Line> {
     let mut rows: Vec<Line> = Vec::new();
     let mut row = Line::new();
