@@ -1,4 +1,4 @@
-//! A descriptor with the registry that lies beside it or is named.
+//! A descriptor with its registry.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use harness::{BoundGraph, Builder, HarnessError};
 use crate::error::CliError;
 use crate::secrets;
 
-/// A graph that can be run, and the registry that its tools come from.
+/// A runnable graph, and the registry of its tools.
 pub(crate) struct Bound {
     pub(crate) graph: BoundGraph,
     pub(crate) registry: Option<Registry>,
 }
 
-/// What a registry's tools need of the harness that uses them: somebody who runs sub-agents, the gate of modes.
+/// Parts that registry tools need from their harness: a runner of sub-agents, the gate of modes.
 #[derive(Clone)]
 pub(crate) struct Needs {
     runner: Option<RunnerSlot>,
@@ -66,8 +66,8 @@ pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>)
     }
 }
 
-/// A target without a program is a fault of the registry as much as of the descriptor: say which file, and
-/// what is nearly that.
+/// A target without a program is an error in both the registry and the descriptor: it names the file and similar
+/// targets.
 fn explained(error: HarnessError, registry: Option<&Registry>, path: PathBuf) -> CliError {
     let HarnessError::Descriptor(fault) = error else { return error.into() };
     let Fault::UnboundTarget { target, .. } = fault.fault() else { return fault.into() };
@@ -78,10 +78,10 @@ fn explained(error: HarnessError, registry: Option<&Registry>, path: PathBuf) ->
     }
 }
 
-/// The name of the registry file next to a descriptor.
+/// Name of the registry file next to a descriptor.
 pub(crate) const REGISTRY: &str = "registry.yaml";
 
-/// The registry file in the descriptor's directory.
+/// Registry file in the descriptor's directory.
 pub(crate) fn beside(descriptor: &Path) -> PathBuf {
     descriptor.with_file_name(REGISTRY)
 }

@@ -1,11 +1,11 @@
-//! What each exit code means.
+//! Exit codes.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use harness::core::{Outcome, StopReason};
 
-/// How the program ended.
+/// End of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Completed,
@@ -23,7 +23,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Every ending, by code.
+    /// All ends, by code.
     pub(crate) const ALL: [Self; 12] = [
         Self::Completed,
         Self::Failed,
@@ -57,7 +57,7 @@ impl Exit {
         }
     }
 
-    /// The outcome that it stands for, in the words of `--json`.
+    /// Its outcome, in the words of `--json`.
     #[cfg(test)]
     fn outcome(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Exit {
         }
     }
 
-    /// What happened, for people.
+    /// Human-readable description.
     fn meaning(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -91,7 +91,7 @@ impl Exit {
         }
     }
 
-    /// The ending of a run with that outcome and reason.
+    /// The end of a run with that outcome and reason.
     pub(crate) fn of(outcome: Outcome, reason: StopReason) -> Self {
         match outcome {
             Outcome::Completed => Self::Completed,
@@ -103,8 +103,7 @@ impl Exit {
         }
     }
 
-    /// The ending of a run that ended so, and of which something could not be written. That a run failed or was
-    /// cancelled says more.
+    /// The end of a run of which some output could not be written. A failed or cancelled run takes precedence.
     pub(crate) fn unwritten(self) -> Self {
         match self {
             Self::Failed

@@ -1,4 +1,4 @@
-//! Standard output of the commands that print one thing and end.
+//! Standard output of commands that print one result and exit.
 
 use std::io::{self, Write as _};
 
@@ -9,30 +9,30 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Prints a text for people, in which styles may be, and ends with `exit`.
+/// Prints a human-readable text with styles and exits with `exit`.
 pub(crate) fn print(text: &str, exit: Exit) -> Result<Exit, CliError> {
     ended(terminal::text().write_all(text.as_bytes()), exit)
 }
 
-/// Prints the content of a file, of which a pipe gets each byte, and ends with `exit`.
+/// Prints the content of a file, unchanged for a pipe, and exits with `exit`.
 pub(crate) fn print_payload(text: &str, exit: Exit) -> Result<Exit, CliError> {
     ended(terminal::payload().write_all(text.as_bytes()), exit)
 }
 
-/// Prints a value as JSON for people and programs, and ends with `exit`.
+/// Prints a value as JSON and exits with `exit`.
 pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T, exit: Exit) -> Result<Exit, CliError> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|fault| CliError::Io { action: "write JSON", source: fault.into() })?;
     ended(terminal::json().write_all((text + "\n").as_bytes()), exit)
 }
 
-/// Prints a value that was put together here as JSON with sorted keys, and ends with `exit`.
+/// Prints a value as JSON with sorted keys and exits with `exit`.
 pub(crate) fn print_value(mut value: Value, exit: Exit) -> Result<Exit, CliError> {
     value.sort_all_objects();
     print_json(&value, exit)
 }
 
-/// Prints values as JSON, one a line, and ends with `exit`.
+/// Prints values as JSON Lines and exits with `exit`.
 pub(crate) fn print_lines<T: Serialize>(values: &[T], exit: Exit) -> Result<Exit, CliError> {
     let mut text = String::new();
     for value in values {
@@ -44,7 +44,7 @@ pub(crate) fn print_lines<T: Serialize>(values: &[T], exit: Exit) -> Result<Exit
     ended(terminal::json().write_all(text.as_bytes()), exit)
 }
 
-/// The ending of a command whose output was written, or not.
+/// Exit of a command whose output was written, or not.
 pub(crate) fn ended(written: io::Result<()>, exit: Exit) -> Result<Exit, CliError> {
     match written {
         Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),

@@ -1,4 +1,4 @@
-//! Files that a run will write: whether it can is found out before a model is called.
+//! Output files of a run, which are checked before any model call.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::CliError;
 
-/// Bytes that are written to find out whether a new file can be written.
+/// Bytes written to check whether a new file can be written.
 const TRIAL: [u8; 128] = [b'\n'; 128];
 
-/// Fails when a file cannot be written, or made. Nothing of what it holds changes, and no folder is made.
+/// Fails if a file cannot be written or created. Its content does not change, and no directory is created.
 pub(crate) fn check_file(path: &Path) -> Result<(), CliError> {
     let fault = |source| CliError::NotWritten { path: path.to_owned(), source };
     match fs::metadata(path) {
@@ -28,7 +28,7 @@ pub(crate) fn check_file(path: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Fails when no files can be made in a folder, which is made later unless it is there.
+/// Fails if no files can be created in a directory, which may be created later.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), CliError> {
     let there = folder.ancestors().map(or_here).find(|folder| folder.exists());
     let there = there.unwrap_or_else(|| PathBuf::from("."));
@@ -49,7 +49,7 @@ fn or_here(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }
 
-/// Makes a file that is not there, writes a little, and removes it.
+/// Creates a missing file, writes a few bytes, and removes it.
 fn try_out(path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     let written = file.write_all(&TRIAL);

@@ -1,4 +1,4 @@
-//! Paths as a person at a terminal writes them.
+//! Paths for display.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::sync::Arc;
 use harness::descriptor::Place;
 use harness::descriptor::check::Diagnostic;
 
-/// Shortens paths below the current folder.
+/// Shortens paths below the current directory.
 pub(crate) struct Paths {
-    /// The current folder with a separator behind it; `None` where it has no real path.
+    /// The current directory with a trailing separator; `None` if it has no real path.
     here: Option<String>,
 }
 
 impl Paths {
-    /// Paths from the current folder on.
+    /// Uses the current directory.
     pub(crate) fn here() -> Self {
         let folder = PathBuf::from(".").canonicalize().ok();
         Self { here: folder.and_then(|folder| Some(format!("{}/", folder.to_str()?))) }
     }
 
-    /// A text with the paths in it that lie below the current folder.
+    /// Shortens the paths in a text that are below the current directory.
     pub(crate) fn short(&self, text: &str) -> String {
         self.here.as_ref().map_or_else(|| text.to_owned(), |here| text.replace(here.as_str(), ""))
     }
 
-    /// Makes the places of a diagnostic relative, and the paths that its message names.
+    /// Shortens the places of a diagnostic and the paths in its message.
     pub(crate) fn shorten(&self, diagnostic: &mut Diagnostic) {
         let Some(here) = &self.here else { return };
         diagnostic.message = diagnostic.message.replace(&format!("`{here}"), "`");

@@ -1,4 +1,4 @@
-//! From `--backend` to a model.
+//! Model of `--backend`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::args::{BackendArg, BackendArgs};
 use crate::env;
 use crate::error::CliError;
 
-/// The backend as a model; `None` when a model answers.
+/// The backend as a model; `None` without `--backend`.
 ///
-/// `model` is the backend's own word for the model that it should use.
+/// `model` is the backend's own name of the model to use.
 pub(crate) fn choose(
     args: &BackendArgs,
     model: Option<&str>,

@@ -1,4 +1,4 @@
-//! A file that describes a program as a backend.
+//! Backend files, which describe a program.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,16 +20,16 @@ use crate::args::time;
 use crate::env;
 use crate::error::CliError;
 
-/// Bytes of a file, at most.
+/// Maximum size of a file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The newest version of the format.
+/// Newest version of the format.
 const VERSION: u64 = 1;
 
-/// Levels of brackets in such a file, at most.
+/// Maximum nesting of a file.
 const MOST_LEVELS: usize = 1_000;
 
-/// The time of a turn when neither the file nor the command line says it.
+/// Default time limit of a turn.
 const TURN: Duration = Duration::from_mins(10);
 
 /// A program as a backend.
@@ -49,14 +49,14 @@ pub(super) struct CommandFile {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Output {
-    /// The answer and nothing else.
+    /// The answer as plain text.
     #[default]
     Text,
     /// One JSON object.
     Json,
 }
 
-/// The file as it is written.
+/// Content of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -81,7 +81,7 @@ struct Written {
 }
 
 impl CommandFile {
-    /// Reads a file. Paths in it are those of its own folder.
+    /// Reads a file. Relative paths start at its directory.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let fault = |problem: String| CliError::BackendFile { file: path.to_owned(), problem };
         let mut text = String::new();
@@ -178,7 +178,7 @@ impl CommandFile {
     }
 }
 
-/// An argument, or several that belong together.
+/// An argument, or a group of arguments.
 fn arg_texts(arg: &Value) -> Result<Vec<&str>, String> {
     let wrong = || format!("`args`: `{}` is not a string or a list of strings; quote it", one_line(arg));
     if let Some(text) = arg.as_str() {
@@ -192,7 +192,7 @@ fn one_line(value: &Value) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A name is looked up in `PATH`; a path is one from the file's folder.
+/// A name is looked up in `PATH`; a relative path starts at the file's directory.
 fn program(command: &str, folder: &Path) -> PathBuf {
     if !command.contains('/') {
         return PathBuf::from(command);

@@ -1,4 +1,4 @@
-//! Backends that run whole turns: agents that are installed here, workers behind a relay, any program.
+//! Backends that run whole turns: installed agents, relay workers, any program.
 
 mod choose;
 mod command;

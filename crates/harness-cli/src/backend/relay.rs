@@ -1,4 +1,4 @@
-//! Workers behind a relay.
+//! Relay workers as backends.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::args::BackendArgs;
 use crate::error::CliError;
 use crate::relay::attach;
 
-/// The time of a turn when the command line does not say it.
+/// Default time limit of a turn.
 const TURN: Duration = Duration::from_mins(10);
 
-/// The workers of a channel, behind the broker that runs for this folder.
+/// Workers of a channel, through the broker of the current directory.
 pub(super) fn adapter(
     channel: &str,
     args: &BackendArgs,

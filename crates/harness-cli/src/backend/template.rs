@@ -1,10 +1,10 @@
-//! Texts with places that a request fills.
+//! Templates that are filled from a request.
 
 use harness::adapters::execution::{ExecutionRequest, user_text};
-/// What may stand between braces.
+/// Placeholders.
 const PLACES: [&str; 5] = ["prompt", "message", "system", "model", "tools"];
 
-/// A text with places: `{prompt}`, `{message}`, `{system}`, `{model}`, `{tools}`; `{{` and `}}` are braces.
+/// A text with placeholders: `{prompt}`, `{message}`, `{system}`, `{model}`, `{tools}`; `{{` and `}}` are braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template(Vec<Piece>);
 
@@ -14,7 +14,7 @@ enum Piece {
     Place(&'static str),
 }
 
-/// What the places are filled with.
+/// Values of the placeholders.
 pub(super) struct Filling<'r> {
     prompt: String,
     tools: String,
@@ -41,7 +41,7 @@ impl<'r> Filling<'r> {
 }
 
 impl Template {
-    /// Reads a template; the fault says what is wrong and what there is.
+    /// Parses a template; the error names the problem and the valid placeholders.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -75,7 +75,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The text with its places filled.
+    /// The filled text.
     pub(super) fn filled(&self, filling: &Filling<'_>) -> String {
         self.0
             .iter()
@@ -86,12 +86,12 @@ impl Template {
             .collect()
     }
 
-    /// Whether it has that place.
+    /// Whether it contains the placeholder.
     pub(super) fn names(&self, place: &str) -> bool {
         self.0.iter().any(|piece| matches!(piece, Piece::Place(name) if *name == place))
     }
 
-    /// Whether one of its places has nothing to be filled with.
+    /// Whether one of its placeholders has no value.
     pub(super) fn lacks_something(&self, filling: &Filling<'_>) -> bool {
         self.0.iter().any(|piece| matches!(piece, Piece::Place(place) if filling.text(place).is_empty()))
     }

@@ -12,9 +12,9 @@ use crate::args::CheckArgs;
 use crate::bind;
 use crate::paths::Paths;
 
-/// Checks a descriptor and the registry that is given, or lies beside it.
+/// Checks a descriptor with the given registry, or the one beside it.
 ///
-/// `told` holds the registries whose own faults were told already, with another descriptor.
+/// `told` holds the registries whose errors were already reported with another descriptor.
 pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut HashSet<PathBuf>) -> Checked {
     if is_contract(path) {
         return contract(path, paths);
@@ -55,7 +55,7 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
     }
 }
 
-/// Checks a contract in a file of its own.
+/// Checks a contract file.
 fn contract(path: &Path, paths: &Paths) -> Checked {
     let report = check_contract(path);
     let mut diagnostics: Vec<Diagnostic> = report.diagnostics().to_vec();
@@ -73,8 +73,7 @@ fn contract(path: &Path, paths: &Paths) -> Checked {
     }
 }
 
-/// What the targets stand for: those of the registry, and those that only a descriptor can name, because
-/// their server knows them.
+/// Targets of the registry, and those of MCP servers that only a descriptor names.
 fn bindings(registry: &Registry, descriptor: &Path) -> Bindings {
     let named = load_file(descriptor).map(|descriptor| descriptor.tool_targets()).unwrap_or_default();
     let targets = registry.targets().map(str::to_owned).chain(named);
@@ -84,7 +83,7 @@ fn bindings(registry: &Registry, descriptor: &Path) -> Bindings {
     })
 }
 
-/// What is wrong with the servers that the agents use; they are ended again.
+/// Checks the servers that the agents use, and stops them.
 #[cfg(feature = "mcp")]
 fn connected(registry: &Registry, graph: &Graph) -> Vec<Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -98,7 +97,7 @@ fn connected(registry: &Registry, graph: &Graph) -> Vec<Diagnostic> {
     registry::diagnostics(registry, problems)
 }
 
-/// A registry with servers is refused by a build without them.
+/// Rejects a registry with servers in a build without MCP.
 #[cfg(not(feature = "mcp"))]
 fn connected(_: &Registry, _: &Graph) -> Vec<Diagnostic> {
     Vec::new()

@@ -1,4 +1,4 @@
-//! What was found, for people.
+//! Human-readable results.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use crate::output;
 use crate::render::{BAD, GOOD, NOTE, counted};
 use crate::terminal::{self, painted};
 
-/// Shows what is wrong on standard error, and what is sound on standard output.
+/// Prints problems on standard error and valid files on standard output.
 pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
     let mut err = terminal::messages();
     for diagnostic in checked.iter().flat_map(|checked| &checked.diagnostics) {
@@ -47,7 +47,7 @@ pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-/// `3 errors, 2 warnings`; nothing where there is neither.
+/// `3 errors, 2 warnings`; empty if there are none.
 fn summary(checked: &[Checked], err: &mut impl std::io::Write) {
     let errors: usize = checked.iter().map(Checked::errors).sum();
     let warnings: usize = checked.iter().map(Checked::warnings).sum();

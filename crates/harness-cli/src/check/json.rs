@@ -1,4 +1,4 @@
-//! What was found, for programs: a line for each descriptor or contract, then the summary.
+//! Results as JSON: a line for each descriptor or contract, then the summary.
 
 use std::path::Path;
 

@@ -17,25 +17,25 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::paths::Paths;
 
-/// What was found about one descriptor and its registry, or about one contract.
+/// Results of one descriptor and its registry, or of one contract.
 struct Checked {
-    /// The file as it was named.
+    /// Path as given.
     file: PathBuf,
     /// Whether it is a contract.
     is_contract: bool,
-    /// The registry that its targets were looked up in.
+    /// Registry that defines its targets.
     registry: Option<PathBuf>,
-    /// In the order in which they are shown, those of the registry last.
+    /// Problems in display order, those of the registry last.
     diagnostics: Vec<Diagnostic>,
-    /// What a descriptor holds, when nothing is wrong with it.
+    /// Content of a valid descriptor.
     sound: Option<Sound>,
-    /// What a contract holds, when nothing is wrong with it.
+    /// Content of a valid contract.
     contract: Option<TaskContract>,
-    /// Whether there is more to find than is listed.
+    /// Whether there are more problems than listed.
     truncated: bool,
 }
 
-/// What a descriptor without faults holds.
+/// Content of a valid descriptor.
 struct Sound {
     hash: String,
     entry: String,
@@ -57,7 +57,7 @@ impl Checked {
     }
 }
 
-/// Says everything that is wrong with descriptors, their registries, and contracts.
+/// Reports all problems of descriptors, their registries, and contracts.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
     let paths = Paths::here();
     let named = match args.descriptors.as_slice() {

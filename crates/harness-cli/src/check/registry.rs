@@ -1,4 +1,4 @@
-//! What is wrong with a registry, in the form of what is wrong with a descriptor.
+//! Problems of a registry as diagnostics.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use harness::descriptor::Place;
 use harness::descriptor::check::{Diagnostic, Severity};
 use harness::tools::{self, Registry, ToolsError};
 
-/// Something that the registry needs and this machine lacks.
+/// A dependency of the registry that this machine lacks.
 const MISSING: &str = "tools.missing";
 
-/// The faults of a registry that cannot be used.
+/// Errors of an invalid registry.
 pub(super) fn faults(error: &ToolsError) -> Vec<Diagnostic> {
     let code = error.kind();
     let whole = |file: Option<&Path>, place: Option<tools::Place>, message: String| {
@@ -54,7 +54,7 @@ pub(super) fn faults(error: &ToolsError) -> Vec<Diagnostic> {
     }
 }
 
-/// What this machine lacks for the tools of a registry to work.
+/// Dependencies of the registry's tools that this machine lacks.
 pub(super) fn problems(registry: &Registry) -> Vec<Diagnostic> {
     diagnostics(registry, registry.problems())
 }
@@ -71,14 +71,14 @@ pub(super) fn diagnostics(registry: &Registry, problems: Vec<tools::Problem>) ->
     problems.into_iter().map(diagnostic).collect()
 }
 
-/// A registry's text, read once more for the lines that are shown.
+/// Text of a registry, read again for the quoted lines.
 struct Text<'f> {
     file: &'f Path,
     text: String,
 }
 
 impl<'f> Text<'f> {
-    /// A file that cannot be read any more shows no lines.
+    /// A file that can no longer be read has no quoted lines.
     fn of(file: &'f Path) -> Self {
         Self { file, text: fs::read_to_string(file).unwrap_or_default() }
     }

@@ -1,4 +1,4 @@
-//! Which local agents there are, and whether their versions are known to work.
+//! Local agents and their versions.
 
 use harness::adapters::local::{Found, LocalAgent, Probe, probe};
 use tokio::task::JoinSet;
@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use super::finding::{Area, Finding, Status};
 use crate::env;
 
-/// Asks all of them for their versions at once. bash is none: it thinks nothing.
+/// Queries all versions in parallel. bash is skipped: it has no model.
 pub(super) async fn findings() -> Vec<Finding> {
     let surroundings = env::surroundings();
     let agents = LocalAgent::ALL.into_iter().filter(|agent| *agent != LocalAgent::Bash);

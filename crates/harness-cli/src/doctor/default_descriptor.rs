@@ -1,4 +1,4 @@
-//! Which descriptor commands use here when none is named, and whether it can be used.
+//! The default descriptor of the current directory.
 
 use harness::descriptor::check::{CheckOptions, Severity, check_file};
 

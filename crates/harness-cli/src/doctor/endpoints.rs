@@ -1,4 +1,4 @@
-//! Whether the endpoints answer that a run would ask: those with a key, and those that were named.
+//! Availability of endpoints that a run would call: those with an API key, and those in the configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::env;
 use crate::model::keys::Keys;
 use crate::model::providers::PROVIDERS;
 
-/// Somebody to ask.
+/// An endpoint.
 struct Server {
     name: &'static str,
     title: &'static str,
     address: String,
 }
 
-/// Asks all of them at once.
+/// Queries all endpoints in parallel.
 pub(super) async fn findings(
     keys: &Keys,
     args: &DoctorArgs,

@@ -1,5 +1,4 @@
-//! Whether sessions can be kept in a folder: a session is begun there, written through to the disk, and
-//! opened by a second owner, who must be refused.
+//! Session storage: creates a session in a directory, syncs it to the disk, and opens it again, which must fail.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +9,10 @@ use harness::session::{Error, JsonlSession, OpenOptions};
 
 use super::finding::{Area, Finding, Status};
 
-/// A write that takes longer than this makes every tool call feel slow.
+/// A slower sync delays every tool call noticeably.
 const SLOW: u64 = 250;
 
-/// Tries the folder; nothing is left in it.
+/// Tests the directory and leaves nothing in it.
 pub(super) async fn findings(folder: &Path, clock: &Arc<dyn Clock>) -> Vec<Finding> {
     if !folder.is_dir() {
         let message = format!("{} is not a directory", folder.display());
@@ -47,7 +46,7 @@ async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
     findings
 }
 
-/// Whether what is written reaches the disk, and how fast.
+/// Whether writes reach the disk, and how fast.
 async fn written(session: &JsonlSession, folder: &Path, clock: &dyn Clock) -> Finding {
     let shown = folder.display();
     let begun = clock.now();

@@ -1,8 +1,8 @@
-//! What was found about one thing.
+//! Findings of `harness doctor`.
 
 use serde::Serialize;
 
-/// What an area of findings is about.
+/// Area of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Area {
@@ -30,41 +30,41 @@ impl Area {
     }
 }
 
-/// How it is.
+/// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
-    /// As it should be.
+    /// As expected.
     Ok,
-    /// Not there, and only missed by those who want it.
+    /// Not available, and needed only by some users.
     Absent,
-    /// Works, but not as it should.
+    /// Works with restrictions.
     Warning,
     /// Does not work.
     Fault,
 }
 
-/// One line of what was found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) area: Area,
-    /// What it is about: stable, for programs.
+    /// Stable name of the subject, for programs.
     pub(super) name: String,
     pub(super) status: Status,
-    /// What was found, for people.
+    /// Human-readable finding.
     pub(super) message: String,
-    /// What to do about it.
+    /// Suggested fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fix: Option<String>,
 }
 
 impl Finding {
-    /// A finding about something.
+    /// Creates a finding.
     pub(super) fn new(area: Area, name: &str, status: Status, message: impl Into<String>) -> Self {
         Self { area, name: name.to_owned(), status, message: message.into(), fix: None }
     }
 
-    /// The finding with what to do about it.
+    /// Adds a suggested fix.
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self

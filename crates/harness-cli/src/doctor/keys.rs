@@ -1,4 +1,4 @@
-//! Which keys are at hand, and where from; never what they are.
+//! Available API keys and their sources, never their values.
 
 use super::finding::{Area, Finding, Status};
 use crate::error::CliError;
@@ -27,7 +27,7 @@ fn finding(keys: &Keys, provider: &Provider) -> Finding {
     }
 }
 
-/// The key file has a fault.
+/// An error in the key file.
 pub(super) fn unreadable(fault: &CliError) -> Finding {
     let finding = Finding::new(Area::Keys, "key_file", Status::Fault, fault.to_string());
     match fault.hint() {

@@ -1,4 +1,4 @@
-//! The clock, the terminal and the sandbox.
+//! Clock, terminal and sandbox.
 
 use std::io::{IsTerminal as _, stdin};
 
@@ -8,10 +8,10 @@ use harness::host::process::Sandbox;
 use super::finding::{Area, Finding, Status};
 use crate::terminal::Stream;
 
-/// Before this moment no version of the program was made: 2026-01-01T00:00:00Z, in milliseconds.
+/// Earliest plausible time, before any release of the program: 2026-01-01T00:00:00Z, in milliseconds.
 const BEFORE_ANY: Time = Time(1_767_225_600_000);
 
-/// What there is to say about them.
+/// Findings about them.
 pub(super) fn findings(now: Time) -> Vec<Finding> {
     vec![clock(now), terminal(), sandbox()]
 }
@@ -25,7 +25,7 @@ fn clock(now: Time) -> Finding {
     Finding::new(Area::Machine, "clock", Status::Ok, format!("the clock is set: {now}"))
 }
 
-/// Approvals are asked for on standard error and answered on standard input.
+/// Approval prompts use standard error and standard input.
 fn terminal() -> Finding {
     let asks = stdin().is_terminal() && Stream::Err.is_terminal();
     let shows = if Stream::Out.is_terminal() {
@@ -41,7 +41,7 @@ fn terminal() -> Finding {
     Finding::new(Area::Machine, "terminal", Status::Ok, format!("{shows}; {approvals}"))
 }
 
-/// Whether commands of the shell tool can be restricted.
+/// Whether commands of the shell tool can be sandboxed.
 fn sandbox() -> Finding {
     match Sandbox::available() {
         Ok(()) => {

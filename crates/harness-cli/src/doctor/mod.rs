@@ -1,6 +1,6 @@
-//! `harness doctor`: what a run needs, and whether it is there.
+//! `harness doctor`: checks the requirements of a run.
 //!
-//! Each area is a module that gives [`Finding`]s; [`report`] shows them.
+//! Each area is a module that returns [`Finding`]s; [`report`] shows them.
 
 mod agents;
 mod default_descriptor;
@@ -26,7 +26,7 @@ use crate::model::keys::Keys;
 use crate::run::block_on;
 use finding::{Finding, Status};
 
-/// Looks at everything and tells what it found; a fault decides the exit code.
+/// Checks everything and reports the findings; a failure sets the exit code.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, CliError> {
     let findings = block_on(async { Ok(look(args).await) })?;
     let sound = findings.iter().all(|finding| finding.status != Status::Fault);

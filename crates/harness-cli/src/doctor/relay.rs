@@ -1,4 +1,4 @@
-//! Whether the relay broker of the current folder answers, where there is one.
+//! The relay broker of the current directory, if it has one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use harness::relay::{BrokerConfig, BrokerTransport, Connection, RelayFault, Rela
 use super::finding::{Area, Finding, Status};
 use crate::env;
 
-/// Attaches to the broker and lets go of it again.
+/// Attaches to the broker and detaches again.
 pub(super) async fn finding(limit: Duration) -> Finding {
     let state = env::text(env::RELAY_STATE).map(PathBuf::from);
     match attached(state.as_deref(), limit).await {

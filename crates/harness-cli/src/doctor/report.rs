@@ -1,4 +1,4 @@
-//! The findings on standard output.
+//! Output of the findings.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use crate::exit::Exit;
 use crate::output;
 use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, counted, harmless};
 
-/// The findings for programs.
+/// Findings as JSON.
 #[derive(Serialize)]
 struct JsonReport<'a> {
-    /// Whether there is no fault.
+    /// Whether there is no failure.
     sound: bool,
     findings: &'a [Finding],
 }
 
-/// Prints what was found, and ends with `exit`.
+/// Prints the findings and exits with `exit`.
 pub(super) fn report(findings: &[Finding], json: bool, exit: Exit) -> Result<Exit, CliError> {
     if json {
         return output::print_json(&JsonReport { sound: exit == Exit::Completed, findings }, exit);

@@ -10,24 +10,24 @@ use super::markdown::MarkdownStream;
 use super::screen::{Frame, Screen};
 use crate::terminal::{self, Out, Stream};
 
-/// Where the answer goes.
+/// Target of the answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerOn {
-    /// A terminal that shows styles: Markdown, as it arrives.
+    /// A terminal with styles: Markdown, while it streams.
     Styled {
         /// Its columns and rows.
         size: fn() -> (usize, usize),
     },
-    /// A terminal without styles: the text, as it arrives.
+    /// A terminal without styles: the text, while it streams.
     Terminal,
-    /// A pipe or file: the text as it arrives, and nothing else.
+    /// A pipe or file: the text while it streams, and nothing else.
     Pipe,
-    /// A pipe or file that gets the answer alone, when it is known; without one, what arrived last.
+    /// A pipe or file that receives only the final answer; without one, the last text.
     PipeAtEnd,
 }
 
 impl AnswerOn {
-    /// What standard output is.
+    /// Detects the kind of standard output.
     pub(crate) fn stdout() -> Self {
         if !Stream::Out.is_terminal() {
             Self::Pipe
@@ -38,7 +38,7 @@ impl AnswerOn {
         }
     }
 
-    /// The same for a run of many turns, most of whose texts are no answer.
+    /// Target for a run of many turns, whose texts are mostly not the answer.
     pub(crate) fn at_end(self) -> Self {
         match self {
             Self::Pipe => Self::PipeAtEnd,
@@ -46,7 +46,7 @@ impl AnswerOn {
         }
     }
 
-    /// The way to standard output for such answers.
+    /// Writer for such answers.
     pub(crate) fn out(self) -> Out {
         match self {
             Self::Styled { .. } => terminal::drawing(),
@@ -55,7 +55,7 @@ impl AnswerOn {
     }
 }
 
-/// The columns and rows of the terminal; 80 and 24 for one that does not know.
+/// Columns and rows of the terminal; 80 and 24 if unknown.
 pub(crate) fn size() -> (usize, usize) {
     match crossterm::terminal::size() {
         Ok((columns @ 1.., rows @ 1..)) => (columns.into(), rows.into()),
@@ -67,11 +67,11 @@ pub(crate) fn size() -> (usize, usize) {
 pub(super) struct Answer<W: Write> {
     screen: Screen<W>,
     on: AnswerOn,
-    /// The operation whose text was shown last, and that text.
+    /// Operation whose text was shown last, and that text.
     streamed: Option<(OpId, String)>,
-    /// What of it is not final yet.
+    /// Its part that is not final yet.
     markdown: Option<MarkdownStream>,
-    /// Whether shown text has left the cursor inside a line.
+    /// Whether the cursor is inside a line of shown text.
     inside_line: bool,
 }
 
@@ -81,12 +81,12 @@ impl<W: Write> Answer<W> {
         Self { screen, on, streamed: None, markdown: None, inside_line: false }
     }
 
-    /// Whether text is being shown, below which nothing else can stand.
+    /// Whether text is being shown, below which nothing else can be drawn.
     pub(super) fn is_inside_line(&self) -> bool {
         self.inside_line
     }
 
-    /// More of the text of an operation.
+    /// Adds text of an operation.
     pub(super) fn more(&mut self, op: OpId, text: &str) -> io::Result<()> {
         if self.streamed.as_ref().is_none_or(|(shown, _)| *shown != op) {
             self.end_line()?;
@@ -112,7 +112,7 @@ impl<W: Write> Answer<W> {
         Ok(())
     }
 
-    /// What is final scrolls away, and what may still change is drawn again below it, as far as there is room.
+    /// Final lines scroll; lines that may still change are redrawn below, as far as there is room.
     fn styled(&mut self, text: &str, (columns, rows): (usize, usize)) -> io::Result<()> {
         // The last column stays free, because terminals differ in what they do there.
         let width = columns.saturating_sub(1);
@@ -126,7 +126,7 @@ impl<W: Write> Answer<W> {
         self.screen.draw(&lines, &Frame { rows: open, cursor }, columns)
     }
 
-    /// Ends what is being shown, so that what follows begins a line.
+    /// Ends the current text, so that the next output starts on a new line.
     pub(super) fn end_line(&mut self) -> io::Result<()> {
         if let (Some(markdown), AnswerOn::Styled { size }) = (self.markdown.take(), self.on) {
             self.inside_line = false;
@@ -138,7 +138,7 @@ impl<W: Write> Answer<W> {
         Ok(())
     }
 
-    /// There is no answer: what arrived is shown where it was not yet.
+    /// Shows the text that was not shown yet, if there is no answer.
     pub(super) fn without_answer(&mut self) -> io::Result<()> {
         if let (AnswerOn::PipeAtEnd, Some((_, text))) = (self.on, self.streamed.take()) {
             self.raw(&text)?;
@@ -146,7 +146,7 @@ impl<W: Write> Answer<W> {
         self.end_line()
     }
 
-    /// The text for the user, unless it was shown while it came.
+    /// The text for the user, unless it was already shown.
     pub(super) fn whole(&mut self, text: &str) -> io::Result<()> {
         let streamed = self.streamed.take().is_some_and(|(_, shown)| shown.trim() == text.trim());
         if !streamed || matches!(self.on, AnswerOn::PipeAtEnd) {

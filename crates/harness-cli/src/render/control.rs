@@ -1,4 +1,4 @@
-//! What others show while a run is shown: notices and questions, which must not stand inside its lines.
+//! Control of a renderer: notices and prompts must not appear inside its lines.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -8,27 +8,27 @@ use tokio::sync::{mpsc, oneshot};
 use super::Render;
 use crate::terminal;
 
-/// How long a notice or a question waits for a renderer that is stuck, as one is whose reader does not read.
+/// Maximum time a notice or a prompt waits for a blocked renderer, whose reader does not read.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Commands that wait, at most.
+/// Maximum number of pending commands.
 const WAITING: usize = 8;
 
-/// What a renderer is to do between two things that it shows.
+/// Command to a renderer between two outputs.
 #[derive(Debug)]
 pub(crate) enum RenderCommand {
-    /// Show this line, and say so.
+    /// Show this line and confirm it.
     Notice { text: String, shown: oneshot::Sender<()> },
-    /// Show nothing, from when `paused` is told on until `resume` is, or is dropped.
+    /// Pause: show nothing from the confirmation on `paused` until `resume` is sent or dropped.
     Pause { paused: oneshot::Sender<()>, resume: oneshot::Receiver<()> },
 }
 
-/// Commands on their way to a renderer.
+/// Pending commands of a renderer.
 #[derive(Debug)]
 pub(crate) struct RenderCommands(mpsc::Receiver<RenderCommand>);
 
 impl RenderCommands {
-    /// The next command. Never completes when no more can come. Cancel safe.
+    /// Waits for the next command. Never completes when no more can arrive. Cancel safe.
     pub(crate) async fn next(&mut self) -> RenderCommand {
         match self.0.recv().await {
             Some(command) => command,
@@ -37,18 +37,18 @@ impl RenderCommands {
     }
 }
 
-/// Commands a renderer. The default one has none, and writes to the terminal at once.
+/// Sender of commands. The default has no renderer and writes to the terminal immediately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RenderControl(Option<mpsc::Sender<RenderCommand>>);
 
 impl RenderControl {
-    /// A control, and what its renderer obeys.
+    /// Creates a control and its commands.
     pub(crate) fn new() -> (Self, RenderCommands) {
         let (sender, receiver) = mpsc::channel(WAITING);
         (Self(Some(sender)), RenderCommands(receiver))
     }
 
-    /// Shows a line between two lines of what is shown, on standard error.
+    /// Shows a line on standard error, between two lines of the renderer.
     pub(crate) async fn notice(&self, text: &str) {
         let (shown, done) = oneshot::channel();
         if !self.send(RenderCommand::Notice { text: text.to_owned(), shown }, done).await {
@@ -56,14 +56,14 @@ impl RenderControl {
         }
     }
 
-    /// Shows nothing until the result is dropped.
+    /// Pauses the renderer until the result is dropped.
     pub(crate) async fn pause(&self) -> oneshot::Sender<()> {
         let ((paused, done), (resume, resumed)) = (oneshot::channel(), oneshot::channel());
         self.send(RenderCommand::Pause { paused, resume: resumed }, done).await;
         resume
     }
 
-    /// Sends a command and waits until it is obeyed. Whether it was, or never will be.
+    /// Sends a command and waits for its execution. Returns whether it was executed or never will be.
     async fn send(&self, command: RenderCommand, done: oneshot::Receiver<()>) -> bool {
         let Some(sender) = &self.0 else { return false };
         let obeyed = async { sender.send(command).await.is_ok() && done.await.is_ok() };
@@ -71,7 +71,7 @@ impl RenderControl {
     }
 }
 
-/// Does what a command says.
+/// Executes a command.
 pub(super) async fn obey(
     command: RenderCommand,
     commands: &mut RenderCommands,

@@ -1,4 +1,4 @@
-//! Says once that a cost limit cannot take effect.
+//! Reports once that a cost limit cannot take effect.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Events in one line each.
+//! Events as single lines.
 
 use harness::core::decide::Point;
 use harness::core::event::{EventKind, RepairHow};
@@ -9,13 +9,13 @@ use super::harmless::one_line;
 use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
 use crate::terminal::Paint;
 
-/// How a line looks, its mark and its text.
+/// Style, mark and text of a line.
 pub(super) type Note = (Paint, &'static str, String);
 
-/// The checks of a controlled run itself; what they say, the decision tells.
+/// Checks of the control, whose result the decision reports.
 const OWN_CHECKS: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
 
-/// The line of an event; `None` for one that others tell, or nobody watches.
+/// Returns the line of an event; `None` for events that are reported elsewhere or not shown.
 pub(super) fn event_line(kind: &EventKind) -> Option<Note> {
     if is_silent(kind) {
         return None;
@@ -50,7 +50,7 @@ fn is_silent(kind: &EventKind) -> bool {
     }
 }
 
-/// Of a tool call.
+/// Lines of tool calls.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
 fn of_call(kind: &EventKind) -> Option<Note> {
     Some(match kind {
@@ -79,7 +79,7 @@ fn of_call(kind: &EventKind) -> Option<Note> {
     })
 }
 
-/// What a gate or a check decided.
+/// Lines of decisions of gates and checks.
 pub(crate) fn decided(kind: &EventKind) -> Option<Note> {
     let EventKind::Decided { by, point, call, verdict, reason, fault, .. } = kind else { return None };
     let is_gate = call.is_some() && point != Point::Result.as_str();
@@ -92,7 +92,7 @@ pub(crate) fn decided(kind: &EventKind) -> Option<Note> {
     })
 }
 
-/// Of the run itself; an event that is not known has its name.
+/// Lines of the run; an unknown event is shown by name.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
 fn of_run(kind: &EventKind) -> Note {
     match kind {
@@ -116,7 +116,7 @@ fn of_run(kind: &EventKind) -> Note {
     }
 }
 
-/// That a run makes no progress.
+/// Line of a stall.
 pub(crate) fn stalled(turns: u32) -> String {
     format!("no progress in the last {turns} turns")
 }
@@ -127,7 +127,7 @@ pub(super) fn called(name: &ToolName, arguments: &Json) -> String {
     format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(name.as_str()))
 }
 
-/// What a compaction did, in one line.
+/// Actions of a compaction.
 pub(crate) fn shortened(note: &CompactionNote, permanent: bool) -> String {
     let what = if permanent { "compacted the session" } else { "compacted the view" };
     let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
@@ -135,7 +135,7 @@ pub(crate) fn shortened(note: &CompactionNote, permanent: bool) -> String {
     format!("{what}: {} → {} tokens{how}", note.tokens_before, note.tokens_after)
 }
 
-/// What was done with a call of an earlier process.
+/// Settlement of a call of an earlier process.
 pub(crate) fn repaired(how: RepairHow) -> &'static str {
     match how {
         RepairHow::Recovered => "finished earlier; its stored result is used",

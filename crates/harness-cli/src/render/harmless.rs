@@ -1,13 +1,13 @@
-//! Texts that others wrote, made fit for one line of a terminal.
+//! Foreign texts for one line of a terminal.
 
 use std::borrow::Cow;
 
 use harness::core::display::{is_hidden, is_joiner};
 
-/// The longest such text, in characters.
+/// Maximum length of such a text in characters.
 const LONGEST: usize = 120;
 
-/// The text on one line, without control characters, cut to a bound.
+/// The text on one line, without control characters, cut to the maximum length.
 pub(crate) fn one_line(text: &str) -> String {
     let head: String = text.chars().map(shown).take(LONGEST + 1).collect();
     let mut line = harmless(&head).into_owned();
@@ -18,8 +18,8 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// A text for a terminal: line ends and tabs stay, other characters that are [hidden](is_hidden) become a
-/// replacement character. A joiner stays where it joins letters or pictures, which no ASCII character is.
+/// A text for a terminal: line ends and tabs are kept, other [hidden](is_hidden) characters are replaced. A joiner is
+/// kept between non-ASCII characters, where it joins letters or emoji.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.chars().any(harmful) {
@@ -41,7 +41,7 @@ fn shown(c: char) -> char {
     }
 }
 
-/// A number of things: `1 line`, `2 lines`.
+/// A count with its noun: `1 line`, `2 lines`.
 pub(crate) fn counted(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }

@@ -1,4 +1,4 @@
-//! For people: the answer on standard output, what happens on standard error.
+//! Human-readable output: the answer on standard output, everything else on standard error.
 
 use std::io::{self, Write};
 
@@ -16,21 +16,21 @@ use super::status::Status;
 use super::style::{BAD, DIM, GOOD, NOTE};
 use crate::terminal::{Paint, erase_line};
 
-/// Shows a run to a person.
+/// Shows a run to a user.
 pub(crate) struct Human<A: Write, P> {
     answer: Answer<A>,
     progress: P,
-    /// A call that was a handoff and is told already.
+    /// Handoff call that was already shown.
     handed_off: Option<CallId>,
-    /// A backend's own tools that are at work.
+    /// Running tools of a backend.
     backend_tools: Vec<(CallId, ToolName)>,
-    /// How far the run is, for a terminal.
+    /// Progress of the run, on a terminal.
     status: Option<Status>,
-    /// Whether its line is shown, below everything else.
+    /// Whether its line is shown below everything else.
     status_shown: bool,
 }
 
-/// Tools of a backend that are at work and known by their names, at most.
+/// Maximum number of tracked running tools of a backend.
 const OPEN_TOOLS: usize = 256;
 
 impl<A: Write, P: Write> Human<A, P> {
@@ -45,13 +45,12 @@ impl<A: Write, P: Write> Human<A, P> {
         }
     }
 
-    /// The same with a line that says how far the run is. It is rewritten in its place, which only a terminal
-    /// can do.
+    /// Adds a progress line that is updated in place, which requires a terminal.
     pub(crate) fn with_status(self, status: Option<Status>) -> Self {
         Self { status, ..self }
     }
 
-    /// Shows how far the run is, unless text is just being shown.
+    /// Shows the progress, unless text is being shown.
     fn show_status(&mut self) {
         if self.answer.is_inside_line() {
             return;
@@ -71,7 +70,7 @@ impl<A: Write, P: Write> Human<A, P> {
         }
     }
 
-    /// A piece of the answer of an operation.
+    /// A delta of an answer.
     pub(crate) fn part(&mut self, op: OpId, part: &DeltaPart) -> io::Result<()> {
         match part {
             DeltaPart::Text(text) => self.text(op, text),
@@ -95,13 +94,13 @@ impl<A: Write, P: Write> Human<A, P> {
         }
     }
 
-    /// More of the answer's text.
+    /// Adds text of the answer.
     fn text(&mut self, op: OpId, text: &str) -> io::Result<()> {
         self.hide_status();
         self.answer.more(op, text)
     }
 
-    /// One line of progress. What cannot be shown there is not worth ending a run for.
+    /// Writes a progress line. A failure to write is not an error of the run.
     fn note(&mut self, style: Paint, mark: &str, text: &str) -> io::Result<()> {
         self.answer.end_line()?;
         // In one piece, because others write to standard error, too.
@@ -128,12 +127,12 @@ impl<A: Write, P: Write> Human<A, P> {
         }
     }
 
-    /// Whether an event tells that a call is done which was a handoff.
+    /// Whether the event ends a handoff call.
     fn tells_of_handoff(&self, kind: &EventKind) -> bool {
         matches!(kind, EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id))
     }
 
-    /// Why a run goes on although its end was claimed. The last line tells why it stopped.
+    /// Reason why a run continues although its end was claimed. The last line reports the stop.
     fn decided(&mut self, decision: &StopDecision) -> io::Result<()> {
         if let Some(turns) = decision.stall_turns {
             self.note(NOTE, "!", &stalled(turns))?;
@@ -196,7 +195,7 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
     }
 }
 
-/// What the stop rests on, where the stop reason alone does not say it.
+/// Evidence of a stop that the stop reason does not contain.
 pub(crate) fn why(evidence: &Evidence) -> Option<String> {
     match evidence {
         Evidence::Limit(reached) => Some(super::limit::stopped(reached)),

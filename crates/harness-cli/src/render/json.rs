@@ -1,4 +1,4 @@
-//! One JSON object per line, for programs.
+//! Events as JSON Lines.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ impl<W: Write> JsonLines<W> {
         self.out.flush()
     }
 
-    /// The last line of a program that ended before a run began.
+    /// The last line of a program that ended before a run started.
     pub(crate) fn error(&mut self, error: &CliError) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {

@@ -1,4 +1,4 @@
-//! What a person or a program sees of a run.
+//! Output of a run for users and programs.
 
 mod answer;
 mod control;
@@ -32,27 +32,25 @@ pub(crate) use proposed::{call_rows, not_shown, visible};
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
 
-/// Shows what is seen of a run, then its end.
+/// Shows a run and its end.
 pub(crate) trait Render: Send {
-    /// Shows one thing.
+    /// Shows one item.
     fn see(&mut self, seen: &Seen) -> io::Result<()>;
 
-    /// Ends the line at hand, so that others may write to the terminal until the next thing is shown.
+    /// Ends the current line, so that others may write to the terminal until the next item.
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Shows how it ended.
+    /// Shows the end.
     fn end(&mut self, end: &End) -> io::Result<()>;
 }
 
-/// A renderer at work in a thread of its own, so that a reader who is slow to take the output never
-/// holds up the run or Ctrl-C.
+/// A renderer on a separate thread, so that a slow reader of the output never delays the run or Ctrl-C.
 pub(crate) struct Rendering(JoinHandle<io::Result<Box<dyn Render>>>);
 
 impl Rendering {
-    /// Starts to show a subscription, and to obey `commands` between two things. When the output cannot be written
-    /// any more, `stop` is fired.
+    /// Shows a subscription and executes `commands` between two items. Fires `stop` when the output cannot be written.
     pub(crate) fn start(
         subscription: Subscription,
         commands: RenderCommands,
@@ -77,7 +75,7 @@ impl Rendering {
     }
 }
 
-/// Shows everything; what is there to be seen goes before a command.
+/// Shows everything; available items go before commands.
 async fn show(
     mut subscription: Subscription,
     mut commands: RenderCommands,

@@ -1,4 +1,4 @@
-//! Proposed calls for the person who decides: everything that would be executed, and nothing that cannot be seen.
+//! Proposed calls for approval: everything that would run, with hidden characters made visible.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,19 @@ use super::harmless::counted;
 use super::line::{Line, Look, Text};
 use super::style::BOLD;
 
-/// Levels of nesting that are indented; deeper ones would push the text off the screen.
+/// Maximum indentation levels; deeper nesting would leave the screen.
 const DEEPEST_INDENT: usize = 8;
 
-/// Marks in a row that a letter may have; more could bury it.
+/// Maximum combining marks on a letter; more could hide it.
 const MOST_MARKS: usize = 3;
 
-/// How much of a call is still to be read: `300 characters in 4 lines are not shown yet`.
+/// Remaining text of a call: `300 characters in 4 lines are not shown yet`.
 pub(crate) fn not_shown(characters: usize, lines: usize) -> String {
     let are = if characters == 1 { "is" } else { "are" };
     format!("{} in {} {are} not shown yet", counted(characters, "character"), counted(lines, "line"))
 }
 
-/// The text with everything that cannot be seen, or looks like a space and is none, as an escape: `\u{202e}`.
-/// Line ends and tabs stay.
+/// The text with hidden characters and unusual spaces as escapes: `\u{202e}`. Line ends and tabs are kept.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| matches!(c, '\n' | '\t' | ' '..='~');
     if text.chars().all(is_plain) {
@@ -42,7 +41,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether nothing is seen of a character, beside those that [`is_hidden`] knows: other spaces, blank letters and
+/// Whether a character is invisible beyond those that [`is_hidden`] knows: other spaces, blank letters and
 /// variation selectors.
 fn is_unseen(c: char) -> bool {
     is_hidden(c)
@@ -51,8 +50,8 @@ fn is_unseen(c: char) -> bool {
             | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}')
 }
 
-/// The rows of a call: its tool and its arguments in one row when they fit there, or else with the arguments laid
-/// out below. The arguments are the exact text that would be executed, not what a parser makes of it.
+/// Rows of a call: the tool and its arguments on one row if they fit, otherwise with the arguments below. The
+/// arguments are the exact text that would run, not a parsed form of it.
 pub(crate) fn call_rows(name: &str, arguments: &str, width: usize) -> Vec<Line> {
     let mut head = Text::default();
     head.push(&visible(name).replace('\n', "\\n"), &Look::of(BOLD));
@@ -74,8 +73,8 @@ pub(crate) fn call_rows(name: &str, arguments: &str, width: usize) -> Vec<Line> 
     rows
 }
 
-/// JSON with one member or element a line. Each character outside of white space stays: names that occur twice and
-/// digits that no number type holds included.
+/// JSON with one member or element per line. All characters except white space are kept, including repeated names
+/// and excess digits.
 fn laid_out(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;

@@ -1,5 +1,5 @@
-//! What is drawn on a terminal: finished lines, which scroll away, and below them a live area that is drawn
-//! again and again in its place. There is no alternate screen: what was said stays in the scrollback.
+//! Drawing on a terminal: finished lines, which scroll, and below them a live area that is redrawn in place. There
+//! is no alternate screen, so the conversation stays in the scrollback.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -9,24 +9,24 @@ use super::line::{Line, Styling};
 /// The live area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Its rows; none wider than the terminal.
+    /// Rows; none wider than the terminal.
     pub(crate) rows: Vec<Line>,
-    /// The row and the column where the cursor stands.
+    /// Row and column of the cursor.
     pub(crate) cursor: (usize, usize),
 }
 
-/// Everything between these two appears at once, on terminals that know them.
+/// Synchronized output: terminals that support it show everything between these two at once.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
 
-/// A row that is on the terminal.
+/// A row on the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     text: String,
     width: usize,
 }
 
-/// Draws on a terminal whose cursor stands at the beginning of an empty line.
+/// Creates a screen on a terminal whose cursor is at the start of an empty line.
 #[derive(Debug)]
 pub(crate) struct Screen<W> {
     out: W,
@@ -41,7 +41,7 @@ impl<W: Write> Screen<W> {
         Self { out, styling, shown: Vec::new(), cursor: (0, 0), columns: 0 }
     }
 
-    /// Puts finished lines above the live area, and draws that.
+    /// Adds finished lines above the live area and draws the live area.
     pub(crate) fn draw(&mut self, finished: &[Line], frame: &Frame, columns: usize) -> io::Result<()> {
         let rows: Vec<Row> = frame.rows.iter().map(|line| self.row(line)).collect();
         let same_place = finished.is_empty() && columns == self.columns && rows.len() == self.shown.len();
@@ -72,7 +72,7 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
-    /// Takes the live area away; the cursor stands where it began.
+    /// Removes the live area; the cursor is at its start.
     pub(crate) fn clear(&mut self, columns: usize) -> io::Result<()> {
         let mut text = String::new();
         self.erase(&mut text, columns);
@@ -81,13 +81,13 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
-    /// Writes a text as it is.
+    /// Writes a text unchanged.
     pub(super) fn print(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }
 
-    /// Empties the terminal; the next draw begins at its top.
+    /// Clears the terminal; the next draw starts at its top.
     pub(crate) fn wipe(&mut self) -> io::Result<()> {
         (self.shown, self.cursor) = (Vec::new(), (0, 0));
         self.out.write_all(b"\x1b[2J\x1b[H")
@@ -101,8 +101,8 @@ impl<W: Write> Screen<W> {
         Row { text, width: line.width() }
     }
 
-    /// Goes to where the live area begins and empties everything from there on. When the terminal became
-    /// narrower, it has broken rows, so that the area is higher now.
+    /// Moves to the start of the live area and clears everything below. A narrower terminal has wrapped rows, so the area
+    /// is higher than before.
     fn erase(&self, text: &mut String, columns: usize) {
         let columns = columns.max(1);
         let above = self.shown.iter().take(self.cursor.0).map(|row| row.width.div_ceil(columns).max(1));
@@ -110,7 +110,7 @@ impl<W: Write> Screen<W> {
         text.push_str("\r\x1b[J");
     }
 
-    /// Draws the rows that look different, and ends in the last one.
+    /// Draws the changed rows and ends in the last one.
     fn redraw(&self, text: &mut String, rows: &[Row]) {
         let mut at = self.cursor.0;
         for (number, (row, shown)) in rows.iter().zip(&self.shown).enumerate() {
@@ -148,7 +148,7 @@ fn move_right(text: &mut String, columns: usize) {
 
 #[cfg(test)]
 impl Screen<Vec<u8>> {
-    /// What was drawn since the last time.
+    /// Output since the last call.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }

@@ -1,11 +1,11 @@
-//! The line that says how far a run of many turns is.
+//! Progress line of a run of many turns.
 
 use harness::control::ControlEvent;
 use harness::core::event::{Event, EventKind};
 use harness::core::outcome::{Purpose, TotalUsage};
 use harness::core::run::{RunLimits, RunSpec};
 
-/// How far a run is: `turn 2 of 12 · 1 of 3 items · 64 % of the budget left`.
+/// Progress of a run: `turn 2 of 12 · 1 of 3 items · 64 % of the budget left`.
 #[derive(Debug)]
 pub(crate) struct Status {
     limits: RunLimits,
@@ -16,13 +16,13 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// A line for a run of many turns; others are over so soon that they need none.
+    /// A line for a run of many turns; shorter runs need none.
     pub(crate) fn of(spec: &RunSpec) -> Self {
         let (limits, used) = (spec.limits.clone(), TotalUsage::default());
         Self { limits, turn: 0, closed: 0, items: 0, used }
     }
 
-    /// Takes note of an event; whether the line is another one then.
+    /// Handles an event; returns whether the line has changed.
     pub(super) fn see(&mut self, event: &Event) -> bool {
         if matches!(event.kind, EventKind::TurnStarted { .. }) {
             self.turn = event.turn;
@@ -38,7 +38,7 @@ impl Status {
         self.has_begun()
     }
 
-    /// Whether there is something to tell.
+    /// Whether there is progress to show.
     pub(super) fn has_begun(&self) -> bool {
         self.turn > 0
     }
@@ -53,7 +53,7 @@ impl Status {
         format!("turn {} of {} · {items}{} % of the budget left", self.turn, self.limits.turns, self.left())
     }
 
-    /// What is left of the limit that is nearest, in percent, rounded down.
+    /// Remaining percentage of the nearest limit, rounded down.
     fn left(&self) -> u64 {
         let amount = &self.limits.amount;
         let spent = self.used.amount();

@@ -1,4 +1,4 @@
-//! The few styles; they are left out where no terminal shows them.
+//! Styles, which are omitted on plain output.
 
 use anstyle::{AnsiColor, Style};
 

@@ -1,4 +1,4 @@
-//! The report as a page.
+//! The report as Markdown.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{Requirement, RunReport};
 use crate::render::harmless;
 
 impl RunReport<'_> {
-    /// The report as Markdown.
+    /// Renders the report as Markdown.
     pub(super) fn markdown(&self) -> String {
         let mut page = String::new();
         self.head(&mut page);
@@ -147,7 +147,7 @@ fn status_text(status: RunStatus) -> &'static str {
     }
 }
 
-/// What proves a requirement, or why nothing does.
+/// Evidence of a requirement, or the reason for its absence.
 fn proof(requirement: &Requirement<'_>) -> String {
     let latest = requirement.proof.last().filter(|_| requirement.status == CoverageStatus::Met);
     match latest {
@@ -159,7 +159,7 @@ fn proof(requirement: &Requirement<'_>) -> String {
     }
 }
 
-/// A text that fits into a cell of a table or an item of a list.
+/// Escapes a text for a cell of a table or an item of a list.
 fn cell(text: &str) -> String {
     const SHOWN: usize = 300;
     let mut one: String = harmless(text).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");

@@ -1,4 +1,4 @@
-//! The report of a run: what was done, on which evidence it was accepted, why it stopped, what to do next.
+//! Report of a run: its work, the evidence for its acceptance, its stop reason and the next steps.
 
 mod markdown;
 
@@ -14,10 +14,10 @@ use serde::Serialize;
 use crate::error::CliError;
 use crate::run::deliverables::Written;
 
-/// The version of the JSON form.
+/// Version of the JSON form.
 const VERSION: u32 = 1;
 
-/// The report of a run, as usage: as JSON.
+/// Report of a run as JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunReport<'a> {
@@ -29,12 +29,12 @@ pub(crate) struct RunReport<'a> {
     session: Option<&'a Path>,
     outcome: Outcome,
     stop_reason: StopReason,
-    /// The stop reason in words.
+    /// Stop reason in words.
     meaning: &'static str,
-    /// How a controlled run ended.
+    /// Report of the control, for a controlled run.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<RunStatus>,
-    /// The last decision about going on.
+    /// Last decision to continue or stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<StopCode>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub(crate) struct RunReport<'a> {
     turns: u32,
     usage: &'a TotalUsage,
     elapsed: Millis,
-    /// What a person can do about a run that is not over.
+    /// Next steps for a run that is not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<&'a str>,
 }
@@ -61,18 +61,18 @@ struct Requirement<'a> {
     description: &'a str,
     optional: bool,
     status: CoverageStatus,
-    /// What proves it; the latest last.
+    /// Evidence, the latest last.
     proof: Vec<Proof<'a>>,
-    /// Why it is not met, or why it was let go.
+    /// Reason why it is not met, or why it was waived.
     #[serde(skip_serializing_if = "str::is_empty")]
     notes: &'a str,
 }
 
-/// What proves a requirement.
+/// Evidence of a requirement.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Proof<'a> {
-    /// The event, by its number, or a word where there is none.
+    /// Number of the event, or a word if there is none.
     event: &'a str,
     value: &'a str,
 }
@@ -90,20 +90,20 @@ struct DeliverableLine<'a> {
     note: Option<&'a str>,
 }
 
-/// What a report tells beside the run's own.
+/// Parts of a report beyond the run's own.
 #[derive(Debug)]
 pub(crate) struct ReportContext<'a> {
     pub(crate) descriptor: &'a Path,
     pub(crate) descriptor_hash: &'a str,
     pub(crate) session: Option<&'a Path>,
     pub(crate) contract: Option<&'a TaskContract>,
-    /// The files of the deliverables, in their order; empty when none were written.
+    /// Files of the deliverables in order; empty if none were written.
     pub(crate) files: &'a [Written],
     pub(crate) next: Option<&'a str>,
 }
 
 impl<'a> RunReport<'a> {
-    /// The report of a run that has ended.
+    /// Builds the report of a finished run.
     pub(crate) fn of(report: &'a Report, context: &ReportContext<'a>) -> Self {
         let end = &*report.end;
         let control = report.control();
@@ -131,7 +131,7 @@ impl<'a> RunReport<'a> {
         }
     }
 
-    /// Writes it: as JSON when the file's name says so, as Markdown otherwise. A report that is there is
+    /// Writes the report: as JSON if the file name ends with `.json`, as Markdown otherwise. An existing report is
     /// replaced.
     pub(crate) fn write(&self, path: &Path) -> Result<(), CliError> {
         let fault = |source| CliError::NotWritten { path: path.to_owned(), source };
@@ -144,7 +144,7 @@ impl<'a> RunReport<'a> {
         std::fs::write(path, text).map_err(fault)
     }
 
-    /// In a few lines for a person who watched the run.
+    /// A summary of a few lines for a user who watched the run.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.requirements.is_empty() {

@@ -1,4 +1,4 @@
-//! Who decides about calls that need approval.
+//! Approval of tool calls.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _, stdin};
 use std::sync::{Arc, PoisonError};
@@ -13,10 +13,10 @@ use crate::args::Approve;
 use crate::render::RenderControl;
 use crate::terminal::{self, Stream};
 
-/// For how long a question takes no answer: whoever is typing has not read it.
+/// Time during which a new prompt ignores input, because a user who is typing has not read it.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Decides as `--approve` says.
+/// Approver of `--approve`.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandLineApprover {
     approve: Approve,
@@ -26,7 +26,7 @@ pub(crate) struct CommandLineApprover {
     pending: Arc<std::sync::Mutex<Vec<ProposedCall>>>,
 }
 
-/// Pending calls that are known, at most.
+/// Maximum number of tracked pending calls.
 const MOST_PENDING: usize = 1_000;
 
 impl CommandLineApprover {
@@ -40,24 +40,24 @@ impl CommandLineApprover {
         }
     }
 
-    /// The same beside a renderer, which shows nothing while a question is open.
+    /// Adds a renderer, which pauses while a prompt is open.
     #[must_use]
     pub(crate) fn beside(self, rendering: RenderControl) -> Self {
         Self { rendering, ..self }
     }
 
-    /// The same with decisions that are made already.
+    /// Adds decisions of the command line.
     #[must_use]
     pub(super) fn with_decisions(self, decisions: Decisions) -> Self {
         Self { decisions: Arc::new(std::sync::Mutex::new(decisions)), ..self }
     }
 
-    /// The calls that were left pending.
+    /// Calls that stayed pending.
     pub(super) fn pending(&self) -> Vec<ProposedCall> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The decision about a call.
+    /// Decides on a call.
     async fn decided(&self, ask: &ApprovalAsk) -> Decision {
         let named = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).take(&ask.proposed);
         if let Some(decision) = named {
@@ -74,7 +74,7 @@ impl CommandLineApprover {
         }
     }
 
-    /// Asks on the terminal, one question at a time.
+    /// Prompts on the terminal, for one call at a time.
     async fn at_terminal(&self, ask: &ApprovalAsk) -> Decision {
         let asked = async {
             let mut keyboard = self.keyboard.lock().await;
@@ -101,15 +101,15 @@ impl Approver for CommandLineApprover {
     }
 }
 
-/// Lines that are typed.
+/// Typed lines.
 #[derive(Debug, Default)]
 struct Keyboard {
-    /// A line that a question waited for which was cancelled. It was not typed for the next one.
+    /// A line of a prompt that was cancelled. It does not answer the next prompt.
     stale: Option<oneshot::Receiver<io::Result<String>>>,
 }
 
 impl Keyboard {
-    /// Asks about a call until there is an answer.
+    /// Prompts for a call until there is a decision.
     async fn ask(&mut self, ask: &ApprovalAsk) -> io::Result<Decision> {
         let mut question = Question::new(&ask.proposed, terminal::question_size());
         show(&question.next_page())?;
@@ -124,8 +124,8 @@ impl Keyboard {
         }
     }
 
-    /// The line that is typed after the prompt was there to be read. What was typed before, and in the moment in
-    /// which it appeared, counts for nothing.
+    /// Reads the line typed after the prompt became readable. Earlier input, and input in the moment of its appearance,
+    /// is ignored.
     async fn line(&mut self, prompt: &str) -> io::Result<String> {
         tokio::time::sleep(QUIET).await;
         terminal::discard_input();
@@ -155,7 +155,7 @@ fn show(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Reads a line in a thread of its own, so that Ctrl-C works while it waits.
+/// Reads a line on a separate thread, so that Ctrl-C works meanwhile.
 fn typed() -> io::Result<oneshot::Receiver<io::Result<String>>> {
     let (answer, answered) = oneshot::channel();
     std::thread::Builder::new().name("approval".to_owned()).spawn(move || {

@@ -10,13 +10,13 @@ use harness::descriptor::{Map, Value};
 use crate::args::ContextArg;
 use crate::error::CliError;
 
-/// Bytes of a context file, at most.
+/// Maximum size of a context file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Levels of brackets in it, at most.
+/// Maximum nesting of a context file.
 const MOST_LEVELS: usize = 1_000;
 
-/// All values, the later ones laid over the earlier ones.
+/// Merges all values; later ones win.
 pub(crate) fn overrides(args: &[ContextArg]) -> Result<Map, CliError> {
     let mut all = Map::new();
     for arg in args {
@@ -28,7 +28,7 @@ pub(crate) fn overrides(args: &[ContextArg]) -> Result<Map, CliError> {
     Ok(all)
 }
 
-/// A value as JSON, or else as the text it is.
+/// Parses a value as JSON, or takes it as text.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
@@ -47,7 +47,7 @@ fn set(map: &mut Map, path: &str, value: Value) {
     }
 }
 
-/// Lays values over others: two mappings are merged, everything else is replaced.
+/// Merges two values: mappings are merged, everything else is replaced.
 pub(crate) fn overlay(base: &mut Map, over: Map) {
     for (key, new) in over.iter() {
         match (base.get_mut(key), new) {

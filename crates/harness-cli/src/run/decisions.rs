@@ -1,4 +1,4 @@
-//! Decisions about pending calls that the command line makes.
+//! Decisions of the command line about pending calls.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use harness::core::{CallDigest, CallId, Json};
 use crate::args::ApprovalArgs;
 use crate::render::visible;
 
-/// Hexadecimal digits of a call's digest behind its id.
+/// Hexadecimal digits of a call's digest after its id.
 const DIGITS: usize = 12;
 
-/// Goes before an id that would mean something else: `call:always`.
+/// Prefix for an id that would be ambiguous: `call:always`.
 const PREFIX: &str = "call:";
 
-/// Why a decision cannot be made.
+/// Reason why a decision is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecisionError {
     #[error("`{}` is not a pending call", visible(call))]
@@ -47,11 +47,11 @@ impl DecisionError {
     }
 }
 
-/// What was decided about a call, and about which one.
+/// Decision about a call, bound to the call that was shown.
 #[derive(Debug)]
 struct Decided {
     decision: Decision,
-    /// What the one who decided has seen.
+    /// Digest that the user has seen.
     seen: Option<String>,
 }
 
@@ -59,12 +59,12 @@ struct Decided {
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
     decided: HashMap<CallId, Decided>,
-    /// Pending calls that are not named, while they stay pending.
+    /// Pending calls without a decision, while they stay pending.
     kept: Vec<CallId>,
 }
 
 impl Decisions {
-    /// The decisions of the arguments about these calls; `check` says what is wrong with edited arguments.
+    /// Parses the decisions of the arguments; `check` validates edited arguments.
     pub(super) fn of(
         args: &ApprovalArgs,
         pending: &[ToolCall],
@@ -108,8 +108,7 @@ impl Decisions {
         }
     }
 
-    /// What was decided about a call; it counts once. A decision about another call than the one that is proposed
-    /// leaves it pending.
+    /// Takes the decision about a call, which applies once. A decision about a different call leaves it pending.
     pub(super) fn take(&mut self, proposed: &ProposedCall) -> Option<Decision> {
         let id = &proposed.call.id;
         if proposed.origin.parent.is_some() {
@@ -126,7 +125,7 @@ impl Decisions {
     }
 }
 
-/// A call that an argument names.
+/// Call named by an argument.
 struct Named<'p, 't> {
     call: &'p ToolCall,
     seen: Option<&'t str>,
@@ -134,7 +133,7 @@ struct Named<'p, 't> {
 }
 
 impl<'p, 't> Named<'p, 't> {
-    /// The pending call that `CALL[@DIGEST][=VALUE]` names; of two whose ids fit, the longer one.
+    /// Finds the pending call of `CALL[@DIGEST][=VALUE]`; if two ids match, the longer one wins.
     fn of(text: &'t str, pending: &'p [ToolCall], has_value: bool) -> Result<Self, DecisionError> {
         let text = text.strip_prefix(PREFIX).unwrap_or(text);
         let mut calls: Vec<&ToolCall> = pending.iter().collect();
@@ -157,7 +156,7 @@ impl<'p, 't> Named<'p, 't> {
     }
 }
 
-/// The calls of a session that wait for a decision: those of the last answer that have no result and never started.
+/// Pending calls of a session: those of the last answer without a result that never started.
 pub(super) fn pending(loaded: &Loaded) -> Vec<ToolCall> {
     let results = loaded.messages.iter().rev().take_while(|message| message.as_tool_result().is_some());
     let answered = results.count();
@@ -167,13 +166,13 @@ pub(super) fn pending(loaded: &Loaded) -> Vec<ToolCall> {
     calls.filter(|call| !started(call)).map(|call| ToolCall::clone(call)).collect()
 }
 
-/// What a decision about a call is bound to, whichever run proposes it: the call, its tool's contract, its arguments.
+/// Identity to which a decision is bound in any run: the call, the contract of its tool, its arguments.
 pub(super) fn fingerprint(proposed: &ProposedCall) -> String {
     let digest = CallDigest::of(None, &proposed.call.id, &proposed.def, &proposed.call.arguments);
     digest.as_str().chars().take(DIGITS).collect()
 }
 
-/// A call as a shell and this program read it again.
+/// A call in the syntax of a shell and of this program.
 pub(super) fn named(proposed: &ProposedCall) -> String {
     let id = proposed.call.id.as_str();
     let taken = matches!(id, "ask" | "always" | "never") || id.starts_with(PREFIX) || id.starts_with('-');

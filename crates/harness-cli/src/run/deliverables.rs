@@ -9,25 +9,25 @@ use harness::control::work::Deliverable;
 
 use crate::error::CliError;
 
-/// Characters of a name that is made from a title, at most.
+/// Maximum length in characters of a name made from a title.
 const LONGEST: usize = 80;
 
-/// Names that are tried for one deliverable.
+/// Maximum number of names that are tried for one deliverable.
 const TRIES: u32 = 1_000;
 
-/// A deliverable in its file.
+/// A deliverable and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// The file.
     pub(crate) path: PathBuf,
-    /// What is to be told about it.
+    /// Note for the user.
     pub(crate) note: Option<String>,
 }
 
-/// Writes each deliverable into a file of its own in `folder`, which is made when it is not there.
+/// Writes each deliverable into a file in `folder`, which is created if necessary.
 ///
-/// A name is made from the item's title and never leads out of the folder. A file that is there already
-/// stays as it is: one with another content makes the new one take another name, and the note says so.
+/// The name is made from the item's title and never leads out of the directory. Existing files with different content
+/// are kept: the new file gets another name, and the note reports it.
 pub(crate) fn write(folder: &Path, deliverables: &[Deliverable]) -> Result<Vec<Written>, CliError> {
     let fault = |path: &Path| {
         let path = path.to_owned();
@@ -87,7 +87,7 @@ fn numbered(name: &str, number: u32) -> String {
     }
 }
 
-/// A name for the file: the title as far as it can be one, with an extension.
+/// File name: the title as far as it is valid, with an extension.
 fn file_name(deliverable: &Deliverable) -> String {
     let mut name = String::new();
     for c in deliverable.title.chars().take(LONGEST) {
@@ -142,7 +142,7 @@ mod tests {
         check_name(&"x".repeat(500), "a", &format!("{}.md", "x".repeat(LONGEST)));
     }
 
-    /// The names that were written, each with its note.
+    /// Names of the written files, each with its note.
     #[track_caller]
     fn check(folder: &Path, deliverables: &[(&str, &str)], expected: &[(&str, &str)]) {
         let deliverables: Vec<_> =

@@ -1,14 +1,14 @@
-//! What is said to the agents.
+//! Messages to the agents.
 
 use std::io::{IsTerminal as _, Read, stdin};
 
 use crate::args::MessageArg;
 use crate::error::CliError;
 
-/// Bytes that are read from standard input, at most.
+/// Maximum size of a message from standard input in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The message; `None` to go on without one.
+/// Reads the message; `None` continues without one.
 pub(super) fn message(message: Option<&MessageArg>, resume: bool) -> Result<Option<String>, CliError> {
     match message {
         None if resume => Ok(None),

@@ -48,8 +48,8 @@ use crate::{backend, descriptor, output, outputs};
 
 pub(crate) use self::resume::resume;
 
-/// Things seen that may wait for a slow reader of the output; after that deltas go first, then the oldest
-/// events, and the output says so.
+/// Maximum number of events that wait for a slow reader of the output. Beyond it, deltas are dropped first, then the
+/// oldest events, with a notice.
 const WAITING: usize = 65_536;
 
 /// Runs a graph and shows it.
@@ -63,7 +63,7 @@ fn run_descriptor(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     block_on(run_here(args, descriptor, message))
 }
 
-/// Runs a future to its end in a runtime of its own.
+/// Runs a future to completion in a new runtime.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
@@ -126,7 +126,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     finish(args, &report, &run, rendering, source.replay.as_deref())
 }
 
-/// Reports that the run completed before: nothing was asked, and nothing ran.
+/// Reports that the run was complete before: no model was called, and no tool ran.
 fn nothing_to_resume(error: &RuntimeError, json: bool) -> Result<Exit, CliError> {
     let _ = writeln!(terminal::messages(), "{error}");
     if !json {
@@ -136,7 +136,7 @@ fn nothing_to_resume(error: &RuntimeError, json: bool) -> Result<Exit, CliError>
     output::print_lines(&[line], Exit::Completed)
 }
 
-/// Fails when something that the run will leave behind cannot be written.
+/// Fails if an output file of the run cannot be written.
 fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
     let until = &args.until;
     for path in [&args.session, &args.model.record, &args.run_record, &until.report].into_iter().flatten() {
@@ -148,7 +148,7 @@ fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
     until.deliverables.as_deref().map_or(Ok(()), outputs::check_folder)
 }
 
-/// Opens the session, where there is one.
+/// Opens the session, if there is one.
 async fn open_session(
     args: &RunArgs,
     descriptor: &Path,
@@ -162,7 +162,7 @@ async fn open_session(
     Ok(Some(session))
 }
 
-/// What only a run of one conversation has.
+/// Settings of a run that other commands do not have.
 fn of_one_run(
     mut builder: Builder,
     args: &RunArgs,
@@ -185,7 +185,7 @@ fn of_one_run(
     Ok(until.build(builder))
 }
 
-/// What is said to the agents, or how the run before goes on.
+/// Message to the agents, or the run to resume.
 async fn prompt(harness: &Harness, args: &RunArgs, message: Option<String>) -> Result<Prompt, CliError> {
     let unfinished = if args.resume { harness.thread().unfinished_run().await? } else { None };
     let prompt = match unfinished {
@@ -196,16 +196,16 @@ async fn prompt(harness: &Harness, args: &RunArgs, message: Option<String>) -> R
     Ok(if args.allow_changed { prompt.under_any_descriptor() } else { prompt })
 }
 
-/// What was run.
+/// Agents and model of the run.
 struct Ran<'a> {
     descriptor: &'a Path,
     hash: &'a str,
     control: Option<&'a ControlSpec>,
-    /// Calls that were proposed and stay pending.
+    /// Calls that stay pending.
     proposed: &'a [ProposedCall],
 }
 
-/// The decisions of the command line about the calls that are pending in the session.
+/// Decisions of the command line about the pending calls of the session.
 async fn decisions(
     args: &RunArgs,
     graph: &BoundGraph,
@@ -225,7 +225,7 @@ async fn decisions(
     Ok(Decisions::of(&args.approvals, &decisions::pending(&loaded), check)?)
 }
 
-/// Who answers: a backend, or a model that `choose` finds.
+/// Chooses the backend, or the model that `choose` finds.
 pub(crate) fn answers(
     args: &ModelArgs,
     backend: &BackendArgs,
@@ -308,7 +308,7 @@ fn finish(
     }
 }
 
-/// What a controlled run that was deferred needs.
+/// Next steps for a deferred run with control.
 fn more(report: &Report, session: &str) -> String {
     if report.reason() == StopReason::MaxTurnsReached {
         let turns = report.end.turns.saturating_mul(2);
@@ -320,12 +320,12 @@ fn more(report: &Report, session: &str) -> String {
     format!("to continue with a higher limit: harness resume {session}")
 }
 
-/// The option that names the backend again.
+/// Option that selects the backend again.
 fn on_backend(args: &RunArgs) -> String {
     args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}")).unwrap_or_default()
 }
 
-/// What a person can do about a run that is not over.
+/// Next steps for a run that is not complete.
 fn what_next(args: &RunArgs, descriptor: &Path, exit: Exit, report: &Report) -> Option<String> {
     let evidence = &report.end.stop.evidence;
     let (descriptor, session) = (descriptor.display(), args.session.as_ref()?.display());
@@ -344,7 +344,7 @@ fn what_next(args: &RunArgs, descriptor: &Path, exit: Exit, report: &Report) -> 
     }
 }
 
-/// What the run may use at most: of one turn and of all together.
+/// Limits of one turn and of the whole run.
 pub(crate) fn set_limits(spec: &mut RunSpec, args: &LimitArgs) {
     let (turn, run) = (&mut spec.turn.limits, &mut spec.limits);
     if let Some(iterations) = args.max_iterations {

@@ -1,4 +1,4 @@
-//! What is said of calls that stay pending.
+//! Messages about pending calls.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) struct PendingCalls<'a> {
 }
 
 impl<'a> PendingCalls<'a> {
-    /// Those that a run ended for.
+    /// Calls for which a run ended.
     pub(super) fn of(evidence: &Evidence, proposed: &'a [ProposedCall]) -> Self {
         let Evidence::Held(requests) = evidence else { return Self { calls: Vec::new() } };
         let seen = |request: &ApprovalRequest| {
@@ -26,7 +26,7 @@ impl<'a> PendingCalls<'a> {
         Self { calls: requests.iter().filter_map(seen).collect() }
     }
 
-    /// Each call with its id and all of its arguments.
+    /// Each call with its id and all arguments.
     pub(super) fn describe(&self) -> String {
         let (columns, _) = terminal::question_size();
         let mut text = String::new();
@@ -42,7 +42,7 @@ impl<'a> PendingCalls<'a> {
         text
     }
 
-    /// How a person decides about the first of them.
+    /// Commands that decide on the first of them.
     pub(super) fn next(&self, session: Option<&Path>, more: &str) -> Option<String> {
         let first = named(self.calls.first()?);
         let Some(session) = session else {

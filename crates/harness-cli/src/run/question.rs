@@ -1,4 +1,4 @@
-//! The question on the terminal whether a call may run.
+//! Approval prompt on the terminal.
 
 use std::fmt::Write as _;
 
@@ -7,22 +7,22 @@ use harness::core::port::{Decision, ProposedCall};
 use crate::render::line::{Line, Look, Text};
 use crate::render::{call_rows, not_shown, visible};
 
-/// Rows that a page leaves to what stands around the call.
+/// Rows of a page that remain for the surroundings of the call.
 const ROWS_AROUND: usize = 6;
 
-/// What a line that a person typed means.
+/// Meaning of a typed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Decided(Decision),
-    /// More of the call is to be shown.
+    /// Show more of the call.
     View,
-    /// The call is denied, and the reason is typed next.
+    /// Deny the call; the next line is the reason.
     Explain,
-    /// Nothing that was offered; why.
+    /// Invalid input, with the reason.
     Again(&'static str),
 }
 
-/// A call that is asked about, and how much of it was shown.
+/// A call in a prompt, and how much of it was shown.
 #[derive(Debug)]
 pub(super) struct Question {
     rows: Vec<String>,
@@ -33,7 +33,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// A question on a terminal of that size.
+    /// Creates a prompt for a terminal of that size.
     pub(super) fn new(proposed: &ProposedCall, (columns, rows): (usize, usize)) -> Self {
         // The last column stays free, because terminals differ in what they do there.
         let width = columns.saturating_sub(3).max(8);
@@ -48,8 +48,7 @@ impl Question {
         }
     }
 
-    /// The next screenful of the call, with its reason in front of the first and the count of what is not shown yet
-    /// at the end.
+    /// Next page of the call. The first page starts with the reason; each page ends with the number of hidden characters.
     pub(super) fn next_page(&mut self) -> String {
         let first = self.shown == 0;
         let page: Vec<&str> = self.rows.iter().skip(self.shown).take(self.page).map(String::as_str).collect();
@@ -75,7 +74,7 @@ impl Question {
         self.rows.iter().skip(self.shown).map(|row| row.chars().count()).sum()
     }
 
-    /// What is offered.
+    /// The choices.
     pub(super) fn prompt(&self) -> &'static str {
         match self.hidden() {
             0 => "  run it? [y]es, [n]o, [d]eny with a reason, [l]ater: ",
@@ -83,7 +82,7 @@ impl Question {
         }
     }
 
-    /// What a typed line means.
+    /// Parses a typed line.
     pub(super) fn reply(&self, line: &str) -> Reply {
         let is_whole = self.hidden() == 0;
         match line.trim().to_lowercase().as_str() {
@@ -99,10 +98,10 @@ impl Question {
     }
 }
 
-/// What the model is told when no reason is given.
+/// Default reason for the model.
 const DENIED: &str = "not approved";
 
-/// A denial for a typed reason.
+/// A denial with a typed reason.
 pub(super) fn denied(reason: &str) -> Decision {
     let reason = reason.trim();
     Decision::Denied { reason: if reason.is_empty() { DENIED } else { reason }.to_owned() }

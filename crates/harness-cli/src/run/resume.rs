@@ -7,8 +7,8 @@ use crate::exit::Exit;
 
 use super::session::{self, RunStart};
 
-/// Goes on with the run of a session: its descriptor, its contract and its mode are those of the run before,
-/// its limits those that are given now.
+/// Resumes the run of a session with the descriptor, contract and mode of the previous run and the limits of the
+/// command line.
 pub(crate) fn resume(args: &ResumeArgs) -> Result<Exit, CliError> {
     let begun = session::begun(&args.session)?;
     let named = args.descriptor.as_deref().map(descriptor::at).transpose()?;
@@ -20,7 +20,7 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<Exit, CliError> {
     super::run_descriptor(&args.run(begun.registry, until), &descriptor, args.message.as_ref())
 }
 
-/// What is said now, and else what was said when the session was begun.
+/// The new message, or else the message that started the session.
 fn until(args: &ResumeArgs, begun: &RunStart) -> UntilArgs {
     let mut until = args.until.clone();
     until.until_done |= begun.until_done;

@@ -1,4 +1,4 @@
-//! The session file of a run.
+//! Session file of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{ModeArg, RunArgs};
 use crate::error::CliError;
 
-/// What the header of a session says about who wrote it.
+/// Origin in the header of a session.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
@@ -18,7 +18,7 @@ struct Meta {
     run: RunStart,
 }
 
-/// How the run was started that began a session: what `harness resume` goes on with. Paths are absolute.
+/// Options of the run that created a session, from which `harness resume` continues. Paths are absolute.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RunStart {
@@ -50,7 +50,7 @@ impl RunStart {
     }
 }
 
-/// How the run was started that began a session.
+/// Options of the run that created a session.
 pub(super) fn begun(path: &Path) -> Result<RunStart, CliError> {
     if !path.exists() {
         return Err(CliError::NoSession { path: path.to_owned() });
@@ -60,11 +60,11 @@ pub(super) fn begun(path: &Path) -> Result<RunStart, CliError> {
     Ok(meta.map(|meta| meta.run).unwrap_or_default())
 }
 
-/// Opens the session file and becomes its owner. A new session is named after its file and `now`, so that it
-/// has its name before anything is stored.
+/// Opens and locks the session file. A new session is named after its file and `now`, so that it has an id before
+/// anything is stored.
 ///
-/// A session that another descriptor began is taken up only when the caller says so: what its agents were
-/// told and could do may have been something else (law 9).
+/// A session of a different descriptor is resumed only on request, because its agents may have had other
+/// instructions and tools (law 9).
 pub(super) fn open(
     path: &Path,
     graph: &BoundGraph,
@@ -88,7 +88,7 @@ pub(super) fn open(
     Ok(session)
 }
 
-/// Refuses a session that was started under another descriptor, before anything is asked of a model.
+/// Rejects a session of a different descriptor before any model call.
 pub(crate) fn same_descriptor(
     session: &JsonlSession,
     path: &Path,

@@ -1,4 +1,4 @@
-//! When a run is over: what the command line says, laid over the descriptor's `run`.
+//! Control of a run: the arguments, merged over the descriptor's `run` section.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::args::UntilArgs;
 use crate::error::CliError;
 use crate::report::{ReportContext, RunReport};
 
-/// What makes a run go on until its work is done.
+/// Control settings of a run.
 #[derive(Debug)]
 pub(super) struct Until {
     mode: StopMode,
@@ -25,8 +25,8 @@ pub(super) struct Until {
 }
 
 impl Until {
-    /// As the arguments say, and else the descriptor. A contract is read and the workspace opened here, so
-    /// that a fault in either is told before anything runs.
+    /// Merges the arguments over the descriptor. It reads the contract and opens the workspace, so that errors in either
+    /// are reported before the run.
     pub(super) fn of(
         args: &UntilArgs,
         section: Option<&RunSection>,
@@ -51,12 +51,12 @@ impl Until {
         self.control.is_some()
     }
 
-    /// What controls the run.
+    /// Control of the run.
     pub(super) fn control(&self) -> Option<&ControlSpec> {
         self.control.as_ref()
     }
 
-    /// Puts it into a builder.
+    /// Adds it to a builder.
     pub(super) fn build(self, builder: Builder) -> Builder {
         let Self { mode, control, workspace } = self;
         let builder = builder.stop_mode(mode);
@@ -71,14 +71,14 @@ impl Until {
     }
 }
 
-/// The folder of the contract's files.
+/// Directory of the contract's files.
 fn folder(args: &UntilArgs, descriptor: &Path) -> PathBuf {
     let beside = || descriptor.parent().filter(|folder| !folder.as_os_str().is_empty());
     let given = args.workspace.as_deref();
     given.or_else(beside).unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// What is told of a run beside the run's own report.
+/// Outputs of a run beyond its own report.
 pub(super) struct RunDetails<'a> {
     pub(super) descriptor: &'a Path,
     pub(super) descriptor_hash: &'a str,
@@ -87,7 +87,7 @@ pub(super) struct RunDetails<'a> {
     pub(super) next: Option<&'a str>,
 }
 
-/// Writes the deliverables and the report, as asked for; gives what a person who watched is told.
+/// Writes the deliverables and the report, if requested; returns the summary for the user.
 pub(super) fn leave_behind(
     args: &UntilArgs,
     report: &Report,

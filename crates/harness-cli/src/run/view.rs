@@ -1,4 +1,4 @@
-//! What shapes the view of a run: compaction.
+//! Compaction of a run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +14,8 @@ use harness::{Builder, compaction_policy};
 use crate::args::ViewArgs;
 use crate::error::CliError;
 
-/// Compaction as the command line says, and else the descriptor. Large results, and what a compaction stores elsewhere, lie in a
-/// folder beside the session, so that a later run reads them, too; without a session they live as long as the
-/// run.
+/// Compaction of the arguments, or else of the descriptor. Large results and externalized content are stored in a
+/// directory beside the session for later runs, or in memory without a session.
 pub(crate) fn compacted(
     builder: Builder,
     args: &ViewArgs,

@@ -1,6 +1,6 @@
-//! What is typed on the terminal at standard input.
+//! Input typed on the terminal.
 
-/// Drops what was typed and not read yet.
+/// Discards typed input that was not read yet.
 #[cfg(unix)]
 pub(crate) fn discard_input() {
     // What is no terminal has nothing that was typed.
@@ -10,7 +10,7 @@ pub(crate) fn discard_input() {
 #[cfg(not(unix))]
 pub(crate) fn discard_input() {}
 
-/// The columns and rows of the terminal at standard error; 80 and 24 for one that does not know.
+/// Columns and rows of the terminal at standard error; 80 and 24 if unknown.
 #[cfg(unix)]
 pub(crate) fn question_size() -> (usize, usize) {
     match rustix::termios::tcgetwinsize(rustix::stdio::stderr()) {

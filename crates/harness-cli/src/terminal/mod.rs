@@ -1,8 +1,8 @@
-//! The one door to standard output and standard error.
+//! The only access to standard output and standard error.
 //!
-//! Nothing else in the program writes to either; clippy sees to that. What a model, a tool, a server, a file or
-//! an argument says becomes harmless here, whoever wrote the line that quotes it, and keys that are known or
-//! look like one become `***`. The program's own styles are [`Paint`], which no text of another can imitate.
+//! No other code writes to either; clippy enforces it. Text of models, tools, servers, files and arguments is made
+//! harmless here, and known or likely API keys become `***`. Styles of the program are [`Paint`], which foreign text
+//! cannot imitate.
 #![expect(clippy::disallowed_methods, reason = "this module is the one that writes to the terminal")]
 
 mod input;
@@ -26,7 +26,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Whether a terminal shows it.
+    /// Whether it is a terminal.
     pub(crate) fn is_terminal(self) -> bool {
         match self {
             Self::Out => io::stdout().is_terminal(),
@@ -34,7 +34,7 @@ impl Stream {
         }
     }
 
-    /// Whether styles are shown: on a terminal that has them, unless the environment or `--color` says otherwise.
+    /// Whether styles are shown: on a capable terminal, unless the environment or `--color` decides otherwise.
     pub(crate) fn has_styles(self) -> bool {
         let choice = match self {
             Self::Out => AutoStream::choice(&io::stdout()),
@@ -51,42 +51,42 @@ impl Stream {
     }
 }
 
-/// What is written, and so what may stay as it is.
+/// Kind of text, which decides what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Errors, hints, progress, logs: harmless, without secrets, lines of a bounded length.
+    /// Errors, hints, progress and logs: harmless, redacted, with bounded lines.
     Message,
-    /// The same without a bound: what a command prints for people.
+    /// Human-readable output of a command: like messages, with unbounded lines.
     Text,
-    /// What a person decides about: the same, and only keys that are known are masked. What merely looks like one
-    /// may be what the decision is about.
+    /// Content of an approval: like messages, but only known API keys are masked, because what merely looks like one may
+    /// be what the decision is about.
     Question,
-    /// JSON: what is not harmless is escaped, so that the value stays as it is.
+    /// JSON: unsafe characters are escaped, so that the value is unchanged.
     Json,
-    /// An answer or a file's content: harmless on a terminal; a pipe or file gets its bytes.
+    /// An answer or the content of a file: harmless on a terminal, unchanged in a pipe or file.
     Payload,
     /// Lines of a [`Screen`](crate::render::screen::Screen), which are harmless by their type.
     Drawing,
 }
 
-/// A way to a stream. What is written at once is one text: a character must not be split over two writes.
+/// A writer to a stream. Each write is one text: a character must not be split over two writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
     stream: Stream,
     kind: Kind,
 }
 
-/// Errors, hints, progress and logs, on standard error.
+/// Errors, hints, progress and logs on standard error.
 pub(crate) fn messages() -> Out {
     Out { stream: Stream::Err, kind: Kind::Message }
 }
 
-/// Questions, on standard error: nothing of them is cut.
+/// Approval prompts on standard error; nothing is cut.
 pub(crate) fn questions() -> Out {
     Out { stream: Stream::Err, kind: Kind::Question }
 }
 
-/// What a command prints for people, on standard output.
+/// Human-readable output on standard output.
 pub(crate) fn text() -> Out {
     Out { stream: Stream::Out, kind: Kind::Text }
 }
@@ -96,17 +96,17 @@ pub(crate) fn json() -> Out {
     Out { stream: Stream::Out, kind: Kind::Json }
 }
 
-/// Answers and contents of files, on standard output.
+/// Answers and contents of files on standard output.
 pub(crate) fn payload() -> Out {
     Out { stream: Stream::Out, kind: Kind::Payload }
 }
 
-/// The lines of a screen, on standard output.
+/// Lines of a screen on standard output.
 pub(crate) fn drawing() -> Out {
     Out { stream: Stream::Out, kind: Kind::Drawing }
 }
 
-/// The lines of JSON of a protocol, on standard output, which a program reads.
+/// JSON lines of a protocol on standard output.
 pub(crate) fn protocol() -> tokio::io::Stdout {
     tokio::io::stdout()
 }
@@ -130,7 +130,7 @@ impl Write for Out {
         }
     }
 
-    /// In one piece, so that nothing of it is split and nobody writes between its parts.
+    /// Writes at once, so that the text is not split and other writers cannot interleave.
     fn write_fmt(&mut self, text: std::fmt::Arguments<'_>) -> io::Result<()> {
         self.write_all(text.to_string().as_bytes())
     }

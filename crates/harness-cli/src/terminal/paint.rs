@@ -1,4 +1,4 @@
-//! The program's own styles, which a text of another cannot imitate.
+//! Styles of the program, which foreign text cannot imitate.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -6,15 +6,14 @@ use std::sync::LazyLock;
 
 use anstyle::Style;
 
-/// Stands for `ESC [` in a text until the text is written. It holds a number that is drawn when the program
-/// starts, so that no model, file or server can write one.
+/// Placeholder for `ESC [` until the text is written. It contains a random number of this process, so that no model,
+/// file or server can produce one.
 static MARK: LazyLock<String> =
     LazyLock::new(|| format!("\u{fdd0}{:016x}", RandomState::new().build_hasher().finish()));
 
 /// A style in a text: `format!("{BAD}error{BAD:#}: {cause}")`.
 ///
-/// It displays as a mark that only the writers of [`terminal`](crate::terminal) turn into what a terminal
-/// understands.
+/// It displays as a mark that only the writers of [`terminal`](crate::terminal) translate for a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paint(Style);
 
@@ -23,7 +22,7 @@ impl Paint {
         Self(style)
     }
 
-    /// The style, for a [`Line`](crate::render::line::Line).
+    /// The style of a [`Line`](crate::render::line::Line).
     pub(crate) const fn style(self) -> Style {
         self.0
     }
@@ -42,27 +41,27 @@ impl fmt::Display for Paint {
     }
 }
 
-/// A text with styles of a library that lets no control character of another through.
+/// A text styled by a library that passes no foreign control characters.
 pub(crate) fn painted(ansi: &str) -> String {
     ansi.replace("\u{1b}[", &MARK)
 }
 
-/// Goes to the beginning of the line and empties it.
+/// Moves to the start of the line and clears it.
 pub(crate) fn erase_line() -> String {
     format!("{}2K", *MARK)
 }
 
-/// A piece of a text with styles.
+/// Part of a styled text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
-    /// What others may have written.
+    /// Foreign text.
     Text(&'t str),
-    /// The parameters of a style.
+    /// Parameters of a style.
     Style(&'t str),
     EraseLine,
 }
 
-/// The pieces of a text, in order.
+/// The parts of a text in order.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut parts = text.split(&**MARK);

@@ -1,17 +1,17 @@
-//! Keys that must not be shown.
+//! Redaction of API keys.
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
 
 use harness::core::display::mask_secrets;
 
-/// The keys that were read, each at least [`SHORTEST`] characters long.
+/// Known API keys, each at least [`SHORTEST`] characters long.
 static KEYS: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
-/// A shorter key cannot be told from a word.
+/// A shorter key cannot be distinguished from a word.
 const SHORTEST: usize = 6;
 
-/// Shows a key nowhere from now on.
+/// Redacts a key from now on.
 pub(crate) fn conceal(key: &str) {
     let key = key.trim();
     let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);
@@ -20,7 +20,7 @@ pub(crate) fn conceal(key: &str) {
     }
 }
 
-/// The text without keys that are known, and without what looks like one.
+/// The text without known or likely API keys.
 pub(super) fn without_secrets(text: &str) -> Cow<'_, str> {
     match without_known(text) {
         Cow::Borrowed(text) => mask_secrets(text),
@@ -28,7 +28,7 @@ pub(super) fn without_secrets(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text without keys that are known.
+/// The text without known API keys.
 pub(super) fn without_known(text: &str) -> Cow<'_, str> {
     let mut known = Cow::Borrowed(text);
     for key in KEYS.read().unwrap_or_else(PoisonError::into_inner).iter() {

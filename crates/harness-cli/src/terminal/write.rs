@@ -1,4 +1,4 @@
-//! Texts as they are written.
+//! Conversion of texts for output.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use super::paint::{Piece, pieces};
 use super::secrets::{without_known, without_secrets};
 use crate::render::harmless;
 
-/// Characters of a line of a message, at most.
+/// Maximum length of a message line in characters.
 const LONGEST_LINE: usize = 4_000;
 
-/// A message: styles where they are shown, everything else harmless, no line longer than a bound.
+/// A message: with styles if they are shown, otherwise harmless, with bounded lines.
 pub(super) fn message(text: &str, styles: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut length = 0_usize;
@@ -47,12 +47,12 @@ pub(super) fn message(text: &str, styles: bool) -> String {
     out
 }
 
-/// A text for people: the same without a bound.
+/// A human-readable text with unbounded lines.
 pub(super) fn text(text: &str, styles: bool) -> String {
     unbounded(text, styles, without_secrets)
 }
 
-/// A question: the same, and what merely looks like a secret stays.
+/// Content of an approval, in which likely secrets stay visible.
 pub(super) fn question(text: &str, styles: bool) -> String {
     unbounded(text, styles, without_known)
 }
@@ -78,15 +78,14 @@ fn style(piece: &Piece<'_>, styles: bool, out: &mut String) {
     }
 }
 
-/// What another wrote, on a terminal: keys that are known stay unseen there, too.
+/// Foreign text on a terminal; known API keys are redacted.
 pub(super) fn plain(text: &str) -> String {
     harmless(&without_known(text)).into_owned()
 }
 
-/// JSON in which everything that is not shown as it is stands as an escape. Outside of its strings JSON has no such
-/// character.
+/// JSON in which unsafe characters are escaped. Outside of its strings JSON has no such characters.
 ///
-/// Keys that are known become `***`.
+/// Known API keys become `***`.
 pub(super) fn json(text: &str) -> Cow<'_, str> {
     match without_known(text) {
         Cow::Borrowed(text) => escaped(text),

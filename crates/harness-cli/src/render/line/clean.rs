@@ -1,10 +1,10 @@
-//! Which characters a terminal may get.
+//! Characters that are safe on a terminal.
 
 use std::borrow::Cow;
 
 use harness::core::display::{is_hidden, is_joiner};
 
-/// The text as one line that cannot steer a terminal.
+/// The text as one harmless line.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| clean_char(c) == Some(c)) {
         return Cow::Borrowed(text);
@@ -12,8 +12,8 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     text.chars().filter_map(clean_char).collect()
 }
 
-/// What is shown for a character, if anything is: a space for a line end or a tab, a replacement character
-/// for what moves the cursor or changes the order in which others are shown.
+/// Replacement of a character: a space for a line end or a tab, a replacement character for one that moves the cursor
+/// or reorders others.
 fn clean_char(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => Some(' '),

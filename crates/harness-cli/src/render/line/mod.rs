@@ -1,4 +1,4 @@
-//! Lines of a terminal: styled text that can never steer the terminal, whoever wrote it.
+//! Terminal lines: styled text that cannot control the terminal.
 
 mod clean;
 #[cfg(test)]
@@ -18,17 +18,17 @@ pub(crate) use text::Text;
 /// Whether a terminal shows styles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Styling {
-    /// Text alone; what a style would say is said by marks.
+    /// Text alone; marks replace styles.
     Plain,
-    /// Styles, and links that can be opened.
+    /// Styles and clickable links.
     Colour,
 }
 
-/// How a piece of text looks.
+/// Appearance of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) style: Style,
-    /// The address that opens when the text is clicked. One that [`openable`] has not passed stays out.
+    /// Link target. It is dropped unless [`openable`] accepts it.
     pub(crate) link: Option<Arc<str>>,
 }
 
@@ -39,14 +39,14 @@ impl Look {
     }
 }
 
-/// Text of one look.
+/// Text of one appearance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Span {
     text: String,
     look: Look,
 }
 
-/// One line: pieces of text with their looks, without control characters and without a line end.
+/// One line: styled text without control characters and without a line end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     spans: Vec<Span>,
@@ -65,7 +65,7 @@ impl Line {
         line
     }
 
-    /// Adds text; characters that could steer the terminal are replaced.
+    /// Adds text; control characters are replaced.
     pub(crate) fn push(&mut self, text: &str, look: &Look) {
         if text.is_empty() {
             return;
@@ -82,7 +82,7 @@ impl Line {
         self.push(text, &Look::default());
     }
 
-    /// Adds the pieces of another line.
+    /// Adds another line.
     pub(crate) fn append(&mut self, other: Self) {
         for span in other.spans {
             self.push(&span.text, &span.look);
@@ -94,7 +94,7 @@ impl Line {
         self.push_plain(&" ".repeat(columns));
     }
 
-    /// Leaves out the spaces at its end.
+    /// Removes trailing spaces.
     pub(crate) fn trim_end(&mut self) {
         while let Some(last) = self.spans.last_mut() {
             last.text.truncate(last.text.trim_end_matches(' ').len());
@@ -105,12 +105,12 @@ impl Line {
         }
     }
 
-    /// Whether nothing is on it.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The columns that it takes.
+    /// Width in columns.
     pub(crate) fn width(&self) -> usize {
         match self.spans.as_slice() {
             [] => 0,
@@ -119,12 +119,12 @@ impl Line {
         }
     }
 
-    /// The text alone.
+    /// The text without styles.
     pub(crate) fn plain(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// The text with the sequences of a terminal for its styles and links, all of them ended at its end.
+    /// The text with terminal sequences for styles and links, all of them closed at its end.
     pub(crate) fn to_ansi(&self) -> String {
         let mut ansi = String::new();
         for Span { text, look } in &self.spans {
@@ -142,7 +142,7 @@ impl Line {
     }
 }
 
-/// The columns that a text takes: those of the characters as a person sees them, added up.
+/// Width of a text in columns, by grapheme cluster.
 pub(crate) fn width(text: &str) -> usize {
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return text.len();
@@ -150,7 +150,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.graphemes(true).map(UnicodeWidthStr::width).sum()
 }
 
-/// A text on one line, cut where it is too long.
+/// A text on one line, cut if it is too long.
 pub(crate) fn fitted(text: &str, columns: usize, look: &Look) -> Line {
     let mut line = Line::new();
     let text = &clean(text);
@@ -170,10 +170,10 @@ pub(crate) fn fitted(text: &str, columns: usize, look: &Look) -> Line {
     line
 }
 
-/// The address as a link of a terminal, if it is one of the web or of mail, of a bounded length, and
-/// without a character that could end the sequence which holds it.
+/// The address as a terminal link, if it is a web or mail address of a bounded length without characters that could
+/// end the sequence.
 pub(crate) fn openable(address: &str) -> Option<Arc<str>> {
-    /// What terminals take, at most.
+    /// Maximum length that terminals accept.
     const LONGEST: usize = 2_000;
     let known = ["http://", "https://", "mailto:"].iter().any(|scheme| address.starts_with(scheme));
     let safe = address.bytes().all(|byte| (0x21..0x7f).contains(&byte));

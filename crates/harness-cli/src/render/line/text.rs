@@ -1,4 +1,4 @@
-//! Text of any length with looks, and how it is broken into lines.
+//! Styled text of any length, and its line breaking.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::{Line, Look, clean, width};
 
-/// Text with looks and hard line breaks, not yet broken into lines.
+/// Styled text with hard line breaks, before wrapping.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Text {
     text: String,
-    /// Where a look ends, and the look.
+    /// End of a style, and the style.
     looks: Vec<(usize, Look)>,
 }
 
 impl Text {
-    /// Adds text; characters that could steer the terminal are replaced, and line ends become spaces.
+    /// Adds text; control characters are replaced, and line ends become spaces.
     pub(crate) fn push(&mut self, text: &str, look: &Look) {
         self.add(&clean(text), look);
     }
 
-    /// Ends the line here.
+    /// Adds a line break.
     pub(crate) fn break_line(&mut self) {
         self.add("\n", &Look::default());
     }
@@ -35,32 +35,32 @@ impl Text {
         }
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// What was added after it had a length.
+    /// The part that was added after it had this length.
     pub(crate) fn since(&self, length: usize) -> &str {
         self.text.get(length..).unwrap_or_default()
     }
 
-    /// Whether there is nothing to show.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// The columns of its widest line when nothing is broken.
+    /// Width of its widest line without wrapping.
     pub(crate) fn widest(&self) -> usize {
         self.text.split('\n').map(width).max().unwrap_or(0)
     }
 
-    /// Its lines, broken between words where that is possible, none wider than `columns` (at least 4).
+    /// Its lines, wrapped between words if possible, none wider than `columns` (at least 4).
     pub(crate) fn wrap(&self, columns: usize) -> Vec<Line> {
         Wrap::new(self, columns).words()
     }
 
-    /// Its lines, broken wherever they are full, so that each space stays.
+    /// Its lines, wrapped at the exact width, so that all spaces are kept.
     pub(crate) fn chop(&self, columns: usize) -> Vec<Line> {
         Wrap::new(self, columns).anywhere()
     }
@@ -93,17 +93,17 @@ impl Text {
     }
 }
 
-/// Text on its way into lines. A line is a range of the text: spaces are left out at its ends only.
+/// State of wrapping. A line is a range of the text; only spaces at its ends are dropped.
 struct Wrap<'a> {
     text: &'a Text,
     columns: usize,
     lines: Vec<Line>,
-    /// The line so far, and its columns.
+    /// The current line, and its width.
     line: Range<usize>,
     used: usize,
-    /// The columns of the spaces behind it.
+    /// Width of the spaces after it.
     spaces: usize,
-    /// The word so far, which stands behind the spaces, and its columns.
+    /// The current word after the spaces, and its width.
     word: Range<usize>,
     word_used: usize,
     /// Whether the last character was a wide one, after which a line may end.
@@ -157,7 +157,7 @@ impl<'a> Wrap<'a> {
         self.lines
     }
 
-    /// Adds a character as a person sees it, or its parts when it is wider than a line.
+    /// Adds a grapheme cluster, or its parts if it is wider than a line.
     fn each_fitting(&mut self, at: usize, grapheme: &str) {
         let columns = grapheme.width();
         if columns <= self.columns {
@@ -223,7 +223,7 @@ impl<'a> Wrap<'a> {
     }
 }
 
-/// Whether a line may end here and the character be left out; a space that must not break is none.
+/// Whether a line may end at this space, which is then dropped; false for non-breaking spaces.
 fn is_space(grapheme: &str) -> bool {
     let mut chars = grapheme.chars();
     chars.next().is_some_and(|c| c.is_whitespace() && !matches!(c, '\u{a0}' | '\u{202f}'))

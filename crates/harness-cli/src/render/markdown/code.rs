@@ -1,15 +1,15 @@
-//! Code: shown as it is, only long lines are broken.
+//! Code: shown unchanged, with long lines wrapped.
 
 use super::looks::Looks;
 use super::{Line, Look, Text};
 
-/// What a line that goes on begins with.
+/// Prefix of a continued line.
 const GOES_ON: &str = "↪ ";
 
-/// The columns before code, and of the mark.
+/// Indentation of code, and width of the prefix.
 const INDENT: usize = 2;
 
-/// The line above a block of code, if there is something to say.
+/// The line above a code block, if needed.
 pub(super) fn opening(info: &str, looks: Looks, columns: usize) -> Option<Line> {
     let language = info.split([' ', ',', '{', '\t']).next().unwrap_or_default();
     let mut text = Text::default();
@@ -21,7 +21,7 @@ pub(super) fn opening(info: &str, looks: Looks, columns: usize) -> Option<Line> 
     text.chop(columns).into_iter().next()
 }
 
-/// The line below a block of code, if one is needed.
+/// The line below a code block, if needed.
 pub(super) fn closing(looks: Looks) -> Option<Line> {
     (!looks.has_colour()).then(|| {
         let mut line = Line::new();
@@ -30,7 +30,7 @@ pub(super) fn closing(looks: Looks) -> Option<Line> {
     })
 }
 
-/// The lines of one line of code. `goes_on` says that its beginning was shown before.
+/// Rows of one line of code. `goes_on` is true if its start was shown before.
 pub(super) fn lines(code: &str, continues: bool, looks: Looks, columns: usize) -> Vec<Line> {
     let mut text = Text::default();
     text.push(&without_tabs(code), &looks.code(&Look::default()));
@@ -48,7 +48,7 @@ pub(super) fn lines(code: &str, continues: bool, looks: Looks, columns: usize) -
     lines
 }
 
-/// Tabs as the spaces up to their stops.
+/// Expands tabs to their stops.
 fn without_tabs(code: &str) -> String {
     const STOP: usize = 4;
     if !code.contains('\t') {

@@ -1,17 +1,17 @@
-//! Addresses of links that were defined earlier in a text.
+//! Link definitions of earlier blocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pulldown_cmark::RefDefs;
 
-/// More definitions than these are not remembered.
+/// Maximum number of definitions.
 const MOST: usize = 1_000;
 
-/// Longer names and addresses are not remembered.
+/// Maximum length of names and addresses.
 const LONGEST: usize = 2_000;
 
-/// Addresses by the names of their definitions. Copies are cheap.
+/// Addresses by name. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Definitions(Arc<BTreeMap<String, String>>);
 
@@ -20,7 +20,7 @@ impl Definitions {
         self.0.get(&folded(name)).map(String::as_str)
     }
 
-    /// Remembers what a block defines; the first definition of a name counts.
+    /// Adds the definitions of a block; the first definition of a name wins.
     pub(super) fn learn(&mut self, found: &RefDefs<'_>) {
         for (name, definition) in found.iter() {
             let short = name.len() <= LONGEST && definition.dest.len() <= LONGEST;
@@ -32,7 +32,7 @@ impl Definitions {
     }
 }
 
-/// A name as names are compared: case and the amount of white space do not matter.
+/// A name in its comparable form, without case and extra white space.
 fn folded(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -1,11 +1,11 @@
-//! How each kind of text looks, with styles and without.
+//! Appearance of each kind of text, with and without styles.
 
 use anstyle::{AnsiColor, Style};
 
 use super::{Look, Styling};
 use crate::render::{BOLD, DIM};
 
-/// The looks of one styling.
+/// Appearances of one styling.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Looks(pub(super) Styling);
 
@@ -14,7 +14,7 @@ impl Looks {
         self.0 == Styling::Colour
     }
 
-    /// The style, where styles are shown.
+    /// The style, if styles are shown.
     pub(super) fn of(self, style: Style) -> Look {
         Look::of(self.style(style))
     }
@@ -23,7 +23,7 @@ impl Looks {
         if self.has_colour() { style } else { Style::new() }
     }
 
-    /// What is there to help, like an address or the bar of a quote.
+    /// Secondary text, such as an address or the bar of a quote.
     pub(super) fn dim(self) -> Look {
         self.of(DIM.style())
     }
@@ -32,18 +32,18 @@ impl Looks {
         self.of(BOLD.style())
     }
 
-    /// The text of a heading.
+    /// Text of a heading.
     pub(super) fn heading(self, level: usize) -> Look {
         self.of(if level == 1 { BOLD.style().underline() } else { BOLD.style() })
     }
 
-    /// Code, over the style of the text around it.
+    /// Code, over the style of the surrounding text.
     pub(super) fn code(self, around: &Look) -> Look {
         let style = self.style(around.style.fg_color(Some(AnsiColor::Cyan.into())));
         Look { style, link: around.link.clone() }
     }
 
-    /// What is chosen: with styles the styled one, without them the plain one.
+    /// Selects the styled or the plain form.
     pub(super) fn either<'a>(self, styled: &'a str, plain: &'a str) -> &'a str {
         if self.has_colour() { styled } else { plain }
     }

@@ -1,4 +1,4 @@
-//! Markdown for a terminal, shown while it arrives.
+//! Markdown for a terminal, shown while it streams.
 
 mod code;
 mod definitions;

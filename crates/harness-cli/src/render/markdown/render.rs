@@ -1,4 +1,4 @@
-//! One block of Markdown as lines.
+//! Rendering of one Markdown block.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use super::table::Table;
 use super::{Line, Look, Text, code};
 use crate::render::line::openable;
 
-/// How a block is shown.
+/// Options of a block.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     pub(super) columns: usize,
     pub(super) looks: Looks,
     pub(super) definitions: &'a Definitions,
-    /// The number of the item that the block begins with, when it goes on with a list.
+    /// Number of the item that starts the block, in a continued list.
     pub(super) number: Option<u64>,
     /// Whether the head of the table was shown before.
     pub(super) without_head: bool,
 }
 
-/// What this Markdown has beyond the standard.
+/// Markdown extensions in use.
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// The lines of a text, and what it defines.
+/// Lines of a text, and its definitions.
 pub(super) fn render(source: &str, page: &Page<'_>) -> (Vec<Line>, Definitions) {
     let resolve = |link: BrokenLink<'_>| {
         let address = page.definitions.address(&link.reference)?;
@@ -45,23 +45,23 @@ pub(super) fn render(source: &str, page: &Page<'_>) -> (Vec<Line>, Definitions) 
     (renderer.lines, definitions)
 }
 
-/// What encloses blocks: the text itself, a quote, an item.
+/// Container of blocks: the text itself, a quote, an item.
 #[derive(Debug, Default)]
 struct Container {
-    /// What its first line begins with, until that is shown.
+    /// Prefix of its first line, until that is shown.
     first: Option<Line>,
-    /// What its other lines begin with.
+    /// Prefix of its other lines.
     rest: Line,
     is_item: bool,
-    /// Whether it has a block already.
+    /// Whether it already has a block.
     has_block: bool,
-    /// Whether its text stands without a paragraph, so that its blocks follow each other without a gap.
+    /// Whether its text has no paragraph, so that its blocks follow each other without a gap.
     is_tight: bool,
 }
 
 #[derive(Debug)]
 struct List {
-    /// The number of the next item.
+    /// Number of the next item.
     next: Option<u64>,
     has_item: bool,
     is_loose: bool,
@@ -70,18 +70,18 @@ struct List {
 #[derive(Debug)]
 struct Link {
     address: String,
-    /// Where its text begins.
+    /// Column of its text.
     start: usize,
 }
 
 struct Renderer<'a> {
     page: &'a Page<'a>,
     lines: Vec<Line>,
-    /// The whole text is the first one.
+    /// Containers; the whole text is the first one.
     containers: Vec<Container>,
     lists: Vec<List>,
     links: Vec<Link>,
-    /// The looks around the text that comes; each has all that it is made of.
+    /// Nested appearances of the following text; each includes the outer ones.
     looks: Vec<Look>,
     text: Text,
     /// Code or HTML.
@@ -227,7 +227,7 @@ impl<'a> Renderer<'a> {
 
 /// Blocks.
 impl Renderer<'_> {
-    /// Shows the text that waits, then a gap if the block needs one.
+    /// Shows the pending text, then a gap if the block needs one.
     fn begin_block(&mut self) {
         self.flush();
         let Some(container) = self.containers.last_mut() else { return };
@@ -276,7 +276,7 @@ impl Renderer<'_> {
         self.enter(Container { first: Some(first), rest, is_item: true, ..Container::default() });
     }
 
-    /// Enters a container; one that would take more than half of the width takes nothing.
+    /// Enters a container; one that would take more than half of the width takes no room.
     fn enter(&mut self, mut container: Container) {
         let indent = self.page.columns - self.room();
         if indent + container.rest.width() > self.page.columns / 2 {
@@ -335,7 +335,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Shows the text that waits.
+    /// Shows the pending text.
     fn flush(&mut self) {
         if self.text.is_empty() {
             return;
@@ -345,7 +345,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// The columns that are left beside the containers.
+    /// Width inside the containers.
     fn room(&self) -> usize {
         let taken: usize = self.containers.iter().map(|container| container.rest.width()).sum();
         self.page.columns.saturating_sub(taken)
@@ -378,7 +378,7 @@ impl Renderer<'_> {
         self.looks.last().cloned().unwrap_or_default()
     }
 
-    /// More of whatever is open.
+    /// Adds to the open element.
     fn add(&mut self, text: &str) {
         if let Some(verbatim) = &mut self.verbatim {
             verbatim.push_str(text);
@@ -459,7 +459,7 @@ impl Renderer<'_> {
         self.links.push(Link { address, start: self.text.len() });
     }
 
-    /// Says where the link leads, unless its text says it.
+    /// Shows the target of a link, unless its text contains it.
     fn end_link(&mut self) {
         self.looks.pop();
         let Some(link) = self.links.pop() else { return };

@@ -1,10 +1,10 @@
-//! What a line of Markdown is at the top level of a text: enough to tell where a block ends before the next
-//! one is read. Where a line alone does not tell, it counts as more of the open block.
+//! Classification of top-level Markdown lines, which finds the end of a block before the next one is read. Ambiguous
+//! lines belong to the open block.
 
-/// Columns up to the next stop of a tab.
+/// Columns to the next tab stop.
 const TAB: usize = 4;
 
-/// Names of HTML elements that begin a block inside a paragraph, too.
+/// HTML elements that can interrupt a paragraph.
 const HTML_BLOCKS: &[&str] = &[
     "address",
     "article",
@@ -70,7 +70,7 @@ const HTML_BLOCKS: &[&str] = &[
     "ul",
 ];
 
-/// The columns before the first character that is no space or tab, and the text from it on.
+/// Indentation of a line, and the text after it.
 pub(super) fn indented(line: &str) -> (usize, &str) {
     let mut columns = 0;
     for (at, c) in line.char_indices() {
@@ -104,23 +104,23 @@ pub(super) fn is_blank(line: &str) -> bool {
     indented(line).1.is_empty()
 }
 
-/// The text of a line that may begin a block other than indented code.
+/// Text of a line that may start a block other than indented code.
 fn start(line: &str) -> Option<&str> {
     let (columns, rest) = indented(line);
     (columns < TAB && !rest.is_empty()).then_some(rest)
 }
 
-/// The opening line of fenced code.
+/// Opening line of fenced code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
     mark: char,
     length: usize,
-    /// The columns that are taken from the beginning of each line inside.
+    /// Columns removed from the start of each line inside.
     pub(super) columns: usize,
 }
 
 impl Fence {
-    /// The fence and what is said behind it, the language first.
+    /// The fence and its info string, which starts with the language.
     pub(super) fn of(line: &str) -> Option<(Self, &str)> {
         let rest = start(line)?;
         let mark = rest.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -136,20 +136,20 @@ impl Fence {
         rest.len() - behind.len() >= self.length && is_blank(behind)
     }
 
-    /// Whether a line that is not whole yet may become the closing one.
+    /// Whether an incomplete line may become the closing one.
     pub(super) fn may_be_closed_by(&self, line: &str) -> bool {
         start(line).is_some_and(|rest| rest.trim_end().trim_start_matches(self.mark).is_empty())
     }
 }
 
-/// A heading that begins with `#`.
+/// A heading with `#`.
 pub(super) fn is_heading(line: &str) -> bool {
     let Some(rest) = start(line) else { return false };
     let title = rest.trim_start_matches('#');
     (1..=6).contains(&(rest.len() - title.len())) && (title.is_empty() || title.starts_with([' ', '\t']))
 }
 
-/// A line across the page.
+/// A thematic break.
 pub(super) fn is_rule(line: &str) -> bool {
     let Some(rest) = start(line) else { return false };
     let Some(mark) = rest.chars().next().filter(|c| matches!(c, '*' | '-' | '_')) else { return false };
@@ -157,14 +157,14 @@ pub(super) fn is_rule(line: &str) -> bool {
         && rest.chars().filter(|c| *c == mark).count() >= 3
 }
 
-/// What makes a heading of the paragraph above.
+/// Underline of a setext heading.
 pub(super) fn is_underline(line: &str) -> bool {
     let Some(rest) = start(line) else { return false };
     let rest = rest.trim_end_matches([' ', '\t']);
     rest.chars().all(|c| c == '=') || rest.chars().all(|c| c == '-')
 }
 
-/// What stands between the head of a table and its rows.
+/// Delimiter row of a table.
 pub(super) fn is_table_rule(line: &str) -> bool {
     line.contains('|')
         && line.contains('-')
@@ -175,16 +175,16 @@ pub(super) fn is_quote(line: &str) -> bool {
     start(line).is_some_and(|rest| rest.starts_with('>'))
 }
 
-/// The beginning of an item of a list.
+/// Start of a list item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Marker {
-    /// The sign of the list; another one begins another list.
+    /// Marker of the list; a different one starts a new list.
     pub(super) sign: char,
-    /// The number of an ordered item.
+    /// Number of an ordered item.
     pub(super) number: Option<u64>,
-    /// The column from which on lines belong to the item.
+    /// Column from which lines belong to the item.
     pub(super) content: usize,
-    /// Whether nothing stands behind it.
+    /// Whether the item is empty.
     pub(super) is_empty: bool,
 }
 
@@ -214,7 +214,7 @@ impl Marker {
         Some(Self { sign, number, content, is_empty })
     }
 
-    /// Whether it begins a list inside a paragraph.
+    /// Whether it can start a list inside a paragraph.
     fn interrupts(&self) -> bool {
         !self.is_empty && self.number.is_none_or(|number| number == 1)
     }
@@ -231,17 +231,17 @@ fn indented_from(text: &str, mut columns: usize) -> (usize, &str) {
     (columns, "")
 }
 
-/// Where a block of HTML ends.
+/// End of an HTML block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HtmlEnd {
-    /// With the line that holds one of these.
+    /// With the line that contains one of these.
     Holding(&'static [&'static str]),
     /// Before an empty line.
     Blank,
 }
 
 impl HtmlEnd {
-    /// The end of the block of HTML that the line begins, inside a paragraph or outside of one.
+    /// End condition of the HTML block that the line starts, inside or outside of a paragraph.
     fn inside_paragraph(line: &str) -> Option<Self> {
         let tag = start(line)?.strip_prefix('<')?;
         for (open, end) in [("!--", "-->"), ("?", "?>"), ("![CDATA[", "]]>")] {
@@ -295,7 +295,7 @@ fn name_of(tag: &str) -> &str {
     tag.get(..end).unwrap_or_default()
 }
 
-/// Whether a line that follows a paragraph begins another block.
+/// Whether a line after a paragraph starts another block.
 pub(super) fn interrupts(line: &str) -> bool {
     is_heading(line)
         || is_rule(line)

@@ -1,9 +1,8 @@
-//! Text that arrives in pieces, cut into blocks as soon as their ends are known.
+//! Streaming Markdown, split into blocks as soon as their ends are known.
 //!
-//! Every decision is made at the end of a line, or where a line or a block becomes too long, and from the
-//! text up to there alone. So it does not matter how the text was cut into pieces, and each byte is parsed
-//! once to become final. The items of a list at the top level count as blocks of their own; fenced code
-//! there is final line by line.
+//! Decisions are made only at the end of a line, or when a line or a block becomes too long, and only from the text
+//! before that point. The chunks of the stream therefore do not affect the result, and each byte is parsed once to
+//! become final. Items of a top-level list count as separate blocks; top-level fenced code is final line by line.
 
 use super::definitions::Definitions;
 use super::looks::Looks;
@@ -11,54 +10,54 @@ use super::render::{Page, render};
 use super::scan::{self, Fence, HtmlEnd, Marker};
 use super::{Line, Styling, code};
 
-/// The narrowest terminal that text is laid out for.
+/// Minimum width of the layout.
 const LEAST_WIDTH: usize = 12;
 
-/// The longest block, in bytes. What would be longer is shown as several.
+/// Maximum size of a block in bytes. Longer ones are split.
 const LONGEST_BLOCK: usize = 16 * 1024;
 
-/// The longest line, in bytes. What would be longer is read as several.
+/// Maximum length of a line in bytes. Longer ones are split.
 const LONGEST_LINE: usize = 8 * 1024;
 
-/// Markdown that arrives in pieces of any length. What is final is handed out once; what may still change can
-/// be looked at again and again. However the text is cut into pieces, the final lines are the same.
+/// Markdown in chunks of any length. Final lines are returned once; lines that may still change can be rendered
+/// repeatedly. The final lines do not depend on the chunks.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkdownStream {
     width: usize,
     looks: Looks,
-    /// The line that is not whole yet.
+    /// The incomplete line.
     line: String,
-    /// Whether the last character ended a line in the way that a second one may belong to.
+    /// Whether the last character was a carriage return, which a line feed may follow.
     after_return: bool,
-    /// Whether the beginning of the line was taken already, because it is too long.
+    /// Whether the start of the line was already processed because the line is too long.
     inside_line: bool,
     open: Open,
-    /// The text of the open block, unless it is code.
+    /// Text of the open block, unless it is code.
     source: String,
-    /// The list that the last block was an item of: its sign, and the number of its next item.
+    /// List of the last item: its marker, and the number of its next item.
     list: Option<(char, u64)>,
-    /// The number of the item that is open.
+    /// Number of the open item.
     number: Option<u64>,
-    /// Whether an empty line ended what the open block has so far.
+    /// Whether an empty line ended the open block so far.
     blank: bool,
-    /// Whether the block that is open, or the next one, follows the lines before without a gap.
+    /// Whether the open or next block follows the previous lines without a gap.
     joined: bool,
-    /// The head of the table that goes on, in the open block.
+    /// Head of the continued table in the open block.
     table_head: bool,
     has_lines: bool,
     definitions: Definitions,
-    /// The bytes that went through the parser.
+    /// Bytes that went through the parser.
     #[cfg(test)]
     pub(super) parsed: usize,
 }
 
-/// What the next line may belong to.
+/// Context of the next line.
 #[derive(Clone, Debug)]
 enum Open {
     Nothing,
-    /// Fenced code, whose lines are shown at once.
+    /// Fenced code, whose lines are shown immediately.
     Code(Fence),
-    /// A paragraph, or what begins like one: a table, a heading that is underlined, definitions.
+    /// A paragraph, or what starts like one: a table, a setext heading, definitions.
     Text,
     Quote,
     Item(Marker),
@@ -66,20 +65,20 @@ enum Open {
     Html(HtmlEnd),
 }
 
-/// What a line means to the open block.
+/// Effect of a line on the open block.
 enum Fate {
-    /// It belongs to it.
+    /// It belongs to the block.
     Inside,
-    /// It belongs to it and ends it.
+    /// It belongs to the block and ends it.
     Last,
-    /// It ends it without a trace.
+    /// It ends the block and is dropped.
     Between,
-    /// It begins another block.
+    /// It starts another block.
     Next,
 }
 
 impl MarkdownStream {
-    /// Lines of at most `width` columns, and of 12 where the terminal has fewer.
+    /// Creates a stream with lines of at most `width` columns, at least 12.
     pub(crate) fn new(width: usize, styling: Styling) -> Self {
         Self {
             width: width.max(LEAST_WIDTH),
@@ -101,7 +100,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Takes more of the text; gives the lines that will not change any more.
+    /// Adds text; returns the lines that are final.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Line> {
         let mut out = Vec::new();
         for piece in text.split_inclusive(['\n', '\r']) {
@@ -119,8 +118,7 @@ impl MarkdownStream {
         out
     }
 
-    /// The lines of what may still change, as they would be if the text ended here. They follow the lines that
-    /// are final.
+    /// Renders the lines that may still change, as if the text ended here. They follow the final lines.
     pub(crate) fn partial(&self) -> Vec<Line> {
         let mut now = self.clone();
         let undecided = match &now.open {
@@ -135,7 +133,7 @@ impl MarkdownStream {
         now.finish()
     }
 
-    /// The last lines.
+    /// Returns the last lines.
     pub(crate) fn finish(mut self) -> Vec<Line> {
         let mut out = Vec::new();
         if !self.line.is_empty() {
@@ -145,12 +143,12 @@ impl MarkdownStream {
         out
     }
 
-    /// Another width for the lines that are not final yet.
+    /// Sets the width of the lines that are not final yet.
     pub(crate) fn set_width(&mut self, width: usize) {
         self.width = width.max(LEAST_WIDTH);
     }
 
-    /// Adds to the line; one that becomes too long is taken in parts.
+    /// Extends the line; one that becomes too long is processed in parts.
     fn add(&mut self, mut text: &str, out: &mut Vec<Line>) {
         if !text.is_empty() {
             self.after_return = false;
@@ -165,7 +163,7 @@ impl MarkdownStream {
         self.line.push_str(text);
     }
 
-    /// Takes the line so far, which no more fits into, up to its last space.
+    /// Processes the full line up to its last space.
     fn take_part(&mut self, out: &mut Vec<Line>) {
         let end = self.line.rfind(' ').filter(|at| *at > LONGEST_LINE / 2).unwrap_or(self.line.len());
         let rest = self.line.split_off(end);
@@ -185,7 +183,7 @@ impl MarkdownStream {
         self.inside_line = false;
     }
 
-    /// Takes a line, or a part of one that is too long.
+    /// Processes a line, or a part of a long one.
     fn take(&mut self, line: &str, out: &mut Vec<Line>) {
         match self.fate(line) {
             Fate::Inside if matches!(self.open, Open::Code(_)) => self.code(line, out),
@@ -202,7 +200,7 @@ impl MarkdownStream {
         }
     }
 
-    /// What a line means to the open block.
+    /// Determines the effect of a line on the open block.
     fn fate(&self, line: &str) -> Fate {
         let is_blank = scan::is_blank(line);
         let inside_unless = |ends: bool| if ends { Fate::Next } else { Fate::Inside };
@@ -232,7 +230,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Begins the block of a line.
+    /// Starts the block of a line.
     fn begin(&mut self, line: &str, out: &mut Vec<Line>) {
         if scan::is_blank(line) {
             return;
@@ -264,7 +262,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Whether an item goes on with the list before it; keeps the place in the list.
+    /// Whether an item continues the previous list; updates the position in the list.
     fn list_goes_on(&mut self, marker: Option<&Marker>) -> bool {
         let Some(marker) = marker else {
             self.list = None;
@@ -277,7 +275,7 @@ impl MarkdownStream {
         next.is_some()
     }
 
-    /// Adds a line to the open block, or begins another one when it would be too long.
+    /// Adds a line to the open block, or starts another one if it would be too long.
     fn append(&mut self, line: &str, out: &mut Vec<Line>) {
         if self.source.len() + line.len() >= LONGEST_BLOCK {
             self.split(out);
@@ -287,8 +285,8 @@ impl MarkdownStream {
         self.source.push('\n');
     }
 
-    /// Shows a block that is too long, and goes on with it as a new one: rows of a table keep their head, what
-    /// belongs to an item its marker.
+    /// Shows a block that is too long and continues it as a new one: tables repeat their head, items keep their
+    /// indentation.
     fn split(&mut self, out: &mut Vec<Line>) {
         let head: String = self.source.split_inclusive('\n').take(2).collect();
         let is_table = matches!(self.open, Open::Text)
@@ -319,7 +317,7 @@ impl MarkdownStream {
         out.extend(code::lines(inside, self.inside_line, self.looks, self.width));
     }
 
-    /// Shows the open block, which has ended.
+    /// Shows the finished block.
     fn close(&mut self, out: &mut Vec<Line>) {
         let open = std::mem::replace(&mut self.open, Open::Nothing);
         let source = std::mem::take(&mut self.source);

@@ -5,23 +5,23 @@ use pulldown_cmark::Alignment;
 use super::looks::Looks;
 use super::{Line, Text};
 
-/// Columns are separated by this.
+/// Separator of columns.
 const BETWEEN: &str = " │ ";
 
-/// The columns of [`BETWEEN`].
+/// Width of [`BETWEEN`].
 const GAP: usize = 3;
 
-/// Narrower columns than this are not read any more.
+/// Minimum width of a readable column.
 const LEAST: usize = 4;
 
-/// Cells behind these of a row are joined to the last one.
+/// Maximum number of columns; further cells of a row are joined to the last one.
 const MOST_CELLS: usize = 64;
 
-/// A table: its head, and its rows below.
+/// A table: its head and its rows.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     aligned: Vec<Alignment>,
-    /// The head is the first one.
+    /// Rows; the first one is the head.
     rows: Vec<Vec<Text>>,
 }
 
@@ -43,7 +43,7 @@ impl Table {
         }
     }
 
-    /// The lines: side by side where there is room, one cell below the other where there is none.
+    /// Lines of the table: side by side if they fit, otherwise one cell below the other.
     pub(super) fn lines(&self, columns: usize, with_head: bool, looks: Looks) -> Vec<Line> {
         let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };
         match shares(&self.natural(), columns) {
@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// The widths that the columns would take on an endless line.
+    /// Natural widths of the columns.
     fn natural(&self) -> Vec<usize> {
         let mut widths = Vec::new();
         for row in &self.rows {
@@ -124,8 +124,8 @@ impl Table {
     }
 }
 
-/// How many columns each one gets: its own width if that is small, else an equal share of what is left. `None`
-/// if that is too little to read.
+/// Widths of the columns: the natural width if it is small, otherwise an equal share of the rest. `None` if the
+/// share is too narrow to read.
 fn shares(natural: &[usize], columns: usize) -> Option<Vec<usize>> {
     let room = columns.checked_sub(GAP * natural.len().saturating_sub(1))?;
     if natural.iter().map(|width| (*width).min(LEAST)).sum::<usize>() > room {

@@ -1,4 +1,4 @@
-//! Facts that are kept from one run to the next.
+//! Facts that persist across runs.
 
 #[cfg(feature = "sqlite")]
 mod notes;
@@ -6,7 +6,7 @@ mod notes;
 #[cfg(feature = "sqlite")]
 pub(crate) use notes::remembering;
 
-/// Without a store for facts, `--memory` is refused.
+/// Without a fact store, `--memory` is rejected.
 #[cfg(not(feature = "sqlite"))]
 pub(crate) fn remembering(
     builder: harness::Builder,

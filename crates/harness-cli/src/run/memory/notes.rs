@@ -1,4 +1,4 @@
-//! A SQLite file of facts.
+//! Facts in a SQLite file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use harness::memory::layer::{LayerSetup, Pipeline, ViewBudget};
 use crate::args::ViewArgs;
 use crate::error::CliError;
 
-/// The user of facts in a memory file: the file belongs to one.
+/// User of all facts in a memory file: each file belongs to one user.
 const OWNER: &str = "owner";
 
-/// Tokens of the window that are for the answer.
+/// Tokens of the window reserved for the answer.
 const RESERVE: u64 = 4_000;
 
-/// Facts in a file, as the command line says: those that fit are shown to the model, and every agent may
-/// remember, recall and forget.
+/// Facts in the file of the command line: the model sees relevant ones, and every agent may remember, recall and
+/// forget.
 pub(crate) fn remembering(
     builder: Builder,
     args: &ViewArgs,
@@ -41,7 +41,7 @@ pub(crate) fn remembering(
     Ok(tools.into_iter().fold(builder, Builder::common_tool))
 }
 
-/// All who use one file share its workspace, whatever they call the file's folder.
+/// All users of one file share its workspace, whatever the path of the file.
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
