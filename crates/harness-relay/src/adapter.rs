@@ -23,7 +23,7 @@ use super::normalize::normalized;
 use super::spawn::{SpawnWorker, ensure_worker};
 use super::transport::{Delivery, DynRelayTransport, RelayMessage, RelayReceipt, Since};
 
-/// Whom to ask, in whose name, and how long to wait.
+/// Worker, sender and time limit of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayAdapterConfig {
@@ -32,8 +32,8 @@ pub struct RelayAdapterConfig {
     /// The channel; without a worker's name also whom the request is for. Default
     /// `agent-assistant-execution`.
     pub channel_id: String,
-    /// The worker: the one whom the request is for, and the only one whose reply is taken. Default none:
-    /// then whoever answers first is believed, so name it wherever others can reach the relay.
+    /// Name of the worker, the only one whose reply is accepted. Default none:
+    /// then the first reply is accepted, so name it wherever others can reach the relay.
     pub worker_name: Option<String>,
     /// Our own name, to which the worker answers. Default `agent-assistant`.
     pub orchestrator_name: String,
@@ -41,7 +41,7 @@ pub struct RelayAdapterConfig {
     pub timeout: Duration,
     /// The workspace, when it is not the relay's own.
     pub workspace_id: Option<String>,
-    /// What the worker can do. Default: uses tools, gives calls as data, tells standard trace facts.
+    /// Capabilities of the worker. Default: tools, structured calls, standard trace facts.
     pub capabilities: ExecutionCapabilities,
     /// The worker to start when none of its name runs. Default none.
     pub spawn_worker: Option<SpawnWorker>,
@@ -81,15 +81,15 @@ impl Default for RelayAdapterConfig {
 
 /// Runs turns through a worker behind a relay.
 ///
-/// The worker's result is passed on with all its fields; `metadata.relay` says who gave it. A worker that
-/// ends while it is waited for is told at once, not by the timeout. Cancelling ends the wait; the worker is
-/// not told, because the messages have no word for it.
+/// The worker's result is passed on with all its fields; `metadata.relay` says who gave it. The end of a
+/// worker during the wait is reported at once, not by the timeout. Cancelling ends the wait; the worker
+/// continues, because the messages cannot cancel it.
 pub struct RelayExecutionAdapter {
     config: RelayAdapterConfig,
     transport: Arc<dyn DynRelayTransport>,
     clock: Arc<dyn Clock>,
     ledger: Ledger,
-    /// Keeps the agent of our own name alive as long as the adapter lives.
+    /// Keeps the adapter's agent alive.
     lifeline: tokio::sync::Mutex<Lifeline>,
 }
 
@@ -123,7 +123,7 @@ impl RelayExecutionAdapter {
         Self { config, transport, clock, ledger: Ledger::default(), lifeline: tokio::sync::Mutex::default() }
     }
 
-    /// The replies that were heard and not taken, since the adapter was made.
+    /// Replies that were received and ignored, since the adapter was made.
     pub fn counts(&self) -> RelayCounts {
         self.ledger.counts()
     }
@@ -200,7 +200,7 @@ impl RelayExecutionAdapter {
         }
     }
 
-    /// What an event means for the turn; `None` when the wait goes on.
+    /// Effect of an event on the turn; `None` when the wait continues.
     fn heard(
         &self,
         turn: &Turn<'_>,
@@ -236,7 +236,7 @@ impl RelayExecutionAdapter {
         }
     }
 
-    /// Whether a message is the reply; `None` when it is no reply at all.
+    /// Whether a message is the reply; `None` for other kinds of messages.
     fn judge(&self, turn: &Turn<'_>, inbound: &RelayInbound) -> Option<Result<ExecutionResult, Ignored>> {
         let Body::Reply { key, result } = Body::read(&inbound.body) else { return None };
         let id = &inbound.event_id;
@@ -277,7 +277,7 @@ impl Turn<'_> {
         Ok(message)
     }
 
-    /// Whether a reply is addressed to us or to our channel (W45). A relay that tells no target is believed.
+    /// Whether a reply is addressed to us or to our channel (W45). One without a target is accepted.
     fn is_for_us(&self, target: Option<&str>) -> bool {
         let Some(target) = target else { return true };
         let ours = |name: &str, sign: char| target == name || target.strip_prefix(sign) == Some(name);
@@ -311,7 +311,7 @@ impl Turn<'_> {
         Ended::Failed { error, data: self.place() }
     }
 
-    /// A message that nobody beside the relay has taken may reach nobody (W51).
+    /// A message that no local agent received may be lost (W51).
     fn note_receipt(&self, receipt: &RelayReceipt, cx: ExecutionCx<'_>) {
         if matches!(receipt.delivery, Delivery::Published | Delivery::Local(0)) {
             let target = self.target;
@@ -347,7 +347,7 @@ fn failed(fault: &RelayFault, data: Json) -> Ended {
 fn note_ignored(inbound: &RelayInbound, ignored: Ignored, cx: ExecutionCx<'_>) {
     let what = match ignored {
         Ignored::Elsewhere => return,
-        Ignored::Foreign => "belongs to nobody here",
+        Ignored::Foreign => "belongs to no request of this adapter",
         Ignored::Late => "came after its turn had ended",
         Ignored::Unreadable => "holds no result that can be read",
     };

@@ -1,48 +1,48 @@
-//! What a relay tells.
+//! Events of a relay.
 
 use tokio::sync::mpsc;
 
 use super::json::Object;
 use super::transport::RelayMessage;
 
-/// One thing that happened at a relay.
+/// Event of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayEvent {
-    /// Its number in the relay's stream; `None` for what is not stored.
+    /// Its number in the relay's stream; `None` for events that are not stored.
     pub seq: Option<u64>,
-    /// What happened.
+    /// Kind and content.
     pub kind: RelayEventKind,
 }
 
-/// What happened at a relay.
+/// Kind of a relay event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelayEventKind {
-    /// Somebody said something to somebody; everybody who listens hears it.
+    /// A message between two agents; every subscriber receives it.
     Inbound(RelayInbound),
     /// An agent ended or was released.
     AgentGone {
-        /// The agent.
+        /// Name of the agent.
         name: String,
         /// How, in the relay's words.
         how: String,
     },
     /// The events after `requested` up to `oldest` are lost.
     Gap {
-        /// The last event that was heard.
+        /// Number of the last event received.
         requested: u64,
         /// The first one that the relay still holds.
         oldest: u64,
     },
-    /// What was stored has been told; what follows is new.
+    /// End of the stored events; new ones follow.
     CaughtUp,
-    /// The connection was lost and is there again; what happened in between has been told, or a
-    /// [`Gap`](Self::Gap) comes first.
+    /// The connection was lost and restored. Events in between have arrived, or a [`Gap`](Self::Gap)
+    /// comes first.
     Reconnected,
     /// The stream is over; no event follows.
     Closed {
-        /// Why.
+        /// Reason of its end.
         reason: String,
     },
     /// Anything else, by its kind.
@@ -55,19 +55,19 @@ pub enum RelayEventKind {
 pub struct RelayInbound {
     /// The message's id.
     pub event_id: String,
-    /// Who says that it is from him; the relay does not check it.
+    /// Sender, as stated in the message; the relay does not check it.
     pub from: String,
-    /// Whom it is for; `None` when the relay does not tell.
+    /// Recipient; `None` when the relay does not name it.
     pub target: Option<String>,
-    /// What is said.
+    /// Text of the message.
     pub body: String,
-    /// Its thread.
+    /// Thread of the message, if it has one.
     pub thread_id: Option<String>,
 }
 
 impl RelayEvent {
-    /// Reads an event of a broker; `None` when it is no JSON object with a `kind`. Kinds that are not known
-    /// are kept by their name, fields that are not as expected count as missing.
+    /// Reads an event of a broker; `None` unless it is a JSON object with a `kind`. Unknown kinds
+    /// keep their name; fields of an unexpected type count as missing.
     pub fn parse(text: &str) -> Option<Self> {
         let wire = Object::parse(text)?;
         let kind = wire.text("kind")?;
@@ -76,7 +76,7 @@ impl RelayEvent {
         Some(Self { seq, kind: kind_of(kind, &wire) })
     }
 
-    /// What was stored has been told.
+    /// End of the stored events.
     pub fn caught_up() -> Self {
         Self { seq: None, kind: RelayEventKind::CaughtUp }
     }
@@ -99,7 +99,7 @@ impl RelayEvent {
     }
 }
 
-/// What brokers call a gap.
+/// Wire kind of a gap.
 const GAP: &str = "replay_gap";
 
 fn number(wire: &Object, key: &str) -> Option<u64> {
@@ -122,7 +122,7 @@ fn kind_of(kind: String, wire: &Object) -> RelayEventKind {
         GAP => {
             let (requested, oldest) = (number(wire, "requestedSinceSeq"), number(wire, "oldestAvailable"));
             let (requested, oldest) = (requested.unwrap_or(0), oldest.unwrap_or(0));
-            // Brokers tell a gap in front of the very first event, too, where nothing is missing.
+            // Brokers send a gap in front of the very first event, too, where nothing is missing.
             if oldest > requested.saturating_add(1) {
                 RelayEventKind::Gap { requested, oldest }
             } else {
@@ -159,24 +159,24 @@ impl RelayEvents {
         (RelayEventSender(sender), Self(receiver))
     }
 
-    /// The next event. When nobody can send one any more, the stream is [closed](RelayEventKind::Closed).
+    /// Receives the next event. Without a sender, the stream is [closed](RelayEventKind::Closed).
     pub async fn next(&mut self) -> RelayEvent {
         self.0.recv().await.unwrap_or_else(|| RelayEvent::closed("the transport went away"))
     }
 }
 
 impl RelayEventSender {
-    /// Tells an event, and waits for room. False when nobody listens any more.
+    /// Sends an event, and waits for room. False when the subscription was dropped.
     pub async fn send(&self, event: RelayEvent) -> bool {
         self.0.send(event).await.is_ok()
     }
 
-    /// Whether nobody listens any more.
+    /// Whether the subscription was dropped.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// Completes when nobody listens any more.
+    /// Completes when the subscription is dropped.
     pub async fn closed(&self) {
         self.0.closed().await;
     }

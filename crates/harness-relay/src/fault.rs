@@ -1,8 +1,8 @@
-//! What can go wrong between the program and a relay.
+//! Errors of a relay.
 
 use std::path::PathBuf;
 
-/// A fault of a relay, of its broker, or of the way there. Never holds a key.
+/// Error of a relay, its broker or the connection. Never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayFault {
@@ -15,25 +15,25 @@ pub enum RelayFault {
     /// A connection file cannot be used.
     #[error("the connection file {} {problem}", path.display())]
     ConnectionFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it, without its content.
+        /// Problem, without the file's content.
         problem: String,
     },
     /// Others than the owner may read a connection file, and with it the broker's key.
     #[error("the connection file {} has the mode {mode:04o}, so that others can read the broker's key", path.display())]
     Exposed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its permissions.
+        /// Mode bits of the file.
         mode: u32,
     },
     /// The process that wrote a connection file is gone.
-    #[error("the connection file {} is stale: the broker (process {pid}) is not running any more", path.display())]
+    #[error("the connection file {} is stale: the broker (process {pid}) is no longer running", path.display())]
     Stale {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The process that it names.
+        /// Process id in the file.
         pid: u32,
     },
     /// There is no program that could be started as a broker.
@@ -45,9 +45,9 @@ pub enum RelayFault {
     /// A broker did not start.
     #[error("the broker {} did not start: {reason}", program.display())]
     NotStarted {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// What happened, with the end of what it printed.
+        /// Reason, with the end of its output.
         reason: String,
     },
     /// The broker did not answer.
@@ -55,15 +55,15 @@ pub enum RelayFault {
     Unreachable {
         /// Host and port.
         address: String,
-        /// What was asked of it.
+        /// Name of the call.
         call: &'static str,
-        /// What happened.
+        /// Reason of the failure.
         reason: String,
     },
     /// The broker answered with a refusal.
     #[error("the broker refused {call} with status {status}: {message}")]
     Refused {
-        /// What was asked of it.
+        /// Name of the call.
         call: &'static str,
         /// The HTTP status.
         status: u16,
@@ -73,20 +73,20 @@ pub enum RelayFault {
     /// The broker's answer cannot be understood.
     #[error("the broker's answer to {call} cannot be read: {problem}")]
     Answer {
-        /// What was asked of it.
+        /// Name of the call.
         call: &'static str,
-        /// What is wrong with the answer.
+        /// Problem of the response.
         problem: String,
     },
     /// An agent was not started. The text is the relay's own where it gave one.
     #[error("{}", reason.clone().unwrap_or_else(|| format!("Failed to spawn Agent Relay worker \"{name}\".")))]
     NotSpawned {
-        /// The agent.
+        /// Name of the agent.
         name: String,
-        /// Why.
+        /// The relay's reason, if it gave one.
         reason: Option<String>,
     },
-    /// A worker is to be started, and nobody said under which name.
+    /// A worker is to be started without a name.
     #[error("Agent Relay worker auto-spawn requires workerName or spawnWorker.name.")]
     NoWorkerName,
     /// The transport cannot start agents.
@@ -95,32 +95,32 @@ pub enum RelayFault {
     /// A bridge could not make its worker known.
     #[error("Failed to register worker '{name}' with broker: {reason}")]
     NotRegistered {
-        /// The worker.
+        /// Name of the worker.
         name: String,
-        /// Why.
+        /// The relay's reason.
         reason: String,
     },
-    /// The stream of events is over, and no attempt to go on with it helped.
+    /// The stream of events ended and could not be resumed.
     #[error("the relay's events ended: {reason}")]
     Closed {
-        /// Why.
+        /// Reason of the last attempt.
         reason: String,
     },
     /// Anything else, in the words of the transport.
     #[error("{message}")]
     Failed {
-        /// The words.
+        /// Message of the transport.
         message: String,
     },
 }
 
 impl RelayFault {
-    /// A fault in the words of a transport.
+    /// An error of a transport.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into() }
     }
 
-    /// A stable code of the kind of fault.
+    /// Stable code of the kind of error.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoBroker { .. } => "relay.no_broker",
@@ -141,7 +141,7 @@ impl RelayFault {
         }
     }
 
-    /// What to do about it, where there is something to do.
+    /// Suggested fix, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoBroker { .. } => Some("start one in this directory: agent-relay-broker init --persist"),
@@ -152,11 +152,11 @@ impl RelayFault {
                 "install @agent-relay/broker-linux-x64 (or that of your platform), or set BROKER_BINARY_PATH",
             ),
             Self::NotStarted { .. } => {
-                Some("a broker needs its hosted service at start; RELAYCAST_BASE_URL names another one")
+                Some("a broker needs its hosted service at start; RELAYCAST_BASE_URL names a different one")
             }
             Self::Unreachable { .. } | Self::Closed { .. } => Some("check that the broker is still running"),
             Self::Refused { status: 401 | 403, .. } => {
-                Some("the key of the connection file is not the broker's any more: start the broker again")
+                Some("the key in the connection file is no longer valid: start the broker again")
             }
             Self::NotRegistered { .. } | Self::NotSpawned { .. } => {
                 Some("choose another name, or release the agent that has it")

@@ -50,7 +50,7 @@ impl Object {
         list.iter().filter_map(Self::of).collect()
     }
 
-    /// Sets a key, in the place where it stands.
+    /// Sets a key, and keeps its place.
     pub(super) fn set(&mut self, key: &str, value: Json) {
         match self.0.iter().rposition(|(known, _)| known == key).and_then(|at| self.0.get_mut(at)) {
             Some((_, old)) => *old = value,

@@ -1,4 +1,4 @@
-//! Which replies belong to whom, and how many belonged to nobody.
+//! Replies of concurrent requests, and counts of ignored ones.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -8,12 +8,12 @@ use super::message::Key;
 /// Turns given up, and events judged, that are remembered at most.
 const REMEMBERED: usize = 256;
 
-/// Replies that an adapter heard and did not take.
+/// Replies that an adapter received and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayCounts {
     /// Of a turn or thread that this adapter has not asked about, from another sender than the worker, or
-    /// for somebody else.
+    /// for a different one.
     pub foreign: u64,
     /// Of a turn that had ended here already: by its timeout, say.
     pub late: u64,
@@ -21,7 +21,7 @@ pub struct RelayCounts {
     pub unreadable: u64,
 }
 
-/// Why a reply was not taken.
+/// Reason why a reply was ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ignored {
     /// Another execution of this adapter waits for it.
@@ -53,8 +53,7 @@ impl Ledger {
         Waiting { ledger: self, key: key.clone() }
     }
 
-    /// What a reply is that its reader does not take. Counted once for each event, however many executions
-    /// hear it.
+    /// Classifies an ignored reply. Each event counts once, however many executions receive it.
     pub(super) fn judge(&self, key: &Key, mine: bool, event_id: &str) -> Ignored {
         self.with(|state| {
             let ignored = if state.is_judged(event_id) {
@@ -73,12 +72,12 @@ impl Ledger {
         })
     }
 
-    /// A reply that was taken: whoever hears it later leaves it alone.
+    /// Notes an accepted reply, which later readers ignore.
     pub(super) fn taken(&self, event_id: &str) {
         self.with(|state| state.is_new(event_id));
     }
 
-    /// A reply to a turn that is waited for, but of another sender or for somebody else.
+    /// A reply to a turn that is waited for, but of another sender or for a different one.
     pub(super) fn foreign(&self, event_id: &str) -> Ignored {
         self.with(|state| state.count(Ignored::Foreign, event_id));
         Ignored::Foreign

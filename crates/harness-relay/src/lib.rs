@@ -9,7 +9,7 @@
 //! The messages are those of `@agent-assistant/harness`, so that either side understands the other side there. Requests
 //! are text: nothing of them is ever typed into a shell. The broker types each message into the terminal of
 //! the agent whom it is for, which is why a bridge makes itself known by a program that reads and forgets,
-//! and hears requests as events.
+//! and receives requests as events.
 
 mod adapter;
 mod bridge;

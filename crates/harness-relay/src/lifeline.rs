@@ -9,24 +9,24 @@ use super::transport::SpawnAgent;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Registration {
-    /// Not at all: only events are heard. Enough where the relay publishes messages for names that it does
-    /// not know, or where somebody else has registered the name.
+    /// None: only events are received. Enough if the relay publishes messages for unknown names, or if
+    /// the name is registered elsewhere.
     None,
     /// As an agent that reads what the relay types to it and forgets it. Nothing that a message says is ever
-    /// interpreted (W50): the program is `cat`, told apart from a shell's own input by its place.
+    /// interpreted (W50): the program is `cat`, which runs in place of a shell.
     ///
-    /// With a folder, the agent also hangs on a named pipe there which this process holds open, so that it
-    /// ends when this process does, however that ends: whoever waits for an answer is then told by the relay
-    /// that the worker is gone. Only on Linux, and where the relay's broker sees the same files.
+    /// With a directory, the agent also depends on a named pipe there that this process holds open, so it
+    /// ends with this process, even after a crash, and the relay reports to waiting callers that the
+    /// worker is gone. Only on Linux, and if the relay's broker sees the same files.
     Reader {
-        /// Where the pipe is made; an existing folder.
+        /// Existing directory for the pipe.
         lifeline: Option<PathBuf>,
     },
     /// As this agent, under the name in question. Never give a shell: the relay types messages into it.
     Agent(SpawnAgent),
 }
 
-/// Reads what the relay types and forgets it; ends when nobody holds the pipe `$0` open any more. The
+/// Reads and discards the input of the relay; ends when the pipe `$0` is no longer open. The
 /// terminal must not turn bytes of a message into signals or into an end of the input. What is typed is read
 /// by `cat`, never by the shell: a shell that is given its script by `-c` does not look at its input.
 #[cfg(target_os = "linux")]

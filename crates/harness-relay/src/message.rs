@@ -17,7 +17,7 @@ pub const RESULT_TYPE: &str = "agent-assistant.execution-result.v1";
 /// An older type of replies, still understood.
 const OLD_RESULT_TYPE: &str = "execution-result";
 
-/// What names a request: its turn and its thread.
+/// Key of a request: its turn and its thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) turn: String,
@@ -57,7 +57,7 @@ pub(super) struct ResultBody<'a> {
     pub(super) execution_result: &'a ExecutionResult,
 }
 
-/// What a message is, as far as its body tells.
+/// Kind of a message, from its body.
 pub(super) enum Body {
     /// A request, whole.
     Request(Object),
@@ -68,7 +68,7 @@ pub(super) enum Body {
 }
 
 impl Body {
-    /// Reads a body. A request must be the JSON itself; a reply may stand in a fenced block, as models
+    /// Reads a body. A request must be the JSON itself; a reply may be in a fenced block, as models
     /// write it.
     pub(super) fn read(text: &str) -> Self {
         if let Some(body) = Object::parse(text) {

@@ -95,7 +95,7 @@ fn structured(object: &Object) -> Option<Json> {
     (!all.is_empty()).then(|| all.json())
 }
 
-/// What a failure without a text says of itself.
+/// Message of a failure without a text.
 fn failure(object: &Object) -> ExecutionError {
     let told = object.object("error");
     let message = object

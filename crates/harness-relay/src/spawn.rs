@@ -13,15 +13,15 @@ pub struct SpawnWorker {
     pub name: Option<String>,
     /// The agent program.
     pub cli: String,
-    /// What it is told first; [`default_task`](Self::default_task) when `None`.
+    /// First message to it; `None` sends [`default_task`](Self::default_task).
     pub task: Option<String>,
     /// The model that it should use.
     pub model: Option<String>,
-    /// Its folder.
+    /// Working directory. `None` uses that of the relay.
     pub cwd: Option<String>,
-    /// Its team.
+    /// Name of a team to join, if any.
     pub team: Option<String>,
-    /// Whether it is told the conventions of the relay's workflows. Default true.
+    /// Whether it receives the conventions of the relay's workflows. Default true.
     pub include_workflow_conventions: bool,
 }
 
@@ -39,7 +39,7 @@ impl SpawnWorker {
         }
     }
 
-    /// What a model that works behind a relay has to know to answer in the form that is understood.
+    /// Instructions for a model behind a relay: the form of its reply.
     pub fn default_task(orchestrator: &str, channel: &str) -> String {
         format!(
             "You are a local execution worker behind Agent Relay.\n\
@@ -50,7 +50,7 @@ impl SpawnWorker {
              Answer with one message to `{orchestrator}` on the same thread. Its body is JSON and nothing \
              else: the result type, the turnId and threadId of the request, and a canonical \
              executionResult. The status of a good answer is \"completed\", not \"ok\", and the answer \
-             stands in output.text. For example:\n\
+             is in output.text. For example:\n\
              {{\"type\":\"{RESULT_TYPE}\",\"turnId\":\"<turnId>\",\"threadId\":\"<threadId>\",\
              \"executionResult\":{{\"backendId\":\"agent-relay-worker\",\"status\":\"completed\",\
              \"output\":{{\"text\":\"<answer>\"}}}}}}\n\

@@ -5,7 +5,7 @@ use harness_core::Json;
 use super::event::RelayEvents;
 use super::fault::RelayFault;
 
-/// From where on a subscription hears events.
+/// First event of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Since {
@@ -19,11 +19,11 @@ pub enum Since {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayMessage {
-    /// Whom it is for: an agent's name, or a channel as `#name`.
+    /// Recipient: an agent's name, or a channel as `#name`.
     pub to: String,
-    /// Who says it.
+    /// Name of the sender.
     pub from: String,
-    /// What is said.
+    /// Text of the message.
     pub text: String,
     /// The thread that it belongs to.
     pub thread_id: Option<String>,
@@ -41,17 +41,17 @@ impl RelayMessage {
     }
 }
 
-/// What the relay says to a message that it took.
+/// Receipt for a message that the relay accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RelayReceipt {
     /// The message's id in events.
     pub event_id: Option<String>,
-    /// Who has it now. That it was taken does not mean that anybody reads it.
+    /// Delivery state. A delivered message may still be unread.
     pub delivery: Delivery,
 }
 
-/// Who has a message.
+/// Delivery state of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
@@ -72,19 +72,19 @@ pub struct SpawnAgent {
     pub name: String,
     /// The program. The relay types messages into its terminal, so it must not be a shell that reads them.
     pub cli: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// What it is told first.
+    /// First message to it.
     pub task: Option<String>,
     /// The model that it should use.
     pub model: Option<String>,
-    /// Its folder.
+    /// Working directory. `None` uses that of the relay.
     pub cwd: Option<String>,
-    /// Its team.
+    /// Name of a team to join, if any.
     pub team: Option<String>,
     /// The channels that it joins; the relay's own choice when empty.
     pub channels: Vec<String>,
-    /// Whether it is told the conventions of the relay's workflows; the relay's own choice when `None`.
+    /// Whether it receives the conventions of the relay's workflows; `None` leaves the choice to the relay.
     pub include_workflow_conventions: Option<bool>,
 }
 
@@ -147,7 +147,7 @@ pub trait RelayTransport: Send + Sync {
     /// does nothing.
     fn start(&self) -> impl Future<Output = Result<(), RelayFault>> + Send;
 
-    /// Hears events until the subscription is dropped. Stored events come first, in order, then one
+    /// Receives events until the subscription is dropped. Stored events come first, in order, then one
     /// [`CaughtUp`](super::RelayEventKind::CaughtUp), then new events.
     fn subscribe(&self, since: Since) -> impl Future<Output = Result<RelayEvents, RelayFault>> + Send;
 

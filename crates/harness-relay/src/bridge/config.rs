@@ -1,4 +1,4 @@
-//! What a bridge is told.
+//! Configuration of a bridge.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::lifeline::Registration;
 use crate::transport::Since;
 
-/// What a bridge is told.
+/// Configuration of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BridgeConfig {
@@ -18,17 +18,17 @@ pub struct BridgeConfig {
     pub timeout: Duration,
     /// The model for the runner. Default none: the runner's own.
     pub model: Option<String>,
-    /// The folder that the runner works in. Default none: that of the process.
+    /// Working directory of the runner. Default: that of the process.
     pub cwd: Option<PathBuf>,
-    /// How the worker is made known. Default: a reader without a lifeline.
+    /// Registration of the worker. Default: a reader without a lifeline.
     pub registration: Registration,
     /// Runs at the same time, at least one. Default 4.
     pub concurrency: usize,
     /// Requests that wait for a run at most; further ones are answered with a failure that may be retried.
     /// Default 64.
     pub waiting: usize,
-    /// From where on requests count. Default: everything that the relay still holds, so that requests from
-    /// before the worker existed are answered; those that it has already answered are not run again.
+    /// First request to read. Default: the oldest that the relay still holds. Requests from before the
+    /// worker existed are answered; those that it has already answered are not run again.
     pub since: Since,
     /// Requests that are remembered, so that none is run twice. Default 4096.
     pub remembered: usize,

@@ -6,7 +6,7 @@ use crate::event::RelayInbound;
 use crate::json::Object;
 use crate::message::Key;
 
-/// A request that somebody waits for.
+/// A request whose sender waits for the reply.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) turn_id: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Reads a request; `Err` with its turn when nobody is named to whom the reply could go.
+    /// Reads a request. `Err` with its turn when it has no address for the reply.
     pub(super) fn read(body: &Object, inbound: &RelayInbound) -> Result<Self, Option<String>> {
         let id = |key| body.written(key);
         let reply_to = body.object("replyTo").and_then(|reply_to| reply_to.written("agentId"));
@@ -34,7 +34,7 @@ impl Job {
         })
     }
 
-    /// What names it; `None` when an id is missing, and then only its message does.
+    /// Its key. `None` when an id is missing; only its message identifies it then.
     pub(super) fn key(&self) -> Option<Key> {
         Some(Key { turn: self.turn_id.clone()?, thread: self.thread_id.clone()? })
     }

@@ -1,4 +1,4 @@
-//! What a bridge tells of its work.
+//! Log of a bridge.
 
 use std::fmt;
 
@@ -31,12 +31,12 @@ impl NoteLevel {
 pub struct BridgeNote {
     /// How much it matters.
     pub level: NoteLevel,
-    /// What happened: `registered`, `request`, `completed`, `failed`, `publish_failed`, `duplicate`,
+    /// Kind of event: `registered`, `request`, `completed`, `failed`, `publish_failed`, `duplicate`,
     /// `unanswerable`, `busy`, `gap`, `draining` or `stopped`.
     pub name: &'static str,
     /// The turn, where it is about one.
     pub turn_id: Option<String>,
-    /// More, for people; of a request at most the first 80 characters of its prompt.
+    /// Human-readable details; of a request at most the first 80 characters of its prompt.
     pub text: String,
 }
 

@@ -4,8 +4,8 @@ use harness_core::Json;
 
 use crate::json::Object;
 
-/// Everything that the request says, in one text: system prompt, developer prompt, context, what to go on
-/// with, tools, attachments, the wished form, and last the message.
+/// Everything that the request says, in one text: system prompt, developer prompt, context, the
+/// continuation, tools, attachments, the requested form, and last the message.
 ///
 /// A request with nothing but a system prompt and a message gives those two (W49).
 pub(super) fn prompt(request: &Json) -> String {
@@ -44,7 +44,7 @@ fn context(request: &Object) -> Vec<String> {
 
 fn continuation(request: &Object) -> Option<String> {
     let continuation = request.object("continuation").filter(|all| !all.is_empty())?;
-    Some(format!("This goes on from:\n{}", continuation.json()))
+    Some(format!("This continues:\n{}", continuation.json()))
 }
 
 fn tools(request: &Object) -> Option<String> {
@@ -119,7 +119,7 @@ mod tests {
                 "continuation":{"kind":"deferred","state":{"at":2}},
                 "tools":[{"name":"add","description":"Adds","inputSchema":{"type":"object"},"requiresApproval":true},{"name":"sub"}],
                 "message":{"text":"Q?","attachments":[{"id":"a1","type":"image/png","name":"plan.png","url":"https://h/plan.png"}]}}"#,
-            "S\n\nD\n\nContext, Notes:\nN\n\nContext as data:\n{\"k\":1.50}\n\nThis goes on from:\n\
+            "S\n\nD\n\nContext, Notes:\nN\n\nContext as data:\n{\"k\":1.50}\n\nThis continues:\n\
              {\"kind\":\"deferred\",\"state\":{\"at\":2}}\n\nTools that may be used:\n- add: Adds (only with approval)\n  \
              arguments: {\"type\":\"object\"}\n- sub\n\nAttachments:\n- plan.png, image/png, https://h/plan.png\n\n\
              Answer in plain text, not in Markdown. Use at most 80 characters.\n\nQ?",

@@ -1,4 +1,4 @@
-//! What does the work of a worker.
+//! The program behind a worker.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -15,7 +15,7 @@ use harness_core::Json;
 use super::config::BridgeConfig;
 use crate::json::Object;
 
-/// What does the work of a worker.
+/// Runs the requests of a worker.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum BridgeRunner {

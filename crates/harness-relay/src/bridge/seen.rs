@@ -8,7 +8,7 @@ use crate::message::Key;
 /// Bytes of an answer that is kept to be sent again.
 const LONGEST_KEPT: usize = 64 * 1024;
 
-/// What is known of a request.
+/// State of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     /// Never seen, or its last run failed.
@@ -39,7 +39,7 @@ impl Seen {
         Self { limit: limit.max(1), known: HashMap::new(), order: VecDeque::new() }
     }
 
-    /// What is known of the request; a new one is taken from now on.
+    /// Returns the state of the request, and takes a new one.
     pub(super) fn take(&mut self, job: &Job) -> Known {
         let Some(name) = name(job) else { return Known::New };
         if let Some(known) = self.known.get(&name) {
@@ -49,7 +49,7 @@ impl Seen {
         Known::New
     }
 
-    /// A reply that this worker gave, heard among stored events.
+    /// Notes a reply of this worker among the stored events.
     pub(super) fn heard(&mut self, key: Key) {
         self.note(Name::Request(key), Known::Taken);
     }

@@ -19,7 +19,7 @@ use crate::transport::SpawnAgent;
 /// How often the agent that stands for the worker is started again at most.
 const REGISTRATIONS: u32 = 8;
 
-/// How long runs that were told to stop may take to do so.
+/// Time limit of runs that were cancelled.
 const STOPPING: Duration = Duration::from_secs(2);
 
 const FULL: &str = "The worker has too many requests waiting.";
@@ -28,7 +28,7 @@ const STOPS: &str = "The worker is stopping.";
 /// Whether requests are still taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Stored events are being told: what was answered before is not yet known.
+    /// Stored events are still arriving: earlier answers are not known yet.
     CatchingUp,
     Working,
     Draining,
@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
                 }
                 Ok(job) => self.offer(job),
                 Err(turn) => {
-                    let text = format!("a request from {} names nobody to answer to", inbound.from);
+                    let text = format!("a request from {} has no address for the reply", inbound.from);
                     self.work.note(NoteLevel::Warn, "unanswerable", turn.as_deref(), text);
                 }
             },
@@ -187,7 +187,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The agent that stands for the worker ended: another one is started, unless it is there after all.
+    /// The worker's agent ended: a new one is started, unless one is running.
     async fn gone(&mut self, how: &str) {
         let Some(agent) = self.agent.filter(|_| self.phase == Phase::Working) else { return };
         let there = self.work.transport.agents_boxed().await;
@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Nothing more will be heard: what runs is finished, what waits is refused.
+    /// No event follows: running requests finish, waiting ones are rejected.
     fn lose(&mut self, fault: RelayFault) {
         self.lost = Some(fault);
         self.drain();

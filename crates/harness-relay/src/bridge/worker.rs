@@ -31,8 +31,8 @@ type Notes = Arc<dyn Fn(&BridgeNote) + Send + Sync>;
 /// - A request is answered once: its turn and thread name it. One that comes again while it runs is left
 ///   alone, one that was completed gets the same answer, one that failed is run again.
 /// - Requests from before the worker existed are answered, too, as far as the relay still holds them.
-/// - A request that names nobody to answer to is not run.
-/// - Runs are bounded in number and time; what waits beyond the bound is told so.
+/// - A request without an address for the reply is not run.
+/// - Runs are bounded in number and time; a request beyond the bound is rejected.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -57,7 +57,7 @@ type Notes = Arc<dyn Fn(&BridgeNote) + Send + Sync>;
 /// ```
 pub struct WorkerBridge(Arc<Work>);
 
-/// What every run needs.
+/// Common state of all runs.
 pub(super) struct Work {
     pub(super) transport: Arc<dyn DynRelayTransport>,
     pub(super) config: BridgeConfig,
@@ -65,7 +65,7 @@ pub(super) struct Work {
     notes: Option<Notes>,
 }
 
-/// What a bridge has done, from its start to its end.
+/// Counts of a bridge, from its start to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BridgeReport {
@@ -73,7 +73,7 @@ pub struct BridgeReport {
     pub completed: u64,
     /// Runs that failed.
     pub failed: u64,
-    /// Requests that were told that they would not be run.
+    /// Requests that were rejected.
     pub refused: u64,
     /// Requests that came again.
     pub duplicates: u64,
@@ -97,7 +97,7 @@ impl WorkerBridge {
         Self(Arc::new(Work { transport, config, runner, notes: None }))
     }
 
-    /// The same bridge, which tells of its work. Notes are logged, too, whether or not anybody is told.
+    /// Passes notes about the bridge's work to `notes`. They are also logged.
     #[must_use]
     pub fn notes(self, notes: impl Fn(&BridgeNote) + Send + Sync + 'static) -> Self {
         let Work { transport, config, runner, .. } = &*self.0;
@@ -107,12 +107,11 @@ impl WorkerBridge {
 
     /// Makes the worker known and answers requests.
     ///
-    /// When `drain` fires, no further request is run; those that run are answered, those that wait are told
-    /// that the worker is stopping, and the worker is released. When `stop` fires, what runs is stopped as
-    /// well.
+    /// When `drain` fires, no further request is run; running ones are answered, waiting ones are rejected,
+    /// and the worker is released. When `stop` fires, running ones are stopped as well.
     ///
     /// # Errors
-    /// When the worker cannot be made known, or the relay is lost for good.
+    /// The worker cannot be registered, or the relay is permanently lost.
     pub async fn run(&self, drain: &Cancel, stop: &Cancel) -> Result<BridgeReport, RelayFault> {
         let work = &self.0;
         work.transport.start_boxed().await?;
@@ -216,7 +215,7 @@ impl Work {
     }
 }
 
-/// What became of a request.
+/// Outcome of a request.
 pub(super) struct Finished {
     pub(super) job: Job,
     pub(super) reply: String,

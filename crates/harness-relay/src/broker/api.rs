@@ -20,7 +20,7 @@ const SHOWN: usize = 500;
 /// The header with the key.
 pub(super) const KEY: &str = "x-api-key";
 
-/// What a broker says of itself.
+/// Description of a broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BrokerSession {
@@ -28,7 +28,7 @@ pub struct BrokerSession {
     pub version: String,
     /// The version of its protocol.
     pub protocol: Option<u64>,
-    /// Whether it ends by itself when nobody renews its lease.
+    /// Whether it ends when its lease is not renewed.
     pub ephemeral: bool,
 }
 
@@ -180,7 +180,7 @@ impl Api {
             let message = refusal(answer.as_ref(), &text);
             return Err(RelayFault::Refused { call: name, status, message });
         }
-        answer.ok_or_else(|| RelayFault::Answer { call: name, problem: "it is no JSON object".to_owned() })
+        answer.ok_or_else(|| RelayFault::Answer { call: name, problem: "it is not a JSON object".to_owned() })
     }
 }
 
@@ -204,7 +204,7 @@ fn refusal(answer: Option<&Object>, text: &str) -> String {
     told.unwrap_or_else(|| text.trim().to_owned()).chars().take(SHOWN).collect()
 }
 
-/// What went wrong, without the URL: the innermost cause says it best.
+/// Innermost cause of an error, without the URL.
 fn reason(fault: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = fault;
     while let Some(inner) = cause.source() {

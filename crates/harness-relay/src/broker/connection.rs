@@ -11,7 +11,7 @@ use rustix::process::{Pid, test_kill_process};
 use crate::fault::RelayFault;
 use crate::json::Object;
 
-/// Where brokers keep their connection file, below the folder of the project: up to 6.x, and from 9.x on.
+/// Where brokers keep their connection file, below the directory of the project: up to 6.x, and from 9.x on.
 pub const STATE_DIRECTORIES: [&str; 2] = [".agent-relay", ".agentworkforce/relay"];
 
 /// The name of the file.
@@ -41,7 +41,7 @@ impl Connection {
         Ok(Self { url, key: Secret::new(key), pid: None, directory: None })
     }
 
-    /// Finds the running broker of a folder.
+    /// Finds the running broker of a directory.
     ///
     /// `state_dir` is the directory of the file when it is not one of [`STATE_DIRECTORIES`] (the environment
     /// variable `AGENT_RELAY_STATE_DIR` of the broker's own tools; an application reads it). Of several
@@ -88,7 +88,7 @@ impl Connection {
             return Err(wrong(format!("is longer than {LONGEST} bytes")));
         }
         let fields =
-            Object::parse(&text).ok_or_else(|| wrong("is corrupt: it is no JSON object".to_owned()))?;
+            Object::parse(&text).ok_or_else(|| wrong("is corrupt: it is not a JSON object".to_owned()))?;
         let missing = |key: &str| wrong(format!("is not valid: `{key}` is missing or of another type"));
         let url = fields.written("url").ok_or_else(|| missing("url"))?;
         let url =
@@ -152,7 +152,7 @@ fn loopback(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Whether a process of this number runs; one that belongs to somebody else does.
+/// Whether a process of this number runs, of any user.
 fn is_alive(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_file_is_told_without_its_key() {
-        check("{", "the connection file FILE is corrupt: it is no JSON object");
+        check("{", "the connection file FILE is corrupt: it is not a JSON object");
         check(
             r#"{"api_key":"br_1","pid":PID}"#,
             "the connection file FILE is not valid: `url` is missing or of another type",
@@ -213,7 +213,7 @@ mod tests {
         // No process has the highest number that Linux can give.
         check(
             r#"{"url":"http://127.0.0.1:1","api_key":"br_1","pid":4194304}"#,
-            "the connection file FILE is stale: the broker (process 4194304) is not running any more",
+            "the connection file FILE is stale: the broker (process 4194304) is no longer running",
         );
         let open = read("{}", 0o644);
         assert_eq!(

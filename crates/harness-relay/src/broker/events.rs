@@ -28,13 +28,13 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(75);
 
 /// The highest number that a broker written in another language can hold: no event comes after it, so none
-/// is told again.
+/// is sent again.
 const NO_REPLAY: u64 = (1 << 53) - 1;
 
-/// Asks the broker to answer when it has sent what it had stored; some versions never do.
+/// A ping that the broker answers after its stored events; some versions never do.
 const MARK: &[u8] = b"caught-up";
 
-/// How long a broker that does not say what it has stored may be silent until all of that counts as told.
+/// Silence after which the stored events of a broker that does not count them are complete.
 const PAUSE: Duration = Duration::from_secs(1);
 
 type Socket = WebSocketStream<TcpStream>;
@@ -44,15 +44,15 @@ pub(super) struct Stream {
     pub(super) connection: Connection,
     pub(super) config: BrokerConfig,
     pub(super) sender: RelayEventSender,
-    /// The last number that was told here, or from where on events are wanted.
+    /// Number of the last event sent, or the first event to send.
     pub(super) since: Since,
     /// The newest event that was stored before; `None` when it is not known.
     pub(super) goal: Option<u64>,
 }
 
-/// Why a socket is not read any more.
+/// Reason why a socket is no longer read.
 enum Broken {
-    /// Nobody listens.
+    /// The subscription was dropped.
     Unwanted,
     Lost(String),
 }
@@ -93,7 +93,7 @@ impl Stream {
         Ok(socket)
     }
 
-    /// Tells events until nobody listens any more, or the broker is lost.
+    /// Sends events until the subscription is dropped or the broker is lost.
     pub(super) async fn run(mut self, mut socket: Socket) {
         let mut first = true;
         if self.is_level() && !self.caught_up(&mut first).await {
@@ -124,10 +124,10 @@ impl Stream {
         let mut wait = self.config.first_wait;
         for _ in 0..self.config.reconnects {
             if self.connection.is_gone() {
-                return Err("the broker is not running any more".to_owned());
+                return Err("the broker is no longer running".to_owned());
             }
             tokio::select! {
-                () = self.sender.closed() => return Err("nobody listens".to_owned()),
+                () = self.sender.closed() => return Err("the subscription was dropped".to_owned()),
                 () = tokio::time::sleep(wait) => {}
             }
             match self.open().await {
@@ -170,7 +170,7 @@ impl Stream {
                 Ok(Some(Ok(Message::Binary(bytes)))) => String::from_utf8_lossy(&bytes).into_owned().into(),
                 Ok(Some(Ok(Message::Ping(_) | Message::Frame(_)))) => continue,
             };
-            if !self.tell(&text).await {
+            if !self.pass(&text).await {
                 return Broken::Unwanted;
             }
             if *first && self.is_level() && !self.caught_up(first).await {
@@ -179,31 +179,31 @@ impl Stream {
         }
     }
 
-    /// Whether all that was stored has been told, as far as that is known.
+    /// Whether all stored events were sent, as far as that is known.
     fn is_level(&self) -> bool {
         match self.since {
             Since::Now => true,
-            Since::Seq(told) => self.goal.is_some_and(|goal| told >= goal),
+            Since::Seq(sent) => self.goal.is_some_and(|goal| sent >= goal),
         }
     }
 
-    /// Tells, once, that all stored events were told; false when nobody listens.
+    /// Sends, once, the end of the stored events; false without a subscriber.
     async fn caught_up(&self, first: &mut bool) -> bool {
         *first = false;
         self.sender.send(RelayEvent::caught_up()).await
     }
 
-    /// Passes an event on, unless it was told before; false when nobody listens.
-    async fn tell(&mut self, text: &str) -> bool {
+    /// Sends an event, unless it was sent before; false without a subscriber.
+    async fn pass(&mut self, text: &str) -> bool {
         let Some(event) = RelayEvent::parse(text) else {
-            // It may have been what somebody waits for.
+            // It may have been an expected reply.
             let shown = quoted(text, self.connection.key.expose());
-            let reason = format!("the broker sent something that is no event: `{shown}`");
+            let reason = format!("the broker sent an invalid event: `{shown}`");
             self.sender.send(RelayEvent::closed(reason)).await;
             return false;
         };
         if let Some(seq) = event.seq {
-            if matches!(self.since, Since::Seq(told) if seq <= told) {
+            if matches!(self.since, Since::Seq(sent) if seq <= sent) {
                 return true;
             }
             self.since = Since::Seq(seq);

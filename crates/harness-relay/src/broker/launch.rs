@@ -1,4 +1,4 @@
-//! A broker of our own: found, started, and ended when it is not needed any more.
+//! A broker of this process: found, started, and ended when it is no longer required.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,13 +12,13 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use super::connection::Connection;
 use crate::fault::RelayFault;
 
-/// What a broker prints when it can be reached.
+/// Output of a broker that is ready.
 const LISTENING: &str = "API listening on ";
 
 /// Lines that are read in search of it, at most.
 const LINES: usize = 10_000;
 
-/// Bytes of what a broker printed to its standard error that a fault shows.
+/// Bytes of a broker's standard error that an error shows.
 const SHOWN: usize = 4 * 1024;
 
 /// How long a broker that was asked to end may take.
@@ -30,9 +30,9 @@ const ENDING: Duration = Duration::from_secs(5);
 pub struct BrokerStart {
     /// The program; [`find`](Self::find) looks for it.
     pub program: PathBuf,
-    /// The folder that it works in.
+    /// Its working directory.
     pub folder: PathBuf,
-    /// Its name; two of one name cannot run in a folder. Default: that of the folder.
+    /// Its name, unique in a directory. Default: that of the directory.
     pub name: String,
     /// The channels that it joins.
     pub channels: Vec<String>,
@@ -43,7 +43,7 @@ pub struct BrokerStart {
 }
 
 impl BrokerStart {
-    /// A broker of a program in a folder.
+    /// A broker of a program in a directory.
     pub fn new(program: impl Into<PathBuf>, folder: impl Into<PathBuf>, environment: Environment) -> Self {
         let folder = folder.into();
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -57,9 +57,9 @@ impl BrokerStart {
         }
     }
 
-    /// Looks for a broker's program, in the order of its own tools: the one that is named
-    /// (`BROKER_BINARY_PATH` or `AGENT_RELAY_BIN` of its tools), those in the packages of `folder` and of the
-    /// folders above it, and those in the folders of `search_path` (the variable `PATH`).
+    /// Finds a broker's program, in the order of the broker's tools: `named` (their variables
+    /// `BROKER_BINARY_PATH` and `AGENT_RELAY_BIN`), the packages in `folder` and in the directories above
+    /// it, and the directories of `search_path` (the variable `PATH`).
     ///
     /// # Errors
     /// [`RelayFault::NoProgram`] with all places.
@@ -87,8 +87,8 @@ impl BrokerStart {
         }
     }
 
-    /// Starts it and waits until it can be reached. It is ephemeral: it ends by itself some time after nobody
-    /// renews its lease any more.
+    /// Starts it and waits until it is ready. It is ephemeral: it ends some time after its lease was last
+    /// renewed.
     pub(super) async fn launch(&self) -> Result<(Connection, Broker), RelayFault> {
         let failed = |reason: String| RelayFault::NotStarted { program: self.program.clone(), reason };
         let key = random_key().map_err(|fault| failed(format!("no key could be made for it: {fault}")))?;
@@ -167,7 +167,7 @@ async fn tail(mut from: impl AsyncRead + Unpin) -> String {
     kept.lossy()
 }
 
-/// `br_` and 32 hexadecimal digits that nobody can guess.
+/// `br_` and 32 random hexadecimal digits.
 fn random_key() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -51,8 +51,8 @@ impl Default for BrokerConfig {
 
 /// The relay of an Agent Relay broker that runs beside this process. Speaks with 4.x, 6.x and 9.x.
 ///
-/// Each subscription is a WebSocket of its own: it is opened again where it broke, events are told once and
-/// in order, and what was lost in between is told as a gap.
+/// Each subscription has a separate WebSocket, which is reopened after a failure. Events arrive once and in
+/// order; lost ones are reported as a gap.
 pub struct BrokerTransport {
     connection: Connection,
     config: BrokerConfig,
@@ -62,7 +62,7 @@ pub struct BrokerTransport {
     own: Mutex<Option<Broker>>,
 }
 
-/// What runs while the transport does.
+/// Background work of the transport.
 struct Started {
     session: BrokerSession,
     /// Renews the lease of an ephemeral broker.
@@ -109,7 +109,7 @@ impl BrokerTransport {
         Ok(transport)
     }
 
-    /// What the broker says of itself; `None` before [`start`](RelayTransport::start).
+    /// Description of the broker; `None` before [`start`](RelayTransport::start).
     pub fn session(&self) -> Option<BrokerSession> {
         self.lock().as_ref().map(|started| started.session.clone())
     }

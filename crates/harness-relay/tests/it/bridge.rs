@@ -188,7 +188,7 @@ async fn w47_a_request_that_names_nobody_to_answer_to_is_not_run() {
     assert_eq!(desk.runner.prompts(), ["next"]);
     let (_, notes) = desk.close().await;
     assert!(
-        notes.contains(&"unanswerable t1: a request from orch names nobody to answer to".to_owned()),
+        notes.contains(&"unanswerable t1: a request from orch has no address for the reply".to_owned()),
         "{notes:?}"
     );
 }

@@ -74,7 +74,7 @@ async fn what_a_broker_says_to_a_message_is_told() {
             r#"{"error":{"code":"unauthorized","message":"Missing or invalid API key"}}"#,
             Err("the broker refused POST /api/send with status 401: Missing or invalid API key"),
         ),
-        (200, "[]", Err("the broker's answer to POST /api/send cannot be read: it is no JSON object")),
+        (200, "[]", Err("the broker's answer to POST /api/send cannot be read: it is not a JSON object")),
     ] {
         broker.answer(status, answer);
         let got = transport.send(message.clone()).await.map(|receipt| receipt.delivery);
@@ -126,7 +126,7 @@ async fn fault_26_a_frame_that_cannot_be_read_ends_the_stream_and_is_quoted() {
     assert_eq!(heard(&mut events, "caught up").await, ["1 a", "caught up"]);
     broker.send(&format!("{{half a result \u{1b}]0; {KEY} {}", "z".repeat(10_000)));
     let RelayEventKind::Closed { reason } = events.next().await.kind else { panic!("the stream goes on") };
-    assert!(reason.starts_with("the broker sent something that is no event: `{half a result"), "{reason}");
+    assert!(reason.starts_with("the broker sent an invalid event: `{half a result"), "{reason}");
     assert!(!reason.contains(KEY) && !reason.contains('\u{1b}') && reason.len() < 1_000, "{reason}");
 }
 
