@@ -26,6 +26,12 @@ pub enum AdapterError {
         /// The header's name.
         name: String,
     },
+    /// The name of a model is not known, or its protocol is not part of this build.
+    #[error("unknown model `{name}`")]
+    UnknownModel {
+        /// Name of the model.
+        name: String,
+    },
     /// More than one thing is wrong with a configuration.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<AdapterError>),
@@ -79,7 +85,7 @@ pub enum AdapterError {
 
 impl AdapterError {
     /// The one problem, or all of them.
-    #[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+    #[cfg(feature = "http")]
     pub(crate) fn of(mut problems: Vec<Self>) -> Self {
         match (problems.pop(), problems.is_empty()) {
             (Some(only), true) => only,
@@ -97,6 +103,7 @@ impl AdapterError {
             Self::BaseUrl { .. } => "adapter.base_url",
             Self::Key { .. } => "adapter.key",
             Self::Header { .. } => "adapter.header",
+            Self::UnknownModel { .. } => "adapter.unknown_model",
             Self::Several(_) => "adapter.several",
             Self::Settings { .. } => "adapter.settings",
             Self::ReservedSetting { .. } => "adapter.reserved_setting",
@@ -116,6 +123,7 @@ impl AdapterError {
             }
             Self::Key { .. } => Some("check that the key was copied whole and without line breaks inside"),
             Self::Header { .. } => Some("use visible ASCII characters only"),
+            Self::UnknownModel { .. } => Some("declare it under `models` in the registry file"),
             Self::Several(problems) => problems.first().and_then(Self::hint),
             Self::Settings { .. } => {
                 Some("write the settings as an object, for example {\"temperature\": 0}")

@@ -1,20 +1,19 @@
 //! Models for *harness* runs, and what can be put around them.
 //!
-//! - [`chat::ChatModel`] speaks chat completions with OpenRouter and every compatible endpoint,
-//!   streaming, with tools (feature `openrouter`, on by default); `messages::MessagesModel` speaks
-//!   Anthropic's Messages API (feature `anthropic`) and `responses::ResponsesModel` the Responses API of
-//!   OpenAI and OpenRouter (feature `responses`), both on by default.
-//! - [`Retry`] repeats steps that failed for a passing reason, [`Fallback`] asks other models then,
+//! - `chat::ChatModel` calls OpenRouter and every endpoint with chat completions,
+//!   `messages::MessagesModel` Anthropic's Messages API, and `responses::ResponsesModel` the Responses
+//!   API of OpenAI and OpenRouter: streamed, with tools (feature `http`, on by default).
+//! - [`Retry`] repeats calls after transient errors, [`Fallback`] calls other models after an error,
 //!   [`RateLimit`] keeps within a provider's quota, [`Breaker`] spares a provider that is down, and
-//!   [`ResponseCache`] answers the same request once.
+//!   [`ResponseCache`] answers equal requests once.
 //! - `local` runs whole turns by programs of this machine: any command, or an installed agent such as
 //!   Claude Code (feature `local-command`, on by default, Unix).
 //!
 //! The models and wrappers are ordinary implementations of harness-core's `Model` port, so they stack in
 //! any order. What is not here: the loop, tools, sessions, and the reading of environment variables.
 //!
-#![cfg_attr(feature = "openrouter", doc = "```no_run")]
-#![cfg_attr(not(feature = "openrouter"), doc = "```text")]
+#![cfg_attr(feature = "http", doc = "```no_run")]
+#![cfg_attr(not(feature = "http"), doc = "```text")]
 //! use std::sync::Arc;
 //!
 //! use harness_adapters::chat::ChatModel;
@@ -44,23 +43,23 @@
 //! }
 //! ```
 
-#[cfg(feature = "openrouter")]
+#[cfg(feature = "http")]
 pub mod chat;
 mod error;
 pub mod execution;
-#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+#[cfg(feature = "http")]
 mod history;
-#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+#[cfg(feature = "http")]
 pub mod http;
 mod label;
 #[cfg(feature = "local-command")]
 pub mod local;
-#[cfg(feature = "anthropic")]
+#[cfg(feature = "http")]
 pub mod messages;
 pub mod price;
-#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+#[cfg(feature = "http")]
 mod raw;
-#[cfg(feature = "responses")]
+#[cfg(feature = "http")]
 pub mod responses;
 mod runner;
 mod seam;
@@ -71,7 +70,7 @@ mod wrap;
 
 pub use error::AdapterError;
 pub use label::MAX_LABEL_BYTES;
-pub use price::PriceTable;
+pub use price::{PriceTable, TokenPrices};
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
 pub use seam::lenient_text;
 pub use secret::ApiKey;

@@ -57,10 +57,13 @@ pub fn lenient_text(json: &Json) -> Option<String> {
 /// Content of a valid JSON string; `None` for any other value. Unpaired halves of characters inside
 /// it become replacement characters.
 pub(crate) fn piece_of(json: &str) -> Option<Piece> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(inner.to_owned().into());
+    }
     if let Ok(text) = serde_json::from_str::<String>(json) {
         return Some(text.into());
     }
-    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     let units = units(inner);
     let is_low = |unit: &&u16| (0xdc00..0xe000).contains(*unit);
     let is_high = |unit: &&u16| (0xd800..0xdc00).contains(*unit);

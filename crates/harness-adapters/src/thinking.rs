@@ -90,7 +90,7 @@ impl ThinkingLevels {
     /// Effort to request: the name of the nearest level. For [`ThinkingLevel::Off`] without a name,
     /// a router receives `none` and others nothing, because no single name disables reasoning
     /// everywhere.
-    #[cfg(any(feature = "openrouter", feature = "responses"))]
+    #[cfg(feature = "http")]
     pub(crate) fn effort(&self, level: ThinkingLevel, routed: bool) -> Option<&str> {
         let is_plain_off =
             self.clamp(level) == ThinkingLevel::Off && self.0.contains(&(ThinkingLevel::Off, Word::Usual));
@@ -102,7 +102,7 @@ impl ThinkingLevels {
     }
 
     /// The setting of a request that asks for the nearest level.
-    #[cfg(feature = "openrouter")]
+    #[cfg(feature = "http")]
     pub(crate) fn setting(
         &self,
         level: ThinkingLevel,
@@ -119,7 +119,7 @@ impl ThinkingLevels {
 }
 
 #[cfg(test)]
-#[cfg(feature = "openrouter")]
+#[cfg(feature = "http")]
 mod tests {
     use super::*;
 

@@ -1,23 +1,25 @@
 //! How a chat model is set up.
 
 use std::fmt;
+use std::sync::Arc;
 
+use harness_core::Json;
 use harness_core::port::ThinkingLevel;
-use harness_core::{Json, ModelName};
 
-use super::model::ChatModel;
+use super::model::{ChatForm, ChatModel};
 use super::request::RESERVED;
 use crate::http::PromptCache;
+use crate::http::client::Client;
 use crate::http::settings::{Settings, reasoning};
-use crate::http::setup::{Protocol, Setup, Thought, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey, ThinkingLevels};
+use crate::http::setup::{Auth, OPENROUTER, Protocol, Setup, Thought, setup_methods};
+use crate::{AdapterError, ThinkingLevels};
 
 pub(super) static CHAT: Protocol = Protocol {
     endpoint: "an OpenAI-compatible endpoint",
     reply: "chat completion",
     path: "/chat/completions",
     reserved: &RESERVED,
-    key: ("authorization", "Bearer "),
+    auth: Auth::Bearer,
     headers: &[],
     think,
 };
@@ -36,12 +38,6 @@ fn think(settings: &mut Settings, thought: &Thought<'_>) {
     }
 }
 
-pub(super) static OPENROUTER: Vendor = Vendor {
-    provider: "openrouter",
-    base_url: "https://openrouter.ai/api/v1",
-    key_name: "OPENROUTER_API_KEY",
-};
-
 /// Sets up a [`ChatModel`]; made by [`ChatModel::openrouter`] and [`ChatModel::compatible`].
 #[must_use]
 pub struct ChatModelBuilder {
@@ -52,23 +48,8 @@ pub struct ChatModelBuilder {
     streams: bool,
 }
 
-/// Default cache marks: set only for providers that do not cache without them, because unneeded
-/// marks cost a little.
-pub(super) fn default_cache(provider: &str, model: &str) -> PromptCache {
-    let needs_marks = provider == OPENROUTER.provider && model.starts_with("anthropic/");
-    if needs_marks { PromptCache::FiveMinutes } else { PromptCache::Off }
-}
-
 impl ChatModelBuilder {
-    pub(crate) fn openrouter(model: ModelName, key: ApiKey) -> Self {
-        Self::of(Setup::hosted(&CHAT, &OPENROUTER, model, key))
-    }
-
-    pub(crate) fn compatible(base_url: String, model: ModelName) -> Self {
-        Self::of(Setup::compatible(&CHAT, base_url, model))
-    }
-
-    fn of(setup: Setup) -> Self {
+    pub(super) fn new(setup: Setup) -> Self {
         Self { setup, defaults: Vec::new(), cache: None, streams: true }
     }
 
@@ -144,7 +125,8 @@ impl ChatModelBuilder {
         for (key, value) in self.defaults {
             service.settings.set_missing(key, value);
         }
-        Ok(ChatModel::new(service, self.cache, self.streams))
+        let form = ChatForm { provider: service.provider.clone(), cache: self.cache, streams: self.streams };
+        Ok(ChatModel(Arc::new(Client { service, form })))
     }
 }
 

@@ -2,9 +2,8 @@
 
 use harness_core::Json;
 
-use super::wire::ReportedUsage;
-use crate::http::ReportedError;
 use crate::http::fault::transient;
+use crate::http::{ReportedError, ReportedUsage};
 
 /// An answer as the endpoint gave it, streamed or whole.
 ///

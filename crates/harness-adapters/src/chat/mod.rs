@@ -2,18 +2,18 @@
 
 mod answer;
 mod builder;
-mod common;
 mod completion;
 mod history;
 mod model;
+mod reply;
 mod request;
-mod stream;
 mod wire;
 
 pub use builder::ChatModelBuilder;
 pub use completion::{Completion, CompletionCall, InvalidKind, Verdict};
 pub use model::ChatModel;
-pub use stream::Assembler;
-pub use wire::ReportedUsage;
+pub use reply::Assembler;
 
-pub use crate::http::{PromptCache, ReplyLimits, ReplyTimeouts as ChatTimeouts, ReportedError, Sink};
+pub use crate::http::{
+    PromptCache, ReplyLimits, ReplyTimeouts as ChatTimeouts, ReportedError, ReportedUsage, Sink,
+};

@@ -6,7 +6,6 @@
 //!
 //! - [`BackendModel`] makes any execution adapter a model, so that a run goes through the one loop.
 //! - [`ModelBackend`] makes any model an execution adapter of one step, without tools.
-//! - [`TieredRunner`] asks a router which of two backends answers a request, or neither.
 //!
 //! What all of them share is here, too: the prompt of a request ([`user_text`]) and the making of results
 //! with trace and degradation ([`Negotiated`], [`Attempt`]).
@@ -21,7 +20,6 @@ mod outcome;
 mod prompt;
 mod request;
 mod result;
-mod tiered;
 
 pub use adapter::{DynExecutionAdapter, ExecutionAdapter, ExecutionCx, ExecutionPart, ExecutionSink};
 pub use backend::{BackendModel, BackendNote, BackendTool};
@@ -41,7 +39,6 @@ pub use result::{
     ExecutionApproval, ExecutionError, ExecutionErrorCode, ExecutionEvent, ExecutionEventKind,
     ExecutionOutput, ExecutionResult, ExecutionStatus, ExecutionSummary, ExecutionTrace,
 };
-pub use tiered::{RouterFault, Routing, Tier, TierRouter, TieredOutcome, TieredRunner};
 
 #[cfg(feature = "local-command")]
 pub(crate) use json::object;

@@ -57,14 +57,7 @@ pub(crate) enum Turn<'a> {
     /// Instructions in their own place.
     System(Vec<Part<'a>>),
     /// User content, never empty.
-    User {
-        #[cfg_attr(
-            not(any(test, feature = "openrouter")),
-            expect(dead_code, reason = "only chat completions send names")
-        )]
-        name: Option<&'a str>,
-        parts: Vec<Part<'a>>,
-    },
+    User { name: Option<&'a str>, parts: Vec<Part<'a>> },
     /// Model content, never empty.
     Assistant(Said<'a>),
     /// The results of the calls of the answer before, one for each and in their order.
@@ -83,10 +76,6 @@ pub(crate) enum Part<'a> {
 /// An earlier answer.
 #[derive(Debug)]
 pub(crate) struct Said<'a> {
-    #[cfg_attr(
-        not(feature = "openrouter"),
-        expect(dead_code, reason = "only chat completions keep reasoning beside the blocks")
-    )]
     pub(crate) message: &'a AssistantMessage,
     /// Whether the model that will read it wrote it.
     pub(crate) own: bool,
@@ -104,13 +93,7 @@ pub(crate) enum SaidPart<'a> {
     ForeignThought(&'a str),
     Call(SentCall<'a>),
     /// Call of a provider's tool, returned unchanged.
-    Native(
-        #[cfg_attr(
-            not(any(test, feature = "anthropic", feature = "responses")),
-            expect(dead_code, reason = "chat completions have no place for it")
-        )]
-        &'a Json,
-    ),
+    Native(&'a Json),
 }
 
 /// A call with the id under which it is sent.
@@ -120,7 +103,6 @@ pub(crate) struct SentCall<'a> {
     pub(crate) call: &'a ToolCall,
 }
 
-#[cfg(any(feature = "openrouter", feature = "responses"))]
 impl<'a> SentCall<'a> {
     /// The arguments as the provider wrote them, where that text is usable, since a signature or a cache
     /// may cover it.
@@ -136,10 +118,6 @@ impl<'a> SentCall<'a> {
 pub(crate) struct CallResult<'a> {
     pub(crate) call: SentCall<'a>,
     pub(crate) parts: Vec<Part<'a>>,
-    #[cfg_attr(
-        not(any(test, feature = "anthropic")),
-        expect(dead_code, reason = "chat completions have no place for it")
-    )]
     pub(crate) is_error: bool,
 }
 

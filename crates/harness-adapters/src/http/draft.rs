@@ -1,4 +1,4 @@
-//! An assistant message under construction: what the protocols whose answers are lists of blocks share.
+//! An assistant message under construction.
 
 use std::sync::Arc;
 
@@ -66,10 +66,8 @@ impl<'a> Draft<'a> {
         self.message.content.push(block);
     }
 
-    pub(crate) fn usage(&mut self, usage: Usage) {
-        if usage != Usage::default() {
-            self.message.usage = Some(Arc::new(usage));
-        }
+    pub(crate) fn usage(&mut self, usage: Option<Usage>) {
+        self.message.usage = usage.map(Arc::new);
     }
 
     /// Sets provider data without a field in a message.
@@ -126,14 +124,16 @@ impl<'a> Draft<'a> {
     }
 
     /// Finishes the message of a complete answer with its finish reason. An unusable answer is
-    /// marked invalid; calls are kept only if they are to run.
-    pub(crate) fn finish(mut self, stop: FinishReason) -> AssistantMessage {
+    /// marked invalid, with the reply if that is one `document`; calls are kept only if they are to
+    /// run.
+    pub(crate) fn finish(mut self, stop: FinishReason, document: Option<Json>) -> AssistantMessage {
         if matches!(stop, FinishReason::Refusal | FinishReason::ContentFilter) {
             self.drop_calls();
             self.message.stop_reason = stop;
             return self.message;
         }
-        if let Some(invalid) = self.bad.take().or_else(|| self.useless(&stop)) {
+        if let Some(mut invalid) = self.bad.take().or_else(|| self.useless(&stop)) {
+            invalid.raw = document.or(invalid.raw);
             self.drop_calls();
             return self.message.marked_invalid(&invalid);
         }
@@ -159,7 +159,7 @@ impl<'a> Draft<'a> {
         } else if asks || speaks || *stop == FinishReason::Paused {
             return None;
         } else if *stop == FinishReason::Length {
-            ("the token limit cut the answer before its text", "empty_response")
+            ("the token limit cut the answer before its text; raise `max_tokens`", "empty_response")
         } else {
             ("the answer holds neither text nor tool calls", "empty_response")
         };

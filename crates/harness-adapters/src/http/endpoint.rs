@@ -13,8 +13,12 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Takes a base URL (`https://host/api/v1`), to which the protocol's path is added, or the full
-    /// endpoint; a query is kept.
-    pub(crate) fn parse(base: &str, protocol_path: &str) -> Result<Self, AdapterError> {
+    /// endpoint; its query is kept, and `query` is added to it.
+    pub(crate) fn parse(
+        base: &str,
+        protocol_path: &str,
+        query: &[(String, String)],
+    ) -> Result<Self, AdapterError> {
         let fault = |reason: String| AdapterError::BaseUrl {
             url: mask_secrets(&without_credentials(base)).into_owned(),
             reason,
@@ -30,6 +34,9 @@ impl Endpoint {
         let path = if path.ends_with(protocol_path) { path } else { path + protocol_path };
         url.set_path(&path);
         url.set_fragment(None);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
         Ok(Self { url })
     }
 
@@ -74,7 +81,7 @@ mod tests {
 
     #[track_caller]
     fn check(base: &str, expected: &str) {
-        let endpoint = Endpoint::parse(base, PATH).map(|endpoint| endpoint.url().to_string());
+        let endpoint = Endpoint::parse(base, PATH, &[]).map(|endpoint| endpoint.url().to_string());
         assert_eq!(endpoint.unwrap_or_else(|fault| fault.to_string()), expected);
     }
 
@@ -89,8 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn a_query_stays() {
+    fn queries_are_kept_and_extended() {
         check("https://h/v1?api-version=1", "https://h/v1/chat/completions?api-version=1");
+        let more = [("b".to_owned(), "x y&z".to_owned())];
+        let endpoint = Endpoint::parse("https://h/v1?a=1", PATH, &more).unwrap();
+        assert_eq!(endpoint.url().as_str(), "https://h/v1/chat/completions?a=1&b=x+y%26z");
     }
 
     #[test]
@@ -118,7 +128,7 @@ mod tests {
             ("http://localhost/v1", true),
             ("https://openrouter.ai/api/v1", false),
         ] {
-            assert_eq!(Endpoint::parse(base, PATH).unwrap().is_loopback(), expected, "{base}");
+            assert_eq!(Endpoint::parse(base, PATH, &[]).unwrap().is_loopback(), expected, "{base}");
         }
     }
 }

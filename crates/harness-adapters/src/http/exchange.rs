@@ -1,47 +1,95 @@
 //! One request and its reply: sent, read to its end or to its failure, never longer than wanted.
 
 use harness_core::ToolName;
+use harness_core::message::FinishReason;
 use harness_core::port::{DeltaPart, Deltas, ModelFault};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
-use super::Sink;
+use super::draft::{Asked, Draft};
 use super::fault::{ErrorReply, Faults, retry_after};
+use super::frames::Frames;
 use super::names::ToolNames;
 use super::service::Service;
+use super::{ReplyLimits, ReportedError, Sink, Undecoded};
 use crate::AdapterError;
 
-/// An answer that is being put together; each protocol has its own.
-pub(crate) trait Answer: Send {
-    /// Takes the next bytes of an event stream, cut anywhere.
-    fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError>;
+/// A reply under construction; each protocol has its own.
+pub(crate) trait Reply: Default + Send {
+    /// Reads one event of a stream, or a reply that is one document.
+    fn event(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError>;
 
-    /// Takes a reply that is one JSON document instead of a stream.
-    fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError>;
+    /// Reads a reply that is one JSON document instead of a stream.
+    fn document(&mut self, text: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
+        self.event(text, limits, parts)
+    }
+
+    /// Notes a comment, which only keeps the connection alive.
+    fn comment(&mut self) {}
 
     /// Whether nothing of interest can follow: the end was announced, or the endpoint reported an error.
     fn is_over(&self) -> bool;
 
     /// Whether the answer can be used as it is, so that a broken connection changes nothing.
-    fn is_whole(&self) -> bool;
+    fn is_whole(&self) -> bool {
+        matches!(self.end(), End::Stopped(_))
+    }
+
+    /// Completes texts that end inside a character.
+    fn finish(&mut self) {}
+
+    /// The first error that the endpoint reported inside the reply.
+    fn error(&self) -> Option<&ReportedError>;
+
+    /// Events that cannot be read.
+    fn undecoded(&self) -> &Undecoded;
+
+    /// The reply, if it is one small document.
+    fn whole_document(&self) -> Option<&str> {
+        None
+    }
+
+    /// Input tokens that were written to a cache for an hour.
+    fn cached_for_an_hour(&self) -> u64 {
+        0
+    }
+
+    /// How the answer ended.
+    fn end(&self) -> End;
+
+    /// The message of the answer so far.
+    fn draft<'a>(&self, asked: Asked<'a>) -> Draft<'a>;
 }
 
-/// One request and what has arrived of its answer.
-pub(crate) struct Exchange<'a, A> {
+/// How an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With a finish reason.
+    Stopped(FinishReason),
+    /// With an error that the endpoint does not explain.
+    Failed,
+    /// Before its end.
+    Cut,
+}
+
+/// One request and the reply to it.
+pub(crate) struct Exchange<'a, R> {
     pub(crate) service: &'a Service,
     /// The header with the request's own key.
     pub(crate) key: Option<(HeaderName, HeaderValue)>,
     pub(crate) faults: &'a Faults,
     pub(crate) deltas: &'a dyn Deltas,
     pub(crate) names: &'a ToolNames,
-    pub(crate) answer: &'a mut A,
+    pub(crate) reply: &'a mut R,
+    pub(crate) frames: Frames,
 }
 
-impl<A: Answer> Exchange<'_, A> {
+impl<R: Reply> Exchange<'_, R> {
     /// Sends the request and reads the reply.
     pub(crate) async fn run(&mut self, body: String) -> Result<(), ModelFault> {
-        let mut request = self.service.client.post(self.service.endpoint.url().clone()).body(body);
+        let url = self.service.endpoint.url().clone();
+        let mut request = self.service.client.post(url).body(body);
         if let Some((name, value)) = self.key.take() {
             request = request.header(name, value);
         }
@@ -71,18 +119,18 @@ impl<A: Answer> Exchange<'_, A> {
             match self.next(response).await {
                 Ok(Some(bytes)) => self.feed(&bytes)?,
                 Ok(None) => return Ok(()),
-                Err(_) if self.answer.is_whole() => return Ok(()),
+                Err(_) if self.reply.is_whole() => return Ok(()),
                 Err(fault) => return Err(fault),
             }
-            if self.answer.is_over() {
+            if self.reply.is_over() {
                 return Ok(());
             }
         }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ModelFault> {
-        let (deltas, names) = (self.deltas, self.names);
-        let fed = self.answer.feed(bytes, &mut |part| deltas.part(renamed(part, names)));
+        let (limits, deltas, names) = (&self.service.limits, self.deltas, self.names);
+        let fed = self.frames.read(bytes, self.reply, limits, &mut |part| deltas.part(renamed(part, names)));
         fed.map_err(|error| self.faults.too_large(&error))
     }
 
@@ -123,8 +171,8 @@ impl<A: Answer> Exchange<'_, A> {
                 self.faults.protocol("a reply that is neither JSON nor an event stream")
             });
         }
-        let (deltas, names) = (self.deltas, self.names);
-        let read = self.answer.document(start, &mut |part| deltas.part(renamed(part, names)));
+        let (limits, deltas, names) = (&self.service.limits, self.deltas, self.names);
+        let read = self.reply.document(start, limits, &mut |part| deltas.part(renamed(part, names)));
         read.map_err(|error| self.faults.too_large(&error))
     }
 

@@ -152,7 +152,6 @@ impl Faults {
     }
 
     /// The model's provider failed without a word.
-    #[cfg(any(feature = "openrouter", feature = "responses"))]
     pub(crate) fn unexplained(&self) -> ModelFault {
         let advice = self.advice(Code::Provider, None);
         let text = format!("{} ended the answer with an unexplained error; {advice}", self.endpoint);
@@ -386,13 +385,14 @@ pub(crate) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::setup::Auth;
 
     static PROTOCOL: Protocol = Protocol {
         endpoint: "an OpenAI-compatible endpoint",
         reply: "chat completion",
         path: "",
         reserved: &[],
-        key: ("authorization", "Bearer "),
+        auth: Auth::Bearer,
         headers: &[],
         think: |_, _| {},
     };

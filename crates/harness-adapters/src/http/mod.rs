@@ -1,9 +1,8 @@
 //! Common parts of HTTP protocols: routing of requests, framing, bounds, timeouts and cancellation
 //! of replies, and error codes.
 
-#[cfg(any(feature = "anthropic", feature = "openrouter"))]
 mod cache;
-#[cfg(any(feature = "anthropic", feature = "responses"))]
+pub(crate) mod client;
 pub(crate) mod draft;
 pub(crate) mod endpoint;
 pub(crate) mod exchange;
@@ -18,11 +17,12 @@ pub(crate) mod service;
 pub(crate) mod settings;
 pub(crate) mod setup;
 pub(crate) mod sse;
+#[cfg(test)]
+pub(crate) mod testing;
 mod undecoded;
+mod usage;
 
-#[cfg(any(feature = "anthropic", feature = "openrouter"))]
 pub(crate) use cache::CacheControl;
-#[cfg(any(feature = "anthropic", feature = "openrouter"))]
 pub use cache::PromptCache;
 pub use limits::{ReplyLimits, ReplyTimeouts};
 pub(crate) use limits::{bound, bound_call};
@@ -30,6 +30,7 @@ pub use reach::{Reached, reach};
 pub use reported::ReportedError;
 pub(crate) use reported::error as reported_error;
 pub(crate) use undecoded::Undecoded;
+pub use usage::ReportedUsage;
 
 /// Sink for deltas of an answer while it arrives.
 pub type Sink<'a> = &'a mut dyn FnMut(harness_core::port::DeltaPart);

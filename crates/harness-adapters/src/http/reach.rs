@@ -6,14 +6,14 @@ use harness_core::port::{ModelFault, ModelFaultCode};
 use harness_core::{Millis, ModelName};
 use tokio::time::timeout;
 
-use super::setup::{Protocol, Setup};
+use super::setup::{Auth, Protocol, Setup};
 
 static MODELS: Protocol = Protocol {
     endpoint: "an endpoint of models",
     reply: "list of models",
     path: "/models",
     reserved: &[],
-    key: ("authorization", "Bearer "),
+    auth: Auth::Bearer,
     headers: &[],
     think: |_, _| {},
 };

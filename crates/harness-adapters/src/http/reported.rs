@@ -5,28 +5,22 @@ use serde::Deserialize;
 use super::lenient::{Raw, decode, number, text};
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct ErrorPart<'a> {
-    #[serde(borrow, default)]
     code: Raw<'a>,
-    #[serde(borrow, default)]
     message: Raw<'a>,
-    #[serde(borrow, default, rename = "type")]
+    #[serde(rename = "type")]
     kind: Raw<'a>,
-    #[serde(borrow, default)]
     metadata: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct ErrorMetadata<'a> {
-    #[serde(borrow, default)]
     error_type: Raw<'a>,
-    #[serde(borrow, default)]
     limit_source: Raw<'a>,
-    #[serde(borrow, default)]
     provider_name: Raw<'a>,
-    #[serde(borrow, default)]
     reasons: Raw<'a>,
-    #[serde(borrow, default)]
     flagged_input: Raw<'a>,
 }
 

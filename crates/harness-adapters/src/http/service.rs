@@ -11,22 +11,21 @@ use reqwest::header::{HeaderName, HeaderValue};
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
-use super::exchange::{Answer, Exchange};
+use super::exchange::{Exchange, Reply};
 use super::fault::Faults;
+use super::frames::Frames;
 use super::names::ToolNames;
 use super::settings::Settings;
-use super::setup::{Protocol, Thought};
+use super::setup::{Auth, OPENROUTER, Protocol, Thought};
 use super::{ReplyLimits, ReplyTimeouts};
 use crate::structured::checked;
 use crate::{PriceTable, ThinkingLevels};
-
-/// The provider that is a router and has one word for every model's thinking.
-const OPENROUTER: &str = "openrouter";
 
 /// Endpoint and settings of a model.
 pub(crate) struct Service {
     pub(crate) client: reqwest::Client,
     pub(crate) endpoint: Endpoint,
+    pub(crate) auth: Auth,
     pub(crate) provider: String,
     pub(crate) model: ModelName,
     pub(crate) only_model: bool,
@@ -52,7 +51,7 @@ impl Service {
     pub(crate) fn settings_for(&self, request: &ModelRequest) -> Result<Settings, ModelFault> {
         let mut settings = self.settings_of_agent(request)?;
         if let Some(level) = request.thinking {
-            let routed = self.provider == OPENROUTER;
+            let routed = self.provider == OPENROUTER.provider;
             (self.protocol().think)(&mut settings, &Thought { level, levels: &self.levels, routed });
         }
         Ok(settings)
@@ -77,7 +76,7 @@ impl Service {
         &self,
         request: &ModelRequest,
     ) -> Result<Option<(HeaderName, HeaderValue)>, ModelFault> {
-        let header = own_key(request).map(|key| self.protocol().key_header(key.expose()));
+        let header = own_key(request).map(|key| self.auth.header(key.expose()));
         header.transpose().map_err(|error| ModelFault::new(ModelFaultCode::AuthFailed, error.to_string()))
     }
 
@@ -86,19 +85,20 @@ impl Service {
         self.faults.of_request(own_key(request))
     }
 
-    /// Sends `body` and reads the reply into `answer`, passing deltas to `deltas`. Ends early when
-    /// the request is cancelled or its time is over; `answer` then has the partial reply.
-    pub(crate) async fn ask<A: Answer>(
+    /// Sends `body` and reads the reply into `reply`, passing deltas to `deltas`. Ends early when
+    /// the request is cancelled or its time is over; `reply` then has what had arrived.
+    pub(crate) async fn send<R: Reply>(
         &self,
         request: &ModelRequest,
         body: String,
-        answer: &mut A,
+        reply: &mut R,
         deltas: &dyn Deltas,
         names: &ToolNames,
     ) -> Result<(), ModelFault> {
         let limit = self.time_left(request);
         let (key, faults) = (self.key_for(request)?, self.faults_for(request));
-        let mut exchange = Exchange { service: self, key, faults: &faults, deltas, names, answer };
+        let frames = Frames::new(&self.limits);
+        let mut exchange = Exchange { service: self, key, faults: &faults, deltas, names, reply, frames };
         tokio::select! {
             biased;
             () = request.cancel.cancelled() => Err(self.faults.cancelled()),
@@ -108,31 +108,36 @@ impl Service {
         }
     }
 
-    /// Completes what a call came to: an answer that had to be JSON is looked at, a cost that was not
-    /// reported is counted, and the time is noted.
+    /// Completes the result of a step: checks an answer that must be JSON, and notes the time.
     pub(crate) fn finish(
         &self,
         result: Result<AssistantMessage, ModelFault>,
-        expects_json: bool,
+        settings: &Settings,
         took: Duration,
     ) -> Result<AssistantMessage, ModelFault> {
-        let result = match result {
-            Ok(message) if expects_json => Ok(checked(message)),
+        let mut result = match result {
+            Ok(message) if settings.expects_json() => Ok(checked(message)),
             result => result,
         };
-        let mut result = finish(result, took);
-        let message = match &mut result {
-            Ok(message) => Some(message),
-            Err(fault) => fault.partial.as_deref_mut(),
-        };
-        if let Some(message) = message
-            && let Some(usage) = message.usage.as_mut()
-        {
-            let asked = message.model.as_ref().map(ModelName::as_str);
-            let served = message.response_model.as_deref().or(asked).unwrap_or_default();
-            self.prices.settle(&self.provider, served, Arc::make_mut(usage));
+        let took = Millis::from(took);
+        if let Err(fault) = &result {
+            tracing::debug!(code = fault.code.as_str(), status = fault.http_status, %took, "model call failed");
+        }
+        if let Some(usage) = message_of(&mut result).and_then(|message| message.usage.as_mut()) {
+            Arc::make_mut(usage).latency_ms = Some(took.0);
         }
         result
+    }
+
+    /// Calculates a cost that the provider did not report; `hour` counts the tokens that were written
+    /// to a cache for an hour.
+    pub(crate) fn price(&self, result: &mut Result<AssistantMessage, ModelFault>, hour: u64) {
+        let Some(message) = message_of(result) else { return };
+        let asked = message.model.as_ref().map(ModelName::as_str);
+        let served = message.response_model.as_deref().or(asked).unwrap_or_default();
+        if let Some(usage) = message.usage.as_mut() {
+            self.prices.settle_call(&self.provider, served, Arc::make_mut(usage), hour);
+        }
     }
 
     fn protocol(&self) -> &'static Protocol {
@@ -157,21 +162,10 @@ pub(crate) fn no_json(error: &serde_json::Error) -> ModelFault {
     ModelFault::new(ModelFaultCode::Configuration, format!("the request has no JSON form: {error}"))
 }
 
-/// Notes how long the call took.
-fn finish(
-    mut result: Result<AssistantMessage, ModelFault>,
-    took: Duration,
-) -> Result<AssistantMessage, ModelFault> {
-    let took = Millis::from(took);
-    let message = match &mut result {
+/// The message of a step, whole or partial.
+fn message_of(result: &mut Result<AssistantMessage, ModelFault>) -> Option<&mut AssistantMessage> {
+    match result {
         Ok(message) => Some(message),
-        Err(fault) => {
-            tracing::debug!(code = fault.code.as_str(), status = fault.http_status, %took, "model call failed");
-            fault.partial.as_deref_mut()
-        }
-    };
-    if let Some(usage) = message.and_then(|message| message.usage.as_mut()) {
-        Arc::make_mut(usage).latency_ms = Some(took.0);
+        Err(fault) => fault.partial.as_deref_mut(),
     }
-    result
 }

@@ -95,7 +95,6 @@ fn kind_of(value: &Json) -> &'static str {
 }
 
 /// Merges a `reasoning` object with a new effort. `None` if the result is empty.
-#[cfg(any(feature = "openrouter", feature = "responses"))]
 pub(crate) fn reasoning(given: Option<&Json>, effort: Option<&str>) -> Option<Json> {
     let mut entries = given.and_then(|given| given.entries().ok()).unwrap_or_default();
     entries.retain(|(key, _)| !matches!(key.as_str(), "effort" | "max_tokens" | "enabled"));

@@ -1,10 +1,11 @@
 //! Common state of the builders of HTTP models, from which a [`Service`] is built.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use harness_core::port::{Clock, ThinkingLevel};
 use harness_core::{Json, ModelName};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use super::endpoint::Endpoint;
 use super::fault::Faults;
@@ -24,8 +25,8 @@ pub(crate) struct Protocol {
     pub(crate) path: &'static str,
     /// Keys of the body that the adapter writes itself.
     pub(crate) reserved: &'static [&'static str],
-    /// Header of the API key, in lower case, and the prefix of the key.
-    pub(crate) key: (&'static str, &'static str),
+    /// Header of the API key.
+    pub(crate) auth: Auth,
     /// Headers of every request, which a user's own replace.
     pub(crate) headers: &'static [(&'static str, &'static str)],
     /// Writes a level of thinking into the settings of a request, in place of what they say of it.
@@ -40,14 +41,9 @@ pub(crate) struct Thought<'a> {
     /// Supported levels.
     pub(crate) levels: &'a ThinkingLevels,
     /// Whether a router is asked, which has one word for all its models.
-    #[cfg_attr(
-        not(any(feature = "openrouter", feature = "responses")),
-        expect(dead_code, reason = "the Messages API has no router's words")
-    )]
     pub(crate) routed: bool,
 }
 
-#[cfg(any(feature = "openrouter", feature = "responses"))]
 impl Thought<'_> {
     /// The word for it, where there is one.
     pub(crate) fn effort(&self) -> Option<&str> {
@@ -55,14 +51,29 @@ impl Thought<'_> {
     }
 }
 
-impl Protocol {
-    /// The header that carries a key.
-    pub(crate) fn key_header(&self, key: &str) -> Result<(HeaderName, HeaderValue), AdapterError> {
-        let (name, before) = self.key;
-        let mut value = HeaderValue::try_from(format!("{before}{key}"))
-            .map_err(|_| AdapterError::Key { reason: "holds a character that no header may carry" })?;
+/// Header of an API key.
+#[derive(Debug, Clone)]
+pub(crate) enum Auth {
+    /// `authorization`, as a bearer token.
+    Bearer,
+    /// This header, without a prefix.
+    Header(Cow<'static, str>),
+}
+
+impl Auth {
+    /// The header that carries `key`.
+    pub(crate) fn header(&self, key: &str) -> Result<(HeaderName, HeaderValue), AdapterError> {
+        let (name, value) = match self {
+            Self::Bearer => (AUTHORIZATION, HeaderValue::try_from(format!("Bearer {key}"))),
+            Self::Header(name) => {
+                let fault = |_| AdapterError::Header { name: name.to_string() };
+                (HeaderName::try_from(&**name).map_err(fault)?, HeaderValue::try_from(key))
+            }
+        };
+        let mut value =
+            value.map_err(|_| AdapterError::Key { reason: "holds a character that no header may carry" })?;
         value.set_sensitive(true);
-        Ok((HeaderName::from_static(name), value))
+        Ok((name, value))
     }
 }
 
@@ -77,6 +88,8 @@ pub(crate) struct Setup {
     pub(crate) key_name: String,
     pub(crate) settings: Json,
     pub(crate) headers: Vec<(String, String)>,
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) auth: Auth,
     pub(crate) sees_images: bool,
     pub(crate) limits: ReplyLimits,
     pub(crate) timeouts: ReplyTimeouts,
@@ -86,6 +99,13 @@ pub(crate) struct Setup {
     /// Schema of answers, unless an agent's settings name another.
     pub(crate) output_schema: Option<OutputSchema>,
 }
+
+/// OpenRouter, the router that has one word for every model's thinking.
+pub(crate) static OPENROUTER: Vendor = Vendor {
+    provider: "openrouter",
+    base_url: "https://openrouter.ai/api/v1",
+    key_name: "OPENROUTER_API_KEY",
+};
 
 /// The service of one vendor.
 #[derive(Debug)]
@@ -124,6 +144,8 @@ impl Setup {
             key_name: "the API key".to_owned(),
             settings: Json::empty_object(),
             headers: Vec::new(),
+            query: Vec::new(),
+            auth: protocol.auth.clone(),
             sees_images: true,
             limits: ReplyLimits::default(),
             timeouts: ReplyTimeouts::default(),
@@ -151,7 +173,7 @@ impl Setup {
 
     fn service(self) -> Result<Service, AdapterError> {
         let mut problems = Vec::new();
-        let endpoint = Endpoint::parse(&self.base_url, self.protocol.path);
+        let endpoint = Endpoint::parse(&self.base_url, self.protocol.path, &self.query);
         let endpoint = endpoint.map_err(|problem| problems.push(problem)).ok();
         let settings = Settings::parse(&self.settings, self.protocol.reserved);
         let settings = settings.map_err(|problem| problems.push(problem)).ok();
@@ -182,6 +204,7 @@ impl Setup {
             client,
             provider: self.provider.unwrap_or_else(|| endpoint.host().to_owned()),
             endpoint,
+            auth: self.auth,
             model: self.model,
             only_model: self.only_model,
             settings,
@@ -211,7 +234,7 @@ impl Setup {
             if key.is_empty() {
                 return Err(AdapterError::Key { reason: "is empty" });
             }
-            let (name, value) = self.protocol.key_header(key.expose())?;
+            let (name, value) = self.auth.header(key.expose())?;
             headers.insert(name, value);
         }
         Ok(headers)
@@ -262,6 +285,18 @@ macro_rules! setup_methods {
         /// A header of each request, in addition to the adapter's own.
         pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
             self.setup.headers.push((name.into(), value.into()));
+            self
+        }
+
+        /// Adds a query parameter to the URL of each request.
+        pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.setup.query.push((name.into(), value.into()));
+            self
+        }
+
+        /// Sends the API key in this header, without a prefix, instead of the header of the protocol.
+        pub fn key_header(mut self, name: impl Into<String>) -> Self {
+            self.setup.auth = $crate::http::setup::Auth::Header(std::borrow::Cow::Owned(name.into()));
             self
         }
 

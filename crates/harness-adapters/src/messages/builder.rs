@@ -1,27 +1,28 @@
 //! How a model of the Messages API is set up.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use harness_core::ModelName;
-
-use super::model::MessagesModel;
+use super::model::{MessagesForm, MessagesModel};
 use super::request::RESERVED;
 use super::settings::think;
+use crate::AdapterError;
 use crate::http::PromptCache;
-use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey};
+use crate::http::client::Client;
+use crate::http::setup::{Auth, Protocol, Setup, Vendor, setup_methods};
 
 pub(super) static MESSAGES: Protocol = Protocol {
     endpoint: "an Anthropic-compatible endpoint",
     reply: "answer of the Messages API",
     path: "/messages",
     reserved: &RESERVED,
-    key: ("x-api-key", ""),
+    auth: Auth::Header(Cow::Borrowed("x-api-key")),
     headers: &[("anthropic-version", "2023-06-01")],
     think,
 };
 
-static ANTHROPIC: Vendor =
+pub(super) static ANTHROPIC: Vendor =
     Vendor { provider: "anthropic", base_url: "https://api.anthropic.com/v1", key_name: "ANTHROPIC_API_KEY" };
 
 /// Tokens of an answer where neither the adapter nor the agent says how many. Models before Claude 3.5
@@ -36,15 +37,7 @@ pub struct MessagesModelBuilder {
 }
 
 impl MessagesModelBuilder {
-    pub(super) fn anthropic(model: ModelName, key: ApiKey) -> Self {
-        Self::of(Setup::hosted(&MESSAGES, &ANTHROPIC, model, key))
-    }
-
-    pub(super) fn compatible(base_url: String, model: ModelName) -> Self {
-        Self::of(Setup::compatible(&MESSAGES, base_url, model))
-    }
-
-    fn of(setup: Setup) -> Self {
+    pub(super) fn new(setup: Setup) -> Self {
         Self { setup, cache: PromptCache::default() }
     }
 
@@ -72,8 +65,8 @@ impl MessagesModelBuilder {
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<MessagesModel, AdapterError> {
-        let service = self.setup.build()?;
-        Ok(MessagesModel::new(service, self.cache))
+        let form = MessagesForm { cache: self.cache };
+        Ok(MessagesModel(Arc::new(Client { service: self.setup.build()?, form })))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use harness_core::Json;
-use harness_core::message::{AudioBlock, FileBlock, ImageBlock, TextBlock, ThinkingBlock};
+use harness_core::message::{AudioBlock, FileBlock, FinishReason, ImageBlock, TextBlock, ThinkingBlock};
 use serde::Serialize;
 
 use crate::history::{CallResult, Part, Said, SaidPart, Turn};
@@ -111,7 +111,9 @@ pub(super) fn write<'a>(
             Turn::Results(results) => out.say("user", results.iter().map(result)),
         }
     }
-    if out.messages.last().is_some_and(|last| last.role == "assistant") {
+    let is_paused = |said: &Said<'_>| said.own && said.message.stop_reason == FinishReason::Paused;
+    let paused = matches!(turns.last(), Some(Turn::Assistant(said)) if is_paused(said));
+    if !paused && out.messages.last().is_some_and(|last| last.role == "assistant") {
         // The protocol reads an answer at the end as the beginning of the next one, and newer models refuse it.
         out.say("user", text(Cow::Borrowed(GO_ON)).into_iter());
     }

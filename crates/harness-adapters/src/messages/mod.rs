@@ -4,9 +4,9 @@ mod answer;
 mod builder;
 mod conversation;
 mod model;
+mod reply;
 mod request;
 mod settings;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod wire;

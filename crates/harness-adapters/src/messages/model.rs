@@ -6,18 +6,15 @@ use std::sync::Arc;
 use harness_core::ModelName;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
-use tokio::time::Instant;
 
-use super::answer::{self, PROTOCOL};
-use super::builder::MessagesModelBuilder;
+use super::builder::{ANTHROPIC, MESSAGES, MessagesModelBuilder};
+use super::reply::MessagesReply;
 use super::request;
-use super::stream::Assembler;
 use crate::ApiKey;
-use crate::history::{IdRule, Target};
+use crate::history::IdRule;
 use crate::http::PromptCache;
-use crate::http::draft::Asked;
-use crate::http::names::ToolNames;
-use crate::http::service::{Service, no_json};
+use crate::http::client::{Client, Form, Outgoing};
+use crate::http::setup::Setup;
 
 /// A model behind Anthropic's Messages API, or an endpoint that speaks it.
 ///
@@ -45,6 +42,7 @@ use crate::http::service::{Service, no_json};
 /// - *`max_tokens`*, which the protocol demands, is 8,192 unless a setting says otherwise; with a thinking
 ///   budget, that budget more.
 /// - *Tools of the provider* run there; what they did is kept in hosted calls and sent back.
+/// - *Paused answers* (`pause_turn`) are continued in the same step, at most eight times.
 /// - *Stop reasons*: `end_turn` and `stop_sequence` are `stop`; `max_tokens` and
 ///   `model_context_window_exceeded` are `length`; `tool_use`, `pause_turn` and `refusal` are `toolUse`,
 ///   `paused` and `refusal`; the provider's own word stands in `providerMetadata.nativeFinishReason`.
@@ -54,69 +52,44 @@ use crate::http::service::{Service, no_json};
 /// - *Retries*: none; wrap it in [`Retry`](crate::Retry).
 /// - *Redirects* are not followed, because the key must not travel to where it was not meant for.
 #[derive(Clone)]
-pub struct MessagesModel(Arc<Inner>);
-
-struct Inner {
-    service: Service,
-    cache: PromptCache,
-}
+pub struct MessagesModel(pub(super) Arc<Client<MessagesForm>>);
 
 impl MessagesModel {
     /// A model of Anthropic, for example `claude-sonnet-4-5`.
     pub fn anthropic(model: impl Into<ModelName>, key: impl Into<ApiKey>) -> MessagesModelBuilder {
-        MessagesModelBuilder::anthropic(model.into(), key.into())
+        MessagesModelBuilder::new(Setup::hosted(&MESSAGES, &ANTHROPIC, model.into(), key.into()))
     }
 
     /// A model of any compatible endpoint; `base_url` is what `/messages` is added to
     /// (`http://localhost:8080/v1`), or the full endpoint.
     pub fn compatible(base_url: impl Into<String>, model: impl Into<ModelName>) -> MessagesModelBuilder {
-        MessagesModelBuilder::compatible(base_url.into(), model.into())
-    }
-
-    pub(super) fn new(service: Service, cache: PromptCache) -> Self {
-        Self(Arc::new(Inner { service, cache }))
+        MessagesModelBuilder::new(Setup::compatible(&MESSAGES, base_url.into(), model.into()))
     }
 }
 
 impl fmt::Debug for MessagesModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessagesModel")
-            .field("endpoint", &self.0.service.endpoint.shown())
-            .field("model", &self.0.service.model)
-            .finish_non_exhaustive()
+        f.debug_tuple("MessagesModel").field(&self.0).finish()
     }
 }
 
 impl Model for MessagesModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let Inner { service, cache } = &*self.0;
-        let started = Instant::now();
-        let names = ToolNames::of(request.prepared.tools.iter().map(|tool| tool.name.as_str()));
-        let asked = Asked {
-            protocol: PROTOCOL,
-            provider: &service.provider,
-            model: service.model_for(&request),
-            names: &names,
-            messages: request.view.len(),
-        };
-        let target = Target {
-            protocol: PROTOCOL,
-            provider: asked.provider,
-            model: asked.model,
-            sees_images: service.sees_images,
-            ids: IdRule { longest: 64, any_character: false },
-        };
-        let settings = service.settings_for(&request)?;
-        let expects_json = settings.expects_json();
-        let body =
-            request::body(&request, target, &names, settings, *cache).map_err(|error| no_json(&error))?;
-        let mut assembler = Assembler::new(service.limits.clone());
-        let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
-        let answer = assembler.finish();
-        let result = match outcome {
-            Ok(()) => answer::judge(&answer, asked, &service.faults_for(&request)),
-            Err(fault) => Err(answer::with_partial(fault, &answer, asked)),
-        };
-        service.finish(result, expects_json, started.elapsed())
+        self.0.step(&request, deltas).await
+    }
+}
+
+/// The Messages API.
+pub(super) struct MessagesForm {
+    pub(super) cache: PromptCache,
+}
+
+impl Form for MessagesForm {
+    const PROTOCOL: &'static str = "anthropic-messages";
+    const IDS: IdRule = IdRule { longest: 64, any_character: false };
+    type Reply = MessagesReply;
+
+    fn body(&self, outgoing: &Outgoing<'_>) -> Result<String, serde_json::Error> {
+        request::body(outgoing, self.cache)
     }
 }

@@ -1,14 +1,12 @@
 //! The body of a request.
 
 use harness_core::Json;
-use harness_core::port::ModelRequest;
 use serde::Serialize;
 
 use super::conversation::{self, Conversation};
 use super::settings::{Translated, translated};
-use crate::history::{Target, prepare};
-use crate::http::names::ToolNames;
-use crate::http::settings::{Settings, object_text};
+use crate::http::client::Outgoing;
+use crate::http::settings::object_text;
 use crate::http::{CacheControl, PromptCache};
 
 /// Keys of the body that the adapter writes itself.
@@ -26,30 +24,21 @@ struct SentTool<'a> {
 
 /// Writes the body: model, limit, instructions, conversation, tools, settings in their order, streaming
 /// last.
-pub(super) fn body(
-    request: &ModelRequest,
-    target: Target<'_>,
-    names: &ToolNames,
-    settings: Settings,
-    cache: PromptCache,
-) -> Result<String, serde_json::Error> {
-    let own_marks = settings.has("cache_control");
+pub(super) fn body(outgoing: &Outgoing<'_>, cache: PromptCache) -> Result<String, serde_json::Error> {
+    let names = outgoing.names;
+    let own_marks = outgoing.settings.has("cache_control");
     let mark = CacheControl::of(cache).filter(|_| !own_marks);
     let to_wire = |name: &str| names.to_wire(name).into_owned();
-    let Translated { fields: settings, max_tokens, tool_choice } = translated(settings, to_wire);
-    let mut messages = Vec::with_capacity(request.view.len());
-    request.view.for_each(|message| messages.push(&**message));
-    let turns = prepare(messages.into_iter(), target);
+    let Translated { fields: settings, max_tokens, tool_choice } =
+        translated(outgoing.settings.clone(), to_wire);
     let Conversation { system, messages, has_calls } =
-        conversation::write(&request.prepared.instructions, &turns, names, mark);
-    let mut fields = vec![("model", Json::string(target.model)), ("max_tokens", max_tokens)];
+        conversation::write(&outgoing.request.prepared.instructions, outgoing.turns, names, mark);
+    let mut fields = vec![("model", Json::string(outgoing.model)), ("max_tokens", max_tokens)];
     if !system.is_empty() {
         fields.push(("system", Json::of(&system)?));
     }
     fields.push(("messages", Json::of(&messages)?));
-    // The protocol refuses a conversation with calls in it when the tools are missing.
-    let explains_calls = !request.with_tools && has_calls;
-    let offered = if explains_calls { &request.prepared.tools } else { request.tools() };
+    let (offered, explains_calls) = outgoing.tools(has_calls);
     if !offered.is_empty() {
         let last = offered.len().saturating_sub(1);
         let tools = offered.iter().enumerate().map(|(position, tool)| SentTool {

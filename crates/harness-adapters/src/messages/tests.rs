@@ -1,58 +1,25 @@
-use harness_core::message::{AssistantMessage, ModelOutput};
-use harness_core::port::{DeltaPart, ModelFault, ModelFaultCode as Code};
+use harness_core::port::{DeltaPart, ModelFaultCode as Code};
 use insta::assert_snapshot;
 
-use super::answer::{PROTOCOL, judge};
-use super::stream::Assembler;
+use super::builder::MESSAGES;
+use super::model::MessagesForm;
 use crate::AdapterError;
 use crate::http::ReplyLimits;
-use crate::http::draft::Asked;
-use crate::http::exchange::Answer as _;
-use crate::http::fault::Faults;
-use crate::http::names::ToolNames;
+use crate::http::testing::{self, Judged};
 
 /// Every kind of event of a stream: reasoning open and withheld, a tool of the provider, citations, two
 /// calls at once, keep-alives, and an event that nobody knows yet.
 const STREAM: &str = include_str!("../../../../fixtures/adapters/messages.sse");
 
-fn assemble<'a>(
-    reads: impl IntoIterator<Item = &'a [u8]>,
-) -> (Result<AssistantMessage, ModelFault>, Vec<DeltaPart>) {
-    let mut assembler = Assembler::new(ReplyLimits::default());
-    let mut pieces = Vec::new();
-    for bytes in reads {
-        assembler.feed(bytes, &mut |part| pieces.push(part)).unwrap();
-    }
-    (judged(assembler), pieces)
+fn assemble<'a>(reads: impl IntoIterator<Item = &'a [u8]>) -> (Judged, Vec<DeltaPart>) {
+    testing::stream::<MessagesForm>(&MESSAGES, reads)
 }
 
-fn judged(assembler: Assembler) -> Result<AssistantMessage, ModelFault> {
-    let names = ToolNames::of(["find.it"].into_iter());
-    let asked = Asked { protocol: PROTOCOL, provider: "anthropic", model: "m", names: &names, messages: 3 };
-    judge(&assembler.finish(), asked, &Faults::of("HOST", &super::builder::MESSAGES))
-}
-
-/// What a document amounts to: why the model stopped and what its message asks of the turn.
+/// Stop reason of a document, and what its message asks of the turn.
 #[track_caller]
 fn check(reply: &str, expected: &str) {
-    let mut assembler = Assembler::new(ReplyLimits::default());
-    assembler.document(reply, &mut |_| ()).unwrap();
-    let shown = match judged(assembler) {
-        Ok(message) => {
-            let detail = match message.output() {
-                ModelOutput::Invalid(invalid) => format!(" {}: {}", invalid.kind.unwrap(), invalid.reason),
-                ModelOutput::Refusal { reason } => format!(": {reason}"),
-                ModelOutput::FinalAnswer
-                | ModelOutput::ToolRequest
-                | ModelOutput::Clarification { .. }
-                | ModelOutput::ApprovalRequest(_)
-                | _ => String::new(),
-            };
-            format!("{} {}{detail}", message.stop_reason.as_str(), message.output_type())
-        }
-        Err(fault) => format!("fault {} {}", fault.code.as_str(), fault.message),
-    };
-    assert_eq!(shown, expected, "{reply}");
+    let (judged, _) = testing::document::<MessagesForm>(&MESSAGES, reply);
+    assert_eq!(testing::shown(judged), expected, "{reply}");
 }
 
 fn ended(reason: &str, content: &str) -> String {
@@ -201,7 +168,7 @@ fn an_empty_answer_is_never_a_success() {
     check(&ended("end_turn", r#"{"type":"thinking","thinking":"Hm.","signature":"s"}"#), empty);
     check(
         &ended("max_tokens", r#"{"type":"thinking","thinking":"Hm.","signature":"s"}"#),
-        "error invalid empty_response: the token limit cut the answer before its text",
+        "error invalid empty_response: the token limit cut the answer before its text; raise `max_tokens`",
     );
     check(
         &ended("tool_use", TEXT),
@@ -264,27 +231,14 @@ fn a_stream_of_something_else_is_named() {
 }
 
 #[test]
-fn what_a_reply_may_hold_is_bounded() {
+fn replies_are_bounded() {
     let limits = ReplyLimits { tool_calls: 1, ..ReplyLimits::default() };
-    let mut assembler = Assembler::new(limits);
     let two = ended("tool_use", &format!("{CALL},{CALL}"));
-    let fault = assembler.document(&two, &mut |_| ()).unwrap_err();
+    let fault = testing::over::<MessagesForm>(&limits, &two);
     assert!(matches!(fault, AdapterError::TooLarge { what: "list of tool calls", limit: 1, .. }), "{fault}");
-
-    let limits = ReplyLimits { body: 10, ..ReplyLimits::default() };
-    let fault = Assembler::new(limits).feed(STREAM.as_bytes(), &mut |_| ()).unwrap_err();
-    assert!(matches!(fault, AdapterError::TooLarge { what: "reply", limit: 10, .. }), "{fault}");
 }
 
 #[test]
 fn fault_42_call_has_its_id_from_the_first_delta() {
-    let (message, pieces) = assemble([STREAM.as_bytes()]);
-    let message = message.unwrap();
-    let stored: Vec<_> = message.tool_calls().map(|call| Some(call.id.clone())).collect();
-    let started: Vec<_> = pieces
-        .into_iter()
-        .filter_map(|piece| if let DeltaPart::CallStarted { id, .. } = piece { Some(id) } else { None })
-        .collect();
-    assert_eq!(started, stored);
-    assert_eq!(started.len(), 2);
+    testing::check_ids(assemble([STREAM.as_bytes()]));
 }

@@ -5,124 +5,99 @@ use serde::Deserialize;
 use crate::http::lenient::{Raw, decode, number};
 
 /// An event of a stream, or a whole reply.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Event<'a> {
-    #[serde(borrow, default, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) message: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) index: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) content_block: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) delta: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) usage: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) error: Raw<'a>,
 }
 
 /// A message: whole, or its head at the start of a stream.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct Head<'a> {
-    #[serde(borrow, default)]
     pub(super) id: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) model: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) content: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) usage: Raw<'a>,
 }
 
 /// How an answer ended.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct End<'a> {
-    #[serde(borrow, default, rename = "stop_reason")]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub(super) struct Ending<'a> {
+    #[serde(rename = "stop_reason")]
     pub(super) reason: Raw<'a>,
-    #[serde(borrow, default, rename = "stop_sequence")]
+    #[serde(rename = "stop_sequence")]
     pub(super) sequence: Raw<'a>,
-    #[serde(borrow, default, rename = "stop_details")]
+    #[serde(rename = "stop_details")]
     pub(super) details: Raw<'a>,
 }
 
 /// Reason of a refusal.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct StopDetails<'a> {
-    #[serde(borrow, default)]
     pub(super) explanation: Raw<'a>,
 }
 
 /// A block as it starts, or whole.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct BlockPart<'a> {
-    #[serde(borrow, default, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) text: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) citations: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) thinking: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) signature: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) data: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) id: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) tool_use_id: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) name: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) input: Raw<'a>,
 }
 
 /// More of a block.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub(super) struct DeltaPart<'a> {
-    #[serde(borrow, default, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) text: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) thinking: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) signature: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) partial_json: Raw<'a>,
-    #[serde(borrow, default)]
     pub(super) citation: Raw<'a>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct UsagePart<'a> {
-    #[serde(borrow, default)]
     input_tokens: Raw<'a>,
-    #[serde(borrow, default)]
     output_tokens: Raw<'a>,
-    #[serde(borrow, default)]
     cache_read_input_tokens: Raw<'a>,
-    #[serde(borrow, default)]
     cache_creation_input_tokens: Raw<'a>,
-    #[serde(borrow, default)]
     cache_creation: Raw<'a>,
-    #[serde(borrow, default)]
     output_tokens_details: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct CacheCreation<'a> {
-    #[serde(borrow, default)]
     ephemeral_5m_input_tokens: Raw<'a>,
-    #[serde(borrow, default)]
     ephemeral_1h_input_tokens: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct OutputDetails<'a> {
-    #[serde(borrow, default)]
     thinking_tokens: Raw<'a>,
 }
 

@@ -20,4 +20,4 @@
 
 mod table;
 
-pub use table::PriceTable;
+pub use table::{PriceTable, TokenPrices};

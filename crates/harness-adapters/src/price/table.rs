@@ -47,7 +47,8 @@ static BUILTIN: LazyLock<PriceTable> =
 /// - Names are compared without regard to case, with `.` like `-`, and without a date or `latest` at
 ///   their end: `Claude-Sonnet-4.5` is `claude-sonnet-4-5-20250929`. Any other difference, such as the
 ///   `:free` of a routed model, is another model.
-/// - `cacheRead` and `cacheWrite` are as `input` when they are left out.
+/// - `cacheRead` and `cacheWrite` default to `input`, `cacheWrite1h` (tokens that a cache keeps for an hour)
+///   to `cacheWrite`.
 /// - `above` holds the prices of a request with more input than its `tokens`.
 #[derive(Debug, Clone, Default)]
 pub struct PriceTable(Arc<[PriceList]>);
@@ -60,7 +61,7 @@ struct PriceFile {
     lists: Vec<PriceList>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceList {
     date: String,
@@ -72,6 +73,9 @@ struct PriceList {
     #[serde(default)]
     providers: Vec<String>,
     models: Vec<ModelPrice>,
+    /// Prices of all models.
+    #[serde(skip)]
+    flat: Option<TokenPrices>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -84,6 +88,8 @@ struct ModelPrice {
     cache_read: Option<Cost>,
     #[serde(default)]
     cache_write: Option<Cost>,
+    #[serde(default, rename = "cacheWrite1h")]
+    cache_write_1h: Option<Cost>,
     #[serde(default)]
     above: Option<LongPrice>,
 }
@@ -99,15 +105,31 @@ struct LongPrice {
     cache_read: Option<Cost>,
     #[serde(default)]
     cache_write: Option<Cost>,
+    #[serde(default, rename = "cacheWrite1h")]
+    cache_write_1h: Option<Cost>,
 }
 
-/// The four prices that apply to one request.
-#[derive(Debug, Clone, Copy)]
-struct Rates {
-    input: Cost,
-    output: Cost,
-    cache_read: Cost,
-    cache_write: Cost,
+/// Prices of one model, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TokenPrices {
+    /// Input tokens that were not cached.
+    pub input: Cost,
+    /// Output tokens.
+    pub output: Cost,
+    /// Input tokens read from a cache. Default: as `input`.
+    pub cache_read: Cost,
+    /// Input tokens written to a cache for minutes. Default: as `input`.
+    pub cache_write: Cost,
+    /// Input tokens written to a cache for an hour. Default: as `cache_write`.
+    pub cache_write_1h: Cost,
+}
+
+impl TokenPrices {
+    /// Prices of a model whose cached tokens cost as much as others.
+    pub fn new(input: Cost, output: Cost) -> Self {
+        Self { input, output, cache_read: input, cache_write: input, cache_write_1h: input }
+    }
 }
 
 impl PriceTable {
@@ -121,6 +143,12 @@ impl PriceTable {
     /// No prices: a cost that is not reported is unknown.
     pub fn empty() -> Self {
         Self::default()
+    }
+
+    /// The same prices for every model. `list` names them in the source of a cost, for example by
+    /// their date.
+    pub fn flat(prices: TokenPrices, list: impl Into<String>) -> Self {
+        Self(Arc::new([PriceList { date: list.into(), flat: Some(prices), ..PriceList::default() }]))
     }
 
     /// Reads a file of prices.
@@ -154,32 +182,41 @@ impl PriceTable {
     /// that knows the model, part by part, each part rounded up to a billionth; it stays unknown when no
     /// list does, or when the provider did not count the tokens.
     pub fn settle(&self, provider: &str, model: &str, usage: &mut Usage) {
+        self.settle_call(provider, model, usage, 0);
+    }
+
+    /// Completes the cost of a call of whose cache writes `hour` tokens are kept for an hour.
+    pub(crate) fn settle_call(&self, provider: &str, model: &str, usage: &mut Usage, hour: u64) {
         if let Some(cost) = usage.cost.as_mut().filter(|cost| cost.total.is_some()) {
             cost.source.get_or_insert(CostSource::Reported);
             return;
         }
-        let Some((list, price)) = self.find(provider, model) else { return };
         let (Some(input), Some(output)) = (usage.input, usage.output) else { return };
         let (cache_read, cache_write) = (usage.cache_read.unwrap_or(0), usage.cache_write.unwrap_or(0));
-        let rates = price.rates(input.saturating_add(cache_read).saturating_add(cache_write));
+        let request = input.saturating_add(cache_read).saturating_add(cache_write);
+        let Some((list, prices)) = self.find(provider, model, request) else { return };
+        let hour = hour.min(cache_write);
+        let written = charge(cache_write.saturating_sub(hour), prices.cache_write);
         let parts = [
-            charge(input, rates.input),
-            charge(output, rates.output),
-            charge(cache_read, rates.cache_read),
-            charge(cache_write, rates.cache_write),
+            charge(input, prices.input),
+            charge(output, prices.output),
+            charge(cache_read, prices.cache_read),
+            written.plus(charge(hour, prices.cache_write_1h)),
         ];
         let mut cost = CostParts::default();
         cost.total = Some(parts.iter().fold(Cost::default(), |sum, part| sum.plus(*part)));
         [cost.input, cost.output, cost.cache_read, cost.cache_write] = parts.map(Some);
-        cost.source = Some(CostSource::Table(list.date.clone()));
+        cost.source = Some(CostSource::Table(list.to_owned()));
         usage.cost = Some(Box::new(cost));
     }
 
-    fn find(&self, provider: &str, model: &str) -> Option<(&PriceList, &ModelPrice)> {
+    /// The first list that knows the model, and its prices for a request of this size.
+    fn find(&self, provider: &str, model: &str, request: u64) -> Option<(&str, TokenPrices)> {
         let asked = plain(model);
         self.0.iter().filter(|list| list.serves(provider)).find_map(|list| {
             let bare = list.without_vendor(&asked);
-            Some((list, list.models.iter().find(|price| plain(&price.name) == bare)?))
+            let known = || Some(list.models.iter().find(|price| plain(&price.name) == bare)?.prices(request));
+            Some((list.date.as_str(), list.flat.or_else(known)?))
         })
     }
 }
@@ -197,16 +234,24 @@ impl PriceList {
 }
 
 impl ModelPrice {
-    fn rates(&self, request: u64) -> Rates {
-        let rates = |input: Cost, output, read: Option<Cost>, write: Option<Cost>| Rates {
-            input,
-            output,
-            cache_read: read.unwrap_or(input),
-            cache_write: write.unwrap_or(input),
+    fn prices(&self, request: u64) -> TokenPrices {
+        let (base, cached) = match self.above.as_ref().filter(|long| request > long.tokens) {
+            Some(long) => {
+                let cached = (long.cache_read, long.cache_write, long.cache_write_1h);
+                (TokenPrices::new(long.input, long.output), cached)
+            }
+            None => {
+                let cached = (self.cache_read, self.cache_write, self.cache_write_1h);
+                (TokenPrices::new(self.input, self.output), cached)
+            }
         };
-        match self.above.as_ref().filter(|long| request > long.tokens) {
-            Some(long) => rates(long.input, long.output, long.cache_read, long.cache_write),
-            None => rates(self.input, self.output, self.cache_read, self.cache_write),
+        let (read, write, hour) = cached;
+        let cache_write = write.unwrap_or(base.input);
+        TokenPrices {
+            cache_read: read.unwrap_or(base.input),
+            cache_write,
+            cache_write_1h: hour.unwrap_or(cache_write),
+            ..base
         }
     }
 }
@@ -269,6 +314,22 @@ mod tests {
         check("anthropic", "claude-haiku-4-5", [0, 0, MILLION, 0], "1.25, price list of 2026-03-21");
         check("anthropic", "claude-haiku-4-5", [1, 1, 1, 1], "0.00000735, price list of 2026-03-21");
         check("anthropic", "claude-haiku-4-5", [0; 4], "0, price list of 2026-03-21");
+    }
+
+    #[test]
+    fn cache_writes_for_an_hour_have_their_own_price() {
+        let mut usage = Usage::tokens(0, 0);
+        usage.cache_write = Some(MILLION);
+        PriceTable::builtin().settle_call("anthropic", "claude-haiku-4-5", &mut usage, MILLION / 2);
+        assert_eq!(usage.total_cost().unwrap().to_string(), "1.625");
+    }
+
+    #[test]
+    fn flat_prices_apply_to_every_model() {
+        let prices = PriceTable::flat(TokenPrices::new(Cost(1_000_000_000), Cost(2)), "our contract");
+        let mut usage = Usage::tokens(MILLION, 0);
+        prices.settle("anywhere", "anything", &mut usage);
+        assert_eq!(usage.total_cost().unwrap().to_string(), "1");
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! How a model of the Responses API is set up.
 
 use std::fmt;
+use std::sync::Arc;
 
-use harness_core::ModelName;
-
-use super::model::ResponsesModel;
+use super::model::{ResponsesForm, ResponsesModel};
 use super::request::RESERVED;
+use crate::AdapterError;
+use crate::http::client::Client;
 use crate::http::settings::{Settings, reasoning};
-use crate::http::setup::{Protocol, Setup, Thought, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey};
+use crate::http::setup::{Auth, Protocol, Setup, Thought, Vendor, setup_methods};
 
 pub(super) static RESPONSES: Protocol = Protocol {
     endpoint: "an endpoint of the Responses API",
     reply: "answer of the Responses API",
     path: "/responses",
     reserved: &RESERVED,
-    key: ("authorization", "Bearer "),
+    auth: Auth::Bearer,
     headers: &[],
     think,
 };
@@ -28,14 +28,8 @@ fn think(settings: &mut Settings, thought: &Thought<'_>) {
     }
 }
 
-static OPENAI: Vendor =
+pub(super) static OPENAI: Vendor =
     Vendor { provider: "openai", base_url: "https://api.openai.com/v1", key_name: "OPENAI_API_KEY" };
-
-static OPENROUTER: Vendor = Vendor {
-    provider: "openrouter",
-    base_url: "https://openrouter.ai/api/v1",
-    key_name: "OPENROUTER_API_KEY",
-};
 
 /// Sets up a [`ResponsesModel`]; made by [`ResponsesModel::openai`], [`ResponsesModel::openrouter`] and
 /// [`ResponsesModel::compatible`].
@@ -45,16 +39,8 @@ pub struct ResponsesModelBuilder {
 }
 
 impl ResponsesModelBuilder {
-    pub(super) fn openai(model: ModelName, key: ApiKey) -> Self {
-        Self { setup: Setup::hosted(&RESPONSES, &OPENAI, model, key) }
-    }
-
-    pub(super) fn openrouter(model: ModelName, key: ApiKey) -> Self {
-        Self { setup: Setup::hosted(&RESPONSES, &OPENROUTER, model, key) }
-    }
-
-    pub(super) fn compatible(base_url: String, model: ModelName) -> Self {
-        Self { setup: Setup::compatible(&RESPONSES, base_url, model) }
+    pub(super) fn new(setup: Setup) -> Self {
+        Self { setup }
     }
 
     setup_methods! {
@@ -73,7 +59,7 @@ impl ResponsesModelBuilder {
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<ResponsesModel, AdapterError> {
-        self.setup.build().map(ResponsesModel::new)
+        Ok(ResponsesModel(Arc::new(Client { service: self.setup.build()?, form: ResponsesForm })))
     }
 }
 

@@ -6,17 +6,14 @@ use std::sync::Arc;
 use harness_core::ModelName;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
-use tokio::time::Instant;
 
-use super::answer::{self, PROTOCOL};
-use super::builder::ResponsesModelBuilder;
+use super::builder::{OPENAI, RESPONSES, ResponsesModelBuilder};
+use super::reply::ResponsesReply;
 use super::request;
-use super::stream::Assembler;
 use crate::ApiKey;
-use crate::history::{IdRule, Target};
-use crate::http::draft::Asked;
-use crate::http::names::ToolNames;
-use crate::http::service::{Service, no_json};
+use crate::history::IdRule;
+use crate::http::client::{Client, Form, Outgoing};
+use crate::http::setup::{OPENROUTER, Setup};
 
 /// A model behind the Responses API of OpenAI or OpenRouter, or an endpoint that speaks it.
 ///
@@ -47,69 +44,47 @@ use crate::http::service::{Service, no_json};
 /// - *Retries*: none; wrap it in [`Retry`](crate::Retry).
 /// - *Redirects* are not followed, because the key must not travel to where it was not meant for.
 #[derive(Clone)]
-pub struct ResponsesModel(Arc<Service>);
+pub struct ResponsesModel(pub(super) Arc<Client<ResponsesForm>>);
 
 impl ResponsesModel {
     /// A model of OpenAI, for example `gpt-5-mini`.
     pub fn openai(model: impl Into<ModelName>, key: impl Into<ApiKey>) -> ResponsesModelBuilder {
-        ResponsesModelBuilder::openai(model.into(), key.into())
+        ResponsesModelBuilder::new(Setup::hosted(&RESPONSES, &OPENAI, model.into(), key.into()))
     }
 
     /// A model of OpenRouter, for example `openai/gpt-5-mini`.
     pub fn openrouter(model: impl Into<ModelName>, key: impl Into<ApiKey>) -> ResponsesModelBuilder {
-        ResponsesModelBuilder::openrouter(model.into(), key.into())
+        ResponsesModelBuilder::new(Setup::hosted(&RESPONSES, &OPENROUTER, model.into(), key.into()))
     }
 
     /// A model of any compatible endpoint; `base_url` is what `/responses` is added to
     /// (`http://localhost:8080/v1`), or the full endpoint.
     pub fn compatible(base_url: impl Into<String>, model: impl Into<ModelName>) -> ResponsesModelBuilder {
-        ResponsesModelBuilder::compatible(base_url.into(), model.into())
-    }
-
-    pub(super) fn new(service: Service) -> Self {
-        Self(Arc::new(service))
+        ResponsesModelBuilder::new(Setup::compatible(&RESPONSES, base_url.into(), model.into()))
     }
 }
 
 impl fmt::Debug for ResponsesModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponsesModel")
-            .field("endpoint", &self.0.endpoint.shown())
-            .field("model", &self.0.model)
-            .finish_non_exhaustive()
+        f.debug_tuple("ResponsesModel").field(&self.0).finish()
     }
 }
 
 impl Model for ResponsesModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let service = &*self.0;
-        let started = Instant::now();
-        let names = ToolNames::of(request.prepared.tools.iter().map(|tool| tool.name.as_str()));
-        let asked = Asked {
-            protocol: PROTOCOL,
-            provider: &service.provider,
-            model: service.model_for(&request),
-            names: &names,
-            messages: request.view.len(),
-        };
-        let target = Target {
-            protocol: PROTOCOL,
-            provider: asked.provider,
-            model: asked.model,
-            sees_images: service.sees_images,
-            ids: IdRule { longest: 64, any_character: true },
-        };
-        let settings = service.settings_for(&request)?;
-        let expects_json = settings.expects_json();
-        let body = request::body(&request, target, &names, settings);
-        let body = body.map_err(|error| no_json(&error))?;
-        let mut assembler = Assembler::new(service.limits.clone());
-        let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
-        let answer = assembler.finish();
-        let result = match outcome {
-            Ok(()) => answer::judge(&answer, asked, &service.faults_for(&request)),
-            Err(fault) => Err(answer::with_partial(fault, &answer, asked)),
-        };
-        service.finish(result, expects_json, started.elapsed())
+        self.0.step(&request, deltas).await
+    }
+}
+
+/// The Responses API.
+pub(super) struct ResponsesForm;
+
+impl Form for ResponsesForm {
+    const PROTOCOL: &'static str = "openai-responses";
+    const IDS: IdRule = IdRule { longest: 64, any_character: true };
+    type Reply = ResponsesReply;
+
+    fn body(&self, outgoing: &Outgoing<'_>) -> Result<String, serde_json::Error> {
+        request::body(outgoing)
     }
 }

@@ -3,14 +3,12 @@
 use std::borrow::Cow;
 
 use harness_core::Json;
-use harness_core::port::ModelRequest;
 use serde::Serialize;
 
 use super::conversation::{self, SentItem};
 use super::settings::translated;
-use crate::history::{Target, prepare};
-use crate::http::names::ToolNames;
-use crate::http::settings::{Settings, object_text};
+use crate::http::client::Outgoing;
+use crate::http::settings::object_text;
 
 /// Keys of the body that the adapter writes itself.
 pub(super) const RESERVED: [&str; 6] = ["model", "instructions", "input", "tools", "stream", "background"];
@@ -27,25 +25,16 @@ struct SentTool<'a> {
 }
 
 /// Writes the body: model, instructions, conversation, tools, settings in their order, streaming last.
-pub(super) fn body(
-    request: &ModelRequest,
-    target: Target<'_>,
-    names: &ToolNames,
-    settings: Settings,
-) -> Result<String, serde_json::Error> {
-    let settings = translated(settings, |name| names.to_wire(name).into_owned());
-    let mut messages = Vec::with_capacity(request.view.len());
-    request.view.for_each(|message| messages.push(&**message));
-    let turns = prepare(messages.into_iter(), target);
-    let input = conversation::write(&turns, names);
-    let mut fields = vec![("model", Json::string(target.model))];
+pub(super) fn body(outgoing: &Outgoing<'_>) -> Result<String, serde_json::Error> {
+    let (request, names) = (outgoing.request, outgoing.names);
+    let settings = translated(outgoing.settings.clone(), |name| names.to_wire(name).into_owned());
+    let input = conversation::write(outgoing.turns, names);
+    let mut fields = vec![("model", Json::string(outgoing.model))];
     if !request.prepared.instructions.is_empty() {
         fields.push(("instructions", Json::string(&request.prepared.instructions)));
     }
     fields.push(("input", Json::of(&input)?));
-    // Some providers refuse a conversation with calls in it when the tools are missing.
-    let explains_calls = !request.with_tools && input.iter().any(SentItem::is_call);
-    let offered = if explains_calls { &request.prepared.tools } else { request.tools() };
+    let (offered, explains_calls) = outgoing.tools(input.iter().any(SentItem::is_call));
     if !offered.is_empty() {
         let tools = offered.iter().map(|tool| SentTool {
             kind: "function",
@@ -59,12 +48,7 @@ pub(super) fn body(
             fields.push(("tool_choice", Json::string("none")));
         }
     }
-    for (key, value) in settings.entries() {
-        // Endpoints refuse these two when no tool comes with them.
-        if !request.tools().is_empty() || !matches!(key.as_str(), "tool_choice" | "parallel_tool_calls") {
-            fields.push((key, value.clone()));
-        }
-    }
+    fields.extend(Outgoing { settings: &settings, ..*outgoing }.settings());
     fields.push(("stream", Json::of(&true)?));
     Ok(object_text(&fields))
 }

@@ -1,56 +1,27 @@
-use harness_core::message::{AssistantMessage, ModelOutput};
-use harness_core::port::{DeltaPart, ModelFault, ModelFaultCode as Code};
+use harness_core::port::{DeltaPart, ModelFaultCode as Code};
 use insta::assert_snapshot;
 
-use super::answer::{PROTOCOL, judge};
-use super::stream::Assembler;
+use super::builder::RESPONSES;
+use super::model::ResponsesForm;
 use crate::AdapterError;
 use crate::http::ReplyLimits;
-use crate::http::draft::Asked;
-use crate::http::exchange::Answer as _;
-use crate::http::fault::Faults;
-use crate::http::names::ToolNames;
+use crate::http::testing::{self, Judged};
 
 /// Every kind of event of a stream: reasoning, a tool of the provider, annotations, two calls at once,
 /// keep-alives, and an event that nobody knows yet.
 const STREAM: &str = include_str!("../../../../fixtures/adapters/responses.sse");
 
-fn assemble<'a>(
-    reads: impl IntoIterator<Item = &'a [u8]>,
-) -> (Result<AssistantMessage, ModelFault>, Vec<DeltaPart>) {
-    let mut assembler = Assembler::new(ReplyLimits::default());
-    let mut pieces = Vec::new();
-    for bytes in reads {
-        assembler.feed(bytes, &mut |part| pieces.push(part)).unwrap();
-    }
-    (judged(assembler), pieces)
+fn assemble<'a>(reads: impl IntoIterator<Item = &'a [u8]>) -> (Judged, Vec<DeltaPart>) {
+    testing::stream::<ResponsesForm>(&RESPONSES, reads)
 }
 
-fn judged(assembler: Assembler) -> Result<AssistantMessage, ModelFault> {
-    let names = ToolNames::of(["find.it"].into_iter());
-    let asked = Asked { protocol: PROTOCOL, provider: "openai", model: "m", names: &names, messages: 3 };
-    judge(&assembler.finish(), asked, &Faults::of("HOST", &super::builder::RESPONSES))
-}
-
-/// What a document amounts to: why the model stopped and what its message asks of the turn.
+/// Stop reason of a document, and what its message asks of the turn.
 #[track_caller]
 fn check(reply: &str, expected: &str) {
-    let mut assembler = Assembler::new(ReplyLimits::default());
-    assembler.document(reply, &mut |_| ()).unwrap();
-    let shown = match judged(assembler) {
-        Ok(message) => {
-            let detail = match message.output() {
-                ModelOutput::Invalid(invalid) => format!(" {}: {}", invalid.kind.unwrap(), invalid.reason),
-                ModelOutput::Refusal { reason } => format!(": {reason}"),
-                ModelOutput::FinalAnswer
-                | ModelOutput::ToolRequest
-                | ModelOutput::Clarification { .. }
-                | ModelOutput::ApprovalRequest(_)
-                | _ => String::new(),
-            };
-            format!("{} {}{detail}", message.stop_reason.as_str(), message.output_type())
-        }
+    let (judged, _) = testing::document::<ResponsesForm>(&RESPONSES, reply);
+    let shown = match judged {
         Err(fault) => format!("fault {} {}", fault.code.as_str(), fault.transient),
+        judged => testing::shown(judged),
     };
     assert_eq!(shown, expected, "{reply}");
 }
@@ -158,10 +129,8 @@ fn a_document_says_the_same_as_its_stream() {
     let end =
         STREAM.lines().find_map(|line| line.strip_prefix(r#"data: {"type":"response.completed""#)).unwrap();
     let document = end.split_once(r#""response":"#).unwrap().1.strip_suffix('}').unwrap();
-    let mut assembler = Assembler::new(ReplyLimits::default());
-    let mut pieces = Vec::new();
-    assembler.document(document, &mut |part| pieces.push(part)).unwrap();
-    assert_eq!(judged(assembler), streamed);
+    let (judged, pieces) = testing::document::<ResponsesForm>(&RESPONSES, document);
+    assert_eq!(judged, streamed);
     let text = |part: &DeltaPart| matches!(part, DeltaPart::Text(text) if text == "It is mild 🌤 there.");
     assert_eq!(pieces.iter().filter(|part| text(part)).count(), 1);
 }
@@ -214,7 +183,7 @@ fn an_empty_answer_is_never_a_success() {
     check(&completed(THOUGHT), empty);
     check(
         &incomplete("max_output_tokens", THOUGHT),
-        "error invalid empty_response: the token limit cut the answer before its text",
+        "error invalid empty_response: the token limit cut the answer before its text; raise `max_tokens`",
     );
 }
 
@@ -279,22 +248,13 @@ fn a_stream_of_something_else_is_named() {
 }
 
 #[test]
-fn what_a_reply_may_hold_is_bounded() {
+fn replies_are_bounded() {
     let limits = ReplyLimits { tool_calls: 1, ..ReplyLimits::default() };
-    let two = completed(&format!("{CALL},{CALL}"));
-    let fault = Assembler::new(limits).document(&two, &mut |_| ()).unwrap_err();
+    let fault = testing::over::<ResponsesForm>(&limits, &completed(&format!("{CALL},{CALL}")));
     assert!(matches!(fault, AdapterError::TooLarge { what: "list of tool calls", limit: 1, .. }), "{fault}");
 }
 
 #[test]
 fn fault_42_call_has_its_id_from_the_first_delta() {
-    let (message, pieces) = assemble([STREAM.as_bytes()]);
-    let message = message.unwrap();
-    let stored: Vec<_> = message.tool_calls().map(|call| Some(call.id.clone())).collect();
-    let started: Vec<_> = pieces
-        .into_iter()
-        .filter_map(|piece| if let DeltaPart::CallStarted { id, .. } = piece { Some(id) } else { None })
-        .collect();
-    assert_eq!(started, stored);
-    assert_eq!(started.len(), 2);
+    testing::check_ids(assemble([STREAM.as_bytes()]));
 }

@@ -27,12 +27,12 @@
 //! With a type that derives `JsonSchema`, `harness_core::tool::schema_of` makes the schema.
 
 mod answer;
-#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+#[cfg(feature = "http")]
 mod check;
 mod schema;
 mod strict;
 
 pub use answer::read_answer;
-#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+#[cfg(feature = "http")]
 pub(crate) use check::{checked, expects_json};
 pub use schema::OutputSchema;

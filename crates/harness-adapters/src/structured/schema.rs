@@ -23,7 +23,7 @@ pub struct OutputSchema {
     strict: bool,
 }
 
-#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+#[cfg(feature = "http")]
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Setting {
@@ -84,7 +84,7 @@ impl OutputSchema {
     }
 
     /// Reads the setting `output_schema`: an object with `schema`, and if wished `name` and `strict`.
-    #[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+    #[cfg(feature = "http")]
     pub(crate) fn of_setting(value: &Json) -> Result<Self, AdapterError> {
         let fault = |reason: String| AdapterError::OutputSchema { reason };
         let setting: Setting = value.to().map_err(|error| fault(error.to_string()))?;
@@ -106,7 +106,7 @@ impl From<Json> for OutputSchema {
 }
 
 #[cfg(test)]
-#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+#[cfg(feature = "http")]
 mod tests {
     use super::*;
 

@@ -1,11 +1,10 @@
-//! A model as an execution adapter, and the tiered runner.
+//! A model as an execution adapter.
 
 use std::sync::{Arc, Mutex};
 
 use harness_adapters::execution::{
-    ExecutionAdapter, ExecutionBlock, ExecutionContext, ExecutionCx, ExecutionMessage, ExecutionPart,
-    ExecutionRequest, ExecutionResult, ExecutionSink, ExecutionTool, ModelBackend, RouterFault, Routing,
-    Tier, TierRouter, TieredOutcome, TieredRunner,
+    ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionPart, ExecutionRequest, ExecutionResult,
+    ExecutionSink, ExecutionTool, ModelBackend,
 };
 use harness_core::Cancel;
 use harness_core::message::{AssistantMessage, Block, ToolCall};
@@ -163,52 +162,4 @@ async fn a_request_that_a_model_alone_cannot_serve_is_not_sent() {
     asked.tools = Some(vec![ExecutionTool::new("find")]);
     let result = backend(&server).execute(asked, ExecutionCx::new(&(), &Cancel::never())).await;
     assert_eq!((result.status.as_str(), bodies(&server).len()), ("unsupported", 0));
-}
-
-struct To(&'static str);
-
-impl TierRouter for To {
-    async fn route(&self, _: &ExecutionRequest) -> Result<Routing, RouterFault> {
-        if self.0 == "broken" {
-            return Err("no route".into());
-        }
-        Ok(Routing::new(Tier::parse(self.0)).because("test"))
-    }
-}
-
-/// What the router's word brings, and the requests to the quick backend and to the whole loop.
-async fn tiered(word: &'static str) -> (Result<TieredOutcome, RouterFault>, [Vec<String>; 2]) {
-    let answer =
-        |text: &str| Reply::json(200, &format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#));
-    let (fast, whole) = (Server::start([answer("fast")]).await, Server::start([answer("whole")]).await);
-    let runner = TieredRunner::new(To(word), backend(&fast), backend(&whole));
-    let mut request = request("now?");
-    let mut context = ExecutionContext::default();
-    context.blocks.push(ExecutionBlock::new("1", "user", "said before"));
-    request.context = Some(context);
-    let outcome = runner.run(request, ExecutionCx::new(&(), &Cancel::never())).await;
-    (outcome, [bodies(&fast), bodies(&whole)])
-}
-
-#[tokio::test]
-async fn a_router_decides_how_a_request_is_answered() {
-    for (at, word, text) in [(0, "fast", "fast"), (1, "harness", "whole")] {
-        let (outcome, bodies) = tiered(word).await;
-        let Ok(TieredOutcome::Answered { result, routing }) = outcome else { panic!("not answered") };
-        assert_eq!((result.text(), routing.reason.as_deref()), (text, Some("test")));
-        assert!(bodies[at][0].contains("- [user] said before"));
-        assert_eq!(bodies[1 - at].len(), 0);
-    }
-    for word in ["reject", "later"] {
-        let (outcome, bodies) = tiered(word).await;
-        let Ok(TieredOutcome::Rejected { text, routing }) = outcome else { panic!("not rejected") };
-        assert_eq!(text, "I can't help with that request.");
-        assert_eq!((routing.reason.as_deref(), bodies.concat().len()), (Some("test"), 0));
-    }
-}
-
-#[tokio::test]
-async fn a_fault_of_the_router_is_told() {
-    let (outcome, _) = tiered("broken").await;
-    assert_eq!(outcome.unwrap_err().to_string(), "no route");
 }

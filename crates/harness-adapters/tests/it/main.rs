@@ -23,6 +23,7 @@ mod messages_faults;
 mod messages_request;
 mod of_request;
 mod options;
+mod paused;
 mod recorded;
 mod request;
 mod responses_faults;

@@ -206,7 +206,7 @@ async fn an_answer_without_words_is_never_a_success() {
     for (content, finish, expected) in [
         ("\\n ", "stop", "the answer holds neither text nor tool calls"),
         ("", "stop", "the answer holds neither text nor tool calls"),
-        ("", "length", "the limit of output tokens was reached before the answer began; raise `max_tokens`"),
+        ("", "length", "the token limit cut the answer before its text; raise `max_tokens`"),
     ] {
         let server =
             Server::start([Reply::events().delta(&format!(r#"{{"content":"{content}"}}"#)).finish(finish)])

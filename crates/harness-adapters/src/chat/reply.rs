@@ -1,4 +1,4 @@
-//! From the bytes of a chat-completions stream to one [`Completion`]; no I/O, no clock.
+//! From the events of a chat-completions reply to one [`Completion`]; no I/O, no clock.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,18 @@ use harness_core::port::DeltaPart;
 use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
-use super::common::{self, Pattern};
+use super::answer;
 use super::completion::{Completion, CompletionCall};
-use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart};
+use super::wire::{self, Body, CallPart, Choice, Chunk};
 use crate::AdapterError;
-use crate::http::exchange::Answer;
+use crate::http::draft::{Asked, Draft};
+use crate::http::exchange::{End, Reply};
 use crate::http::frames::Frames;
-use crate::http::lenient::{self, Raw};
+use crate::http::lenient::{self, Raw, Record};
 use crate::http::names::call_id;
-use crate::http::sse::Item;
-use crate::http::{ReplyLimits, Sink, Undecoded, bound, bound_call, reported_error};
-use crate::label::{MAX_LABEL_BYTES, bounded_label};
+use crate::http::{
+    ReplyLimits, ReportedError, ReportedUsage, Sink, Undecoded, bound, bound_call, reported_error,
+};
 use crate::raw::Object;
 use crate::seam::{Piece, Seam};
 
@@ -51,13 +52,14 @@ const MAX_DOCUMENT: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Assembler {
     frames: Frames,
-    answer: Gathered,
+    reply: ChatReply,
+    limits: ReplyLimits,
 }
 
 impl Assembler {
     /// Starts a stream.
     pub fn new(limits: ReplyLimits) -> Self {
-        Self { frames: Frames::new(&limits), answer: Gathered::new(limits) }
+        Self { frames: Frames::new(&limits), reply: ChatReply::default(), limits }
     }
 
     /// Reads bytes and passes the completed deltas to `parts`. After `[DONE]`, further bytes are
@@ -70,39 +72,18 @@ impl Assembler {
         if self.is_done() {
             return Ok(());
         }
-        let answer = &mut self.answer;
-        self.frames.feed(bytes, &mut |item| answer.item(item, parts))
+        self.frames.read(bytes, &mut self.reply, &self.limits, parts)
     }
 
     /// Whether `[DONE]` was seen; nothing of interest follows it.
     pub fn is_done(&self) -> bool {
-        self.answer.completion.saw_done
+        self.reply.completion.saw_done
     }
 
     /// Ends the stream. An unfinished last event is dropped.
-    pub fn finish(self) -> Completion {
-        self.answer.finish()
-    }
-}
-
-impl Answer for Assembler {
-    fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
-        Self::feed(self, bytes, parts)
-    }
-
-    fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
-        self.answer.chunk(text, parts)?;
-        self.answer.completion.saw_done = true;
-        self.answer.completion.document = (text.len() <= MAX_DOCUMENT).then(|| text.to_owned());
-        Ok(())
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_done() || self.answer.completion.error.is_some()
-    }
-
-    fn is_whole(&self) -> bool {
-        self.answer.completion.finish_reason.is_some()
+    pub fn finish(mut self) -> Completion {
+        self.reply.finish();
+        self.reply.completion
     }
 }
 
@@ -113,23 +94,21 @@ impl Completion {
     /// [`AdapterError::TooLarge`] when a bound is passed.
     pub fn from_document(body: &str, limits: ReplyLimits, parts: Sink<'_>) -> Result<Self, AdapterError> {
         bound(body.len(), limits.body, "reply", "bytes")?;
-        let mut answer = Gathered::new(limits);
-        answer.chunk(body, parts)?;
-        answer.completion.saw_done = true;
-        Ok(answer.finish())
+        let mut reply = ChatReply::default();
+        reply.document(body, &limits, parts)?;
+        reply.finish();
+        Ok(reply.completion)
     }
 }
 
-/// State of the answer so far.
-#[derive(Debug)]
-struct Gathered {
-    completion: Completion,
+/// A reply as far as it has arrived.
+#[derive(Debug, Default)]
+pub(super) struct ChatReply {
+    pub(super) completion: Completion,
     calls: BTreeMap<u64, Calling>,
     details: Vec<Detail>,
     undecoded: Undecoded,
     seams: Seams,
-    pattern: Pattern,
-    limits: ReplyLimits,
 }
 
 /// Where the texts of the answer end.
@@ -147,92 +126,99 @@ struct Calling {
     seam: Seam,
 }
 
-impl Gathered {
-    fn new(limits: ReplyLimits) -> Self {
-        Self {
-            completion: Completion::default(),
-            calls: BTreeMap::new(),
-            details: Vec::new(),
-            undecoded: Undecoded::default(),
-            seams: Seams::default(),
-            pattern: Pattern::default(),
-            limits,
-        }
-    }
-
-    fn item(&mut self, item: Item<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
-        match item {
-            _ if self.completion.saw_done => Ok(()),
-            Item::Comment => {
-                self.completion.comments = self.completion.comments.saturating_add(1);
-                Ok(())
-            }
-            Item::Data(data) if data.trim() == "[DONE]" => {
-                self.completion.saw_done = true;
-                Ok(())
-            }
-            // An event without data keeps the connection alive.
-            Item::Data(data) if data.trim().is_empty() => Ok(()),
-            Item::Data(data) => self.chunk(data, parts),
-        }
-    }
-
-    fn chunk(&mut self, data: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
-        if let Some(text) = self.pattern.text(data) {
-            self.say(text.to_owned().into(), parts);
+impl Reply for ChatReply {
+    fn event(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
+        if self.completion.saw_done {
             return Ok(());
         }
-        if let Some(chunk) = common::Chunk::read(data) {
-            return self.common(data, chunk, parts);
+        if data.trim_ascii() == "[DONE]" {
+            self.completion.saw_done = true;
+            return Ok(());
         }
-        self.pattern.forget();
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
             self.undecoded.note(data);
             return Ok(());
         };
-        if self.completion.id.is_none() {
-            self.completion.id = lenient::id(chunk.id);
+        let completion = &mut self.completion;
+        if completion.id.is_none() {
+            completion.id = lenient::id(chunk.id);
         }
-        replace(&mut self.completion.model, lenient::label(chunk.model));
-        replace(&mut self.completion.provider, lenient::label(chunk.provider));
-        replace(&mut self.completion.usage, wire::usage(chunk.usage));
-        self.error(chunk.error);
-        let choices: Vec<Choice<'_>> = lenient::decode(chunk.choices).unwrap_or_default();
-        for choice in choices {
+        replace_label(&mut completion.model, chunk.model);
+        replace_label(&mut completion.provider, chunk.provider);
+        replace(&mut completion.usage, ReportedUsage::read(chunk.usage));
+        self.note_error(chunk.error);
+        for Record(choice) in &chunk.choices.0 {
             if lenient::number(choice.index).unwrap_or(0) == 0 {
-                self.choice(&choice, parts)?;
+                self.choice(choice, limits, parts)?;
             }
         }
         Ok(())
     }
 
-    fn common(&mut self, data: &str, chunk: common::Chunk<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
-        if self.completion.id.is_none() {
-            let id = chunk.id.as_str().filter(|id| id.len() <= MAX_LABEL_BYTES);
-            self.completion.id = id.map(str::to_owned);
-        }
-        let other_model = renew(&mut self.completion.model, chunk.model.as_str());
-        let other_provider = renew(&mut self.completion.provider, chunk.provider.as_str());
-        match chunk.delta().only_text() {
-            Some(text) => self.pattern.learn(data, text),
-            None if other_model || other_provider => self.pattern.forget(),
-            None => {}
-        }
-        let mut delta = chunk.into_delta();
-        let call = delta.take_call();
-        let reasoning = delta.reasoning.into_string().map(|piece| ("reasoning", piece));
-        let other = || delta.reasoning_content.into_string().map(|piece| ("reasoning_content", piece));
-        if let Some((field, piece)) = reasoning.or_else(other) {
-            self.think(field, piece.into(), parts);
-        }
-        if let Some(piece) = delta.content.into_string() {
-            self.say(piece.into(), parts);
-        }
-        let Some(call) = call else { return Ok(()) };
-        let piece = call.function.arguments.into_string().unwrap_or_default().into();
-        self.fragment(call.index, call.id.into_string(), call.function.name.into_string(), piece, parts)
+    fn document(&mut self, text: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
+        self.event(text, limits, parts)?;
+        self.completion.saw_done = true;
+        self.completion.document = (text.len() <= MAX_DOCUMENT).then(|| text.to_owned());
+        Ok(())
     }
 
+    fn comment(&mut self) {
+        if !self.completion.saw_done {
+            self.completion.comments = self.completion.comments.saturating_add(1);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.completion.saw_done || self.completion.error.is_some()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.completion.finish_reason.is_some()
+    }
+
+    fn finish(&mut self) {
+        let (seams, completion) = (std::mem::take(&mut self.seams), &mut self.completion);
+        for (text, seam) in [
+            (&mut completion.content, seams.content),
+            (&mut completion.reasoning, seams.reasoning),
+            (&mut completion.refusal, seams.refusal),
+        ] {
+            if !seam.end().is_empty() {
+                text.get_or_insert_default().push_str(seam.end());
+            }
+        }
+        let calls = std::mem::take(&mut self.calls).into_values().map(|Calling { mut call, seam }| {
+            call.arguments.push_str(seam.end());
+            call
+        });
+        completion.tool_calls.extend(calls);
+        completion.reasoning_details = self.details.iter().filter_map(Detail::to_json).collect();
+        completion.malformed_events = self.undecoded.count;
+        completion.malformed_event = self.undecoded.first().map(str::to_owned);
+    }
+
+    fn error(&self) -> Option<&ReportedError> {
+        self.completion.error.as_ref()
+    }
+
+    fn undecoded(&self) -> &Undecoded {
+        &self.undecoded
+    }
+
+    fn whole_document(&self) -> Option<&str> {
+        self.completion.document.as_deref()
+    }
+
+    fn end(&self) -> End {
+        answer::end(&self.completion)
+    }
+
+    fn draft<'a>(&self, asked: Asked<'a>) -> Draft<'a> {
+        answer::draft(&self.completion, asked)
+    }
+}
+
+impl ChatReply {
     fn say(&mut self, piece: Piece, parts: Sink<'_>) {
         let text = self.seams.content.join(piece);
         if !text.is_empty() {
@@ -258,20 +244,27 @@ impl Gathered {
         self.completion.reasoning_field.get_or_insert(field);
     }
 
-    fn error(&mut self, raw: Raw<'_>) {
+    fn note_error(&mut self, raw: Raw<'_>) {
         if self.completion.error.is_none() {
             self.completion.error = reported_error(raw);
         }
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
-        self.error(choice.error);
-        replace(&mut self.completion.usage, wire::usage(choice.usage));
+    fn choice(
+        &mut self,
+        choice: &Choice<'_>,
+        limits: &ReplyLimits,
+        parts: Sink<'_>,
+    ) -> Result<(), AdapterError> {
+        self.note_error(choice.error);
+        replace(&mut self.completion.usage, ReportedUsage::read(choice.usage));
         replace(&mut self.completion.finish_reason, lenient::label(choice.finish_reason));
         replace(&mut self.completion.native_finish_reason, lenient::label(choice.native_finish_reason));
-        let shape = if choice.delta.is_some() { Shape::Delta } else { Shape::Whole };
-        let body: Body<'_> = lenient::decode(choice.delta.or(choice.message)).unwrap_or_default();
-        self.reasoning(&body, shape, parts)?;
+        let (shape, body) = match &choice.delta {
+            Some(Record(delta)) => (Shape::Delta, delta),
+            None => (Shape::Whole, &choice.message.0),
+        };
+        self.reasoning(body, shape, limits, parts)?;
         if let Some(piece) = wire::content(body.content) {
             self.say(piece, parts);
         }
@@ -280,12 +273,18 @@ impl Gathered {
         }
         let calls: Vec<&RawValue> = lenient::decode(body.tool_calls).unwrap_or_default();
         for call in calls {
-            self.call(call, shape, parts)?;
+            self.call(call, shape, limits, parts)?;
         }
         Ok(())
     }
 
-    fn reasoning(&mut self, body: &Body<'_>, shape: Shape, parts: Sink<'_>) -> Result<(), AdapterError> {
+    fn reasoning(
+        &mut self,
+        body: &Body<'_>,
+        shape: Shape,
+        limits: &ReplyLimits,
+        parts: Sink<'_>,
+    ) -> Result<(), AdapterError> {
         let named = [("reasoning", body.reasoning), ("reasoning_content", body.reasoning_content)];
         let found = named.into_iter().find_map(|(field, raw)| Some((field, wire::content(raw)?)));
         if let Some((field, piece)) = found {
@@ -299,26 +298,31 @@ impl Gathered {
                 Some(known) => known.merge(detail),
                 None => self.details.push(detail.settled()),
             }
-            bound(self.details.len(), self.limits.reasoning_items, "list of reasoning items", "items")?;
+            bound(self.details.len(), limits.reasoning_items, "list of reasoning items", "items")?;
         }
         Ok(())
     }
 
-    fn call(&mut self, raw: &RawValue, shape: Shape, parts: Sink<'_>) -> Result<(), AdapterError> {
+    fn call(
+        &mut self,
+        raw: &RawValue,
+        shape: Shape,
+        limits: &ReplyLimits,
+        parts: Sink<'_>,
+    ) -> Result<(), AdapterError> {
         let Some(part) = lenient::decode::<CallPart<'_>>(Some(raw)) else {
             self.undecoded.note(raw.get());
             return Ok(());
         };
-        let id = lenient::text(part.id);
-        let function: FunctionPart<'_> = lenient::decode(part.function).unwrap_or_default();
-        let name = lenient::text(function.name);
+        let (id, name) = (lenient::text(part.id), lenient::text(part.function.0.name));
         let index = match (shape, lenient::number(part.index)) {
             (Shape::Delta, Some(index)) => index,
             (Shape::Delta, None) => self.index_of(id.as_deref(), name.is_some()),
             (Shape::Whole, _) => self.next_index(),
         };
-        let piece = wire::arguments(function.arguments).unwrap_or_default();
-        self.fragment(index, id, name, piece, parts)
+        let piece = wire::arguments(part.function.0.arguments).unwrap_or_default();
+        self.fragment(index, id, name, piece, parts)?;
+        bound(self.calls.len(), limits.tool_calls, "list of tool calls", "calls")
     }
 
     /// Adds a fragment to the call with this index.
@@ -338,7 +342,7 @@ impl Gathered {
         replace_text(&mut call.name, name);
         call.arguments.push_str(&piece);
         announce(call, u32::try_from(index).unwrap_or(u32::MAX), was_named, piece, parts);
-        bound(self.calls.len(), self.limits.tool_calls, "list of tool calls", "calls")
+        Ok(())
     }
 
     /// The index of a fragment that came without one: that of the call with its id; a new one when the
@@ -354,30 +358,6 @@ impl Gathered {
 
     fn next_index(&self) -> u64 {
         self.calls.last_key_value().map_or(0, |(index, _)| index.saturating_add(1))
-    }
-
-    fn finish(mut self) -> Completion {
-        let (seams, completion) = (&self.seams, &mut self.completion);
-        for (text, seam) in [
-            (&mut completion.content, seams.content),
-            (&mut completion.reasoning, seams.reasoning),
-            (&mut completion.refusal, seams.refusal),
-        ] {
-            if !seam.end().is_empty() {
-                text.get_or_insert_default().push_str(seam.end());
-            }
-        }
-        let calls = self.calls.into_values().map(|Calling { mut call, seam }| {
-            call.arguments.push_str(seam.end());
-            call
-        });
-        Completion {
-            reasoning_details: self.details.iter().filter_map(Detail::to_json).collect(),
-            tool_calls: calls.collect(),
-            malformed_events: self.undecoded.count,
-            malformed_event: self.undecoded.first().map(str::to_owned),
-            ..self.completion
-        }
     }
 }
 
@@ -502,13 +482,12 @@ fn replace<T>(slot: &mut Option<T>, value: Option<T>) {
     }
 }
 
-/// Updates a text that rarely changes; returns whether it changed.
-fn renew(slot: &mut Option<String>, text: Option<&str>) -> bool {
-    let other = text.is_some() && slot.as_deref() != text;
-    if other {
-        *slot = text.map(|text| bounded_label(text.to_owned()));
+/// Updates a label that nearly every chunk repeats.
+fn replace_label(slot: &mut Option<String>, raw: Raw<'_>) {
+    let known = slot.as_deref().is_some_and(|known| raw.is_some_and(|raw| lenient::is_text(raw, known)));
+    if !known {
+        replace(slot, lenient::label(raw));
     }
-    other
 }
 
 fn replace_text(slot: &mut String, value: Option<String>) {

@@ -1,33 +1,35 @@
-//! From the bytes of a reply to the items of one response; no I/O, no clock.
+//! From the events of a reply to the items of one response; no I/O, no clock.
 
 use std::collections::BTreeMap;
 
+use harness_core::message::FinishReason;
 use harness_core::port::DeltaPart as Delta;
 use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
-use super::wire::{ContentPart, Counts, Event, IncompleteDetails, ItemPart, Response};
+use super::answer;
+use super::wire::{ContentPart, Event, IncompleteDetails, ItemPart, Response};
 use crate::AdapterError;
-use crate::http::draft;
-use crate::http::exchange::Answer;
-use crate::http::frames::Frames;
-use crate::http::lenient::{Raw, decode, id, label, number, piece, text};
+use crate::http::draft::{self, Asked, Draft};
+use crate::http::exchange::{End, Reply};
+use crate::http::lenient::{Raw, decode, id, label, list, number, piece, text};
 use crate::http::names::call_id;
-use crate::http::sse::Item;
-use crate::http::{ReplyLimits, ReportedError, Sink, bound, bound_call, reported_error};
+use crate::http::{
+    ReplyLimits, ReportedError, ReportedUsage, Sink, Undecoded, bound, bound_call, reported_error,
+};
 use crate::label::bounded_label;
 use crate::seam::Seam;
 
 /// A response as far as it has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct ResponsesReply {
     pub(super) head: draft::Head,
-    items: BTreeMap<u64, Gathering>,
+    items: BTreeMap<u64, Item>,
     /// `completed`, `incomplete`, `failed`, `cancelled` or another word for the end; none before it.
     pub(super) status: Option<String>,
     /// Reason of an incomplete response.
     pub(super) incomplete: Option<String>,
-    pub(super) counts: Counts,
+    pub(super) usage: ReportedUsage,
     /// The first error that the endpoint reported inside the reply.
     pub(super) error: Option<ReportedError>,
     calls: u32,
@@ -35,7 +37,7 @@ pub(super) struct Gathered {
 
 /// An item as far as it has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Gathering {
+pub(super) struct Item {
     pub(super) kind: String,
     pub(super) id: Option<String>,
     pub(super) status: Option<String>,
@@ -65,56 +67,9 @@ pub(super) struct Said {
     pub(super) annotations: Vec<Json>,
 }
 
-/// Puts a reply together.
-#[derive(Debug)]
-pub(super) struct Assembler {
-    frames: Frames,
-    answer: Gathered,
-    limits: ReplyLimits,
-}
-
-impl Assembler {
-    pub(super) fn new(limits: ReplyLimits) -> Self {
-        Self { frames: Frames::new(&limits), answer: Gathered::default(), limits }
-    }
-
-    pub(super) fn finish(mut self) -> Gathered {
-        self.answer.finish();
-        self.answer
-    }
-}
-
-impl Answer for Assembler {
-    fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
-        let (answer, limits) = (&mut self.answer, &self.limits);
-        self.frames.feed(bytes, &mut |item| match item {
-            Item::Data(data) => answer.event(data, limits, parts),
-            Item::Comment => Ok(()),
-        })
-    }
-
-    fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
-        self.answer.event(text, &self.limits, parts)
-    }
-
-    fn is_over(&self) -> bool {
-        self.answer.status.is_some() || self.answer.error.is_some()
-    }
-
-    fn is_whole(&self) -> bool {
-        self.answer.status.is_some()
-    }
-}
-
-impl Gathered {
-    /// The items in their order.
-    pub(super) fn items(&self) -> impl Iterator<Item = &Gathering> {
-        self.items.values()
-    }
-
+impl Reply for ResponsesReply {
     fn event(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
-        // An event without data keeps the connection alive.
-        if self.status.is_some() || self.error.is_some() || matches!(data.trim(), "[DONE]" | "") {
+        if self.status.is_some() || self.error.is_some() || data.trim() == "[DONE]" {
             return Ok(());
         }
         let Ok(event) = serde_json::from_str::<Event<'_>>(data) else {
@@ -140,11 +95,65 @@ impl Gathered {
         self.check(limits)
     }
 
+    fn is_over(&self) -> bool {
+        self.status.is_some() || self.error.is_some()
+    }
+
+    /// An incomplete or failed response is whole, too: nothing follows it.
+    fn is_whole(&self) -> bool {
+        self.status.is_some()
+    }
+
+    fn finish(&mut self) {
+        for item in self.items.values_mut() {
+            let Item { thought, thought_seam, arguments, arguments_seam, parts, .. } = item;
+            let said = parts.values_mut().flat_map(|said| {
+                [(&mut said.text, &mut said.text_seam), (&mut said.refusal, &mut said.refusal_seam)]
+            });
+            for (text, seam) in said.chain([(thought, thought_seam), (arguments, arguments_seam)]) {
+                text.push_str(std::mem::take(seam).end());
+            }
+        }
+    }
+
+    fn error(&self) -> Option<&ReportedError> {
+        self.error.as_ref()
+    }
+
+    fn undecoded(&self) -> &Undecoded {
+        &self.head.undecoded
+    }
+
+    fn end(&self) -> End {
+        let refuses = |item: &Item| item.parts.values().any(|part| !part.refusal.is_empty());
+        let stop = match (self.status.as_deref(), self.incomplete.as_deref()) {
+            (None, _) => return End::Cut,
+            (Some("completed" | "incomplete"), _) if self.items().any(refuses) => FinishReason::Refusal,
+            (Some("completed"), _) => FinishReason::Stop,
+            (Some("incomplete"), Some("max_output_tokens" | "max_tokens")) => FinishReason::Length,
+            (Some("incomplete"), Some("content_filter")) => FinishReason::ContentFilter,
+            (Some("incomplete"), other) => FinishReason::Other(other.unwrap_or("incomplete").to_owned()),
+            (Some(_), _) => return End::Failed,
+        };
+        End::Stopped(stop)
+    }
+
+    fn draft<'a>(&self, asked: Asked<'a>) -> Draft<'a> {
+        answer::draft(self, asked)
+    }
+}
+
+impl ResponsesReply {
+    /// The items in their order.
+    pub(super) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.items.values()
+    }
+
     fn head(&mut self, raw: Raw<'_>) {
         let response: Response<'_> = decode(raw).unwrap_or_default();
         self.head.id = id(response.id).or(self.head.id.take());
         self.head.model = label(response.model).or(self.head.model.take());
-        self.counts = Counts::read(response.usage).unwrap_or_else(|| std::mem::take(&mut self.counts));
+        self.usage = ReportedUsage::read(response.usage).unwrap_or_else(|| std::mem::take(&mut self.usage));
     }
 
     /// The end: what the response holds counts more than what was put together of it.
@@ -160,19 +169,6 @@ impl Gathered {
         self.error = reported_error(response.error);
         self.finish();
         self.status = Some(bounded_label(status.to_owned()));
-    }
-
-    /// Marks the halves of characters that nothing completed.
-    pub(super) fn finish(&mut self) {
-        for item in self.items.values_mut() {
-            let Gathering { thought, thought_seam, arguments, arguments_seam, parts, .. } = item;
-            let said = parts.values_mut().flat_map(|said| {
-                [(&mut said.text, &mut said.text_seam), (&mut said.refusal, &mut said.refusal_seam)]
-            });
-            for (text, seam) in said.chain([(thought, thought_seam), (arguments, arguments_seam)]) {
-                text.push_str(std::mem::take(seam).end());
-            }
-        }
     }
 
     fn item(&mut self, index: Option<u64>, raw: Raw<'_>, is_whole: bool, parts: Sink<'_>) {
@@ -225,8 +221,8 @@ impl Gathered {
         }
     }
 
-    fn begun(&mut self, index: u64, kind: &str) -> &mut Gathering {
-        let new = || Gathering { kind: kind.to_owned(), ..Gathering::default() };
+    fn begun(&mut self, index: u64, kind: &str) -> &mut Item {
+        let new = || Item { kind: kind.to_owned(), ..Item::default() };
         self.items.entry(index).or_insert_with(new)
     }
 
@@ -240,7 +236,7 @@ impl Gathered {
     }
 }
 
-impl Gathering {
+impl Item {
     /// Reads an item. Content that the stream already sent as deltas is forwarded only as far as it
     /// is new.
     fn read(&mut self, item: &ItemPart<'_>, parts: Sink<'_>) {
@@ -271,10 +267,9 @@ impl Gathering {
                 pass(now.strip_prefix(known.as_str()).unwrap_or_default(), Delta::Text, parts);
                 (*known, *seam) = (now, Seam::default());
             }
-            let annotations: Vec<&RawValue> = decode(part.annotations).unwrap_or_default();
+            let annotations = list(part.annotations);
             if !annotations.is_empty() {
-                let annotations = annotations.into_iter().filter_map(|item| Json::parse(item.get()).ok());
-                said.annotations = annotations.collect();
+                said.annotations = annotations;
             }
         }
     }

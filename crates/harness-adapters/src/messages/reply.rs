@@ -1,27 +1,27 @@
-//! From the bytes of a reply to the blocks of one answer; no I/O, no clock.
+//! From the events of a reply to the blocks of one answer; no I/O, no clock.
 
 use std::collections::BTreeMap;
 
+use harness_core::message::FinishReason;
 use harness_core::port::DeltaPart as Delta;
 use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
-use super::wire::{BlockPart, Counts, DeltaPart, End, Event, Head, StopDetails};
+use super::answer;
+use super::wire::{BlockPart, Counts, DeltaPart, Ending, Event, Head, StopDetails};
 use crate::AdapterError;
-use crate::http::draft;
-use crate::http::exchange::Answer;
-use crate::http::frames::Frames;
-use crate::http::lenient::{Raw, decode, id, label, number, piece, text};
+use crate::http::draft::{self, Asked, Draft};
+use crate::http::exchange::{End, Reply};
+use crate::http::lenient::{Raw, decode, id, label, list, number, piece, text};
 use crate::http::names::call_id;
-use crate::http::sse::Item;
-use crate::http::{ReplyLimits, ReportedError, Sink, bound, bound_call, reported_error};
+use crate::http::{ReplyLimits, ReportedError, Sink, Undecoded, bound, bound_call, reported_error};
 use crate::seam::Seam;
 
 /// An answer as far as it has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct MessagesReply {
     pub(super) head: draft::Head,
-    blocks: BTreeMap<u64, Gathering>,
+    blocks: BTreeMap<u64, Part>,
     pub(super) stop_reason: Option<String>,
     pub(super) stop_sequence: Option<String>,
     /// Human-readable reason of a refusal.
@@ -36,7 +36,7 @@ pub(super) struct Gathered {
 
 /// A block as far as it has arrived.
 #[derive(Debug)]
-pub(super) enum Gathering {
+pub(super) enum Part {
     Text {
         text: String,
         seam: Seam,
@@ -68,62 +68,13 @@ pub(super) enum Gathering {
     },
 }
 
-/// Puts a reply together.
-#[derive(Debug)]
-pub(super) struct Assembler {
-    frames: Frames,
-    answer: Gathered,
-    limits: ReplyLimits,
-}
-
-impl Assembler {
-    pub(super) fn new(limits: ReplyLimits) -> Self {
-        Self { frames: Frames::new(&limits), answer: Gathered::default(), limits }
-    }
-
-    pub(super) fn finish(self) -> Gathered {
-        self.answer
-    }
-}
-
-impl Answer for Assembler {
-    fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
-        let (answer, limits) = (&mut self.answer, &self.limits);
-        self.frames.feed(bytes, &mut |item| match item {
-            Item::Data(data) => answer.event(data, limits, parts),
-            Item::Comment => Ok(()),
-        })
-    }
-
-    fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
-        self.answer.event(text, &self.limits, parts)
-    }
-
-    fn is_over(&self) -> bool {
-        self.answer.ended || self.answer.error.is_some()
-    }
-
-    fn is_whole(&self) -> bool {
-        self.answer.stop_reason.is_some()
-    }
-}
-
-impl Gathered {
-    /// The blocks in their order.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = &Gathering> {
-        self.blocks.values()
-    }
-
+impl Reply for MessagesReply {
     fn event(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
         if self.ended || self.error.is_some() {
             return Ok(());
         }
-        if data.trim().is_empty() {
-            // An event without data keeps the connection alive.
-            return Ok(());
-        }
         let Ok(event) = serde_json::from_str::<Event<'_>>(data) else {
-            self.undecoded(data);
+            self.head.undecoded.note(data);
             return Ok(());
         };
         match text(event.kind).as_deref() {
@@ -131,7 +82,7 @@ impl Gathered {
             Some("content_block_start") => return self.start(&event, limits, parts),
             Some("content_block_delta") => return self.more(&event, limits, parts),
             Some("message_delta") => {
-                self.end(event.delta);
+                self.ending(event.delta);
                 self.counts.update(event.usage);
             }
             Some("message_stop") => self.ended = true,
@@ -141,8 +92,43 @@ impl Gathered {
         Ok(())
     }
 
-    fn undecoded(&mut self, data: &str) {
-        self.head.undecoded.note(data);
+    fn is_over(&self) -> bool {
+        self.ended || self.error.is_some()
+    }
+
+    fn error(&self) -> Option<&ReportedError> {
+        self.error.as_ref()
+    }
+
+    fn undecoded(&self) -> &Undecoded {
+        &self.head.undecoded
+    }
+
+    fn cached_for_an_hour(&self) -> u64 {
+        self.counts.cache_write_long.unwrap_or(0)
+    }
+
+    fn end(&self) -> End {
+        let Some(reason) = self.stop_reason.as_deref() else { return End::Cut };
+        End::Stopped(match reason {
+            "end_turn" | "stop_sequence" => FinishReason::Stop,
+            "tool_use" => FinishReason::ToolUse,
+            "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+            "pause_turn" => FinishReason::Paused,
+            "refusal" => FinishReason::Refusal,
+            other => FinishReason::Other(other.to_owned()),
+        })
+    }
+
+    fn draft<'a>(&self, asked: Asked<'a>) -> Draft<'a> {
+        answer::draft(self, asked)
+    }
+}
+
+impl MessagesReply {
+    /// The blocks in their order.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &Part> {
+        self.blocks.values()
     }
 
     fn head(&mut self, raw: Raw<'_>) {
@@ -152,8 +138,8 @@ impl Gathered {
         self.counts.update(head.usage);
     }
 
-    fn end(&mut self, raw: Raw<'_>) {
-        let end: End<'_> = decode(raw).unwrap_or_default();
+    fn ending(&mut self, raw: Raw<'_>) {
+        let end: Ending<'_> = decode(raw).unwrap_or_default();
         let details: StopDetails<'_> = decode(end.details).unwrap_or_default();
         self.stop_reason = label(end.reason).or(self.stop_reason.take());
         self.stop_sequence = text(end.sequence).or(self.stop_sequence.take());
@@ -164,7 +150,7 @@ impl Gathered {
     fn whole(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
         let raw: Raw<'_> = serde_json::from_str(data).ok();
         self.head(raw);
-        self.end(raw);
+        self.ending(raw);
         let head: Head<'_> = decode(raw).unwrap_or_default();
         let blocks: Vec<&RawValue> = decode(head.content).unwrap_or_default();
         for (index, block) in (0u64..).zip(blocks) {
@@ -192,7 +178,7 @@ impl Gathered {
         parts: Sink<'_>,
     ) -> Result<(), AdapterError> {
         let Some(part) = decode::<BlockPart<'_>>(raw) else {
-            self.undecoded(raw.map_or("a block without content", RawValue::get));
+            self.head.undecoded.note(raw.map_or("a block without content", RawValue::get));
             return Ok(());
         };
         let kind = text(part.kind).unwrap_or_default();
@@ -200,16 +186,16 @@ impl Gathered {
             "text" => {
                 let mut seam = Seam::default();
                 let text = said(part.text, &mut seam, Delta::Text, parts);
-                Gathering::Text { text, seam, citations: list(part.citations) }
+                Part::Text { text, seam, citations: list(part.citations) }
             }
             "thinking" => {
                 let mut seam = Seam::default();
                 let thought = said(part.thinking, &mut seam, Delta::Thinking, parts);
-                Gathering::Thinking { text: thought, seam, signature: text(part.signature) }
+                Part::Thinking { text: thought, seam, signature: text(part.signature) }
             }
-            "redacted_thinking" => Gathering::Redacted { data: text(part.data).unwrap_or_default() },
+            "redacted_thinking" => Part::Redacted { data: text(part.data).unwrap_or_default() },
             "tool_use" => self.call(index, &part, parts)?,
-            _ => Gathering::Other {
+            _ => Part::Other {
                 id: text(part.id).or_else(|| text(part.tool_use_id)).unwrap_or_default(),
                 name: text(part.name).unwrap_or(kind),
                 raw: raw.and_then(|raw| Json::parse(raw.get()).ok()).unwrap_or_default(),
@@ -217,7 +203,7 @@ impl Gathered {
                 seam: Seam::default(),
             },
         };
-        if let Gathering::Other { id, name, .. } = &block {
+        if let Part::Other { id, name, .. } = &block {
             bound_call(id, name)?;
         }
         self.blocks.insert(index, block);
@@ -226,11 +212,11 @@ impl Gathered {
 
     /// Start of a call. Arguments that arrived earlier, out of order, are kept; without them the
     /// call would look complete.
-    fn call(&mut self, index: u64, part: &BlockPart<'_>, parts: Sink<'_>) -> Result<Gathering, AdapterError> {
+    fn call(&mut self, index: u64, part: &BlockPart<'_>, parts: Sink<'_>) -> Result<Part, AdapterError> {
         let (id, name) = (text(part.id).unwrap_or_default(), text(part.name).unwrap_or_default());
         bound_call(&id, &name)?;
         let (number, arguments, seam) = match self.blocks.remove(&index) {
-            Some(Gathering::Call { number, arguments, seam, .. }) => (number, arguments, seam),
+            Some(Part::Call { number, arguments, seam, .. }) => (number, arguments, seam),
             _ => (self.next_call(), String::new(), Seam::default()),
         };
         let (call, tool) = (call_id(&id), ToolName::from(name.as_str()));
@@ -240,7 +226,7 @@ impl Gathered {
         if let Some(input) = &given {
             parts(Delta::CallArguments { index: number, text: input.text().to_owned() });
         }
-        Ok(Gathering::Call { number, id, name, given, arguments, seam })
+        Ok(Part::Call { number, id, name, given, arguments, seam })
     }
 
     fn next_call(&mut self) -> u32 {
@@ -252,18 +238,18 @@ impl Gathered {
     fn more(&mut self, event: &Event<'_>, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
         let index = number(event.index).unwrap_or(0);
         let Some(delta) = decode::<DeltaPart<'_>>(event.delta) else {
-            self.undecoded(event.delta.map_or("a delta without content", RawValue::get));
+            self.head.undecoded.note(event.delta.map_or("a delta without content", RawValue::get));
             return Ok(());
         };
         let block = match self.blocks.get_mut(&index) {
             Some(block) => block,
             // Some servers leave out the start of a block.
             None => match text(delta.kind).as_deref() {
-                Some("text_delta") => self.blocks.entry(index).or_insert_with(Gathering::empty_text),
-                Some("thinking_delta") => self.blocks.entry(index).or_insert_with(Gathering::empty_thinking),
+                Some("text_delta") => self.blocks.entry(index).or_insert_with(Part::empty_text),
+                Some("thinking_delta") => self.blocks.entry(index).or_insert_with(Part::empty_thinking),
                 Some("input_json_delta") => {
                     let number = self.next_call();
-                    self.blocks.entry(index).or_insert(Gathering::Call {
+                    self.blocks.entry(index).or_insert(Part::Call {
                         number,
                         id: String::new(),
                         name: String::new(),
@@ -273,7 +259,7 @@ impl Gathered {
                     })
                 }
                 _ => {
-                    self.undecoded(event.delta.map_or("a delta without content", RawValue::get));
+                    self.head.undecoded.note(event.delta.map_or("a delta without content", RawValue::get));
                     return Ok(());
                 }
             },
@@ -290,7 +276,7 @@ impl Gathered {
     }
 }
 
-impl Gathering {
+impl Part {
     fn empty_text() -> Self {
         Self::Text { text: String::new(), seam: Seam::default(), citations: Vec::new() }
     }
@@ -329,9 +315,4 @@ fn said(raw: Raw<'_>, seam: &mut Seam, delta: impl FnOnce(String) -> Delta, part
         parts(delta(text.clone()));
     }
     text
-}
-
-fn list(raw: Raw<'_>) -> Vec<Json> {
-    let items: Vec<&RawValue> = decode(raw).unwrap_or_default();
-    items.into_iter().filter_map(|item| Json::parse(item.get()).ok()).collect()
 }
