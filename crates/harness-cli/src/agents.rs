@@ -47,6 +47,7 @@ impl Agents<'_> {
         builder = source.name.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
         builder = needs.meet(spans.apply(builder));
         builder = builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, limits));
+        let view = &ViewArgs { window: Some(view.window(source.window)), ..view.clone() };
         builder = view::compacted(builder, view, compaction, session, &source.model, clock)?;
         memory::remembering(builder, view, &source.model, clock)
     }

@@ -86,7 +86,7 @@ pub(crate) enum CliError {
     Message { problem: String },
     /// None of the keys with which the model could be asked is at hand.
     #[error("no API key for model `{model}`: {}", missing(names))]
-    NoKey { model: String, names: Vec<&'static str> },
+    NoKey { model: String, names: Vec<String> },
     /// A model of the user's own, whose address only the user knows.
     #[error("no base URL for model `{model}`")]
     NoAddress { model: String },
@@ -364,14 +364,14 @@ fn within(folder: Option<&std::path::Path>) -> String {
 }
 
 /// Which keys are missing.
-fn missing(names: &[&str]) -> String {
+fn missing(names: &[String]) -> String {
     match names {
         [one] => format!("{one} is not set"),
         _ => format!("neither {} is set", names.join(" nor ")),
     }
 }
 
-fn no_key_hint(names: &[&str]) -> String {
+fn no_key_hint(names: &[String]) -> String {
     format!(
         "set {}, or use `--keys FILE`, `--model ollama/NAME`, `--base-url URL`, or `--model demo` for the demo model",
         names.join(" or ")

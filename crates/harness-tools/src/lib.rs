@@ -143,7 +143,10 @@ pub use error::{Place, Problem, RegistryFault, ToolsError};
 pub use modes::{Mode, ModeCalls, ModeNotes, Modes};
 pub use planning::PlanningTools;
 pub use programs::SystemPrograms;
-pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
+pub use registry::{
+    MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, ModelAuth, ModelBreaker, ModelCache, ModelEndpoint,
+    ModelEntry, ModelFallback, ModelKey, ModelPrice, ModelProtocol, ModelRate, ModelRetry, Registry,
+};
 #[cfg(feature = "schema-validation")]
 pub use schema::{ArgumentSchema, JsonSchemas, Validated};
 pub use scratchpad::ScratchpadTools;

@@ -64,6 +64,7 @@ mod error;
 mod execution;
 mod harness;
 mod instructions;
+mod models;
 pub mod prelude;
 mod recording;
 mod sessions;
@@ -82,6 +83,7 @@ pub use self::compaction::compaction_policy;
 pub use self::error::{HarnessError, SetupFault};
 pub use self::execution::HarnessExecution;
 pub use self::harness::Harness;
+pub use self::models::RegistryModels;
 pub use self::sessions::{SessionFolder, StoredThread};
 pub use ::{
     harness_adapters as adapters, harness_control as control, harness_core as core,
@@ -119,8 +121,12 @@ struct CookbookMemory;
 struct CookbookObservability;
 
 #[doc = include_str!("../../../docs/cookbook/hosted-models.md")]
-#[cfg(all(doctest, feature = "openrouter"))]
+#[cfg(all(doctest, feature = "http"))]
 struct CookbookHostedModels;
+
+#[doc = include_str!("../../../docs/cookbook/model-endpoints.md")]
+#[cfg(doctest)]
+struct CookbookModelEndpoints;
 
 #[doc = include_str!("../../../docs/cookbook/streaming.md")]
 #[cfg(doctest)]

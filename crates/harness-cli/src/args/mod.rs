@@ -243,17 +243,26 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) memory: Option<PathBuf>,
 
-    /// Set the model's context window in tokens, for --compact and --memory
-    #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
-    pub(crate) window: u64,
+    /// Set the model's context window in tokens, for --compact and --memory [default: that of the model in
+    /// the registry file, or else 128000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub(crate) window: Option<u64>,
+}
+
+impl ViewArgs {
+    /// The context window: as set, else as `declared` for the model.
+    pub(crate) fn window(&self, declared: Option<u64>) -> u64 {
+        self.window.or(declared).unwrap_or(128_000)
+    }
 }
 
 /// Options of the model.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Use this model for every agent: anthropic/NAME, openai/NAME, ollama/NAME, lmstudio/NAME, or
-    /// an OpenRouter name; with --backend, the backend's own model name
+    /// Use this model for every agent: a model of the registry file, anthropic/NAME, openai/NAME,
+    /// openai-responses/NAME, ollama/NAME, lmstudio/NAME, or an OpenRouter name; with --backend, the
+    /// backend's own model name
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 

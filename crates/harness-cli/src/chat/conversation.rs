@@ -117,7 +117,7 @@ impl Conversation {
         };
         let threads = Threads::open(of, &args.threads, approver, &clock, change).await?;
         let thread = threads.runtime.thread(thread);
-        let window = args.threads.view.window;
+        let window = args.threads.view.window(threads.window);
         thread.configure(|config| {
             config.ports.compactor.get_or_insert_with(|| compactor(&threads.model, window));
         });
@@ -210,7 +210,7 @@ impl Conversation {
     pub(super) fn set_model(&mut self, name: &str) -> Result<(), CliError> {
         let args =
             ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
-        let source = model::choose(&args, None, &self.clock)?;
+        let source = model::choose(&args, None, self.threads.registry.as_ref(), &self.clock)?;
         self.thread.configure(|config| {
             config.ports.model = source.model;
             config.model_name = Some(name.into());

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::BoundGraph;
-use harness::adapters::{Retry, RetryPolicy};
 use harness::core::port::{Clock, DynModel};
 use harness::record::traffic::{Recorder, Replay};
+use harness::tools::Registry;
 
 use super::called::Noticed;
 use super::demo::{self, Demo};
@@ -25,14 +25,16 @@ pub(crate) struct Source {
     pub(crate) model: Arc<dyn DynModel>,
     /// The recording that is replayed.
     pub(crate) replay: Option<Arc<Replay>>,
-    /// The model that stands for those that the descriptor names.
+    /// The model that replaces those that the descriptor names.
     pub(crate) name: Option<String>,
+    /// Context window in tokens, if the registry file declares it.
+    pub(crate) window: Option<u64>,
 }
 
 impl Source {
     /// A model, or a backend in its place.
     pub(crate) fn live(model: Arc<dyn DynModel>, name: Option<String>) -> Self {
-        Self { model: Arc::new(Noticed(model)), replay: None, name }
+        Self { model: Arc::new(Noticed(model)), replay: None, name, window: None }
     }
 
     fn replay(path: &Path) -> Result<Self, CliError> {
@@ -41,10 +43,12 @@ impl Source {
     }
 }
 
-/// Chooses as the command line, the keys at hand and the names of the graph's models say.
+/// Chooses by the command line, the API keys, the models of the registry file and the names of the graph's
+/// models.
 pub(crate) fn choose(
     args: &ModelArgs,
     graph: Option<&BoundGraph>,
+    registry: Option<&Registry>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Source, CliError> {
     if let Some(path) = &args.replay {
@@ -52,13 +56,13 @@ pub(crate) fn choose(
         return Ok(Source { model: recorded(source.model, args)?, ..source });
     }
     let keys = Keys::load(args.keys.as_deref())?;
-    let routes = Routes::new(args.base_url.as_deref(), &keys);
-    let model = match &args.model {
-        Some(name) => match Demo::named(name) {
-            Some(demo) => return Ok(Source::live(recorded(Arc::new(demo), args)?, args.model.clone())),
-            None => routes.only(name),
-        },
-        None => routes.all(&graph.map(names).unwrap_or_default()),
+    let routes = Routes::new(args.base_url.as_deref(), &keys, registry, clock);
+    let (model, window) = match &args.model {
+        Some(name) => (routes.only(name), routes.window([name.as_str()])),
+        None => {
+            let names = graph.map(names).unwrap_or_default();
+            (routes.all(&names), routes.window(names.iter().map(String::as_str)))
+        }
     };
     let model = match model {
         Err(CliError::NoKey { names, .. }) if args.model.is_none() && args.record.is_none() => {
@@ -66,10 +70,7 @@ pub(crate) fn choose(
         }
         model => model?,
     };
-    // The deadline of a call is the driver's to keep: a model that ends its call then, too, could be
-    // first, and a limit would look like a fault.
-    let model = Retry::new(model, RetryPolicy::default()).clock(Arc::clone(clock));
-    Ok(Source::live(recorded(Arc::new(model), args)?, args.model.clone()))
+    Ok(Source { window, ..Source::live(recorded(model, args)?, args.model.clone()) })
 }
 
 /// The model with its traffic written to a file, when that is asked for; no key that is at hand gets there.
@@ -88,7 +89,7 @@ fn names(graph: &BoundGraph) -> Vec<String> {
 }
 
 /// The demo model in place of a live one, and a line about it.
-fn stand_in(keys: &[&str]) -> Source {
+fn stand_in(keys: &[String]) -> Source {
     let (why, remedy) = match keys.last() {
         Some(key) => ("no API key set", format!("set {key}, or pass --model")),
         None => ("no live models in this build", "build with --features http".to_owned()),

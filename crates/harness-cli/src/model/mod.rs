@@ -1,7 +1,7 @@
 //! Which model answers an agent: a provider's, an endpoint's, a recording, or the demo model.
 //!
-//! [`providers`] is the table of providers, [`keys`] finds their keys, [`routes`] turns the name of a model
-//! into a way to ask it, and [`choose`] does so for a whole graph.
+//! [`providers`] is the table of providers, [`keys`] finds API keys, [`routes`] turns the name of a model
+//! into an endpoint, and [`choose`] does so for a whole graph. Models of the registry file come first.
 
 mod called;
 mod choose;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use harness::core::port::DynModel;
+use harness::core::port::{Clock, DynModel};
+use harness::tools::Registry;
 
+use super::demo::Demo;
 use super::keys::Keys;
 use crate::error::CliError;
 use crate::left_out::left_out;
@@ -13,11 +15,18 @@ pub(super) struct Routes;
 
 #[expect(clippy::unused_self, reason = "the interface is that of a build with routes")]
 impl Routes {
-    pub(super) fn new(_: Option<&str>, _: &Keys) -> Self {
+    pub(super) fn new(_: Option<&str>, _: &Keys, _: Option<&Registry>, _: &Arc<dyn Clock>) -> Self {
         Self
     }
 
+    pub(super) fn window<'n>(&self, _: impl IntoIterator<Item = &'n str>) -> Option<u64> {
+        None
+    }
+
     pub(super) fn only(&self, model: &str) -> Result<Arc<dyn DynModel>, CliError> {
+        if let Some(demo) = Demo::named(model) {
+            return Ok(Arc::new(demo));
+        }
         Err(left_out(&format!("the live model `{model}`"), "http"))
     }
 

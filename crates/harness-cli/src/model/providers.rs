@@ -30,6 +30,8 @@ pub(crate) enum Protocol {
     Chat,
     /// Anthropic's Messages API.
     Messages,
+    /// OpenAI's Responses API.
+    Responses,
 }
 
 impl Provider {
@@ -71,6 +73,17 @@ pub(crate) const ENDPOINT: Provider = Provider {
     base_url_name: Some(env::LOCAL_URL),
     key_name: env::ENDPOINT_KEY,
     local: true,
+};
+
+/// OpenAI in its Responses API, as `openai-responses/NAME`.
+pub(crate) const OPENAI_RESPONSES: Provider = Provider {
+    name: "openai",
+    title: "OpenAI",
+    protocol: Protocol::Responses,
+    base_url: Some("https://api.openai.com/v1"),
+    base_url_name: Some(env::OPENAI_URL),
+    key_name: env::OPENAI_KEY,
+    local: false,
 };
 
 /// All providers; a name that begins with none of them is a model of OpenRouter.
@@ -115,9 +128,12 @@ pub(crate) const PROVIDERS: [Provider; 6] = [
     ENDPOINT,
 ];
 
-/// The provider that a name begins with, and the rest of the name.
+/// The provider that a name starts with, and the rest of the name.
 pub(crate) fn split(model: &str) -> Option<(&'static Provider, &str)> {
     let (prefix, rest) = model.split_once('/')?;
-    let provider = PROVIDERS.iter().find(|provider| provider.name == prefix)?;
+    let provider = match prefix {
+        "openai-responses" => &OPENAI_RESPONSES,
+        prefix => PROVIDERS.iter().find(|provider| provider.name == prefix)?,
+    };
     (!rest.is_empty()).then_some((provider, rest))
 }

@@ -1,20 +1,24 @@
-//! From the name of a model to a way to ask it.
+//! From the name of a model to its endpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use harness::adapters::ApiKey;
+use harness::RegistryModels;
 use harness::adapters::chat::{ChatModel, ChatModelBuilder};
 use harness::adapters::messages::MessagesModel;
+use harness::adapters::responses::ResponsesModel;
+use harness::adapters::{ApiKey, Retry, RetryPolicy};
 use harness::core::ModelName;
 use harness::core::message::AssistantMessage;
-use harness::core::port::{Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness::core::port::{Clock, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness::tools::{ModelKey, Registry};
 
 use super::demo::Demo;
-use super::keys::{Key, Keys};
+use super::keys::{Key, Keys, read_private};
 use super::providers::{ENDPOINT, OPENROUTER, Protocol, Provider, split};
 use crate::env;
 use crate::error::CliError;
+use crate::secrets;
 
 /// The model that agents without one are answered by; a graph names a model for each of its agents, so
 /// that nothing asks for it unless `--model` is given.
@@ -30,16 +34,29 @@ pub(super) enum Route {
 }
 
 /// Finds routes.
-#[derive(Debug)]
 pub(super) struct Routes<'a> {
     base_url: Option<&'a str>,
     keys: &'a Keys,
+    models: RegistryModels,
+    clock: Arc<dyn Clock>,
 }
 
 impl<'a> Routes<'a> {
-    /// Routes with the endpoint and the keys that are at hand.
-    pub(super) fn new(base_url: Option<&'a str>, keys: &'a Keys) -> Self {
-        Self { base_url, keys }
+    /// Routes with this endpoint and these API keys. An endpoint overrides the models of `registry`.
+    pub(super) fn new(
+        base_url: Option<&'a str>,
+        keys: &'a Keys,
+        registry: Option<&Registry>,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        let declared = registry.filter(|_| base_url.is_none()).map(Registry::models).cloned();
+        let models = RegistryModels::new(declared.unwrap_or_default(), Arc::clone(clock));
+        Self { base_url, keys, models, clock: Arc::clone(clock) }
+    }
+
+    /// The smallest context window of these models, as far as the registry file declares it.
+    pub(super) fn window<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<u64> {
+        names.into_iter().filter_map(|name| self.models.entry(name)?.window).min()
     }
 
     /// The route to the model of that name.
@@ -70,6 +87,12 @@ impl<'a> Routes<'a> {
                 let address = provider.address().unwrap_or_default();
                 Ok(Route::Own { provider, address, key, model: model.to_owned() })
             }
+            // No other provider has the model under that name.
+            Some((provider, rest)) if provider.protocol == Protocol::Responses => {
+                let key = self.keys.of(provider).ok_or_else(|| no_key(name, &[provider.key_name]))?;
+                let address = provider.address().unwrap_or_default();
+                Ok(Route::Own { provider, address, key: Some(key), model: rest.to_owned() })
+            }
             Some((provider, rest)) => match self.keys.of(provider) {
                 Some(key) if !only_at_openrouter(rest) => {
                     let address = provider.address().unwrap_or_default();
@@ -81,40 +104,71 @@ impl<'a> Routes<'a> {
         }
     }
 
-    fn common(&self, name: &str, names: &[&'static str]) -> Result<Route, CliError> {
+    fn common(&self, name: &str, names: &[&str]) -> Result<Route, CliError> {
         match self.keys.of(&OPENROUTER) {
             Some(_) => Ok(Route::Common),
             None => Err(no_key(name, names)),
         }
     }
 
-    /// The one model: all agents are answered by it.
+    /// Builds the model that answers all agents, with its wrappers.
     pub(super) fn only(&self, name: &str) -> Result<Arc<dyn DynModel>, CliError> {
+        if let (None, Some(demo)) = (self.models.entry(name), Demo::named(name)) {
+            return Ok(Arc::new(demo));
+        }
+        self.models.build(name, &|key| self.declared_key(name, key), &|name| self.plain(name))
+    }
+
+    /// Builds the models of these names.
+    pub(super) fn all(&self, names: &[String]) -> Result<Arc<dyn DynModel>, CliError> {
+        let mut own = BTreeMap::new();
+        for name in names {
+            let declared = self.models.entry(name).is_some() || Demo::named(name).is_some();
+            if declared || matches!(self.route(name)?, Route::Own { .. }) {
+                own.insert(ModelName::from(name.as_str()), self.only(name)?);
+            }
+        }
+        let common: Arc<dyn DynModel> = match self.common_builder(UNNAMED) {
+            Some(builder) => {
+                let retry = Retry::new(builder.build()?, RetryPolicy::default());
+                Arc::new(retry.clock(Arc::clone(&self.clock)))
+            }
+            None => Arc::new(Nobody),
+        };
+        Ok(if own.is_empty() { common } else { Arc::new(ByName { own, common }) })
+    }
+
+    /// Builds the model of a name that the registry file does not declare, without wrappers.
+    fn plain(&self, name: &str) -> Result<Arc<dyn DynModel>, CliError> {
+        if let Some(demo) = Demo::named(name) {
+            return Ok(Arc::new(demo));
+        }
         match self.route(name)? {
             Route::Common => {
                 let builder =
                     self.common_builder(name).ok_or_else(|| no_key(name, &[OPENROUTER.key_name]))?;
                 Ok(Arc::new(builder.only_model().build()?))
             }
-            route @ Route::Own { .. } => built(route).map(|model| model.unwrap_or_else(|| Arc::new(Nobody))),
+            Route::Own { provider, address, key, model } => built(provider, address, key, model),
         }
     }
 
-    /// The models of these names, each asked where its name says.
-    pub(super) fn all(&self, names: &[String]) -> Result<Arc<dyn DynModel>, CliError> {
-        let mut own = BTreeMap::new();
-        for name in names {
-            if let Some(demo) = Demo::named(name) {
-                own.insert(ModelName::from(name.as_str()), Arc::new(demo) as Arc<dyn DynModel>);
-            } else if let Some(model) = built(self.route(name)?)? {
-                own.insert(ModelName::from(name.as_str()), model);
+    /// Reads the API key of a declared model.
+    fn declared_key(&self, model: &str, key: &ModelKey) -> Result<ApiKey, CliError> {
+        match key {
+            ModelKey::Env(name) => {
+                let key = env::text(name).ok_or_else(|| no_key(model, &[name]))?;
+                secrets::learn(key.trim());
+                Ok(ApiKey::new(key))
             }
+            ModelKey::File(path) => {
+                let text = read_private(path);
+                let text = text.map_err(|fault| CliError::KeyFile { path: path.clone(), fault })?;
+                secrets::learn(text.trim());
+                Ok(ApiKey::new(text))
+            }
+            unknown => Err(CliError::NoKey { model: model.to_owned(), names: vec![format!("{unknown:?}")] }),
         }
-        let common: Arc<dyn DynModel> = match self.common_builder(UNNAMED) {
-            Some(builder) => Arc::new(builder.build()?),
-            None => Arc::new(Nobody),
-        };
-        Ok(if own.is_empty() { common } else { Arc::new(ByName { own, common }) })
     }
 
     /// What asks models under their names.
@@ -138,8 +192,8 @@ fn openrouter(model: &str, key: ApiKey) -> ChatModelBuilder {
     }
 }
 
-fn no_key(model: &str, names: &[&'static str]) -> CliError {
-    CliError::NoKey { model: model.to_owned(), names: names.to_vec() }
+fn no_key(model: &str, names: &[&str]) -> CliError {
+    CliError::NoKey { model: model.to_owned(), names: names.iter().map(ToString::to_string).collect() }
 }
 
 /// What is added to a name to choose among the providers of OpenRouter; nobody else knows it.
@@ -149,15 +203,22 @@ fn only_at_openrouter(model: &str) -> bool {
     model.rsplit_once(':').is_some_and(|(_, variant)| VARIANTS.contains(&variant))
 }
 
-/// What asks at a route of its own.
-fn built(route: Route) -> Result<Option<Arc<dyn DynModel>>, CliError> {
-    let Route::Own { provider, address, key, model } = route else { return Ok(None) };
-    Ok(Some(match (provider.protocol, key) {
+/// Builds the model of a provider.
+fn built(
+    provider: &Provider,
+    address: String,
+    key: Option<Key>,
+    model: String,
+) -> Result<Arc<dyn DynModel>, CliError> {
+    Ok(match (provider.protocol, key) {
         (Protocol::OpenRouter, Some(Key { key, .. })) => {
             Arc::new(ChatModel::openrouter(model, key).base_url(address).only_model().build()?)
         }
         (Protocol::Messages, Some(Key { key, .. })) => {
             Arc::new(MessagesModel::anthropic(model, key).base_url(address).only_model().build()?)
+        }
+        (Protocol::Responses, Some(Key { key, .. })) => {
+            Arc::new(ResponsesModel::openai(model, key).base_url(address).only_model().build()?)
         }
         (_, key) => {
             let builder = ChatModel::compatible(address, model).key_name(provider.key_name).only_model();
@@ -166,7 +227,7 @@ fn built(route: Route) -> Result<Option<Arc<dyn DynModel>>, CliError> {
                 None => builder.build()?,
             })
         }
-    }))
+    })
 }
 
 /// Each agent's model where its name says.

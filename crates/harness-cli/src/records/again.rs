@@ -58,7 +58,7 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     let model: Arc<dyn DynModel> = match how.answers {
         AnswersFrom::Live => {
             let args = how.live.model_args();
-            model::choose(&args, Some(&bound.graph), &clock)?.model
+            model::choose(&args, Some(&bound.graph), bound.registry.as_ref(), &clock)?.model
         }
         // Recorded, and whatever a later version adds.
         AnswersFrom::Recorded | _ => Arc::new(RecordedModel::new(record)),

@@ -28,7 +28,7 @@ pub(super) fn own(
         record: None,
         replay: None,
     };
-    let source = model::choose(&asked, Some(&bound.graph), &clock)?;
+    let source = model::choose(&asked, Some(&bound.graph), bound.registry.as_ref(), &clock)?;
     let needs = bind::Needs::of(bound.registry.as_ref());
     let (graph, model) = (bound.graph, source.model);
     let backend =

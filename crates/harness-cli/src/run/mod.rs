@@ -83,7 +83,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
     let thread = session.as_ref().and_then(Session::id);
     let thread = thread.map(|id| ThreadId::from(id.as_str()));
-    let choose = || model::choose(&args.model, Some(&bound.graph), &clock);
+    let choose = || model::choose(&args.model, Some(&bound.graph), bound.registry.as_ref(), &clock);
     let source = answers(&args.model, &args.backend, thread, &clock, choose)?;
     let hash = bound.graph.hash();
     let Bound { graph, registry } = bound;

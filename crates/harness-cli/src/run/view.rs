@@ -24,7 +24,7 @@ pub(crate) fn compacted(
     model: &Arc<dyn DynModel>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Builder, CliError> {
-    let named = args.compact.map(|preset| CompactionSetting::new(preset, args.window));
+    let named = args.compact.map(|preset| CompactionSetting::new(preset, args.window(None)));
     let Some(setting) = named.or(descriptor) else { return Ok(builder) };
     let artifacts: Arc<dyn DynArtifactStore> = match session {
         Some(path) => Arc::new(FolderArtifacts::open(path.with_extension("artifacts"))?),

@@ -65,7 +65,7 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let session = JsonlSession::open(&args.session, OpenOptions::new().create(false))?;
     let asked = args.model.model.is_some() || args.model.replay.is_some();
-    let source = asked.then(|| model::choose(&args.model, None, &clock)).transpose()?;
+    let source = asked.then(|| model::choose(&args.model, None, None, &clock)).transpose()?;
     let model: Arc<dyn DynModel> = source.map_or_else(|| Arc::new(NoModel) as _, |source| source.model);
     let mut compactor =
         ContextCompactor::new(compaction_policy(CompactionSetting::new(args.how, args.window)));

@@ -18,7 +18,7 @@ use crate::agents::Agents;
 use crate::args::ThreadArgs;
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
-use crate::model;
+use crate::model::{self, Source};
 use crate::run::{answers, context};
 
 /// Conversations, ready to begin.
@@ -28,9 +28,11 @@ pub(crate) struct Threads {
     pub(crate) model: Arc<dyn DynModel>,
     /// The model that stands for those that the descriptor names.
     pub(crate) model_name: Option<String>,
+    /// Context window of the model, if the registry file declares it.
+    pub(crate) window: Option<u64>,
     /// What available: told beside the descriptor.
     pub(crate) found: Found,
-    registry: Option<Registry>,
+    pub(crate) registry: Option<Registry>,
 }
 
 /// What conversations are of.
@@ -59,8 +61,14 @@ impl Threads {
             .map(|descriptor| bind::bind(descriptor, args.registry.as_deref(), clock))
             .transpose()?;
         let graph = bound.as_ref().map(|bound| &bound.graph);
+        // Without a descriptor, a registry file is read for its models.
+        let models = match (&of.descriptor, &args.registry) {
+            (None, Some(path)) => Some(Registry::load(path)?),
+            (Some(_), _) | (None, None) => None,
+        };
+        let registry = bound.as_ref().and_then(|bound| bound.registry.as_ref()).or(models.as_ref());
         let source = answers(&args.model, &args.backend, of.thread, clock, || {
-            model::choose(&args.model, graph, clock)
+            model::choose(&args.model, graph, registry, clock)
         })?;
         let overrides = context::overrides(&args.context)?;
         let mut found = Found::read(&args.folders, of.descriptor).await?;
@@ -69,7 +77,7 @@ impl Threads {
             found.keep_skills_to_people();
         }
         let (graph, registry) =
-            bound.map_or((None, None), |Bound { graph, registry }| (Some(graph), registry));
+            bound.map_or((None, models), |Bound { graph, registry }| (Some(graph), registry));
         let needs = Needs::of(registry.as_ref());
         let agents = Agents { graph, needs, overrides, source: &source, clock, session: None };
         let mut builder = agents.builder(&args.limits, &args.view, &args.spans, approver)?;
@@ -80,7 +88,8 @@ impl Threads {
             builder = builder.any_descriptor();
         }
         let runtime = change(found.give(builder)).build_runtime()?;
-        Ok(Self { runtime, model: source.model, model_name: source.name, found, registry })
+        let Source { model, name: model_name, window, .. } = source;
+        Ok(Self { runtime, model, model_name, window, found, registry })
     }
 
     /// The modes that the registry names, shared by all of these conversations.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::support::{Running, copy, shell};
 
 /// A fenced block: what stands behind its opening fence, and its text.
-fn blocks(page: &str) -> Vec<(&str, String)> {
+pub(crate) fn blocks(page: &str) -> Vec<(&str, String)> {
     let mut blocks = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 27] = [
+const PAGES: [(&str, &str); 28] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
@@ -54,6 +54,7 @@ const PAGES: [(&str, &str); 27] = [
     ("long-conversations.md", SUPPORT),
     ("mcp.md", EMPTY),
     ("memory.md", SUPPORT),
+    ("model-endpoints.md", EMPTY),
     ("models.md", EMPTY),
     ("observability.md", SUPPORT),
     ("records.md", SUPPORT),
@@ -69,7 +70,7 @@ const PAGES: [(&str, &str); 27] = [
     ("workers.md", EMPTY),
 ];
 
-fn pages() -> PathBuf {
+pub(crate) fn pages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook")
 }
 

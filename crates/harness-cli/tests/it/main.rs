@@ -27,6 +27,7 @@ mod files;
 mod hostile;
 mod json;
 mod limits;
+mod model_endpoints;
 mod models;
 mod new;
 mod orphans;

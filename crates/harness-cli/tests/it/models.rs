@@ -108,7 +108,7 @@ fn anthropic_is_asked_in_its_own_protocol_and_with_its_own_names() {
 }
 
 /// Writes a file that only its owner may read.
-fn write_keys(project: &Project, name: &str, text: &str) {
+pub(crate) fn write_keys(project: &Project, name: &str, text: &str) {
     let path = project.path().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use axum::routing::post;
 use futures_util::stream::{self, StreamExt as _};
@@ -107,16 +107,19 @@ struct Script {
     reply: Arc<Mutex<Respond>>,
     requests: Arc<Mutex<Vec<Value>>>,
     keys: Arc<Mutex<Vec<String>>>,
+    heads: Arc<Mutex<Vec<(String, HeaderMap)>>>,
 }
 
 async fn answer(
     State(script): State<Script>,
+    uri: Uri,
     headers: HeaderMap,
     axum::Json(request): axum::Json<Value>,
 ) -> Response {
     let reply = (script.reply.lock().unwrap())(&request);
     script.requests.lock().unwrap().push(request);
     script.keys.lock().unwrap().push(key_in(&headers));
+    script.heads.lock().unwrap().push((uri.to_string(), headers));
     reply.response()
 }
 
@@ -153,12 +156,13 @@ impl Server {
 
     /// Answers each request as it asks for.
     pub(crate) fn by(reply: impl FnMut(&Value) -> Reply + Send + 'static) -> Self {
-        let script =
-            Script { reply: Arc::new(Mutex::new(reply)), requests: Arc::default(), keys: Arc::default() };
-        let router = Router::new()
-            .route("/v1/chat/completions", post(answer))
-            .route("/v1/messages", post(answer))
-            .with_state(script.clone());
+        let script = Script {
+            reply: Arc::new(Mutex::new(reply)),
+            requests: Arc::default(),
+            keys: Arc::default(),
+            heads: Arc::default(),
+        };
+        let router = Router::new().fallback(post(answer)).with_state(script.clone());
         let (url, runtime) = listen(router);
         Self { url: format!("{url}/v1"), script, _runtime: runtime }
     }
@@ -166,6 +170,11 @@ impl Server {
     /// The requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.script.requests.lock().unwrap().clone()
+    }
+
+    /// Path with query, and headers, of each request so far.
+    pub(crate) fn heads(&self) -> Vec<(String, HeaderMap)> {
+        self.script.heads.lock().unwrap().clone()
     }
 
     /// The keys that the requests brought.

@@ -99,9 +99,21 @@ fn check(others: &[(&str, &str, String)], notes: &[&str], counts: (u64, u64, u64
 
 #[test]
 fn w45_a_reply_of_another_sender_or_for_somebody_else_is_foreign() {
-    check(&[("w2", "orch", done("t1"))], &["a reply from w2 belongs to no request of this adapter"], (1, 0, 0));
-    check(&[("w1", "other", done("t1"))], &["a reply from w1 belongs to no request of this adapter"], (1, 0, 0));
-    check(&[("w1", "orch", done("t9"))], &["a reply from w1 belongs to no request of this adapter"], (1, 0, 0));
+    check(
+        &[("w2", "orch", done("t1"))],
+        &["a reply from w2 belongs to no request of this adapter"],
+        (1, 0, 0),
+    );
+    check(
+        &[("w1", "other", done("t1"))],
+        &["a reply from w1 belongs to no request of this adapter"],
+        (1, 0, 0),
+    );
+    check(
+        &[("w1", "orch", done("t9"))],
+        &["a reply from w1 belongs to no request of this adapter"],
+        (1, 0, 0),
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::entry::{self, Entry, child, known_keys};
 use super::faults::Faults;
 use super::lack::{program_problem, sandbox_problem};
+use super::models::{self, ModelEntry, ModelKey};
 #[cfg(feature = "mcp")]
 use super::remote::Remote;
 use super::server::{self, ServerEntry};
@@ -34,7 +35,7 @@ pub const MAX_FILE: u64 = 1024 * 1024;
 /// The one version of the format.
 const VERSION: u64 = 1;
 /// The keys of the file.
-const KEYS: [&str; 3] = ["version", "registry_version", "tools"];
+const KEYS: [&str; 4] = ["version", "registry_version", "tools", models::SECTION];
 
 /// The tools that a registry file binds to targets.
 ///
@@ -44,6 +45,7 @@ pub struct Registry {
     text: String,
     tools: BTreeMap<String, Bound>,
     own: ProtectedFiles,
+    pub(super) models: BTreeMap<String, ModelEntry>,
     pub(super) wanted: Wanted,
     #[cfg(feature = "mcp")]
     pub(super) servers: BTreeMap<String, Remote>,
@@ -109,7 +111,13 @@ impl Registry {
         let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
         #[cfg(feature = "mcp")]
         let mut servers = BTreeMap::new();
-        for entry in read_entries(text, file)? {
+        let (entries, models) = read_file(text, file, &rooted)?;
+        for key in models.values().filter_map(ModelEntry::key) {
+            if let ModelKey::File(file) = key {
+                workshop.own.add(file);
+            }
+        }
+        for entry in entries {
             #[cfg(feature = "mcp")]
             let entry = match entry {
                 AnyEntry::Server(entry) => {
@@ -140,6 +148,7 @@ impl Registry {
                 text: text.to_owned(),
                 tools,
                 own: workshop.own,
+                models,
                 wanted: workshop.wanted,
                 #[cfg(feature = "mcp")]
                 servers,
@@ -347,8 +356,11 @@ fn read_text(file: &Path) -> Result<String, ToolsError> {
         .map_err(|e| ToolsError::NotText { file: file.to_owned(), offset: e.utf8_error().valid_up_to() })
 }
 
+/// Entries of the sections `tools` and `models`.
+type Entries = (Vec<AnyEntry>, BTreeMap<String, ModelEntry>);
+
 /// Reads the whole document, with all of its faults.
-fn read_entries(text: &str, file: &Path) -> Result<Vec<AnyEntry>, ToolsError> {
+fn read_file(text: &str, file: &Path, rooted: &dyn Fn(&str) -> PathBuf) -> Result<Entries, ToolsError> {
     let root = yaml::parse(text).map_err(|e| ToolsError::Syntax {
         file: file.to_owned(),
         place: e.place,
@@ -356,8 +368,10 @@ fn read_entries(text: &str, file: &Path) -> Result<Vec<AnyEntry>, ToolsError> {
         hint: e.hint,
     })?;
     let mut faults = Faults::new(text);
+    let mut models = BTreeMap::new();
     let entries = if let Some(keys) = root.as_map() {
         check_version(keys, text, file, &mut faults)?;
+        models = models::read(keys, rooted, &mut faults);
         super::release::check(keys, &mut faults);
         for (key, _) in keys.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
             let hint = known_keys(key, &KEYS);
@@ -370,7 +384,7 @@ fn read_entries(text: &str, file: &Path) -> Result<Vec<AnyEntry>, ToolsError> {
         Vec::new()
     };
     check_names(&entries, &mut faults);
-    faults.into_error(file).map_or(Ok(entries), Err)
+    faults.into_error(file).map_or(Ok((entries, models)), Err)
 }
 
 /// The version comes first: the faults of a later format would be noise.
@@ -498,6 +512,9 @@ fn bounds_of(
 fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<AnyEntry> {
     let path = tools_path();
     let Some(node) = value_of(keys, "tools") else {
+        if value_of(keys, models::SECTION).is_some() {
+            return Vec::new();
+        }
         let hint = "write the targets and their programs below `tools:`".to_owned();
         faults.value(&[], "`tools` is missing", Some(hint));
         return Vec::new();

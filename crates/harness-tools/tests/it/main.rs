@@ -28,6 +28,7 @@ mod mcp_peer;
 mod mcp_program;
 #[cfg(feature = "mcp")]
 mod mcp_registry;
+mod models;
 mod modes;
 mod notes;
 mod programs;

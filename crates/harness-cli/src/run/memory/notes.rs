@@ -30,7 +30,8 @@ pub(crate) fn remembering(
     let fault = |source| CliError::Memory { path: path.clone(), source };
     let notes = SqliteNotes::open(path).map_err(|source| fault(source.into()))?;
     let memory = LongTermMemory::new(Arc::new(notes));
-    let budget = ViewBudget::new(args.window, RESERVE.min(args.window / 4));
+    let window = args.window(None);
+    let budget = ViewBudget::new(window, RESERVE.min(window / 4));
     let setup = LayerSetup::new()
         .with(SemanticRecall::new(memory.clone()))
         .with_model(Arc::clone(model))
