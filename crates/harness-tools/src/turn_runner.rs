@@ -8,9 +8,11 @@ use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{AgentConfig, BoxFuture, DynContextPipeline, SingleAgent};
+use harness_core::port::{AgentConfig, DynContextPipeline, SingleAgent};
 use harness_core::run::{Run, RunSpec};
-use harness_core::tool::{ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope};
+use harness_core::tool::{
+    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
+};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnSpec;
 use harness_core::{End, Fault, Origin, Outcome, ParentCall, RunId, StopReason, ToolName};
@@ -187,19 +189,17 @@ struct Hiding {
     hidden: Vec<ToolName>,
 }
 
-impl DynToolRegistry for Hiding {
-    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>> {
-        Box::pin(async move {
-            let all = self.tools.list_boxed(scope).await?;
-            Ok(all.iter().filter(|def| !self.hidden.contains(&def.name)).cloned().collect())
-        })
+impl ToolRegistry for Hiding {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        let all = self.tools.list_boxed(scope).await?;
+        Ok(all.iter().filter(|def| !self.hidden.contains(&def.name)).cloned().collect())
     }
 
-    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+    fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         self.tools.check_dyn(call)
     }
 
-    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>> {
-        self.tools.call_boxed(cx)
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+        self.tools.call_boxed(cx).await
     }
 }

@@ -9,7 +9,7 @@ use harness_control::work::WorkLedger;
 use harness_control::{ControlSpec, ControlState, SignalSpec, StallSpec, StandardFacts, UntilDone, WorkSpec};
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, OnError, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{self, Effect, Effects, Op, Start};
+use harness_core::machine::{self, Effect, Op, Start};
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
 use harness_core::outcome::StopMode;
 use harness_core::port::{
@@ -351,10 +351,10 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What is stored of a run that had so many turns and has begun the next.
 fn saved(run: Run, turns: u32) -> Done<(Checkpoint, Transcript)> {
     let begin = Message::user("begin");
-    let mut effects = Effects::default();
+    let mut effects = Vec::new();
     let start = machine::Input::Start(Box::new(Start::prompt(begin.clone())));
     run.with_checkpoints().advance(start, Time(0), &mut effects);
-    let saved = effects.drain().find_map(|effect| {
+    let saved = effects.drain(..).find_map(|effect| {
         if let Effect::Perform(_, Op::Save { messages, state }) = effect {
             Some((messages, state))
         } else {

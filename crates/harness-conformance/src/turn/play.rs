@@ -108,8 +108,8 @@ impl Thread<'_> {
             ports.hub.fold(finished);
         }
         let stream = (turn.streaming == Some(true)).then(|| ports.hub.subscribe(1_024));
-        let start = Start::prompt(Message::user(&*turn.input.message.text))
-            .with_continuation(self.resumed(turn.input.continuation.take())?);
+        let mut start = Start::prompt(Message::user(&*turn.input.message.text));
+        start.continuation = self.resumed(turn.input.continuation.take())?.map(Box::new);
         let origin = convert::origin(turn.input);
         let machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
         let run = || block_on(self.driver.turn(machine, &ports, &cancel, start));

@@ -9,7 +9,7 @@ use harness_control::{
 };
 use harness_core::decide::{DecideCx, FactSource};
 use harness_core::driver::{Ports, drive};
-use harness_core::machine::{Effects, Input, Op, Reply, Start};
+use harness_core::machine::{Input, Op, Reply, Start};
 use harness_core::message::Message;
 use harness_core::outcome::StopMode;
 use harness_core::port::{RunProgress, Used};
@@ -252,7 +252,7 @@ fn settings_that_can_not_be_meant_are_all_told() {
              hook_block, stall_nudge",
         ]
     );
-    let mut effects = Effects::new();
+    let mut effects = Vec::new();
     run_of(ControlSpec::default()).advance(Input::Wake, Time(0), &mut effects);
     assert!(effects.as_slice().is_empty(), "nothing happens before the start");
 }

@@ -1,36 +1,34 @@
-//! Makes the transcript of an idle thread shorter for good.
+//! Compacts the transcript of an idle thread permanently.
 
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 
-use super::persist::store;
+use super::perform::Performer;
 use super::ports::Ports;
-use super::running::{Running, store_panicked};
+use super::sink::Sink;
 use crate::cancel::Cancel;
 use crate::event::EventKind;
-use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Reply};
+use crate::ids::OpId;
+use crate::machine::{AgentProgress, Effect, Input, Machine, Op, Phase, Reply};
 use crate::outcome::{Fault, FaultSource, Purpose};
-use crate::panics::panic_text;
-use crate::port::{CompactAsk, CompactReason, Compaction, CompactionNote, Ledger, ViewCx};
+use crate::port::{BoxFuture, CompactReason, Compaction, CompactionNote, Ledger, Progress};
 use crate::time::Time;
 
-/// Asks the compactor for a shorter transcript, whatever its trigger says, and makes the transcript of a
-/// machine that is not at work what its plan shows. The session keeps all that it holds, and from then on
-/// shows the shorter transcript, too.
+/// Compacts the transcript of a machine that is not running, whatever the compactor's trigger. The transcript becomes
+/// what the compactor's plan shows. The session keeps all its entries, and shows the shorter transcript from then on.
 ///
-/// Gives what was done; `None` when there was nothing to do. `instructions` say what a summary is to keep.
-/// When `cancel` fires the compactor is told, given [`Ports::grace`] to answer, and then dropped; nothing has
-/// changed then. What a compaction uses is in its event; no run is charged with it.
+/// Returns `None` when there was nothing to do. `instructions` name what a summary must keep. The usage of a compaction
+/// is in its event; no run is charged with it.
 ///
 /// # Errors
-/// Without a compactor (`no_compactor`); while calls wait for their results (`open_calls`); when it is
-/// cancelled (`cancelled`); the compactor's own fault, or the last one of its attempts. When the session
-/// fails (source [`FaultSource::Session`]), the machine's transcript is shorter and the session's is not:
-/// load it again.
+/// `no_compactor` without a compactor; `open_calls` while calls have no result; `cancelled`; the compactor's own error,
+/// or the last one of its attempts. When the session fails (source [`FaultSource::Session`]), the machine's transcript
+/// is shorter than the session's: load it again.
+///
+/// # Cancel safety
+/// When `cancel` fires the compactor has [`Ports::grace`] to reply, and is then dropped; nothing has changed.
 pub async fn compact<P: Phase>(
     machine: &mut Machine<P>,
     ports: &Ports,
@@ -38,75 +36,92 @@ pub async fn compact<P: Phase>(
     instructions: Option<String>,
 ) -> Result<Option<Arc<CompactionNote>>, Fault> {
     let fault = |code: &str, text: &str| Err(Fault::new(FaultSource::Compactor, code, text));
-    let Some(compactor) = &ports.compactor else {
-        return fault("no_compactor", "there is no compactor; configure one");
-    };
+    if ports.compactor.is_none() {
+        return fault("no_compactor", "no compactor configured");
+    }
     if machine.log().has_open_calls() {
-        return fault(
-            "open_calls",
-            "calls wait for their results; settle them first, for example by resuming",
-        );
+        return fault("open_calls", "calls have no result yet; settle them first, for example by resuming");
     }
     let since = ports.clock.now();
+    let sink = Sink::new(&ports.hub, None);
     let ledger = Ledger::unlimited(Purpose::Compaction);
-    let cx = ViewCx::new(machine.log().prefix(), Arc::clone(machine.origin()), since)
-        .with_ledger(ledger.clone())
-        .until(None, cancel.clone());
     let view = machine.view_state().clone();
-    let ask = CompactAsk::new(machine.view(view.plan.clone()), view.plan, cx)
-        .because(CompactReason::Requested { instructions })
-        .with_measured(view.measured.map(|measured| *measured));
-    let asked = match catch_unwind(AssertUnwindSafe(|| compactor.compact_boxed(ask))) {
-        Ok(asked) => AssertUnwindSafe(asked).catch_unwind(),
-        Err(panic) => return fault("panicked", &panic_text(&*panic)),
+    let op = Op::Compact {
+        reason: CompactReason::Requested { instructions },
+        plan: view.plan,
+        measured: view.measured,
+        standing: Box::new(AgentProgress { prepared: None, progress: Progress::start() }),
     };
+    let compacting = start(machine, ports, &sink, (cancel, &ledger), op);
     let given_up = std::pin::pin!(async {
         cancel.cancelled().await;
         ports.clock.sleep_until(ports.clock.now().after(ports.grace)).await;
     });
-    let mut done = match select(asked, given_up).await {
-        Either::Left((Ok(done), _)) => done?,
-        Either::Left((Err(panic), _)) => return fault("panicked", &panic_text(&*panic)),
-        Either::Right(_) => return fault("cancelled", "it was cancelled; the transcript was left as it is"),
+    let mut done = match select(compacting, given_up).await {
+        Either::Left((Reply::Compacted(done), _)) => *done?,
+        Either::Left(_) | Either::Right(_) => {
+            return fault("cancelled", "compaction was cancelled; the transcript is unchanged");
+        }
     };
     if let Some(spent) = ledger.take() {
         done.usage.merge(&spent);
     }
-    take(machine, ports, done, since).await
+    apply(machine, ports, done, since).await
 }
 
-/// Applies a compaction, stores it, and tells of it.
-async fn take<P: Phase>(
+/// Starts an operation outside a run.
+fn start<'p, P: Phase>(
+    machine: &Machine<P>,
+    ports: &'p Ports,
+    sink: &'p Sink<'p>,
+    (cancel, ledger): (&Cancel, &Ledger),
+    op: Op,
+) -> BoxFuture<'p, Reply> {
+    let performer = Performer {
+        ports,
+        sink,
+        log: machine.log().prefix(),
+        origin: Arc::clone(machine.origin()),
+        turn: machine.turn(),
+        deadline: None,
+        cancel: cancel.clone(),
+        ledger: ledger.clone(),
+    };
+    performer.start(OpId(u64::MAX), op)
+}
+
+/// Applies a compaction, stores it and publishes its events.
+async fn apply<P: Phase>(
     machine: &mut Machine<P>,
     ports: &Ports,
     done: Compaction,
     since: Time,
 ) -> Result<Option<Arc<CompactionNote>>, Fault> {
     machine.set_ports(ports.set());
-    let mut effects = Effects::new();
+    let sink = Sink::new(&ports.hub, None);
+    let (ledger, cancel) = (Ledger::unlimited(Purpose::Compaction), Cancel::never());
+    let mut effects = Vec::new();
     let note = machine.shorten(done, since, ports.clock.now(), &mut effects);
-    let mut events = Vec::new();
-    loop {
-        let mut due = None;
-        for effect in effects.drain() {
-            match effect {
-                Effect::Perform(id, Op::Store { records }) => due = Some((id, records)),
-                Effect::Event(event) => events.push(event),
-                Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => {}
+    let (mut events, mut effects) = (Vec::new(), VecDeque::from(effects));
+    while let Some(effect) = effects.pop_front() {
+        match effect {
+            Effect::Event(event) => events.push(event),
+            Effect::Perform(id, op) => {
+                let reply = start(machine, ports, &sink, (&cancel, &ledger), op).await;
+                if let Reply::Stored(Err(message)) = reply {
+                    return Err(Fault::new(FaultSource::Session, "persist_failed", message));
+                }
+                let mut next = Vec::new();
+                machine.advance(Input::Reply(id, reply), ports.clock.now(), &mut next);
+                effects.extend(next);
             }
+            Effect::AbortAll | Effect::Done(_) => {}
         }
-        let Some((id, records)) = due else { break };
-        let mut storing = Running::start(store_panicked, || Some(store(ports, machine, records)));
-        let reply = poll_fn(|cx| storing.poll(cx)).await;
-        if let Reply::Stored(Err(message)) = reply {
-            return Err(Fault::new(FaultSource::Session, "persist_failed", message));
-        }
-        machine.advance(Input::Reply(id, reply), ports.clock.now(), &mut effects);
     }
     ports.hub.publish(events.iter());
     ports.hub.flush();
-    let failed = events.iter().rev().find_map(|event| {
-        if let EventKind::CompactionFailed { fault } = &event.kind { Some(fault.clone()) } else { None }
+    let failed = events.into_iter().rev().find_map(|event| {
+        if let EventKind::CompactionFailed { fault } = event.kind { Some(fault) } else { None }
     });
     match (note, failed) {
         (None, Some(fault)) => Err(fault),

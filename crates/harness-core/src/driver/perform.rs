@@ -1,236 +1,250 @@
 //! Performs operations through ports.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+
+use futures_util::FutureExt as _;
 
 use super::persist::{save, store};
 use super::ports::Ports;
-use super::running::{Running, Work, panicked_by};
+use super::redact::RedactedUpdates;
 use super::sink::Sink;
 use crate::cancel::Cancel;
-use crate::decide::{DecideCx, Subject};
-use crate::driver::redact::RedactedUpdates;
-use crate::ids::{AgentId, EntryId, OpId, ToolName};
+use crate::decide::{Answered, DecideCx, Subject};
+use crate::ids::{AgentId, OpId, ToolName};
 use crate::json::Json;
-use crate::machine::{Machine, Op, Phase, Reply, Standing};
-use crate::message::{ApprovalRequest, Message};
+use crate::machine::{AgentProgress, Op, Reply};
+use crate::origin::Origin;
 use crate::outcome::{Fault, FaultSource, Purpose};
+use crate::panics::panic_text;
 use crate::port::{
-    AgentConfig, ApprovalAsk, BoxFuture, CompactAsk, CompactReason, Decision, DrainPoint, DynContextPipeline,
-    Ledger, Measured, ModelRequest, PrepareAsk, Prepared, PreparedAgent, Progress, ProposedCall, ViewCx,
+    AgentConfig, ApprovalAsk, BoxFuture, CompactAsk, Decision, DynContextPipeline, Ledger, ModelFault,
+    ModelFaultCode, ModelRequest, PrepareAsk, PreparedAgent, ViewCx,
 };
-use crate::tool::{ToolCx, ToolDef, ToolScope, ToolUpdates, Updates};
-use crate::transcript::Plan;
+use crate::time::{Millis, Time};
+use crate::tool::{ArgumentFault, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates};
+use crate::transcript::{Plan, Prefix, View};
 
-/// What an operation is started with.
-pub(super) struct Performer<'p, 'm, P: Phase> {
+/// Performs one operation, over the transcript as it was when the operation started.
+pub(super) struct Performer<'p> {
     pub(super) ports: &'p Ports,
     pub(super) sink: &'p Sink<'p>,
-    pub(super) machine: &'m Machine<P>,
-    pub(super) token: &'m Cancel,
-    /// Where parts reserve and settle their model calls.
-    pub(super) ledger: &'m Ledger,
+    pub(super) log: Prefix,
+    pub(super) origin: Arc<Origin>,
+    /// The turn of the run, from 1.
+    pub(super) turn: u32,
+    /// When the operation is cut off; `None` when nothing cuts it off.
+    pub(super) deadline: Option<Time>,
+    pub(super) cancel: Cancel,
+    /// Reserves and charges model calls that ports make.
+    pub(super) ledger: Ledger,
 }
 
-impl<'p, P: Phase> Performer<'p, '_, P> {
-    /// Starts an operation, which is taken out of its place.
-    pub(super) fn start(&self, id: OpId, op: &mut Op) -> Running<'p> {
-        Running::start(panicked_by(op), || self.perform(id, op.take()))
+impl<'p> Performer<'p> {
+    /// Starts an operation. The reply reports a port that is missing or panics.
+    pub(super) fn start(self, id: OpId, op: Op) -> BoxFuture<'p, Reply> {
+        let failed = failed_reply(&op);
+        Box::pin(async move {
+            match AssertUnwindSafe(self.perform(id, op)).catch_unwind().await {
+                Ok(reply) => reply.unwrap_or_else(|| failed("its port is not configured")),
+                Err(panic) => failed(&panic_text(&*panic)),
+            }
+        })
     }
 
-    /// Starts the work of an operation; `None` when its gate or check is not there.
-    fn perform(&self, id: OpId, op: Op) -> Option<Work<'p>> {
-        let noted = Reply::Noted(Ok(()));
+    /// Performs an operation; `None` when its port is missing.
+    async fn perform(self, id: OpId, op: Op) -> Option<Reply> {
+        let ports = self.ports;
         Some(match op {
-            Op::Prepare { agent, iteration } => self.prepare(agent, iteration),
-            Op::Begin { standing } => self.layers(*standing, noted, |layers, cx| {
-                Box::pin(async move { Reply::Noted(layers.begin_boxed(&cx).await) })
-            }),
+            Op::Prepare { agent, iteration } => {
+                let ask = PrepareAsk::new(agent, self.origin, iteration).over(self.log);
+                Reply::Prepared(prepare(ports, ask).await)
+            }
+            Op::Begin { standing } => {
+                let (layers, cx) = self.layers(*standing)?;
+                Reply::Noted(layers.begin_boxed(&cx).await)
+            }
             Op::Append { source, messages, standing } => {
-                let absent = Reply::Appended(Ok(messages.clone()));
-                self.layers(*standing, absent, move |layers, cx| {
-                    Box::pin(async move { Reply::Appended(layers.append_boxed(source, messages, &cx).await) })
-                })
+                let (layers, cx) = self.layers(*standing)?;
+                Reply::Appended(layers.append_boxed(source, messages, &cx).await)
             }
-            Op::Recall { standing } => self.layers(*standing, Reply::Recalled(Ok(None)), |layers, cx| {
-                Box::pin(async move { Reply::Recalled(layers.recall_boxed(&cx).await) })
-            }),
+            Op::Recall { standing } => {
+                let (layers, cx) = self.layers(*standing)?;
+                Reply::Recalled(layers.recall_boxed(&cx).await)
+            }
             Op::AfterModel { answer, standing } => {
-                self.layers(*standing, Reply::AfterModel(Ok(None)), move |layers, cx| {
-                    Box::pin(async move { Reply::AfterModel(layers.after_model_boxed(&answer, &cx).await) })
-                })
+                let (layers, cx) = self.layers(*standing)?;
+                Reply::AfterModel(layers.after_model_boxed(&answer, &cx).await)
             }
-            Op::LayerStore { answer, standing } => self.layers(*standing, noted, move |layers, cx| {
-                Box::pin(async move { Reply::Noted(layers.store_boxed(&answer, &cx).await) })
-            }),
-            Op::Complete { outcome, standing } => self.layers(*standing, noted, move |layers, cx| {
-                Box::pin(async move { Reply::Noted(layers.complete_boxed(outcome, &cx).await) })
-            }),
+            Op::LayerStore { answer, standing } => {
+                let (layers, cx) = self.layers(*standing)?;
+                Reply::Noted(layers.store_boxed(&answer, &cx).await)
+            }
+            Op::Complete { outcome, standing } => {
+                let (layers, cx) = self.layers(*standing)?;
+                Reply::Noted(layers.complete_boxed(outcome, &cx).await)
+            }
             Op::Compact { reason, plan, measured, standing } => {
-                self.compact(reason, plan, measured, *standing)
+                let ask = CompactAsk::new(
+                    self.view(plan.clone()),
+                    plan,
+                    self.view_cx(*standing, Purpose::Compaction),
+                )
+                .because(reason)
+                .with_measured(measured.map(|measured| *measured));
+                Reply::Compacted(ports.compactor.as_deref()?.compact_boxed(ask).await.map(Box::new))
             }
-            Op::Model { progress, plan, prepared, with_tools, .. } => {
-                self.model(id, progress, plan, prepared, with_tools)
+            op @ Op::Model { .. } => self.model(id, op).await?,
+            Op::Arguments { call } => Reply::Arguments(ports.tools.check_dyn(&call).map_err(Box::new)),
+            Op::Gate { gate, proposed } => {
+                let (gate, cx) = (ports.gates.get(gate as usize)?, self.decide_cx(Purpose::Judge));
+                Reply::Gate(Box::new(gate.decide(&proposed, &cx, &*ports.clock).await))
             }
-            Op::Arguments { call } => {
-                Work::Ready(Reply::Arguments(self.ports.tools.check_dyn(&call).map_err(Box::new)))
+            Op::Check { check, subject } => self.check(check, &subject).await?,
+            Op::Approve { proposed } => {
+                let ask = ApprovalAsk::new(*proposed, self.cancel);
+                Reply::Approval(ports.approver.as_deref()?.decide_boxed(ask).await)
             }
-            Op::Gate { gate, proposed } => self.gate(gate, proposed)?,
-            Op::Check { check, subject } => self.check(check, subject)?,
-            Op::Approve { proposed } => self.approve(*proposed),
-            Op::NoteApproval { request } => self.note_approval(*request),
-            Op::Tool { call, agent, iteration, message, index, attempt, grant } => self.tool(ToolCx {
-                call,
-                origin: Arc::clone(self.machine.origin()),
-                agent,
-                iteration,
-                message,
-                index,
-                attempt,
-                deadline: self.machine.cut_off(),
-                grant,
-                cancel: self.token.clone(),
-                updates: Updates::to(self.updates()),
-                ledger: self.ledger.for_purpose(Purpose::Child),
+            Op::NoteApproval { request } => {
+                let noted = ports.approver.as_deref()?.prepare_boxed(*request).await;
+                Reply::ApprovalNoted(noted.map(Box::new))
+            }
+            op @ Op::Tool { .. } => self.tool(op).await?,
+            Op::Drain { point } => Reply::Drained(ports.steering.as_ref()?.waiting_at(point)),
+            Op::Facts { ask } => Reply::Facts(match ports.facts.as_deref() {
+                Some(facts) => facts.gather_boxed(&ask, &self.decide_cx(Purpose::Judge)).await,
+                None => Ok(Json::null()),
             }),
-            Op::Drain { point } => Work::Ready(Reply::Drained(self.waiting_at(point))),
-            Op::Facts { ask } => self.facts(ask),
-            Op::Store { records } => store(self.ports, self.machine, records),
-            Op::Save { messages, state } => save(self.ports, self.machine, messages, state),
+            Op::Store { records } => store(&self, &records).await?,
+            Op::Save { messages, state } => save(&self, messages, state).await?,
         })
     }
 
-    fn prepare(&self, agent: Option<AgentId>, iteration: u32) -> Work<'p> {
-        let (ports, log) = (self.ports, self.machine.log().prefix());
-        let ask = PrepareAsk::new(agent, Arc::clone(self.machine.origin()), iteration).over(log);
-        Work::Other(Box::pin(async move { Reply::Prepared(prepare(ports, ask).await) }))
+    fn layers(&self, standing: AgentProgress) -> Option<(&'p dyn DynContextPipeline, ViewCx)> {
+        Some((self.ports.layers.as_deref()?, self.view_cx(standing, Purpose::Layer)))
     }
 
-    /// Asks the layers; `absent` is what layers answer that are not there.
-    fn layers(
-        &self,
-        standing: Standing,
-        absent: Reply,
-        ask: impl FnOnce(&'p dyn DynContextPipeline, ViewCx) -> BoxFuture<'p, Reply>,
-    ) -> Work<'p> {
-        let Some(layers) = self.ports.layers.as_deref() else { return Work::Ready(absent) };
-        Work::Other(ask(layers, self.view_cx(standing, Purpose::Layer)))
-    }
-
-    fn compact(
-        &self,
-        reason: CompactReason,
-        plan: Option<Plan>,
-        measured: Option<Box<Measured>>,
-        standing: Standing,
-    ) -> Work<'p> {
-        let Some(compactor) = self.ports.compactor.as_deref() else {
-            return Work::Ready(Reply::Compacted(Ok(Box::default())));
-        };
-        let cx = self.view_cx(standing, Purpose::Compaction);
-        let ask = CompactAsk::new(self.machine.view(plan.clone()), plan, cx)
-            .because(reason)
-            .with_measured(measured.map(|measured| *measured));
-        Work::Other(Box::pin(
-            async move { Reply::Compacted(compactor.compact_boxed(ask).await.map(Box::new)) },
-        ))
-    }
-
-    /// What layers and the compactor know of the request that they look at.
-    fn view_cx(&self, standing: Standing, purpose: Purpose) -> ViewCx {
-        let (log, origin) = (self.machine.log().prefix(), Arc::clone(self.machine.origin()));
-        let cx = ViewCx::new(log, origin, self.ports.clock.now())
-            .with_progress(standing.progress)
-            .with_ledger(self.ledger.for_purpose(purpose))
-            .until(self.machine.cut_off(), self.token.clone());
-        ViewCx { prepared: standing.prepared, ..cx }
-    }
-
-    fn model(
-        &self,
-        id: OpId,
-        progress: Progress,
-        plan: Option<Plan>,
-        prepared: Arc<PreparedAgent>,
-        with_tools: bool,
-    ) -> Work<'p> {
-        self.sink.begin(id);
-        let (view, deadline) = (self.machine.view(plan), self.machine.cut_off());
-        let (agent, cancel, thinking, key) = (prepared.agent.clone(), self.token.clone(), None, None);
+    async fn model(self, id: OpId, op: Op) -> Option<Reply> {
+        let Op::Model { progress, plan, prepared, with_tools, .. } = op else { return None };
+        let (view, agent) = (self.view(plan), prepared.agent.clone());
+        self.sink.start(id, agent.clone());
+        let (deadline, cancel) = (self.deadline, self.cancel);
+        let (thinking, key) = (None, None);
         let request = ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
-        Work::Model(self.ports.model.step_boxed(request, self.sink), Some(agent))
-    }
-
-    fn tool(&self, cx: ToolCx) -> Work<'p> {
-        match self.ports.tools.call_plain(cx) {
-            Ok(tool) => Work::Tool(tool),
-            Err(cx) => {
-                let tool = self.ports.tools.call_boxed(*cx);
-                Work::Other(Box::pin(async move { Reply::Tool(tool.await.map(Box::new)) }))
+        Some(Reply::Model(match self.ports.model.step_boxed(request, self.sink).await {
+            Ok(mut answer) => {
+                answer.agent.get_or_insert(agent);
+                Ok(Arc::new(answer.into()))
             }
-        }
+            Err(mut fault) => {
+                if let Some(partial) = &mut fault.partial {
+                    partial.agent.get_or_insert(agent);
+                }
+                Err(Box::new(fault))
+            }
+        }))
     }
 
-    /// Who hears what a tool reports while it runs.
-    fn updates(&self) -> Option<Arc<dyn ToolUpdates>> {
-        let inner = Arc::clone(self.ports.updates.as_ref()?);
-        Some(match &self.ports.redactor {
-            Some(redactor) => Arc::new(RedactedUpdates { inner, redactor: redactor.clone() }),
-            None => inner,
-        })
-    }
-
-    fn gate(&self, gate: u32, proposed: Box<ProposedCall>) -> Option<Work<'p>> {
-        let gate = self.ports.gates.get(gate as usize)?;
-        let (cx, clock) = (self.decide_cx(Purpose::Judge), &*self.ports.clock);
-        let asked = async move { Reply::Gate(Box::new(gate.decide(&proposed, &cx, clock).await)) };
-        Some(Work::Other(Box::pin(asked)))
-    }
-
-    fn check(&self, check: u32, subject: Box<Subject>) -> Option<Work<'p>> {
+    async fn check(self, check: u32, subject: &Subject) -> Option<Reply> {
         let check = self.ports.checks.get(check as usize)?;
-        let purpose = match *subject {
+        let purpose = match subject {
             Subject::Prompt(_) | Subject::Answer { .. } => Purpose::Guardrail,
             Subject::Result { .. } | Subject::Invalid { .. } => Purpose::Judge,
             Subject::End { .. } => Purpose::StopGate,
         };
-        let (cx, clock) = (self.decide_cx(purpose), &*self.ports.clock);
-        let asked = async move { Reply::Check(Box::new(check.judge(&subject, &cx, clock).await)) };
-        Some(Work::Other(Box::pin(asked)))
+        let cx = self.decide_cx(purpose);
+        Some(Reply::Check(Box::new(check.judge(subject, &cx, &*self.ports.clock).await)))
     }
 
-    fn waiting_at(&self, point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
-        self.ports.steering.as_ref().map(|queue| queue.waiting_at(point)).unwrap_or_default()
-    }
-
-    fn facts(&self, ask: Arc<Json>) -> Work<'p> {
-        let Some(facts) = self.ports.facts.as_deref() else {
-            return Work::Ready(Reply::Facts(Ok(Json::null())));
+    async fn tool(self, op: Op) -> Option<Reply> {
+        let Op::Tool { call, agent, iteration, message, index, attempt, grant } = op else { return None };
+        let updates = self.ports.updates.clone().map(|inner| match &self.ports.redactor {
+            Some(redactor) => {
+                Arc::new(RedactedUpdates { inner, redactor: redactor.clone() }) as Arc<dyn ToolUpdates>
+            }
+            None => inner,
+        });
+        let cx = ToolCx {
+            call,
+            origin: self.origin,
+            agent,
+            iteration,
+            message,
+            index,
+            attempt,
+            deadline: self.deadline,
+            grant,
+            cancel: self.cancel,
+            updates: Updates::to(updates),
+            ledger: self.ledger.for_purpose(Purpose::Child),
         };
-        let cx = self.decide_cx(Purpose::Judge);
-        Work::Other(Box::pin(async move { Reply::Facts(facts.gather_boxed(&ask, &cx).await) }))
+        Some(Reply::Tool(self.ports.tools.call_boxed(cx).await.map(Box::new)))
+    }
+
+    fn view(&self, plan: Option<Plan>) -> View {
+        match plan {
+            Some(plan) => View::planned(self.log.clone(), plan),
+            None => View::whole(self.log.clone()),
+        }
+    }
+
+    fn view_cx(&self, standing: AgentProgress, purpose: Purpose) -> ViewCx {
+        let cx = ViewCx::new(self.log.clone(), Arc::clone(&self.origin), self.ports.clock.now())
+            .with_progress(standing.progress)
+            .with_ledger(self.ledger.for_purpose(purpose))
+            .until(self.deadline, self.cancel.clone());
+        ViewCx { prepared: standing.prepared, ..cx }
     }
 
     fn decide_cx(&self, purpose: Purpose) -> DecideCx {
-        let (log, origin) = (self.machine.log().prefix(), Arc::clone(self.machine.origin()));
-        DecideCx::new(log, origin, self.token.clone(), self.ports.clock.now())
+        let (log, origin, cancel) = (self.log.clone(), Arc::clone(&self.origin), self.cancel.clone());
+        DecideCx::new(log, origin, cancel, self.ports.clock.now())
             .with_ledger(self.ledger.for_purpose(purpose))
     }
+}
 
-    fn approve(&self, proposed: ProposedCall) -> Work<'p> {
-        let Some(approver) = self.ports.approver.as_deref() else {
-            return Work::Ready(Reply::Approval(Decision::Later));
-        };
-        let ask = ApprovalAsk::new(proposed, self.token.clone());
-        Work::Other(Box::pin(async move { Reply::Approval(approver.decide_boxed(ask).await) }))
+/// Makes the reply of an operation from the reason why its port gave none.
+fn failed_reply(op: &Op) -> fn(&str) -> Reply {
+    fn fault(part: FaultSource, text: &str) -> Fault {
+        Fault::new(part, "panicked", format!("panicked: {text}"))
     }
-
-    fn note_approval(&self, request: ApprovalRequest) -> Work<'p> {
-        let Some(approver) = self.ports.approver.as_deref() else {
-            return Work::Ready(Reply::ApprovalNoted(Ok(Box::new(Prepared::new(request, None)))));
-        };
-        Work::Other(Box::pin(async move {
-            Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new))
-        }))
+    match op {
+        Op::Prepare { .. } => |text| Reply::Prepared(Err(fault(FaultSource::Agent, text))),
+        Op::Begin { .. } | Op::LayerStore { .. } | Op::Complete { .. } => {
+            |text| Reply::Noted(Err(fault(FaultSource::Layer, text)))
+        }
+        Op::Append { .. } => |text| Reply::Appended(Err(fault(FaultSource::Layer, text))),
+        Op::Recall { .. } => |text| Reply::Recalled(Err(fault(FaultSource::Layer, text))),
+        Op::Compact { .. } => |text| Reply::Compacted(Err(fault(FaultSource::Compactor, text))),
+        Op::Model { .. } => |text| {
+            let text = format!("the model panicked: {text}");
+            Reply::Model(Err(Box::new(ModelFault::new(ModelFaultCode::Unknown, text))))
+        },
+        Op::AfterModel { .. } => |text| Reply::AfterModel(Err(fault(FaultSource::Layer, text))),
+        Op::Arguments { .. } => |text| {
+            let text = format!("they could not be checked ({text})");
+            Reply::Arguments(Err(Box::new(ArgumentFault::new("", text))))
+        },
+        Op::Gate { .. } => |text| {
+            let answer = Err(fault(FaultSource::Gate, text));
+            Reply::Gate(Box::new(Answered { answer, took: Millis(0) }))
+        },
+        Op::Check { .. } => |text| {
+            let answer = Err(fault(FaultSource::Guardrail, text));
+            Reply::Check(Box::new(Answered { answer, took: Millis(0) }))
+        },
+        Op::Approve { .. } => {
+            |text| Reply::Approval(Decision::Denied { reason: format!("the approver failed ({text})") })
+        }
+        Op::NoteApproval { .. } => |text| Reply::ApprovalNoted(Err(fault(FaultSource::Approver, text))),
+        Op::Tool { .. } => |text| {
+            let text = format!("the tool panicked: {text}");
+            Reply::Tool(Err(Fault::new(FaultSource::Tool, "tool_panicked", text)))
+        },
+        Op::Drain { .. } => |_| Reply::Drained(Vec::new()),
+        Op::Facts { .. } => |text| Reply::Facts(Err(fault(FaultSource::Facts, text))),
+        Op::Store { .. } => |text| Reply::Stored(Err(format!("the session panicked: {text}"))),
+        Op::Save { .. } => |text| Reply::Saved(Err(fault(FaultSource::Checkpoints, text))),
     }
 }
 
@@ -262,19 +276,16 @@ fn prepared(config: AgentConfig, tools: Arc<[ToolDef]>) -> PreparedAgent {
     prepared
 }
 
-/// The definitions of an agent's tools, in the agent's order.
+/// Selects an agent's tools, in the agent's order.
 fn pick(listed: &[ToolDef], names: &[ToolName], agent: &AgentId) -> Result<Vec<ToolDef>, Fault> {
-    let find = |name: &ToolName| listed.iter().find(|def| def.name == *name).cloned();
-    names
-        .iter()
-        .map(|name| {
-            find(name).ok_or_else(|| {
-                let text = format!(
-                    "the agent `{agent}` has the tool `{name}`, which the registry does not list; \
-                     bind it, or take it out of the agent's tools"
-                );
-                Fault::new(FaultSource::Tool, "tool_missing", text)
-            })
+    let find = |name: &ToolName| {
+        listed.iter().find(|def| def.name == *name).cloned().ok_or_else(|| {
+            let text = format!(
+                "agent `{agent}` lists tool `{name}`, which is not in the registry; bind the tool or remove it from \
+                 the agent"
+            );
+            Fault::new(FaultSource::Tool, "tool_missing", text)
         })
-        .collect()
+    };
+    names.iter().map(find).collect()
 }

@@ -5,81 +5,55 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use super::perform::Performer;
 use super::ports::Ports;
-use super::running::Work;
 use crate::fault::{Fault, FaultSource};
-use crate::ids::RunId;
 use crate::json::Json;
 use crate::machine::{Machine, Phase, Record, Reply};
 use crate::outcome::Outcome;
-use crate::port::{Checkpoint, DynCheckpointStore, Entry, EntryHead, SessionError};
+use crate::port::{Checkpoint, Entry, EntryHead, SessionError};
 use crate::run::SNAPSHOT_VERSION;
-use crate::time::Time;
 
-/// Starts to store records.
-pub(super) fn store<'p, P: Phase>(ports: &'p Ports, machine: &Machine<P>, records: Vec<Record>) -> Work<'p> {
-    let Some(session) = ports.session.as_deref() else { return Work::Ready(Reply::Stored(Ok(()))) };
-    let head = head(machine, ports.clock.now());
+/// Stores records in the session; `None` when there is none.
+pub(super) async fn store(performer: &Performer<'_>, records: &[Record]) -> Option<Reply> {
+    let Performer { ports, origin, turn, .. } = performer;
+    let session = ports.session.as_deref()?;
+    let mut head = EntryHead::new(ports.clock.now(), origin.run.clone(), *turn, origin.turn.clone());
+    head.descriptor.clone_from(&origin.descriptor_hash);
     let durability = records.iter().map(Record::durability).max().unwrap_or_default();
-    let tried = {
-        let entries: Vec<Entry<'_>> = records.iter().flat_map(entries).collect();
-        session.try_append_dyn(&head, &entries, durability)
+    let entries: Vec<Entry<'_>> = records.iter().flat_map(entries).collect();
+    let written = match session.try_append_dyn(&head, &entries, durability) {
+        Some(written) => written,
+        None => session.append_boxed(&head, &entries, durability).await,
     };
-    if let Some(written) = tried {
-        return Work::Ready(Reply::Stored(written.map_err(|error| error.message)));
-    }
-    let stored = async move {
-        let entries: Vec<Entry<'_>> = records.iter().flat_map(entries).collect();
-        let written = session.append_boxed(&head, &entries, durability).await;
-        Reply::Stored(written.map_err(|error| error.message))
-    };
-    Work::Store(Box::pin(stored))
+    Some(Reply::Stored(written.map_err(|error| error.message)))
 }
 
-/// Starts to save the state of a run.
-pub(super) fn save<'p, P: Phase>(
-    ports: &'p Ports,
-    machine: &Machine<P>,
-    messages: u64,
-    state: Arc<Json>,
-) -> Work<'p> {
-    let Some((store, run)) = place(ports, machine) else { return Work::Ready(Reply::Saved(Ok(()))) };
+/// Saves the state of a run; `None` without a checkpoint store, or when the run has no name.
+pub(super) async fn save(performer: &Performer<'_>, messages: u64, state: Arc<Json>) -> Option<Reply> {
+    let Performer { ports, origin, .. } = performer;
+    let (store, run) = (ports.checkpoints.as_deref()?, origin.run.clone()?);
     let checkpoint = Checkpoint::new(run, ports.clock.now(), SNAPSHOT_VERSION, messages, state);
-    let saved = async move {
-        let fault = |error: SessionError| Fault::new(FaultSource::Checkpoints, &*error.kind, error.message);
-        Reply::Saved(store.save_boxed(checkpoint).await.map(drop).map_err(fault))
-    };
-    Work::Store(Box::pin(saved))
+    let fault = |error: SessionError| Fault::new(FaultSource::Checkpoints, &*error.kind, error.message);
+    Some(Reply::Saved(store.save_boxed(checkpoint).await.map(drop).map_err(fault)))
 }
 
-/// What happened to the session that its user has to know, although nothing is lost.
+/// Takes a notice of the session that its user has to know of, although nothing is lost.
 pub(super) fn notice(ports: &Ports) -> Option<Fault> {
     let SessionError { kind, message } = ports.session.as_deref()?.take_notice()?;
     Some(Fault::new(FaultSource::Session, &*kind, message))
 }
 
-/// Lets go of the checkpoints of a run that ended as completed: there is nothing to resume.
+/// Removes the checkpoints of a run that ended as completed: there is nothing to resume.
 pub(super) async fn clear<P: Phase>(ports: &Ports, machine: &Machine<P>) {
     let completed = machine.end().is_some_and(|end| end.outcome() == Outcome::Completed);
-    let Some((store, run)) = place(ports, machine).filter(|_| completed) else { return };
-    let cleared = AssertUnwindSafe(async { store.clear_boxed(&run).await }).catch_unwind().await;
+    let (Some(store), Some(run), true) = (&ports.checkpoints, &machine.origin().run, completed) else {
+        return;
+    };
+    let cleared = AssertUnwindSafe(async { store.clear_boxed(run).await }).catch_unwind().await;
     if !matches!(cleared, Ok(Ok(()))) {
-        tracing::warn!(run = run.as_str(), "the checkpoints of a run that is over could not be removed");
+        tracing::warn!(run = run.as_str(), "the checkpoints of a completed run could not be removed");
     }
-}
-
-fn place<'p, P: Phase>(
-    ports: &'p Ports,
-    machine: &Machine<P>,
-) -> Option<(&'p dyn DynCheckpointStore, RunId)> {
-    Some((ports.checkpoints.as_deref()?, machine.origin().run.clone()?))
-}
-
-fn head<P: Phase>(machine: &Machine<P>, now: Time) -> EntryHead {
-    let origin = machine.origin();
-    let mut head = EntryHead::new(now, origin.run.clone(), machine.turn(), origin.turn.clone());
-    head.descriptor.clone_from(&origin.descriptor_hash);
-    head
 }
 
 fn entries(record: &Record) -> impl Iterator<Item = Entry<'_>> {

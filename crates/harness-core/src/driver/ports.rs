@@ -14,9 +14,9 @@ use crate::port::{
 use crate::time::Millis;
 use crate::tool::{DynToolRegistry, ToolUpdates, Toolbox};
 
-/// The ports of one machine. Whatever is optional costs nothing when it is absent.
+/// The ports of one machine. An absent optional port costs nothing.
 ///
-/// They are passed whole: a clone is another handle to the same parts, with the listeners that there are.
+/// Ports are passed whole: a clone has the same parts and the same listeners.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,47 +36,45 @@ use crate::tool::{DynToolRegistry, ToolUpdates, Toolbox};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Ports {
-    /// The model.
+    /// Answers requests.
     pub model: Arc<dyn DynModel>,
-    /// The agents.
+    /// Gives the agents. Default: one agent without instructions.
     pub agents: Arc<dyn DynAgentSource>,
-    /// The tools.
+    /// Lists and runs the tools. Default: none.
     pub tools: Arc<dyn DynToolRegistry>,
-    /// The clock.
+    /// Gives the time and the timers.
     pub clock: Arc<dyn Clock>,
-    /// The tool gates, in the order in which they are asked.
+    /// The gates of calls and handoffs, in order.
     pub gates: Vec<Guarded<dyn DynGate>>,
-    /// The checks in the order in which they are asked.
+    /// The checks, in order.
     pub checks: Vec<Guarded<dyn DynCheck>>,
-    /// How long the source of facts may take, within the run's own time; what it has not answered by then is not known.
-    /// Default 60 s; `None` is bounded by the run alone.
+    /// Time limit of the fact source, within that of the run; facts that are missing then are unknown. Default 60 s;
+    /// `None` is bounded by the run alone.
     pub facts_within: Option<Millis>,
-    /// Who decides about held calls.
+    /// Decides about held calls. Without an approver they park the turn.
     pub approver: Option<Arc<dyn DynApprover>>,
-    /// Where the transcript is kept.
+    /// Stores the transcript.
     pub session: Option<Arc<dyn DynSession>>,
-    /// Where the state of runs that have a name is kept: before each turn of a run, until
-    /// it has ended as completed. A failure is an event and stops nothing.
+    /// Stores the state of named runs before each turn, until the run ends as completed. A failure is an event and stops
+    /// nothing.
     pub checkpoints: Option<Arc<dyn DynCheckpointStore>>,
-    /// Memory layers.
+    /// The memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
-    /// How long memory layers may take at the end of an execution; the end waits for them so long, after a
-    /// cancellation at most 2 s. Default 30 s.
+    /// Time limit of memory layers at the end of an execution, after a cancellation at most 2 s. Default 30 s.
     pub complete_within: Millis,
-    /// The compactor.
+    /// Shortens views and transcripts.
     pub compactor: Option<Arc<dyn DynCompactor>>,
-    /// What lies outside of a run and its stop decisions rest on: files, checks, JSON Schema. Without it
-    /// nothing of that is known.
+    /// Gathers facts from outside the run for stop decisions: files, checks, JSON Schema. Without it they are unknown.
     pub facts: Option<Arc<dyn DynFactSource>>,
-    /// The steering queue.
+    /// The queue of messages for a running turn.
     pub steering: Option<Arc<dyn Steering>>,
-    /// Who hears what tools tell while their calls run.
+    /// Receives updates of tools while their calls run.
     pub updates: Option<Arc<dyn ToolUpdates>>,
-    /// Who listens.
+    /// Publishes the events.
     pub hub: Hub,
-    /// Known secrets, which nothing that is emitted or stored holds. Default none.
+    /// Removes known secrets from everything that is emitted or stored. Default none.
     pub redactor: Option<Redactor>,
-    /// How long aborted work may still answer. Default 2 s.
+    /// Time for aborted operations to reply. Default 2 s.
     pub grace: Millis,
 }
 
@@ -129,7 +127,7 @@ impl Ports {
         }
     }
 
-    /// Which of them there are.
+    /// The set of ports that are present.
     pub fn set(&self) -> PortSet {
         PortSet {
             gates: self.gates.iter().map(|gate| gate.guard().clone()).collect(),

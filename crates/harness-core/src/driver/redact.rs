@@ -85,7 +85,7 @@ impl Redactor {
         clean
     }
 
-    /// A tool's outcome without secrets. One that is no outcome without them becomes an error.
+    /// Redacts a tool's outcome. One that is invalid without its secrets becomes an error.
     pub fn outcome(&self, outcome: ToolOutcome) -> ToolOutcome {
         let withheld = |()| {
             ToolOutcome::error("secret_withheld", "the result cannot be shown without a secret that it holds")
@@ -127,27 +127,27 @@ impl Redactor {
         }
     }
 
-    /// What a machine is told, without secrets.
+    /// Redacts an input of a machine. One that is invalid without its secrets becomes an interrupted operation, or an
+    /// empty prompt.
     pub(crate) fn input(&self, input: Input) -> Input {
-        let (id, begins) = match &input {
+        let (id, starts) = match &input {
+            // What an agent is prepared with comes from the host, and is large.
+            Input::Reply(
+                _,
+                Reply::Prepared(Ok(_))
+                | Reply::Noted(Ok(()))
+                | Reply::Arguments(Ok(()))
+                | Reply::Stored(Ok(())),
+            ) => return input,
             Input::Reply(id, _) => (Some(*id), false),
             Input::Start(_) => (None, true),
             Input::Wake | Input::Cancel { .. } | Input::PartFailed(_) | Input::Spent(_) => (None, false),
         };
         self.clean(input).unwrap_or_else(|()| match id {
             Some(id) => Input::Reply(id, Reply::Interrupted { partial: None }),
-            None if begins => Input::Start(Box::new(Start::prompt(Message::user(REDACTED)))),
+            None if starts => Input::Start(Box::new(Start::prompt(Message::user(REDACTED)))),
             None => Input::Wake,
         })
-    }
-
-    /// What came of an operation, without secrets.
-    pub(crate) fn reply(&self, reply: Reply) -> Reply {
-        // What an agent is prepared with comes from the host, and is large.
-        if matches!(reply, Reply::Prepared(Ok(_)) | Reply::Noted(Ok(())) | Reply::Arguments(Ok(()))) {
-            return reply;
-        }
-        self.clean(reply).unwrap_or(Reply::Interrupted { partial: None })
     }
 
     /// The bytes at the end of a text that may be the beginning of a secret.
@@ -192,7 +192,7 @@ fn string_end(rest: &str) -> usize {
 pub(crate) struct RedactedDeltas(Vec<DeltaPart>);
 
 impl RedactedDeltas {
-    /// Takes a delta, and passes on what is no secret for sure.
+    /// Takes a delta, and passes on the text that cannot be part of a secret.
     pub(crate) fn push(&mut self, redactor: &Redactor, part: DeltaPart, emit: &mut dyn FnMut(DeltaPart)) {
         let Some((stream, text)) = text_of(&part) else {
             // What cannot be shown without its secrets is not shown.

@@ -183,11 +183,6 @@ impl Hub {
         Subscription(shared)
     }
 
-    /// Whether nobody listens.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.folds.is_empty() && self.rings.is_empty()
-    }
-
     /// Whether somebody would see deltas.
     pub(crate) fn wants_deltas(&self) -> bool {
         !self.rings.is_empty()

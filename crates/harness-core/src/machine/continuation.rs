@@ -1,4 +1,4 @@
-//! Taking work up again: what is decided, and whether it fits.
+//! Resuming work: the decisions, and whether they fit.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::outcome::{CONTINUATION_VERSION, Continuation, ContinuationKind, Outco
 use crate::port::Decision;
 use crate::transcript::Prefix;
 
-/// What was decided about one parked call.
+/// A decision about one pending call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallDecision {
-    /// The call; of an approval that the model asked for, the id of its request.
+    /// The call, or the id of an approval that the model requested.
     pub call: CallId,
-    /// What was decided.
+    /// The decision about it.
     pub decision: Decision,
-    /// What the one who decided has seen, from [`PendingCall::digest`](crate::outcome::PendingCall::digest). When
-    /// it is given, it must be what is parked.
+    /// The digest that the decision is about, from [`PendingCall::digest`](crate::outcome::PendingCall::digest). It must
+    /// equal that of the pending call. Default: not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<CallDigest>,
 }
@@ -34,22 +34,22 @@ impl CallDecision {
         Self { call: call.into(), decision, digest: None }
     }
 
-    /// Run it as it is.
+    /// Runs it as it is.
     pub fn granted(call: impl Into<CallId>) -> Self {
         Self::new(call, Decision::Granted)
     }
 
-    /// Do not run it; the model is told why.
+    /// Does not run it; the model receives the reason.
     pub fn denied(call: impl Into<CallId>, reason: impl Into<String>) -> Self {
         Self::new(call, Decision::Denied { reason: reason.into() })
     }
 
-    /// Run it with these arguments.
+    /// Runs it with these arguments.
     pub fn edited(call: impl Into<CallId>, arguments: Json) -> Self {
         Self::new(call, Decision::Edited(arguments))
     }
 
-    /// The same decision, for exactly what was seen.
+    /// Binds the decision to this digest.
     #[must_use]
     pub fn having_seen(mut self, digest: impl Into<CallDigest>) -> Self {
         self.digest = Some(digest.into());
@@ -57,13 +57,13 @@ impl CallDecision {
     }
 }
 
-/// What takes the work up again.
+/// The input that resumes a continuation.
 ///
 /// ```
 /// use harness_core::machine::{CallDecision, Resume};
 /// use harness_core::outcome::Continuation;
 ///
-/// /// Grants every call that is parked, as it was shown.
+/// /// Grants every pending call, as it was shown.
 /// fn granted(parked: &Continuation) -> Resume {
 ///     let decisions = parked.pending.iter().map(|call| {
 ///         CallDecision::granted(call.call_id.clone()).having_seen(call.digest.clone())
@@ -77,17 +77,17 @@ impl CallDecision {
 pub enum Resume {
     /// The user's answer to a question.
     Clarification {
-        /// What the user says.
+        /// The user's message.
         answer: Box<Message>,
     },
-    /// What was decided about parked calls. Those that nothing is said of stay parked.
+    /// Decisions about pending calls. Calls without a decision stay pending.
     Approval {
         /// At least one.
         decisions: Vec<CallDecision>,
     },
-    /// There is more of what had run out.
+    /// More of the limit that was reached.
     Deferred {
-        /// What the model is told, if anything.
+        /// A message for the model.
         guidance: Option<Box<Message>>,
     },
 }
@@ -98,13 +98,13 @@ impl Resume {
         Self::Clarification { answer: Box::new(UserMessage::text(text).into()) }
     }
 
-    /// Decisions about parked calls.
+    /// Decisions about pending calls.
     pub fn decided(decisions: impl IntoIterator<Item = CallDecision>) -> Self {
         Self::Approval { decisions: decisions.into_iter().collect() }
     }
 
-    /// Go on.
-    pub fn go_on() -> Self {
+    /// Continues without a message.
+    pub fn deferred() -> Self {
         Self::Deferred { guidance: None }
     }
 
@@ -118,128 +118,170 @@ impl Resume {
     }
 }
 
-/// Why a continuation does not fit the place where it is to be resumed, or the decisions do not fit it.
-/// Nothing has begun.
+/// A difference between the place where work belongs and the place where it should be resumed.
+///
+/// ```
+/// use harness_core::machine::{Misplaced, Place};
+///
+/// let misplaced =
+///     Misplaced { place: Place::Thread, expected: Some("a".to_owned()), found: None };
+/// assert_eq!(misplaced.to_string(), "belongs to thread `a`, not to no thread");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("belongs to {}, not to {}", place.named(expected.as_deref()), place.named(found.as_deref()))]
+pub struct Misplaced {
+    /// The kind of place that differs.
+    pub place: Place,
+    /// The name or hash of the place where the work belongs.
+    pub expected: Option<String>,
+    /// The name or hash of this place.
+    pub found: Option<String>,
+}
+
+/// A kind of place that must be the same when work is resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The session that stores the transcript.
+    Session,
+    /// The thread of the conversation.
+    Thread,
+    /// The descriptor of the agents, by its hash.
+    Descriptor,
+}
+
+impl Place {
+    fn named(self, name: Option<&str>) -> String {
+        let what = match self {
+            Self::Session => "session",
+            Self::Thread => "thread",
+            Self::Descriptor => "descriptor",
+        };
+        name.map_or_else(|| format!("no {what}"), |name| format!("{what} `{name}`"))
+    }
+}
+
+impl Misplaced {
+    /// What to do about it.
+    pub(crate) fn hint(&self, accept: &str) -> String {
+        if self.place == Place::Descriptor {
+            format!("; accept the change with `{accept}`")
+        } else {
+            String::new()
+        }
+    }
+
+    /// The first difference between where work belongs and `here`; `None` when there is none.
+    pub(crate) fn find(
+        session: Option<&SessionId>,
+        thread: Option<&ThreadId>,
+        descriptor: Option<&str>,
+        here: &Origin,
+    ) -> Option<Self> {
+        let places = [
+            (Place::Session, session.map(SessionId::as_str), here.session.as_ref().map(SessionId::as_str)),
+            (Place::Thread, thread.map(ThreadId::as_str), here.thread.as_ref().map(ThreadId::as_str)),
+            (Place::Descriptor, descriptor, here.descriptor_hash.as_deref()),
+        ];
+        let (place, expected, found) = places.into_iter().find(|(_, expected, found)| expected != found)?;
+        let owned = |name: Option<&str>| name.map(str::to_owned);
+        Some(Self { place, expected: owned(expected), found: owned(found) })
+    }
+}
+
+/// An error of resuming a continuation: it does not fit this place, or the decisions. Nothing has started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// It belongs to another session.
-    #[error("the continuation `{id}` belongs to {}, not to {}", named("session", expected.as_deref()), named("session", found.as_deref()))]
-    OtherSession {
-        /// The continuation.
+    /// It belongs to another session, thread or descriptor. A change of the descriptor can be accepted with
+    /// [`Continuation::under_descriptor`].
+    #[error("continuation `{id}` {misplaced}{}", misplaced.hint("under_descriptor"))]
+    Elsewhere {
+        /// The id of the continuation.
         id: String,
-        /// Its session.
-        expected: Option<String>,
-        /// The session here.
-        found: Option<String>,
+        /// The place that differs.
+        misplaced: Misplaced,
     },
-    /// It belongs to another thread.
-    #[error("the continuation `{id}` belongs to {}, not to {}", named("thread", expected.as_deref()), named("thread", found.as_deref()))]
-    OtherThread {
-        /// The continuation.
-        id: String,
-        /// Its thread.
-        expected: Option<String>,
-        /// The thread here.
-        found: Option<String>,
-    },
-    /// The turn ran under another descriptor.
-    #[error(
-        "the continuation `{id}` was made under {}, and this is {}; to resume it all the same, say so with `under_descriptor`",
-        named("descriptor", expected.as_deref()),
-        named("descriptor", found.as_deref())
-    )]
-    OtherDescriptor {
-        /// The continuation.
-        id: String,
-        /// The hash of its descriptor.
-        expected: Option<String>,
-        /// The hash of the descriptor here.
-        found: Option<String>,
-    },
-    /// The transcript lacks messages that the continuation knows.
-    #[error("the continuation `{id}` was made at {expected} messages, and the transcript has only {found}")]
+    /// The transcript has fewer messages than when the continuation was made.
+    #[error("continuation `{id}` was made at {expected} messages; the transcript has only {found}")]
     Stale {
-        /// The continuation.
+        /// The id of the continuation.
         id: String,
         /// Messages when it was made.
         expected: u64,
         /// Messages now.
         found: u64,
     },
-    /// The conversation has gone on since: it was resumed, or something else was said.
+    /// The conversation has continued since: it was resumed, or got another message.
     #[error(
-        "the continuation `{id}` was used or superseded: it was made at {expected} messages, and the transcript has {found}"
+        "continuation `{id}` was used or superseded: it was made at {expected} messages, the transcript has {found}"
     )]
     Consumed {
-        /// The continuation.
+        /// The id of the continuation.
         id: String,
         /// Messages when it was made.
         expected: u64,
         /// Messages now.
         found: u64,
     },
-    /// It waits for something else.
-    #[error("the continuation `{id}` waits for {}, and was given {}", expected.as_str(), given.as_str())]
+    /// It needs another kind of input.
+    #[error("continuation `{id}` needs {}, got {}", expected.as_str(), given.as_str())]
     OtherKind {
-        /// The continuation.
+        /// The id of the continuation.
         id: String,
-        /// What it waits for.
+        /// The kind that it needs.
         expected: ContinuationKind,
-        /// What was given.
+        /// The kind that was given.
         given: ContinuationKind,
     },
-    /// Nothing was decided.
-    #[error("nothing was decided about the continuation `{id}`: it waits for {}", waiting.join(", "))]
+    /// No decision was given.
+    #[error("no decision given for continuation `{id}`; pending calls: {}", waiting.join(", "))]
     NothingDecided {
-        /// The continuation.
+        /// The id of the continuation.
         id: String,
-        /// What waits.
+        /// The pending calls.
         waiting: Vec<String>,
     },
-    /// There is no such parked call.
-    #[error("the call `{call}` is not parked; {} is", waiting.join(", "))]
+    /// The call is not pending.
+    #[error("call `{call}` is not pending; pending calls: {}", waiting.join(", "))]
     NotParked {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// What waits.
+        /// The pending calls.
         waiting: Vec<String>,
     },
-    /// A call was decided about twice.
-    #[error("two decisions were given about the call `{call}`")]
+    /// Two decisions about one call.
+    #[error("two decisions given for call `{call}`")]
     DecidedTwice {
-        /// The call.
+        /// The id of the call.
         call: CallId,
     },
-    /// The one who decided has seen another call.
-    #[error("the decision about `{call}` was made about {seen}, and {parked} is parked")]
+    /// The decision is about other arguments, or another tool contract.
+    #[error("the decision for call `{call}` is about {seen}, but {parked} is pending")]
     OtherCall {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The digest that was seen.
+        /// The digest of the decision.
         seen: CallDigest,
-        /// The digest of what is parked.
+        /// The digest of the pending call.
         parked: CallDigest,
     },
-    /// The model's own request has no arguments that could be changed.
-    #[error("the request `{request}` can be granted or denied, and nothing else")]
+    /// The model's own request has no arguments to edit.
+    #[error("request `{request}` can only be granted or denied")]
     NotEditable {
-        /// The request.
+        /// The id of the request.
         request: CallId,
     },
-}
-
-fn named(what: &str, name: Option<&str>) -> String {
-    name.map_or_else(|| format!("no {what}"), |name| format!("{what} `{name}`"))
 }
 
 impl ResumeError {
     /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::OtherSession { .. } => "resume.other_session",
-            Self::OtherThread { .. } => "resume.other_thread",
-            Self::OtherDescriptor { .. } => "resume.other_descriptor",
+            Self::Elsewhere { misplaced, .. } => match misplaced.place {
+                Place::Session => "resume.other_session",
+                Place::Thread => "resume.other_thread",
+                Place::Descriptor => "resume.other_descriptor",
+            },
             Self::Stale { .. } => "resume.stale",
             Self::Consumed { .. } => "resume.consumed",
             Self::OtherKind { .. } => "resume.other_kind",
@@ -253,7 +295,7 @@ impl ResumeError {
 }
 
 impl Continuation {
-    /// What resumes work that stopped now; `None` when the stop cannot be resumed.
+    /// The continuation of work that stops now; `None` when the stop cannot be resumed.
     pub(crate) fn of(cx: &Cx<'_>, stop: &Stop, agent: Option<AgentId>, usage: &TotalUsage) -> Option<Self> {
         let kind = match stop.outcome() {
             Outcome::NeedsClarification => ContinuationKind::Clarification,
@@ -289,38 +331,23 @@ impl Continuation {
 }
 
 impl Continuation {
-    /// The same continuation for another descriptor: an explicit choice, because agents and tools may not
-    /// be what they were. What was approved of a tool that has changed is still refused.
+    /// Accepts another descriptor: agents and tools may have changed. An approval of a changed tool is still refused.
     #[must_use]
     pub fn under_descriptor(mut self, hash: Option<impl Into<String>>) -> Self {
         self.descriptor_hash = hash.map(Into::into);
         self
     }
 
-    /// Whether it belongs to this place: session, thread, descriptor, and a transcript that has not gone
-    /// on since. Results of its own calls may have been added, as a crash in the middle of resuming
-    /// leaves them.
+    /// Checks that it belongs here: session, thread, descriptor, and a transcript that has not continued since. Results
+    /// of pending calls may have been added, as after a crash during a resume.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The first difference.
     pub fn verify(&self, origin: &Origin, log: &Prefix) -> Result<(), ResumeError> {
         let id = || self.id.clone();
-        let text = |name: Option<&str>| name.map(str::to_owned);
-        let session = origin.session.as_ref().map(SessionId::as_str);
-        let own = self.session_id.as_ref().map(SessionId::as_str);
-        if own != session {
-            return Err(ResumeError::OtherSession { id: id(), expected: text(own), found: text(session) });
-        }
-        let thread = origin.thread.as_ref().map(ThreadId::as_str);
-        let own = self.thread_id.as_ref().map(ThreadId::as_str);
-        if own != thread {
-            return Err(ResumeError::OtherThread { id: id(), expected: text(own), found: text(thread) });
-        }
-        let descriptor = origin.descriptor_hash.as_deref();
-        let own = self.descriptor_hash.as_deref();
-        if own != descriptor {
-            let (expected, found) = (text(own), text(descriptor));
-            return Err(ResumeError::OtherDescriptor { id: id(), expected, found });
+        let (session, thread) = (self.session_id.as_ref(), self.thread_id.as_ref());
+        if let Some(misplaced) = Misplaced::find(session, thread, self.descriptor_hash.as_deref(), origin) {
+            return Err(ResumeError::Elsewhere { id: id(), misplaced });
         }
         let (expected, found) = (self.transcript_len, log.len() as u64);
         if found < expected {
@@ -332,23 +359,23 @@ impl Continuation {
         Ok(())
     }
 
-    /// Whether only results of the parked calls' batch were added, and one of them is still open.
+    /// Whether only results of the pending calls' batch were added, and one of them is still open.
     fn is_half_resumed(&self, log: &Prefix) -> bool {
         let from = usize::try_from(self.transcript_len).unwrap_or(usize::MAX);
         log.range(from..log.len()).all(|message| message.as_tool_result().is_some())
             && self.pending.iter().any(|pending| is_open(log, pending.message, &pending.call_id))
     }
 
-    /// Whether parked calls are not where they were.
+    /// Whether no pending call is where it was.
     fn has_lost_its_calls(&self, log: &Prefix) -> bool {
         !self.pending.is_empty()
             && !self.pending.iter().any(|pending| is_open(log, pending.message, &pending.call_id))
     }
 
-    /// What begins a turn that resumes this one: checks the place and the decisions.
+    /// Makes the start of a turn that resumes this one. Checks the place and the decisions.
     ///
     /// # Errors
-    /// What does not fit; see [`ResumeError`].
+    /// See [`ResumeError`].
     pub fn start(self, resume: Resume, origin: &Origin, log: &Prefix) -> Result<Start, ResumeError> {
         self.verify(origin, log)?;
         if resume.kind() != self.kind {
@@ -370,7 +397,8 @@ impl Continuation {
                 }
             }
         }
-        Ok(start.with_continuation(Some(self)))
+        start.continuation = Some(Box::new(self));
+        Ok(start)
     }
 
     fn check(&self, decisions: &[CallDecision]) -> Result<(), ResumeError> {
@@ -407,7 +435,7 @@ impl Continuation {
         Ok(())
     }
 
-    /// What the model is told of a decision about its own request.
+    /// The message to the model about a decision on its own request.
     fn result_of(&self, decision: &CallDecision) -> Arc<Message> {
         let summary = self.request.as_ref().map(|request| request.summary.as_str()).unwrap_or_default();
         let text = match &decision.decision {

@@ -1,218 +1,263 @@
-//! What a phase works with while it takes a step.
+//! The state that phases share, and the context of a step.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::outbox::{Held, Outbox};
-use super::{Appended, Effect, Effects, Op, Pending, PortSet, Record, Shared, ViewState};
+use super::{Effect, Op, Pending, PortSet, Record};
 use crate::event::{Event, EventKind};
 use crate::ids::OpId;
-use crate::limits::Grant;
+use crate::limits::{Budgets, Grant, HeldGrants};
 use crate::message::Message;
+use crate::origin::Origin;
 use crate::outcome::{Fault, Purpose, TotalUsage};
+use crate::port::Measured;
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
 
-/// What a phase works with while it takes a step.
+/// The state that all phases of a machine share: numbering, budgets, operations in flight.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shared {
+    pub(crate) origin: Arc<Origin>,
+    next_op: u64,
+    next_seq: u64,
+    pub(crate) turn: u32,
+    pub(crate) iteration: u32,
+    pub(crate) budgets: Budgets,
+    /// Grants of work that outlives its call.
+    #[serde(default)]
+    pub(crate) held: HeldGrants,
+    #[serde(skip)]
+    pub(crate) pending: Vec<(OpId, Pending)>,
+    /// The request that a step of a turn makes, until the machine performs it.
+    #[serde(skip)]
+    pub(crate) request: Option<Op>,
+    pub(crate) persist_failed: Option<String>,
+    pub(crate) started: bool,
+    /// Messages of the transcript.
+    pub(crate) len: usize,
+    /// The time of the last input.
+    #[serde(default)]
+    pub(crate) at: Time,
+    #[serde(default)]
+    pub(crate) view: ViewState,
+    /// Compactions so far, of the view and of the transcript.
+    #[serde(default)]
+    pub(crate) compactions: u64,
+    /// Usage of the compaction in progress, for its event.
+    #[serde(default, skip_serializing_if = "is_unused")]
+    pub(crate) compacting: TotalUsage,
+    /// Messages that were appended since the control of a run looked; `None` without a control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) appended: Option<Vec<Appended>>,
+}
+
+/// Messages that were appended together: the position of the first, and the number of its event. Those behind it follow
+/// in both.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Appended {
+    pub(crate) from: usize,
+    pub(crate) event: u64,
+}
+
+fn is_unused(usage: &TotalUsage) -> bool {
+    *usage == TotalUsage::default()
+}
+
+/// The part of the view that outlives a request, a turn and a run: the plan that a compaction left in force, and the
+/// last count of a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ViewState {
+    /// The plan that views follow until a compaction replaces it; `None` shows the whole transcript.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// The last request that a provider counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Box<Measured>>,
+}
+
+impl ViewState {
+    /// A state with a plan in force, for example that of a loaded session.
+    pub fn of(plan: Option<Plan>) -> Self {
+        Self { plan, measured: None }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(origin: Origin, len: usize) -> Self {
+        Self {
+            origin: Arc::new(origin),
+            next_op: 0,
+            next_seq: 0,
+            turn: 1,
+            iteration: 0,
+            budgets: Budgets::default(),
+            held: HeldGrants::default(),
+            pending: Vec::new(),
+            request: None,
+            persist_failed: None,
+            started: false,
+            len,
+            at: Time(0),
+            view: ViewState::default(),
+            compactions: 0,
+            compacting: TotalUsage::default(),
+            appended: None,
+        }
+    }
+
+    pub(super) fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op - 1)
+    }
+}
+
+/// The context of a step of a phase.
 #[derive(Debug)]
 pub struct Cx<'a> {
     pub(crate) now: Time,
     pub(crate) sh: &'a mut Shared,
     pub(crate) log: &'a mut Transcript,
-    pub(super) fx: &'a mut Effects,
+    pub(super) fx: &'a mut Vec<Effect>,
     pub(super) outbox: &'a mut Outbox,
     pub(crate) ports: &'a PortSet,
 }
 
-/// A place among the effects of a machine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    out: usize,
-    held: usize,
-}
-
 impl Cx<'_> {
-    /// The same, for a part of the step.
+    /// Borrows the context for a part of the step.
     pub(crate) fn reborrow(&mut self) -> Cx<'_> {
         let Self { now, sh, log, fx, outbox, ports } = self;
         Cx { now: *now, sh, log, fx, outbox, ports }
     }
 
-    /// Emits an event. With events switched off it is numbered and not built.
-    pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
-        let seq = self.number();
-        if self.fx.events {
-            self.emit_event(seq, kind());
-        }
-    }
-
-    /// Emits an event about the message at a position of the transcript.
-    pub(crate) fn event_about(&mut self, at: usize, kind: impl FnOnce(&Arc<Message>) -> EventKind) {
-        let seq = self.number();
-        if self.fx.events
-            && let Some(message) = self.log.get(at)
-        {
-            let kind = kind(message);
-            self.emit_event(seq, kind);
-        }
-    }
-
-    fn emit_event(&mut self, seq: u64, kind: EventKind) {
+    /// Emits an event.
+    pub(crate) fn event(&mut self, kind: EventKind) {
+        let seq = self.sh.next_seq;
+        self.sh.next_seq += 1;
         let origin = Arc::clone(&self.sh.origin);
         let (turn, iteration) = (self.sh.turn, self.sh.iteration);
         self.emit(Effect::Event(Event { seq, at: self.now, origin, turn, iteration, kind }));
     }
 
-    /// Gives an effect to the driver, or has it wait for what is to be stored before it.
+    /// Gives an effect to the driver, or holds it back until the records before it are stored.
     pub(crate) fn emit(&mut self, effect: Effect) {
         if self.outbox.is_open() {
             self.fx.push(effect);
         } else {
-            self.outbox.hold(Held::Effect(effect));
+            self.outbox.held.push_back(Held::Effect(effect));
         }
     }
 
-    /// Where the next effect comes to stand.
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { out: self.fx.as_slice().len(), held: self.outbox.len() }
-    }
-
-    /// The effects since a mark.
-    pub(crate) fn since(&mut self, mark: Mark) -> impl Iterator<Item = &mut Effect> {
-        let out = self.fx.as_mut_slice().iter_mut().skip(mark.out);
-        out.chain(self.outbox.held_from(mark.held))
-    }
-
-    fn number(&mut self) -> u64 {
-        let seq = self.sh.next_seq;
-        self.sh.next_seq += 1;
-        seq
-    }
-
-    /// Asks the driver for an operation.
+    /// Starts an operation.
     pub(crate) fn perform(&mut self, pending: Pending, op: Op) {
-        let id = OpId(self.sh.next_op);
-        self.sh.next_op += 1;
+        let id = self.sh.next_op();
         self.sh.pending.push((id, pending));
         self.emit(Effect::Perform(id, op));
     }
 
-    /// Appends a message; gives its position.
-    pub(crate) fn append_one(&mut self, message: Arc<Message>) -> usize {
-        let at = self.log.len();
-        self.log.push(message);
-        self.store_from(at);
-        self.emit_appended(at);
-        at
+    /// Appends a message.
+    pub(crate) fn append_one(&mut self, message: Arc<Message>) {
+        self.append([message]);
     }
 
-    /// Appends messages.
+    /// Appends messages, which are emitted once they are stored.
     pub(crate) fn append(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
         let from = self.log.len();
         for message in messages {
             self.log.push(message);
         }
-        let to = self.log.len();
-        if from < to {
-            self.store_from(from);
-            (from..to).for_each(|at| self.emit_appended(at));
+        if from < self.log.len() {
+            self.record_messages(from);
+            self.emit_appended(from);
         }
     }
 
-    /// Messages were pushed: they are stored, and told after that.
-    fn store_from(&mut self, from: usize) {
-        let to = self.log.len();
-        self.sh.len = to;
-        self.record_messages(from);
+    /// Stores the messages from a position on.
+    pub(super) fn record_messages(&mut self, from: usize) {
+        if self.ports.session {
+            let messages = self.log.range(from..self.log.len()).cloned().collect();
+            self.persist(Record::Messages { from, messages });
+        } else {
+            self.outbox.stored = self.log.len();
+        }
+    }
+
+    /// Emits the messages from a position on.
+    fn emit_appended(&mut self, from: usize) {
+        self.sh.len = self.log.len();
         if let Some(appended) = &mut self.sh.appended {
             appended.push(Appended { from, event: self.sh.next_seq });
         }
-    }
-
-    /// Has the messages from a position on stored.
-    pub(super) fn record_messages(&mut self, from: usize) {
-        let messages = self.log.range(from..self.log.len());
-        if self.ports.session {
-            let record = Record::Messages { from, messages: messages.cloned().collect() };
-            self.outbox.hold(Held::Record(record));
-        } else {
-            self.outbox.set_messages(self.log.len());
+        for at in from..self.log.len() {
+            if let Some(message) = self.log.get(at).cloned() {
+                self.event(EventKind::MessageAppended { index: at as u64, message });
+            }
         }
     }
 
-    /// Tells that a message is in the transcript.
-    fn emit_appended(&mut self, at: usize) {
-        self.event_about(at, |message| EventKind::MessageAppended {
-            index: at as u64,
-            message: Arc::clone(message),
-        });
-    }
-
-    /// Messages of the transcript, from a position on, that were stored before the machine was made from a saved
-    /// state: they are taken as if they were appended now.
+    /// Emits messages that were stored after the state was saved which the machine resumes, as if they were appended now.
     pub(crate) fn append_stored(&mut self, from: usize) {
-        let to = self.log.len();
-        self.sh.len = to;
-        self.outbox.set_messages(to);
-        if let Some(appended) = self.sh.appended.as_mut().filter(|_| from < to) {
-            appended.push(Appended { from, event: self.sh.next_seq });
+        self.outbox.stored = self.log.len();
+        if from < self.log.len() {
+            self.emit_appended(from);
         }
-        (from..to).for_each(|at| self.emit_appended(at));
     }
 
-    /// Makes the transcript itself what `plan` shows of it: positions begin anew, and nothing is in force any
-    /// more. What was stored before stays stored.
+    /// Replaces the transcript by what `plan` shows of it: positions start anew, and no plan is in force. The session
+    /// keeps its entries.
     pub(crate) fn shorten(&mut self, plan: &Plan) {
         let mut log = Transcript::default();
         View::planned(self.log.prefix(), plan.clone()).for_each(|message| log.push(Arc::clone(message)));
         self.sh.len = log.len();
         if !self.ports.session {
-            self.outbox.set_messages(log.len());
+            self.outbox.stored = log.len();
         }
         self.sh.view = ViewState::default();
         self.log.replace(log);
     }
 
-    /// Has something stored, when there is a session. What follows waits for it.
-    pub(crate) fn persist(&mut self, record: impl FnOnce() -> Record) {
+    /// Stores a record, when there is a session. What follows waits for it.
+    pub(crate) fn persist(&mut self, record: Record) {
         if self.ports.session {
-            self.outbox.hold(Held::Record(record()));
+            self.outbox.held.push_back(Held::Record(record));
         }
     }
 
-    /// The phase is at rest: nothing is outstanding, and it continues ([`super::Phase::proceed`]) when all that it gave is
-    /// stored and its state is saved.
+    /// Rests: nothing is in flight, and the phase continues ([`super::Phase::proceed`]) when everything is stored and its
+    /// state is saved.
     pub(crate) fn rest(&mut self) {
-        self.outbox.hold(Held::Rest { saved: !self.ports.checkpoints || self.sh.origin.run.is_none() });
-    }
-
-    /// Messages at the beginning of the transcript that are stored.
-    pub(super) fn stored(&self) -> usize {
-        self.outbox.messages()
+        if self.ports.checkpoints && self.sh.origin.run.is_some() {
+            self.outbox.held.push_back(Held::Save);
+        }
+        self.outbox.held.push_back(Held::Rest);
     }
 
     /// Whether all of the transcript is stored, or need not be.
     pub(crate) fn is_all_stored(&self) -> bool {
-        self.outbox.messages() == self.log.len() && !self.outbox.owes()
+        self.outbox.stored == self.log.len() && self.outbox.owed.is_empty()
     }
 
-    /// The result of a part that the work can do without; its fault is told.
+    /// The result of an optional port; its error is emitted.
     pub(crate) fn tolerate<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
-        result.map_err(|fault| self.event(|| EventKind::PartFailed { fault })).ok()
+        result.map_err(|fault| self.event(EventKind::PartFailed { fault })).ok()
     }
 
-    /// Charges what parts have spent on models, and tells it.
+    /// Charges usage of models by ports.
     pub(super) fn spend(&mut self, spent: &TotalUsage) {
         for (purpose, used) in &spent.by_purpose {
             self.sh.budgets.settle(Grant::default(), used.amount());
             if *purpose == Purpose::Compaction {
                 self.sh.compacting.add(*purpose, used);
             }
-            let usage = used.clone();
-            self.event(|| EventKind::ModelUsageCharged { purpose: *purpose, usage });
+            self.event(EventKind::ModelUsageCharged { purpose: *purpose, usage: used.clone() });
         }
     }
 
-    /// Whether anything is outstanding.
+    /// Whether nothing is in flight.
     pub(crate) fn idle(&self) -> bool {
         self.sh.pending.is_empty()
     }

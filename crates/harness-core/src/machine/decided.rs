@@ -1,4 +1,4 @@
-//! What gates and checks have decided: what their failure means, and the event that tells of it.
+//! Decisions of gates and checks: the meaning of a failure, and the event.
 
 use super::Cx;
 use crate::decide::{Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, Point, Points};
@@ -9,8 +9,8 @@ use crate::outcome::{Fault, FaultSource, StopMode};
 
 use crate::time::Millis;
 
-/// A verdict as it is told.
-struct Said {
+/// A verdict as it is emitted.
+struct DecidedParts {
     verdict: &'static str,
     reason: Option<String>,
     facts: Option<Json>,
@@ -19,7 +19,7 @@ struct Said {
 }
 
 impl Cx<'_> {
-    /// Takes what a gate has decided about a call, or that it failed to, and tells it.
+    /// Takes the decision of a gate about a call, or its failure, and emits it.
     pub(crate) fn take_gate(
         &mut self,
         (gate, point): (u32, Point),
@@ -33,14 +33,13 @@ impl Cx<'_> {
             Err(fault) => (guard.without_answer(&fault).into(), Some(fault)),
         };
         let reason = verdict.reason().map(str::to_owned);
-        let said = Said { verdict: verdict.as_str(), reason, facts, took, fault };
-        self.emit_decided(guard.name.clone(), point, Some(call), said);
+        let parts = DecidedParts { verdict: verdict.as_str(), reason, facts, took, fault };
+        self.emit_decided(guard.name.clone(), point, Some(call), parts);
         (guard.name, verdict)
     }
 
-    /// Takes what a check has decided, or that it failed to, and tells it. A verdict that means nothing at this point is
-    /// a failure; a blank question is none. `call` is the one whose result is judged, `mode` that of the run
-    /// whose end is.
+    /// Takes the decision of a check, or its failure, and emits it. A verdict that is invalid at this point is a failure;
+    /// a blank question is not. `call` is the one whose result is judged, `mode` that of the run whose end is.
     pub(crate) fn take_check(
         &mut self,
         (check, point): (u32, Point),
@@ -56,25 +55,25 @@ impl Cx<'_> {
                 Err(fault) => (guard.check_without_answer(&fault, mode).into(), Some(fault)),
             };
         let reason = verdict.reason().map(str::to_owned);
-        let said = Said { verdict: verdict.as_str(), reason, facts, took, fault };
-        self.emit_decided(guard.name.clone(), point, call, said);
+        let parts = DecidedParts { verdict: verdict.as_str(), reason, facts, took, fault };
+        self.emit_decided(guard.name.clone(), point, call, parts);
         (guard.name, verdict)
     }
 
-    /// Tells what a check of the control itself has said about the end of a run.
+    /// Emits the verdict of the control's own check of the end of a run.
     pub(crate) fn emit_own_check(&mut self, check: GateName, verdict: &'static str, reason: Option<String>) {
-        let said = Said { verdict, reason, facts: None, took: Millis(0), fault: None };
-        self.emit_decided(check, Point::End, None, said);
+        let parts = DecidedParts { verdict, reason, facts: None, took: Millis(0), fault: None };
+        self.emit_decided(check, Point::End, None, parts);
     }
 
-    fn emit_decided(&mut self, by: GateName, point: Point, call: Option<CallId>, said: Said) {
-        let Said { verdict, reason, facts, took: duration, fault } = said;
+    fn emit_decided(&mut self, by: GateName, point: Point, call: Option<CallId>, parts: DecidedParts) {
+        let DecidedParts { verdict, reason, facts, took: duration, fault } = parts;
         let (point, verdict) = (point.as_str().into(), verdict.into());
-        self.event(|| EventKind::Decided { by, point, call, verdict, reason, facts, duration, fault });
+        self.event(EventKind::Decided { by, point, call, verdict, reason, facts, duration, fault });
     }
 }
 
-/// A guard by its place.
+/// A guard by its index.
 fn guard(guards: &[Guard], at: u32, point: Point) -> Guard {
     guards.get(at as usize).cloned().unwrap_or_else(|| Guard::new("unknown", Points::of(point)))
 }

@@ -1,10 +1,10 @@
-//! What a machine asks of its driver.
+//! Effects of a machine: events, operations, records to store.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decide::Subject;
+use crate::decide::{Point, Subject};
 use crate::event::Event;
 use crate::ids::{AgentId, OpId};
 use crate::json::Json;
@@ -18,123 +18,71 @@ use crate::port::{
 use crate::tool::RetryClass;
 use crate::transcript::Plan;
 
-/// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
+/// An effect for the driver to perform. Exhaustive on purpose: a new effect must break every driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
-    /// This happened: tell it, in order, without waiting for anybody.
+    /// Publish this event, in order, without waiting for a subscriber.
     Event(Event),
-    /// Start this and answer it once.
+    /// Start this operation and reply once.
     Perform(OpId, Op),
-    /// Fire the cancellation of everything outstanding; after the grace period answer
-    /// [`crate::machine::Reply::Interrupted`] for what has not answered.
+    /// Cancel all operations in flight. After the grace period, reply [`crate::machine::Reply::Interrupted`] for those
+    /// that have not replied.
     AbortAll,
-    /// Over. Later inputs are ignored.
+    /// The end. Later inputs are ignored.
     Done(Arc<End>),
 }
 
-/// Effects in order, and what of them is wanted.
-#[derive(Debug)]
-pub struct Effects {
-    list: Vec<Effect>,
-    pub(crate) events: bool,
-}
-
-impl Default for Effects {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Effects {
-    /// All effects.
-    pub fn new() -> Self {
-        Self { list: Vec::new(), events: true }
-    }
-
-    /// Leaves events out (they are still numbered), for runs that nobody listens to.
-    #[must_use]
-    pub fn without_events(mut self) -> Self {
-        self.events = false;
-        self
-    }
-
-    /// Takes the effects.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
-        self.list.drain(..)
-    }
-
-    /// The effects so far.
-    pub fn as_slice(&self) -> &[Effect] {
-        &self.list
-    }
-
-    /// The same, for whoever takes what they hold.
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [Effect] {
-        &mut self.list
-    }
-
-    /// Adds an effect.
-    pub(crate) fn push(&mut self, effect: Effect) {
-        self.list.push(effect);
-    }
-
-    /// Forgets the effects.
-    pub(crate) fn clear(&mut self) {
-        self.list.clear();
-    }
-}
-
-/// One thing to store.
+/// A record for the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Record {
     /// Messages of the transcript.
     Messages {
-        /// The position of the first.
+        /// The position of the first in the transcript.
         from: usize,
-        /// The messages.
+        /// The messages, in order.
         messages: Vec<Arc<Message>>,
     },
-    /// A call is about to run. Not written for `pure` tools.
+    /// A call starts. Not stored for `pure` tools.
     CallStarted {
-        /// The call.
+        /// The call as it runs.
         call: Arc<ToolCall>,
         /// The attempt, from 1.
         attempt: u32,
-        /// What a restart may do with it.
+        /// Whether a restart may repeat it.
         class: RetryClass,
     },
-    /// A call has finished before an earlier one of its batch.
+    /// A call finished before an earlier one of its batch.
     CallFinished {
-        /// The call.
+        /// The call as it runs.
         call: Arc<ToolCall>,
         /// The attempt, from 1.
         attempt: u32,
-        /// What a restart may do with it.
+        /// Whether a restart may repeat it.
         class: RetryClass,
-        /// The message that will follow in call order.
+        /// The message that follows in call order.
         result: Arc<Message>,
     },
-    /// The view, or the transcript itself, is shorter from here on.
+    /// A compaction of the view, or of the transcript itself.
     Compaction {
-        /// What was done.
+        /// The compactor's note.
         note: Arc<CompactionNote>,
-        /// What is shown, over the transcript as it was.
+        /// The plan over the transcript before the compaction.
         plan: Plan,
-        /// Whether the transcript itself is what the plan shows: positions start anew.
+        /// Whether the transcript becomes what the plan shows: positions start anew.
         permanent: bool,
-        /// Messages of the transcript from here on.
+        /// Messages of the transcript after the compaction.
         messages: usize,
     },
-    /// A turn has ended: everything before this is on stable storage. Adds nothing to a session.
+    /// A turn ended: all records before this one are on stable storage. Adds no entry to a session.
     TurnEnd,
-    /// The run is over.
+    /// The run ended.
     RunEnd(Arc<End>),
 }
 
 impl Record {
-    /// How safe it must be before anything follows: synced before an `unsafe` call runs and at the end of a turn.
+    /// The durability that it needs: synced before an `unsafe` call runs and at the end of a turn.
     pub fn durability(&self) -> Durability {
         match self {
             Self::CallStarted { class: RetryClass::Unsafe, .. } | Self::TurnEnd | Self::RunEnd(_) => {
@@ -147,7 +95,7 @@ impl Record {
         }
     }
 
-    /// Whether it must not be missing: it is tried again after a store has failed.
+    /// Whether it is stored again after a failed store.
     pub(crate) fn is_owed(&self) -> bool {
         match self {
             Self::Messages { .. } | Self::Compaction { .. } | Self::TurnEnd | Self::RunEnd(_) => true,
@@ -156,154 +104,154 @@ impl Record {
     }
 }
 
-/// Where the work stands when layers or the compactor are asked.
+/// The agent and the progress, for layers and the compactor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Standing {
-    /// The agent at work; `None` before the first one was prepared.
+pub struct AgentProgress {
+    /// The agent; `None` before the first one is prepared.
     #[serde(rename = "offer")]
     pub prepared: Option<Arc<PreparedAgent>>,
     /// The iteration, the time, and what is left of the budgets.
     pub progress: Progress,
 }
 
-/// One asynchronous operation. Exhaustive on purpose.
+/// An asynchronous operation. Exhaustive on purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Op {
-    /// Ask the [`crate::port::AgentSource`] and the [`crate::tool::ToolRegistry`] what the agent is.
+    /// Prepare an agent with the [`crate::port::AgentSource`] and the [`crate::tool::ToolRegistry`].
     Prepare {
         /// The agent; `None` is the entry agent.
         agent: Option<AgentId>,
-        /// The iteration that it is for.
+        /// The iteration that needs it.
         iteration: u32,
     },
-    /// Tell the layers that an execution begins.
+    /// Notify the layers that an execution starts.
     Begin {
-        /// Where the work stands.
-        standing: Box<Standing>,
+        /// The agent and the progress.
+        standing: Box<AgentProgress>,
     },
-    /// Show the layers the messages about to be appended.
+    /// Show the layers messages before they are appended.
     Append {
-        /// Where the messages come from.
+        /// The origin of the messages.
         source: AppendSource,
-        /// The messages.
+        /// The messages, in order.
         messages: Vec<Arc<Message>>,
-        /// Where the work stands.
-        standing: Box<Standing>,
+        /// The agent and the progress.
+        standing: Box<AgentProgress>,
     },
-    /// Ask the layers for the view.
+    /// Get the view from the layers.
     Recall {
-        /// Where the work stands.
-        standing: Box<Standing>,
+        /// The agent and the progress.
+        standing: Box<AgentProgress>,
     },
-    /// Ask the compactor for a shorter view.
+    /// Get a shorter view from the compactor.
     Compact {
-        /// Why.
+        /// The reason for the compaction.
         reason: CompactReason,
         /// The view so far.
         plan: Option<Plan>,
         /// The last request that a provider counted.
         measured: Option<Box<Measured>>,
-        /// Where the work stands.
-        standing: Box<Standing>,
+        /// The agent and the progress.
+        standing: Box<AgentProgress>,
     },
-    /// Ask the model.
+    /// Call the model.
     Model {
-        /// Where the turn stands.
+        /// The progress of the turn.
         progress: Progress,
-        /// The view.
+        /// The view; `None` is the whole transcript.
         plan: Option<Plan>,
-        /// The agent.
+        /// The agent and its tools.
         #[serde(rename = "offer")]
         prepared: Arc<PreparedAgent>,
         /// Whether tools may be called.
         with_tools: bool,
-        /// What is set aside for the call.
+        /// The budget reserved for the call.
         grant: Grant,
     },
-    /// Show the layers the answer.
+    /// Show the layers an answer.
     AfterModel {
-        /// The answer.
+        /// The model's answer.
         answer: Arc<Message>,
-        /// Where the work stands.
-        standing: Box<Standing>,
+        /// The agent and the progress.
+        standing: Box<AgentProgress>,
     },
-    /// Let the layers learn from an answer that was accepted.
+    /// Have the layers learn from an accepted answer.
     LayerStore {
-        /// The answer.
+        /// The model's answer.
         answer: Arc<Message>,
-        /// Where the work stands.
-        standing: Box<Standing>,
+        /// The agent and the progress.
+        standing: Box<AgentProgress>,
     },
-    /// Tell the layers that the execution is over.
+    /// Notify the layers that the execution ended.
     Complete {
-        /// How it ended.
+        /// The outcome of the execution.
         outcome: Outcome,
-        /// Where the work stands.
-        standing: Box<Standing>,
+        /// The agent and the progress.
+        standing: Box<AgentProgress>,
     },
-    /// Check the arguments of a call.
+    /// Validate the arguments of a call.
     Arguments {
-        /// The call.
+        /// The call to validate.
         call: Arc<ToolCall>,
     },
-    /// Ask the n-th tool gate.
+    /// Decide on a call with a gate.
     Gate {
-        /// Which gate, from 0.
+        /// The index in [`PortSet::gates`](super::PortSet::gates).
         gate: u32,
-        /// About what.
+        /// The proposed call.
         proposed: Box<ProposedCall>,
     },
     /// Ask a check.
     Check {
-        /// Its place in [`PortSet::checks`](super::PortSet::checks).
+        /// The index in [`PortSet::checks`](super::PortSet::checks).
         check: u32,
-        /// What it looks at.
+        /// The subject of the check.
         subject: Box<Subject>,
     },
     /// Ask the approver about a held call.
     Approve {
-        /// The call, with the reason why it is held.
+        /// The held call, with the reason.
         proposed: Box<ProposedCall>,
     },
-    /// Let the approver take note of the model's own request.
+    /// Pass the model's own request to the approver.
     NoteApproval {
-        /// The request.
+        /// The model's request.
         request: Box<ApprovalRequest>,
     },
     /// Run one attempt of a call.
     Tool {
         /// The call, with the arguments to use.
         call: Arc<ToolCall>,
-        /// The agent that asked.
+        /// The agent that called.
         agent: AgentId,
-        /// The iteration.
+        /// The iteration of the turn, from 1.
         iteration: u32,
-        /// The position of the message that asks for it, in the transcript.
+        /// The position of its message in the transcript.
         message: u64,
         /// Its place in the batch, from 0.
         index: u32,
         /// The attempt, from 1.
         attempt: u32,
-        /// What it may spend beyond itself.
+        /// The budget reserved for it, beyond the call itself.
         grant: Grant,
     },
-    /// Ask for waiting steering messages.
+    /// Take queued steering messages.
     Drain {
-        /// Where in the turn.
+        /// The point of the turn.
         #[serde(default)]
         point: DrainPoint,
     },
-    /// Find out what lies outside of the run and a stop decision rests on.
+    /// Gather facts from outside the run for a stop decision.
     Facts {
-        /// What.
+        /// The request of the control.
         ask: Arc<Json>,
     },
-    /// Write these into the session, in order and at once: all of them or none.
+    /// Store records in the session, in order: all of them or none.
     Store {
-        /// What to write.
+        /// The records, in order.
         records: Vec<Record>,
     },
     /// Save the state of the run. A failure stops nothing.
@@ -315,9 +263,47 @@ pub enum Op {
     },
 }
 
-impl Op {
-    /// Takes the operation out of its place.
-    pub(crate) fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::Drain { point: DrainPoint::Round })
-    }
+/// The purpose of an operation in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// [`Op::Prepare`].
+    Prepare,
+    /// [`Op::Begin`].
+    Begin,
+    /// [`Op::Append`] of the prompt.
+    AppendPrompt,
+    /// [`Op::Append`] of results of the batch.
+    AppendResults,
+    /// [`Op::Append`] of steering messages.
+    AppendSteering,
+    /// [`Op::Recall`].
+    Recall,
+    /// [`Op::Compact`] of the view.
+    Compact,
+    /// [`Op::Model`].
+    Model,
+    /// [`Op::AfterModel`].
+    AfterModel,
+    /// [`Op::LayerStore`].
+    LayerStore,
+    /// [`Op::Complete`].
+    Complete,
+    /// [`Op::Arguments`] of a call of the batch.
+    Arguments(u32),
+    /// [`Op::Gate`]: the call of the batch, the gate, and the point.
+    Gate(u32, u32, Point),
+    /// [`Op::Check`]: the point, and the check. The run asks about the end of a turn, the turn about anything else.
+    Check(Point, u32),
+    /// [`Op::Approve`] of a call of the batch.
+    Approve(u32),
+    /// [`Op::Tool`] of a call of the batch.
+    Tool(u32),
+    /// [`Op::NoteApproval`].
+    NoteApproval,
+    /// [`Op::Drain`].
+    Drain,
+    /// [`Op::Facts`].
+    Facts,
+    /// [`Op::Compact`] of the transcript.
+    Shorten,
 }

@@ -1,4 +1,4 @@
-//! What a driver tells a machine.
+//! Inputs of a machine: the start, replies, cancellation, time.
 
 use std::sync::Arc;
 
@@ -14,96 +14,74 @@ use crate::port::{Compaction, Decision, ModelFault, OpenCall, Prepared, Prepared
 use crate::tool::{ArgumentFault, ToolOutcome};
 use crate::transcript::Plan;
 
-/// What begins a turn or a run.
+/// The start of a turn or a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Start {
-    /// The messages that begin it. Empty: go on where the transcript ends.
+    /// The first messages. Empty: continue where the transcript ends.
     pub prompt: Vec<Arc<Message>>,
     /// The agent to start with; `None` is the entry agent.
     pub agent: Option<AgentId>,
-    /// What it resumes.
+    /// The continuation that it resumes.
     pub continuation: Option<Box<Continuation>>,
-    /// Calls that an earlier process had started, from the session.
+    /// Calls that an earlier process started, from the session.
     pub open_calls: Vec<OpenCall>,
-    /// What was decided about parked calls. They count only for calls of `continuation`; with any, the
-    /// calls that nothing was decided about stay parked. Made by [`Continuation::start`].
+    /// Decisions about pending calls of `continuation`. Calls without a decision stay pending. Made by
+    /// [`Continuation::start`].
     pub decisions: Vec<CallDecision>,
-    /// Messages that were pushed in while calls were parked: they come after the results of those.
+    /// Messages that arrived while calls were pending: they follow the results of these.
     pub waiting: Vec<Arc<Message>>,
 }
 
 impl Start {
-    /// Begins with a prompt.
+    /// Starts with a prompt.
     pub fn prompt(message: impl Into<Message>) -> Self {
         Self { prompt: vec![Arc::new(message.into())], ..Self::default() }
     }
 
-    /// Goes on where the transcript ends.
+    /// Continues where the transcript ends.
     pub fn resume() -> Self {
         Self::default()
     }
 
-    /// The same start with the calls that a session shows as open.
+    /// Sets the open calls of the session.
     #[must_use]
     pub fn with_open_calls(mut self, open: Vec<OpenCall>) -> Self {
         self.open_calls = open;
         self
     }
-
-    /// The same start with another agent than the entry agent.
-    #[must_use]
-    pub fn with_agent(mut self, agent: Option<AgentId>) -> Self {
-        self.agent = agent;
-        self
-    }
-
-    /// The same start with messages that were pushed in while calls were parked.
-    #[must_use]
-    pub fn with_waiting(mut self, waiting: Vec<Arc<Message>>) -> Self {
-        self.waiting = waiting;
-        self
-    }
-
-    /// The same start, resuming an earlier turn.
-    #[must_use]
-    pub fn with_continuation(mut self, continuation: Option<Continuation>) -> Self {
-        self.continuation = continuation.map(Box::new);
-        self
-    }
 }
 
-/// One input of a machine. Exhaustive on purpose: a durable engine journals them.
+/// An input of a machine. Exhaustive on purpose: a durable engine journals them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Input {
-    /// Begin. Once.
+    /// Starts the machine, once.
     Start(Box<Start>),
-    /// What came of an operation.
+    /// The reply to an operation.
     Reply(OpId, Reply),
     /// The time of [`crate::machine::Machine::wake_at`] has come.
     Wake,
-    /// Stop as soon as possible; finished work is kept.
+    /// Stops as soon as possible; finished work is kept.
     Cancel {
-        /// Who cancels.
+        /// The part that cancels, for example `caller`.
         by: Arc<str>,
     },
-    /// A part beside the machine failed: it is told, and nothing follows from it.
+    /// A part beside the machine failed. It is emitted, and has no other effect.
     PartFailed(Fault),
-    /// Parts spent this on models since the last time; it comes before the reply of the operation in which they
-    /// did.
+    /// Usage of models by ports since the last such input. It precedes the reply of the operation.
     Spent(Box<TotalUsage>),
 }
 
-/// What came of an operation. Exhaustive on purpose.
+/// The reply to an operation. Exhaustive on purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
     /// Of [`crate::machine::Op::Prepare`].
     Prepared(Result<Arc<PreparedAgent>, Fault>),
     /// Of [`crate::machine::Op::Begin`], [`crate::machine::Op::LayerStore`] and
-    /// [`crate::machine::Op::Complete`]: the layers took note.
+    /// [`crate::machine::Op::Complete`].
     Noted(Result<(), Fault>),
     /// Of [`crate::machine::Op::Append`].
     Appended(Result<Vec<Arc<Message>>, Fault>),
@@ -113,7 +91,7 @@ pub enum Reply {
     Compacted(Result<Box<Compaction>, Fault>),
     /// Of [`crate::machine::Op::Model`]: an assistant message.
     Model(Result<Arc<Message>, Box<ModelFault>>),
-    /// Of [`crate::machine::Op::AfterModel`]: what the model reads when its answer does not count.
+    /// Of [`crate::machine::Op::AfterModel`]: guidance when the model must answer again.
     AfterModel(Result<Option<String>, Fault>),
     /// Of [`crate::machine::Op::Arguments`].
     Arguments(Result<(), Box<ArgumentFault>>),
@@ -131,13 +109,13 @@ pub enum Reply {
     Drained(Vec<(EntryId, Arc<Message>)>),
     /// Of [`crate::machine::Op::Facts`].
     Facts(Result<Json, Fault>),
-    /// Of [`crate::machine::Op::Store`]: whether all of it is stored, or nothing, and why.
+    /// Of [`crate::machine::Op::Store`]: all is stored, or nothing, with the reason.
     Stored(Result<(), String>),
     /// Of [`crate::machine::Op::Save`].
     Saved(Result<(), Fault>),
-    /// The driver gave up on the operation.
+    /// The driver gave the operation up.
     Interrupted {
-        /// What a model had said so far.
+        /// The answer of a model so far.
         partial: Option<Arc<Message>>,
     },
 }

@@ -1,6 +1,8 @@
-//! What differs between a turn and a run.
+//! The difference between a turn and a run.
 
-use super::{Cx, Input, Pending, Shared};
+use std::sync::Arc;
+
+use super::{AgentProgress, Cx, Input, Pending, Shared};
 use crate::json::Json;
 use crate::outcome::{End, TotalUsage};
 use crate::port::OpenCall;
@@ -13,13 +15,12 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The part of a machine that differs between turn and run. Sealed: users drive machines, they do not
-/// write them.
+/// The part of a machine that differs between turn and run. Sealed: users drive machines, they do not write them.
 pub trait Phase: sealed::Sealed + Default + Send + 'static {
-    /// What configures it.
+    /// The settings of the phase.
     type Spec: Send + Sync;
 
-    /// Takes an input; `pending` says what a reply is of.
+    /// Takes an input; `pending` names the operation of a reply.
     #[doc(hidden)]
     fn step(
         &mut self,
@@ -29,7 +30,7 @@ pub trait Phase: sealed::Sealed + Default + Send + 'static {
         input: Input,
     ) -> Option<End>;
 
-    /// Counts what parts have spent on models; the budgets are charged already.
+    /// Counts usage of models by ports; the budgets are charged already.
     #[doc(hidden)]
     fn spend(&mut self, spent: &TotalUsage);
 
@@ -37,26 +38,28 @@ pub trait Phase: sealed::Sealed + Default + Send + 'static {
     #[doc(hidden)]
     fn proceed(&mut self, spec: &Self::Spec, cx: &mut Cx<'_>) -> Option<End>;
 
-    /// The state at a rest; `None` when nothing goes on from it.
+    /// The state at a rest; `None` when it cannot be resumed.
     #[doc(hidden)]
     fn save(&self, shared: &Shared, log: &Transcript) -> Option<Json>;
 
-    /// Whether an operation must not begin before its record is stored.
-    #[doc(hidden)]
-    fn must_be_stored(&self, pending: Pending) -> bool;
-
-    /// These have not begun, and do not, because their records could not be stored.
+    /// Answers for operations that must not start because their records could not be stored.
     #[doc(hidden)]
     fn not_stored(&mut self, spec: &Self::Spec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End>;
 
     #[doc(hidden)]
     fn wake_at(&self, shared: &Shared) -> Option<Time>;
 
-    /// When outstanding work is cut off; `None` when nothing cuts it off.
     #[doc(hidden)]
     fn cut_off(&self, shared: &Shared) -> Option<Time>;
 
-    /// Calls that have begun and have no result in the transcript.
     #[doc(hidden)]
     fn open_calls(&self) -> Vec<OpenCall>;
+
+    /// The agent and the progress, for layers.
+    #[doc(hidden)]
+    fn standing(&self, cx: &Cx<'_>) -> AgentProgress;
+
+    /// Stores and emits the end, which is final.
+    #[doc(hidden)]
+    fn ended(&self, cx: &mut Cx<'_>, end: &Arc<End>);
 }

@@ -1,84 +1,71 @@
-//! Between turns: the transcript itself is made shorter, when the compactor says so.
+//! Between turns: the compactor may shorten the transcript itself.
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::{RunPhase, RunSpec, RunState};
+use super::{RunSpec, RunStage, RunState};
 use crate::machine::compaction::{charge, emit_start, or_failed, take_permanent};
-use crate::machine::{Cx, Effect, Input, Op, Pending, Phase as _, Reply, Standing, Start};
+use crate::machine::{AgentProgress, Cx, Effect, Input, Op, Pending, Phase as _, Reply, Start};
 use crate::outcome::{End, Fault, FaultSource};
 use crate::port::{CompactReason, Progress};
 use crate::time::Time;
+use crate::turn::TurnState;
 
-/// A turn that waits for the compactor.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// A turn that waits for the run's rest, and for the compactor.
+#[derive(Debug)]
 pub(super) struct Waiting {
-    start: Box<Start>,
-    /// When the compactor was asked; `None` while the run is at rest.
-    #[serde(skip)]
-    asked: Option<Time>,
-    /// Who cancelled meanwhile: the turn begins, and ends at once.
-    #[serde(skip)]
+    pub(super) start: Box<Start>,
+    /// When the compactor was started; `None` while the run rests.
+    since: Option<Time>,
+    /// The part that cancelled meanwhile: the turn starts, and ends at once.
     cancelled: Option<Arc<str>>,
-    #[serde(skip)]
     aborted: bool,
 }
 
 impl Waiting {
+    pub(super) fn new(start: Start) -> Self {
+        Self { start: Box::new(start), since: None, cancelled: None, aborted: false }
+    }
+
     /// When the compactor is cut off.
     pub(super) fn wake_at(&self, deadline: Option<Time>) -> Option<Time> {
-        deadline.filter(|_| self.asked.is_some() && !self.aborted)
+        deadline.filter(|_| self.since.is_some() && !self.aborted)
     }
 
-    /// It goes on in another process.
-    pub(super) fn resume(&mut self, start: Start) {
-        self.start.prompt.extend(start.prompt);
-        self.start.open_calls = start.open_calls;
-    }
-
-    /// What the turn begins with.
-    pub(super) fn into_start(self) -> Start {
-        *self.start
+    fn abort(&mut self, cx: &mut Cx<'_>) {
+        if self.since.is_some() && !std::mem::replace(&mut self.aborted, true) {
+            cx.emit(Effect::AbortAll);
+        }
     }
 }
 
 impl RunState {
-    /// A turn begins next: when all that was is stored, and the state is saved.
-    pub(super) fn begin_turn(&mut self, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        self.phase = RunPhase::Between;
-        let start = Box::new(start);
-        self.waiting = Some(Box::new(Waiting { start, asked: None, cancelled: None, aborted: false }));
+    /// Rests before the next turn.
+    pub(super) fn rest_before(&mut self, cx: &mut Cx<'_>, start: Start) {
+        self.stage = RunStage::Between(Box::new(Waiting::new(start)));
         cx.rest();
-        None
     }
 
-    /// Asks the compactor where that is wanted, else begins the turn.
-    pub(super) fn shorten_or_go_on(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
-        let waiting = self.waiting.as_mut()?;
-        if waiting.cancelled.is_some() || !may_shorten(spec, cx, &waiting.start) {
-            return self.go_on_waiting(spec, cx);
+    /// Starts the compactor if the transcript may be shortened, else the turn.
+    pub(super) fn compact_or_start(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let AgentProgress { prepared, .. } = self.turn.standing(cx);
+        let RunStage::Between(waiting) = &mut self.stage else { return None };
+        if waiting.cancelled.is_some() || !may_compact(spec, cx, &waiting.start) {
+            return self.start_waiting(spec, cx);
         }
-        waiting.asked = Some(cx.now);
-        let op = self.shorten_op(cx);
+        waiting.since = Some(cx.now);
+        let elapsed = cx.now.since(self.started_at);
+        let progress = Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left());
+        let op = Op::Compact {
+            reason: CompactReason::Request,
+            plan: cx.sh.view.plan.clone(),
+            measured: cx.sh.view.measured.clone(),
+            standing: Box::new(AgentProgress { prepared, progress }),
+        };
         cx.perform(Pending::Shorten, op);
         None
     }
 
-    fn shorten_op(&self, cx: &Cx<'_>) -> Op {
-        let Standing { prepared, .. } = self.turn.standing(cx);
-        let elapsed = cx.now.since(self.started_at);
-        let progress = Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left());
-        Op::Compact {
-            reason: CompactReason::Request,
-            plan: cx.sh.view.plan.clone(),
-            measured: cx.sh.view.measured.clone(),
-            standing: Box::new(Standing { prepared, progress }),
-        }
-    }
-
-    /// Takes an input while the compactor is waited for.
+    /// Takes an input while the run rests, or while the compactor runs.
     pub(super) fn wait(
         &mut self,
         spec: &RunSpec,
@@ -86,10 +73,10 @@ impl RunState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
-        let waiting = self.waiting.as_mut()?;
+        let RunStage::Between(waiting) = &mut self.stage else { return None };
         match input {
             Input::Reply(_, reply) if pending == Some(Pending::Shorten) => {
-                return self.on_shortened(spec, cx, reply);
+                return self.on_compacted(spec, cx, reply);
             }
             Input::Reply(..) | Input::Start(_) | Input::PartFailed(_) | Input::Spent(_) => {}
             Input::Wake => waiting.abort(cx),
@@ -101,15 +88,15 @@ impl RunState {
         None
     }
 
-    fn on_shortened(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, reply: Reply) -> Option<End> {
-        let waiting = self.waiting.as_ref()?;
+    fn on_compacted(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, reply: Reply) -> Option<End> {
+        let RunStage::Between(waiting) = &self.stage else { return None };
         let result = if let Reply::Compacted(result) = reply {
             result
         } else {
-            let text = "it gave no answer; the transcript was left as it is";
+            let text = "the compactor did not reply; the transcript is unchanged";
             Err(Fault::new(FaultSource::Compactor, "interrupted", text))
         };
-        let (since, may) = (waiting.asked.unwrap_or(cx.now), may_shorten(spec, cx, &waiting.start));
+        let (since, may) = (waiting.since.unwrap_or(cx.now), may_compact(spec, cx, &waiting.start));
         let mut done = *or_failed(result);
         done.usage = charge(&mut self.usage, cx, std::mem::take(&mut done.usage));
         if !may {
@@ -119,28 +106,22 @@ impl RunState {
             emit_start(cx, &CompactReason::Request);
         }
         take_permanent(cx, done, since);
-        self.go_on_waiting(spec, cx)
+        self.start_waiting(spec, cx)
     }
 
-    fn go_on_waiting(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
-        let Waiting { start, cancelled, .. } = *self.waiting.take()?;
-        match (self.start_turn(spec, cx, *start), cancelled) {
+    fn start_waiting(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let RunStage::Between(waiting) = std::mem::take(&mut self.stage) else { return None };
+        let Waiting { start, cancelled, .. } = *waiting;
+        let end = self.start_turn(spec, cx, TurnState::default(), *start);
+        match (end, cancelled) {
             (None, Some(by)) => self.step(spec, cx, None, Input::Cancel { by }),
             (end, _) => end,
         }
     }
 }
 
-impl Waiting {
-    fn abort(&mut self, cx: &mut Cx<'_>) {
-        if self.asked.is_some() && !std::mem::replace(&mut self.aborted, true) {
-            cx.emit(Effect::AbortAll);
-        }
-    }
-}
-
-/// Whether the transcript may be made shorter now: all of it is stored, and nobody refers to its positions.
-fn may_shorten(spec: &RunSpec, cx: &Cx<'_>, start: &Start) -> bool {
+/// Whether the transcript may be shortened now: all of it is stored, and nothing refers to its positions.
+fn may_compact(spec: &RunSpec, cx: &Cx<'_>, start: &Start) -> bool {
     spec.compact_between_turns
         && cx.ports.compactor
         && !cx.log.is_empty()

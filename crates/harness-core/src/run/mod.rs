@@ -1,32 +1,26 @@
 //! The run: from accepting a prompt to the stop decision; one or more turns.
 //!
-//! Phases: between → turn → decide → (between | stopped). Before a turn begins the run is at rest: all that was is
-//! stored, and its state is saved. Everything that is not the run's own goes to the turn inside it: there is one
-//! numbering, one outbox, one set of budgets.
+//! Stages: between → turn → deciding → (between | ended). Before a turn the run rests: everything is stored, and its state
+//! is saved. Whatever is not the run's own goes to the turn inside it: there is one numbering, one outbox, one set of
+//! budgets.
 
 mod compaction;
+mod control;
 mod deciding;
-mod guiding;
 mod plain;
-mod progress;
 mod resume;
-mod slot;
-mod snapshot;
 mod spec;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use compaction::Waiting;
+use control::Guidance;
 use deciding::Judging;
-use guiding::Guidance;
 pub use plain::PlainControl;
 use resume::SavePoint;
-pub use resume::{RunResume, RunResumeError};
-use slot::ControlSlot;
-pub use snapshot::{RestoreError, SNAPSHOT_VERSION};
+pub use resume::{RunResume, RunResumeError, SNAPSHOT_VERSION};
 pub use spec::{RunLimits, RunSpec};
 
 use crate::decide::Point;
@@ -34,7 +28,7 @@ use crate::event::EventKind;
 use crate::ids::{ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budget;
-use crate::machine::{Completion, Cx, Input, Pending, Phase, Record, Shared, Start};
+use crate::machine::{AgentProgress, Cx, Input, Pending, Phase, Record, Shared, Start};
 use crate::message::Message;
 use crate::origin::Origin;
 use crate::outcome::{Continuation, End, Evidence, Stop, StopReason, TotalUsage};
@@ -47,73 +41,84 @@ use crate::turn::TurnState;
 pub type Run = crate::machine::Machine<RunState>;
 
 impl Run {
-    /// The same run under another control than [`PlainControl`]. Before the start.
+    /// Replaces the [`PlainControl`] of a run that has not started.
     #[must_use]
     pub fn with_control(mut self, control: Box<dyn Control>) -> Self {
-        self.phase_mut().control = ControlSlot::new(control);
+        self.state_mut().0.control = control;
         self
     }
 
-    /// What decides whether the run goes on.
+    /// The control that decides whether the run continues.
     pub fn control(&self) -> &dyn Control {
-        self.phase().control.get()
+        &*self.phase().control
     }
 
-    /// Messages that were stored after the state was saved which the run is taken up with: its control sees them when
-    /// the run goes on. None for other runs.
+    /// Messages that were stored after the checkpoint of a resumed run: its control sees them when the run continues.
+    /// Empty for other runs.
     pub fn since_saved(&self) -> impl Iterator<Item = &Arc<Message>> {
-        let from = self.phase().resumed_from.as_ref().map_or(self.log().len(), |saved| saved.messages);
+        let from = self.phase().resumed_from.map_or(self.log().len(), |saved| saved.messages);
         self.log().range(from..self.log().len())
     }
 }
 
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum RunPhase {
+/// The stage of a run.
+#[derive(Debug, Default)]
+enum RunStage {
     /// Not started.
     #[default]
     Idle,
-    /// A turn begins next. The run is at rest, or the transcript is made shorter for good, when that is wanted.
-    Between,
-    /// A turn. Calls left open by an earlier process are settled in it: they may run.
+    /// A turn starts next. The run rests, or the compactor shortens the transcript.
+    Between(Box<Waiting>),
+    /// A turn runs.
     Turn,
     /// The end of a turn is judged.
-    Decide,
-    /// Over.
-    Stopped,
+    Deciding(Box<Judging>),
+    Ended,
 }
 
 /// The state of a run. Drive it as a [`Run`].
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
 pub struct RunState {
-    #[serde(skip)]
-    phase: RunPhase,
-    #[serde(skip)]
+    stage: RunStage,
+    /// The turn that runs, or ran last.
     turn: TurnState,
     started_at: Time,
-    /// What the turns before this one used.
+    /// Usage of the turns before this one.
     usage: TotalUsage,
     /// Iterations of the turns before this one.
     iterations: u32,
-    /// Calls of the run, by tool; counted at the end of a turn when somebody is told.
+    /// Calls of the run by tool, counted at the end of a turn when a check needs them.
     tool_calls: BTreeMap<ToolName, u64>,
-    /// The end that is being judged.
-    #[serde(skip)]
-    judging: Option<Box<Judging>>,
-    /// The end, while the layers take note of it.
-    #[serde(skip)]
-    completion: Option<Box<Completion>>,
-    /// The turn that waits for the compactor.
-    waiting: Option<Box<Waiting>>,
-    /// What decides whether the run goes on.
-    control: ControlSlot,
-    /// What the control told the model with the latest request.
-    #[serde(skip)]
+    /// Decides whether the run continues.
+    control: Box<dyn Control>,
+    /// The guidance of the latest request.
     guidance: Option<Guidance>,
-    /// Where the state was saved, until the run that is taken up goes on.
-    #[serde(skip)]
-    resumed_from: Option<Box<SavePoint>>,
+    /// Set until a resumed run continues.
+    resumed_from: Option<SavePoint>,
+}
+
+impl Default for RunState {
+    fn default() -> Self {
+        Self {
+            stage: RunStage::Idle,
+            turn: TurnState::default(),
+            started_at: Time(0),
+            usage: TotalUsage::default(),
+            iterations: 0,
+            tool_calls: BTreeMap::new(),
+            control: Box::<PlainControl>::default(),
+            guidance: None,
+            resumed_from: None,
+        }
+    }
+}
+
+impl fmt::Debug for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunState")
+            .field("stage", &self.stage)
+            .field("turn", &self.turn)
+            .finish_non_exhaustive()
+    }
 }
 
 impl crate::machine::sealed::Sealed for RunState {}
@@ -128,40 +133,36 @@ impl Phase for RunState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
-        if let Some(saved) = self.resumed_from.take() {
-            let Input::Start(start) = input else { return None };
-            return self.continue_resumed(spec, cx, *saved, *start);
-        }
-        if let Some(completion) = &mut self.completion {
-            return completion.step(cx, pending, input).map(|end| finish(cx, end));
-        }
-        if self.waiting.is_some() {
-            return self.wait(spec, cx, pending, input);
-        }
-        let input = match (pending, input) {
-            (None, Input::Start(start)) => return self.start(spec, cx, *start),
-            (Some(Pending::Check(Point::End, check)), Input::Reply(_, reply)) => {
-                return self.on_check(spec, cx, check, reply);
+        match (&mut self.stage, pending, input) {
+            (_, _, Input::Start(start)) => match self.resumed_from.take() {
+                Some(saved) => self.resume(spec, cx, saved, *start),
+                None => self.start(spec, cx, *start),
+            },
+            (RunStage::Between(_), pending, input) => self.wait(spec, cx, pending, input),
+            (RunStage::Deciding(_), Some(Pending::Check(Point::End, check)), Input::Reply(_, reply)) => {
+                self.on_check(spec, cx, check, reply)
             }
-            (Some(Pending::Facts), Input::Reply(_, reply)) => return self.on_facts(spec, cx, reply),
-            (None, Input::Cancel { by }) if self.phase == RunPhase::Decide => {
+            (RunStage::Deciding(_), Some(Pending::Facts), Input::Reply(_, reply)) => {
+                self.on_facts(spec, cx, reply)
+            }
+            (RunStage::Deciding(_), _, Input::Cancel { by }) => {
                 let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
-                return self.cancel_judging(spec, cx, stop);
+                self.cancel_judging(spec, cx, stop)
             }
-            (None, Input::Wake) if self.phase == RunPhase::Decide => {
-                self.cut_judging_off(cx);
-                return None;
+            (RunStage::Deciding(judging), _, Input::Wake) => {
+                judging.cut_off(cx);
+                None
             }
-            (_, input) => input,
-        };
-        let end = self.in_turn(spec, cx, |turn, cx| turn.step(&spec.turn, cx, pending, input))?;
-        self.decide(spec, cx, end)
+            (RunStage::Turn, pending, input) => {
+                let end = self.turn.step(&spec.turn, cx, pending, input);
+                self.follow_turn(spec, cx, end)
+            }
+            (RunStage::Idle | RunStage::Deciding(_) | RunStage::Ended, ..) => None,
+        }
     }
 
     fn spend(&mut self, spent: &TotalUsage) {
-        if let Some(completion) = &mut self.completion {
-            completion.spend(spent);
-        } else if self.phase == RunPhase::Turn {
+        if let RunStage::Turn = self.stage {
             self.turn.spend(spent);
         } else {
             self.usage.merge(spent);
@@ -169,51 +170,47 @@ impl Phase for RunState {
     }
 
     fn proceed(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
-        self.shorten_or_go_on(spec, cx)
+        self.compact_or_start(spec, cx)
     }
 
     fn save(&self, shared: &Shared, log: &Transcript) -> Option<Json> {
         self.to_json(shared, log)
     }
 
-    fn must_be_stored(&self, pending: Pending) -> bool {
-        self.turn.must_be_stored(pending)
-    }
-
     fn not_stored(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End> {
-        if self.phase != RunPhase::Turn {
-            return None;
-        }
-        let end = self.in_turn(spec, cx, |turn, cx| turn.not_stored(&spec.turn, cx, cut))?;
-        self.decide(spec, cx, end)
+        let RunStage::Turn = self.stage else { return None };
+        let end = self.turn.not_stored(&spec.turn, cx, cut);
+        self.follow_turn(spec, cx, end)
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
-        if let Some(completion) = &self.completion {
-            return completion.wake_at();
-        }
-        if let Some(waiting) = &self.waiting {
-            return waiting.wake_at(shared.budgets.deadline());
-        }
-        match self.phase {
-            RunPhase::Turn => self.turn.wake_at(shared),
-            RunPhase::Decide => self.judging.as_ref().and_then(|judging| judging.by),
-            RunPhase::Idle | RunPhase::Between | RunPhase::Stopped => None,
+        match &self.stage {
+            RunStage::Between(waiting) => waiting.wake_at(shared.budgets.deadline()),
+            RunStage::Turn => self.turn.wake_at(shared),
+            RunStage::Deciding(judging) => judging.by,
+            RunStage::Idle | RunStage::Ended => None,
         }
     }
 
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
-        if let Some(completion) = &self.completion {
-            return completion.wake_at();
+        if let RunStage::Between(_) = self.stage {
+            shared.budgets.deadline()
+        } else {
+            self.turn.cut_off(shared)
         }
-        if self.waiting.is_some() {
-            return shared.budgets.deadline();
-        }
-        self.turn.cut_off(shared)
     }
 
     fn open_calls(&self) -> Vec<OpenCall> {
         self.turn.open_calls()
+    }
+
+    fn standing(&self, cx: &Cx<'_>) -> AgentProgress {
+        self.turn.standing(cx)
+    }
+
+    fn ended(&self, cx: &mut Cx<'_>, end: &Arc<End>) {
+        cx.persist(Record::RunEnd(Arc::clone(end)));
+        cx.event(EventKind::RunFinished { end: Arc::clone(end) });
     }
 }
 
@@ -223,23 +220,28 @@ impl RunState {
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount, deadline));
         let descriptor_hash = cx.sh.origin.descriptor_hash.clone();
-        cx.event(|| EventKind::RunStarted { descriptor_hash });
+        cx.event(EventKind::RunStarted { descriptor_hash });
         cx.sh.appended = Some(Vec::new());
-        self.begin_turn(cx, start)
+        self.rest_before(cx, start);
+        None
     }
 
-    fn start_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        self.phase = RunPhase::Turn;
-        self.turn = TurnState::of_run();
+    fn start_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, turn: TurnState, start: Start) -> Option<End> {
+        (self.stage, self.turn) = (RunStage::Turn, turn);
         name_turn(cx);
-        let start = Input::Start(Box::new(start));
-        let end = self.in_turn(spec, cx, |turn, cx| turn.step(&spec.turn, cx, None, start))?;
-        self.decide(spec, cx, end)
+        let end = self.turn.step(&spec.turn, cx, None, Input::Start(Box::new(start)));
+        self.follow_turn(spec, cx, end)
+    }
+
+    /// Follows a step of the turn: puts guidance behind its request, or judges its end.
+    fn follow_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, end: Option<End>) -> Option<End> {
+        self.guide(spec, cx);
+        self.decide(spec, cx, end?)
     }
 
     /// The end of the run: that of its last turn, with the run's totals, unless the control stops it otherwise.
-    fn stop(&mut self, cx: &mut Cx<'_>, judged: Arc<End>, next: RunStop) -> Option<End> {
-        self.phase = RunPhase::Stopped;
+    fn stop(&mut self, cx: &mut Cx<'_>, judged: Arc<End>, next: RunStop) -> End {
+        self.stage = RunStage::Ended;
         let RunStop { stop, answer, waived, report } = next;
         let mut end = Arc::unwrap_or_clone(judged);
         self.usage.merge(&end.usage);
@@ -251,8 +253,7 @@ impl RunState {
         end.control = report;
         if let Some(stop) = stop {
             if let Evidence::Limit(reached) = stop.evidence {
-                let reason = stop.reason;
-                cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+                cx.event(EventKind::LimitReached { reason: stop.reason, reached: Some(reached) });
             }
             end.continuation = Continuation::of(cx, &stop, end.agent.clone(), &end.usage).map(Box::new);
             end.stop = stop;
@@ -261,24 +262,11 @@ impl RunState {
         if end.reason() == StopReason::CompletionWaived {
             end.waived = waived;
         }
-        if cx.ports.layers.is_some() {
-            let standing = self.turn.standing(cx);
-            self.completion = Some(Box::new(Completion::start(cx, end, standing)));
-            return None;
-        }
-        Some(finish(cx, end))
+        end
     }
 }
 
-/// Stores and tells the end of a run.
-fn finish(cx: &mut Cx<'_>, end: End) -> End {
-    let told = Arc::new(end.clone());
-    cx.persist(|| Record::RunEnd(Arc::clone(&told)));
-    cx.event(|| EventKind::RunFinished { end: told });
-    end
-}
-
-/// Each turn of a run has an id of its own: `RUN.N`, unless the caller named the first one.
+/// Gives each turn of a run its own id: `RUN.N`, unless the caller named the first one.
 fn name_turn(cx: &mut Cx<'_>) {
     let origin = &cx.sh.origin;
     if cx.sh.turn == 1 && origin.turn.is_some() {

@@ -1,4 +1,4 @@
-//! The control of a run that is given no other.
+//! The default control of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::message::{AssistantMessage, Message};
 use crate::outcome::{StopMode, StopReason};
 use crate::port::{Checked, CheckedAs, Control, Review, RunNext, RunStop, TurnEnd};
 
-/// The tool by which a model says that its work is done, for the checks that are told of it.
+/// The tool by which a model signals that its work is complete, for checks of the end.
 const SIGNAL: &str = "work_complete";
 
-/// Ends a run with its first answer that every check of the end accepts. In an interactive run a check that asked for
-/// [`RunSpec::nudges`](super::RunSpec::nudges) more turns is let go.
+/// Ends a run with the first answer that every check of the end accepts. An interactive run waives a check that asked
+/// for [`RunSpec::nudges`](super::RunSpec::nudges) more turns in a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlainControl {
     /// Turns that checks asked for, in a row.
     nudges: u32,
-    /// Whether the turn that runs gave the signal.
+    /// Whether the current turn gave the signal.
     signalled: bool,
 }
 

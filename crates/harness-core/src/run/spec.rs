@@ -1,4 +1,4 @@
-//! What configures a run.
+//! The settings of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl RunLimits {
     }
 }
 
-/// What configures a run.
+/// The settings of a run.
 ///
 /// ```
 /// use harness_core::Millis;
@@ -59,18 +59,17 @@ impl RunLimits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunSpec {
-    /// Each turn. Default the default.
+    /// The settings of each turn.
     pub turn: TurnSpec,
-    /// All turns together.
+    /// The limits of all turns together.
     pub limits: RunLimits,
     /// How an unsatisfied check of the end is treated. Default interactive.
     pub mode: StopMode,
     /// Turns in a row that checks of the end may ask for before an interactive run accepts. Default 3.
     pub nudges: u32,
-    /// Whether the transcript itself is made shorter before a turn, whenever the compactor, asked before it, makes a
-    /// plan: the transcript becomes what the plan shows, and the session keeps everything all the same. Not while
-    /// calls are open, while something could not be stored, or when the turn resumes earlier work. Default no:
-    /// views are made shorter, the transcript keeps everything.
+    /// Whether the compactor may shorten the transcript itself before a turn. The session keeps all its entries. Skipped
+    /// while calls are open, while something could not be stored, and when the turn resumes earlier work. Default off:
+    /// only views are shortened.
     pub compact_between_turns: bool,
 }
 
@@ -92,7 +91,7 @@ impl RunSpec {
         Self { turn, ..Self::default() }
     }
 
-    /// Checks the settings; gives every problem.
+    /// Validates the settings. Returns all errors.
     pub fn check(&self) -> Vec<SpecFault> {
         let mut faults = self.turn.check();
         if self.limits.turns == 0 {

@@ -1,4 +1,4 @@
-//! A clock that moves only when a test says so.
+//! A clock that moves only when a test moves it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,10 @@ use crate::time::{Millis, Time};
 
 /// A [`Clock`] without real time. Clones share the time.
 ///
-/// A *still* clock moves only by [`VirtualClock::advance`]: whoever sleeps is woken then. A *jumping*
-/// clock goes to the awaited time by itself as soon as a sleep is polled a second time, that is, when
-/// everything else had its chance; use it where the driver is the only sleeper, and every wait costs
-/// nothing. On a *frozen* clock every sleep ends at once and the time stands still, for comparisons with
-/// systems whose waits are not on their clock.
+/// A *still* clock moves only by [`VirtualClock::advance`], which wakes sleepers. A *jumping* clock moves to the awaited
+/// time when a sleep is polled a second time, after everything else had its chance: use it where the driver is the only
+/// sleeper. On a *frozen* clock every sleep ends at once and the time does not change, for comparisons with systems
+/// whose waits are not on their clock.
 ///
 /// ```
 /// use harness_core::port::Clock;
@@ -36,7 +35,7 @@ struct State {
     sleepers: Vec<Waker>,
 }
 
-/// What a sleep does to the time.
+/// The effect of a sleep on the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sleeping {
     Waits,
@@ -45,17 +44,17 @@ enum Sleeping {
 }
 
 impl VirtualClock {
-    /// A clock that stands at `now` until it is advanced.
+    /// A clock at `now` until it is advanced.
     pub fn still(now: Time) -> Self {
         Self::new(now, Sleeping::Waits)
     }
 
-    /// A clock that jumps to the time that somebody sleeps for.
+    /// A clock that jumps to the awaited time.
     pub fn jumping(now: Time) -> Self {
         Self::new(now, Sleeping::Moves)
     }
 
-    /// A clock on which nobody waits.
+    /// A clock on which every sleep ends at once.
     pub fn frozen(now: Time) -> Self {
         Self::new(now, Sleeping::Ends)
     }

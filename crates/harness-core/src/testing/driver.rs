@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Journal;
 use crate::event::Event;
 use crate::ids::{OpId, RunId};
-use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, Start};
+use crate::machine::{Effect, Input, Machine, Op, Phase, Record, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
 use crate::port::Checkpoint;
@@ -21,7 +21,7 @@ use crate::transcript::Transcript;
 pub enum Answer {
     /// After this time; zero is at once.
     After(Millis, Reply),
-    /// Not by itself: the test answers with [`ScriptedDriver::reply`], or nobody does.
+    /// Not by itself: the test may reply with [`ScriptedDriver::reply`].
     Open,
 }
 
@@ -32,7 +32,7 @@ impl Answer {
     }
 }
 
-/// What a machine reaches through a [`ScriptedDriver`]: models, tools, gates, the store.
+/// The world of a machine under a [`ScriptedDriver`]: models, tools, gates, the store.
 pub trait ScriptedWorld {
     /// Decides how an operation is answered.
     fn perform(&mut self, id: OpId, op: &Op, log: &Transcript) -> Answer;
@@ -40,18 +40,18 @@ pub trait ScriptedWorld {
     /// Stores records, all or none. The default always can.
     ///
     /// # Errors
-    /// Nothing of them is stored then, and the machine is told why.
+    /// The reason, when nothing of them is stored.
     fn persist(&mut self, _records: &[Record]) -> Result<(), String> {
         Ok(())
     }
 
-    /// What a cut-off model had said so far. The default is nothing.
+    /// The answer so far of a model that is cut off. Default: none.
     fn partial(&mut self, _id: OpId, _op: &Op) -> Option<Arc<Message>> {
         None
     }
 }
 
-/// Why [`ScriptedDriver::run`] returned.
+/// The reason why [`ScriptedDriver::run`] returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ran {
@@ -128,13 +128,13 @@ impl<P: Phase, O> fmt::Debug for ScriptedDriver<P, O> {
     }
 }
 
-/// How many inputs a run may take before it is taken for an endless one.
+/// Inputs after which a run counts as endless.
 const INPUTS: usize = 1_000_000;
 
 impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
-    /// A driver whose time stands at `now`. The journal begins with the machine's transcript.
+    /// A driver at the time `now`. The journal starts with the machine's transcript.
     pub fn new(mut machine: Machine<P>, outside: O, now: Time) -> Self {
-        machine.set_session();
+        machine.ports_mut().session = true;
         let journal = Journal::of(machine.log().iter().cloned());
         Self {
             machine,
@@ -155,45 +155,45 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         }
     }
 
-    /// The same driver, which lets answers of an aborted turn come for this long. Default: not at all.
+    /// Sets the grace period of aborted operations. Default 0.
     #[must_use]
     pub fn with_grace(mut self, grace: Millis) -> Self {
         self.grace = grace;
         self
     }
 
-    /// The same driver, whose process dies right after its n-th effect (from 1).
+    /// Crashes the process right after its n-th effect (from 1).
     #[must_use]
     pub fn crash_after(mut self, effects: u64) -> Self {
         self.crash_after = Some(effects);
         self
     }
 
-    /// The same driver, which gives every reply twice. A machine must not notice.
+    /// Gives every reply twice. A machine must not notice.
     #[must_use]
     pub fn repeating_replies(mut self) -> Self {
         self.echo = true;
         self
     }
 
-    /// The same driver, which saves the state of a run at its rests; saving is an effect, too.
+    /// Saves the state of a run at its rests; a save is an effect.
     #[must_use]
     pub fn saving_checkpoints(mut self) -> Self {
         self.machine = self.machine.with_checkpoints();
         self
     }
 
-    /// The same driver, whose stores answer after this time, while other things happen. Default: before anything else.
+    /// Delays the replies of stores by this time. Default: a store replies before anything else happens.
     #[must_use]
     pub fn storing_for(mut self, span: Millis) -> Self {
         self.store_takes = Some(span);
         self
     }
 
-    /// Begins, and runs until nothing happens by itself any more.
+    /// Starts the machine, and runs until nothing more happens by itself.
     pub fn run(&mut self, start: Start) -> Ran {
         self.input(Input::Start(Box::new(start)));
-        self.go_on()
+        self.proceed()
     }
 
     /// Queues an input for now, behind what is queued for now already.
@@ -212,8 +212,8 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         self.input(Input::Reply(op, reply));
     }
 
-    /// Runs until nothing happens by itself any more, moving the time as far as needed.
-    pub fn go_on(&mut self) -> Ran {
+    /// Runs until nothing more happens by itself, and moves the time as far as needed.
+    pub fn proceed(&mut self) -> Ran {
         self.run_until(None)
     }
 
@@ -230,8 +230,7 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         ran
     }
 
-    /// Gives the machine this input at `now`, before all that is queued and all wake-ups: for whoever has a clock and
-    /// answers operations of its own.
+    /// Gives the machine an input at `now`, before queued inputs and wake-ups: for a driver with its own clock.
     pub(crate) fn give(&mut self, input: Input, now: Time) {
         self.now = self.now.max(now);
         self.feed(input);
@@ -277,9 +276,9 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
             self.open.retain(|(open, _)| open != id);
         }
         self.inputs.push((self.now, input.clone()));
-        let mut effects = Effects::new();
+        let mut effects = Vec::new();
         self.machine.advance(input, self.now, &mut effects);
-        self.take(effects.drain().collect());
+        self.take(effects);
     }
 
     /// Performs effects in order. What is stored or saved is answered at once, before all that is queued, unless stores
@@ -340,7 +339,7 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         }
     }
 
-    /// Answers that would come after the grace period never come; whoever has none is interrupted.
+    /// Drops replies that would come after the grace period, and interrupts operations without a reply.
     fn abort(&mut self) {
         let last = self.now.after(self.grace);
         self.queue.retain(|(at, _), input| !matches!(input, Input::Reply(..)) || *at <= last);
@@ -359,37 +358,37 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
         self.crash_after.is_some_and(|effects| self.performed >= effects)
     }
 
-    /// The machine.
+    /// The machine that it drives.
     pub fn machine(&self) -> &Machine<P> {
         &self.machine
     }
 
-    /// Takes the machine out of a driver that is not needed any more.
+    /// Takes the machine out of the driver.
     pub(crate) fn into_machine(self) -> Machine<P> {
         self.machine
     }
 
-    /// What it reaches.
+    /// The world of the machine.
     pub fn outside(&self) -> &O {
         &self.outside
     }
 
-    /// What it reaches, to change it.
+    /// The world, for changes.
     pub fn outside_mut(&mut self) -> &mut O {
         &mut self.outside
     }
 
-    /// The time.
+    /// The virtual time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Operations that were not answered yet, in the order in which they began.
+    /// Operations without a reply, in the order of their start.
     pub fn open(&self) -> &[(OpId, Op)] {
         &self.open
     }
 
-    /// What is durable.
+    /// The durable records.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -412,10 +411,10 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
 
 /// Feeds the inputs of a [`ScriptedDriver`] to a machine like its, performing nothing. Gives all effects.
 pub fn replay<P: Phase>(machine: &mut Machine<P>, inputs: &[(Time, Input)]) -> Vec<Effect> {
-    machine.set_session();
-    let mut effects = Effects::new();
+    machine.ports_mut().session = true;
+    let mut effects = Vec::new();
     for (at, input) in inputs {
         machine.advance(input.clone(), *at, &mut effects);
     }
-    effects.drain().collect()
+    effects
 }

@@ -1,4 +1,4 @@
-//! What a crash leaves behind.
+//! The records that survive a crash.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::message::Message;
 use crate::port::{Loaded, OpenCall};
 use crate::transcript::{Transcript, View};
 
-/// What was journaled, in order: the smallest session there is.
+/// Stored records, in order: a minimal session.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -61,8 +61,8 @@ impl Journal {
         self.transcript.iter()
     }
 
-    /// What a session of these records would load: the transcript, and the calls of the last batch that
-    /// had started and have no result among the messages.
+    /// Loads the records as a session does: the transcript, and the calls of the last batch that
+    /// started and have no result in it.
     pub fn reopen(&self) -> Loaded {
         let mut loaded = Loaded { messages: self.messages().cloned().collect(), ..Loaded::default() };
         let open = &mut loaded.open_calls;

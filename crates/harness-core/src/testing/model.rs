@@ -8,7 +8,7 @@ use crate::message::AssistantMessage;
 use crate::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use crate::time::Millis;
 
-/// What a [`ScriptedModel`] does when it is asked once.
+/// The response of a [`ScriptedModel`] to one request.
 ///
 /// ```
 /// use harness_core::message::AssistantMessage;
@@ -59,14 +59,14 @@ impl ModelStep {
         Self::new(Say::Hang)
     }
 
-    /// The same step, which first tells these pieces.
+    /// Streams these deltas first.
     #[must_use]
     pub fn with_deltas(mut self, deltas: impl IntoIterator<Item = DeltaPart>) -> Self {
         self.deltas.extend(deltas);
         self
     }
 
-    /// The same step, which moves the clock of [`ScriptedModel::with_clock`] by this before it answers.
+    /// Moves the clock of [`ScriptedModel::with_clock`] by this time before the response.
     #[must_use]
     pub fn taking(mut self, time: Millis) -> Self {
         self.takes = time;
@@ -86,8 +86,8 @@ impl From<ModelFault> for ModelStep {
     }
 }
 
-/// A [`Model`] that takes its steps from a list, in order, and remembers what it was asked. Clones share
-/// the list. When the list is used up, it fails and says so.
+/// A [`Model`] that takes its steps from a list, in order, and records its requests. Clones share the list. When the list
+/// is empty, it fails.
 ///
 /// ```
 /// use harness_core::Json;
@@ -119,7 +119,7 @@ impl ScriptedModel {
         Self { script: Arc::new(Mutex::new(Script { steps, requests: Vec::new() })), clock: None }
     }
 
-    /// The same model with the clock that its steps move.
+    /// Sets the clock that its steps move.
     #[must_use]
     pub fn with_clock(mut self, clock: VirtualClock) -> Self {
         self.clock = Some(clock);
@@ -130,12 +130,12 @@ impl ScriptedModel {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that it was asked, in order.
+    /// All requests, in order.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.lock().requests.clone()
     }
 
-    /// Steps that were not asked for yet.
+    /// Steps that are left.
     pub fn unused(&self) -> usize {
         self.lock().steps.len()
     }

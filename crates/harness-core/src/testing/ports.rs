@@ -1,26 +1,24 @@
 //! Real ports under the scripted driver.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use super::{Answer, ScriptedDriver, ScriptedWorld};
 use crate::cancel::Cancel;
 use crate::driver::Ports;
 use crate::driver::in_flight::InFlight;
 use crate::driver::sink::Sink;
-use crate::ids::{EntryId, OpId};
+use crate::ids::OpId;
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
+use crate::time::Millis;
 use crate::transcript::Transcript;
 
 /// Runs a machine over ports to its end, as [`drive`](crate::driver::drive) does, by a [`ScriptedDriver`]: what holds
-/// under both rests on the machine, not on its driver. Gives the end, and the machine with its transcript.
+/// under both depends on the machine, not on its driver. Returns the end, and the machine with its transcript.
 ///
-/// The machine gets one input at a time, and between two of them each operation that runs is polled once. Aborted
-/// operations are polled once more; what does not answer then is interrupted. The driver's journal stands in for the
-/// session and the checkpoint store of the ports, which are not used; neither is its redactor.
+/// The machine receives one input at a time. Aborted operations are polled once more and then interrupted. The journal
+/// of the driver replaces the session and the checkpoint store of the ports; their redactor is not used.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -50,24 +48,51 @@ pub async fn drive_stepwise<P: Phase>(
     start: Start,
 ) -> (Arc<End>, Machine<P>) {
     let sink = Sink::new(&ports.hub, None);
-    let mut stepper = Stepper::new(machine, ports, &sink, cancel);
+    let mut in_flight = InFlight::new(ports, &sink, cancel, Millis(0));
+    let mut driver =
+        ScriptedDriver::new(machine.with_ports(ports.set()), Later::default(), ports.clock.now());
+    let (mut started, mut published, mut drained) = (0, 0, Vec::new());
     let mut input = Input::Start(Box::new(start));
     loop {
-        stepper.give(input);
-        if let Some(end) = stepper.driver.machine().end() {
+        if let Input::Reply(_, Reply::Drained(entries)) = &input {
+            drained.extend(entries.iter().map(|(id, _)| id.clone()));
+        }
+        let now = ports.clock.now();
+        if let Some(spent) = in_flight.take_spent() {
+            driver.give(Input::Spent(Box::new(spent)), now);
+        }
+        driver.give(input, now);
+        let events = driver.events().get(published..).unwrap_or_default();
+        if let Some(last) = events.last() {
+            sink.saw(last.seq);
+            ports.hub.publish(events);
+        }
+        published = driver.events().len();
+        if let Some(steering) =
+            ports.steering.as_ref().filter(|_| !drained.is_empty() && !in_flight.is_injecting())
+        {
+            steering.injected(&drained);
+            drained.clear();
+        }
+        if let Some(end) = driver.machine().end() {
             let end = Arc::clone(end);
             ports.hub.flush();
-            return (end, stepper.driver.into_machine());
+            return (end, driver.into_machine());
         }
-        stepper.start();
-        input = stepper.next().await;
+        if std::mem::take(&mut driver.outside_mut().aborted) {
+            in_flight.abort(now);
+        }
+        for (id, op) in driver.open().iter().filter(|(id, _)| id.0 >= started) {
+            in_flight.start(driver.machine(), *id, op.clone());
+        }
+        started = driver.open().last().map_or(started, |(id, _)| started.max(id.0 + 1));
+        input = in_flight.next(driver.machine().wake_at()).await;
     }
 }
 
-/// What a machine reaches: all of it answers later.
+/// A world that replies later. It only notes that operations were aborted.
 #[derive(Default)]
 struct Later {
-    /// Whether operations were aborted.
     aborted: bool,
 }
 
@@ -79,131 +104,6 @@ impl ScriptedWorld for Later {
     fn partial(&mut self, _: OpId, _: &Op) -> Option<Arc<Message>> {
         self.aborted = true;
         None
-    }
-}
-
-struct Stepper<'p, P: Phase> {
-    driver: ScriptedDriver<P, Later>,
-    ports: &'p Ports,
-    sink: &'p Sink<'p>,
-    cancel: &'p Cancel,
-    cancel_sent: bool,
-    flight: InFlight<'p>,
-    /// Whether what runs was aborted.
-    aborting: bool,
-    /// The first operation that is not started.
-    next: OpId,
-    /// Events that are published.
-    published: usize,
-    /// Steering entries that are released once they are in the transcript.
-    drained: Vec<EntryId>,
-}
-
-impl<'p, P: Phase> Stepper<'p, P> {
-    fn new(machine: Machine<P>, ports: &'p Ports, sink: &'p Sink<'p>, cancel: &'p Cancel) -> Self {
-        let machine = machine.with_ports(ports.set());
-        Self {
-            driver: ScriptedDriver::new(machine, Later::default(), ports.clock.now()),
-            ports,
-            sink,
-            cancel,
-            cancel_sent: false,
-            flight: InFlight::new(ports, sink),
-            aborting: false,
-            next: OpId(0),
-            published: 0,
-            drained: Vec::new(),
-        }
-    }
-
-    fn publish(&mut self) {
-        let new = self.driver.events().get(self.published..).unwrap_or_default();
-        if let Some(last) = new.last() {
-            self.sink.saw(last.seq);
-            self.ports.hub.publish(new.iter());
-        }
-        self.published = self.driver.events().len();
-        if !self.drained.is_empty() && !self.flight.is_injecting() {
-            if let Some(steering) = &self.ports.steering {
-                steering.injected(&self.drained);
-            }
-            self.drained.clear();
-        }
-    }
-
-    /// Starts the operations that the machine asked for since the last time, and tells others that they are aborted.
-    fn start(&mut self) {
-        // What is started when all that was aborted has answered is no part of it.
-        self.aborting &= !self.flight.is_idle();
-        if std::mem::take(&mut self.driver.outside_mut().aborted) {
-            self.flight.abort();
-            self.aborting = true;
-        }
-        for (id, op) in self.driver.open().iter().filter(|(id, _)| *id >= self.next) {
-            self.flight.start(self.driver.machine(), *id, &mut op.clone());
-        }
-        if let Some((last, _)) = self.driver.open().last() {
-            self.next = self.next.max(OpId(last.0 + 1));
-        }
-    }
-
-    async fn next(&mut self) -> Input {
-        // What is ready needs no timer.
-        if let Some(input) = poll_fn(|cx| Poll::Ready(self.ready(cx))).await {
-            return input;
-        }
-        if std::mem::take(&mut self.aborting) {
-            self.flight.give_up();
-        }
-        let mut timer = self.driver.machine().wake_at().map(|at| self.ports.clock.sleep_until(at));
-        let cancel = self.cancel;
-        let mut cancelled = std::pin::pin!(cancel.cancelled());
-        poll_fn(|cx| {
-            if let Some(input) = self.ready(cx) {
-                return Poll::Ready(input);
-            }
-            if !self.cancel_sent && cancelled.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(self.cancellation());
-            }
-            let timer = timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(cx));
-            timer.map(|()| Input::Wake)
-        })
-        .await
-    }
-
-    /// What is there; a cancellation comes first.
-    fn ready(&mut self, cx: &mut Context<'_>) -> Option<Input> {
-        let is_new = |stepper: &Self| !stepper.cancel_sent && stepper.cancel.is_cancelled();
-        if is_new(self) {
-            return Some(self.cancellation());
-        }
-        let (id, reply) = self.flight.poll(cx)?;
-        if !is_new(self) {
-            return Some(Input::Reply(id, reply));
-        }
-        self.flight.keep(id, reply);
-        Some(self.cancellation())
-    }
-
-    fn cancellation(&mut self) -> Input {
-        self.cancel_sent = true;
-        Input::Cancel { by: Arc::from("caller") }
-    }
-
-    /// Gives the machine an input, and what parts have spent on models until then.
-    fn give(&mut self, input: Input) {
-        if let Input::Reply(id, reply) = &input {
-            self.flight.answered(*id);
-            if let Reply::Drained(entries) = reply {
-                self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
-            }
-        }
-        let now = self.ports.clock.now();
-        if let Some(spent) = self.flight.take_spent() {
-            self.driver.give(Input::Spent(Box::new(spent)), now);
-        }
-        self.driver.give(input, now);
-        self.publish();
     }
 }
 

@@ -9,7 +9,7 @@ use crate::outcome::{Fault, FaultSource};
 use crate::time::Millis;
 use crate::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 
-/// What comes of one execution of a tool of [`ScriptedTools`].
+/// The result of one execution of a tool of [`ScriptedTools`].
 #[derive(Clone, Debug)]
 pub struct ToolStep {
     does: Does,
@@ -50,14 +50,14 @@ impl ToolStep {
         Self::new(Does::Hang)
     }
 
-    /// The same step, for executions of this tool only.
+    /// Limits the step to executions of this tool.
     #[must_use]
     pub fn of(mut self, tool: impl Into<ToolName>) -> Self {
         self.tool = Some(tool.into());
         self
     }
 
-    /// The same step, which moves the clock of [`ScriptedTools::with_clock`] by this before it answers.
+    /// Moves the clock of [`ScriptedTools::with_clock`] by this time before the result.
     #[must_use]
     pub fn taking(mut self, time: Millis) -> Self {
         self.takes = time;
@@ -71,8 +71,8 @@ impl From<ToolOutcome> for ToolStep {
     }
 }
 
-/// A [`ToolRegistry`] whose outcomes come from a list, in the order of the executions, and which
-/// remembers what it was asked. Clones share the list. When the list is used up, it faults and says so.
+/// A [`ToolRegistry`] that takes its results from a list, in the order of the executions, and records the executions.
+/// Clones share the list. When the list is empty, it fails with `script_used_up`.
 ///
 /// ```
 /// use harness_core::tool::{ToolDef, ToolOutcome};
@@ -104,28 +104,28 @@ impl ScriptedTools {
         Self { defs: defs.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same registry with more outcomes.
+    /// Adds results.
     #[must_use]
     pub fn answering<S: Into<ToolStep>>(self, steps: impl IntoIterator<Item = S>) -> Self {
         self.lock().steps.extend(steps.into_iter().map(Into::into));
         self
     }
 
-    /// The same registry with the clock that its steps move.
+    /// Sets the clock that its steps move.
     #[must_use]
     pub fn with_clock(mut self, clock: VirtualClock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The same registry, which cannot list its tools.
+    /// Fails to list its tools.
     #[must_use]
     pub fn failing_to_list(mut self, fault: Fault) -> Self {
         self.list_fault = Some(fault);
         self
     }
 
-    /// The same registry, which lists all its tools whatever is allowed.
+    /// Lists all its tools, even those that are not allowed.
     #[must_use]
     pub fn ignoring_allowed(mut self) -> Self {
         self.ignores_allowed = true;
@@ -141,12 +141,12 @@ impl ScriptedTools {
         self.lock().executions.clone()
     }
 
-    /// For whom the tools were listed, in order.
+    /// The scopes of all listings, in order.
     pub fn lists(&self) -> Vec<ToolScope> {
         self.lock().lists.clone()
     }
 
-    /// Outcomes that were not asked for yet.
+    /// Results that are left.
     pub fn unused(&self) -> usize {
         self.lock().steps.len()
     }

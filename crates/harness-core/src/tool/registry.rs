@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{ArgumentFault, DynTool, Timed, ToolCx, ToolDef, ToolOutcome};
-use crate::base::BoxFuture;
 use crate::clock::Clock;
 use crate::ids::ToolName;
 use crate::message::ToolCall;
 use crate::origin::Origin;
 use crate::outcome::{Fault, FaultSource};
 use crate::time::Millis;
+use crate::twin;
 
 /// For whom tools are listed.
 #[derive(Clone, Debug)]
@@ -73,36 +73,11 @@ pub trait ToolRegistry: Send + Sync {
     fn call(&self, cx: ToolCx) -> impl Future<Output = Result<ToolOutcome, Fault>> + Send;
 }
 
-/// The object-safe twin of [`ToolRegistry`].
-#[doc(hidden)]
-pub trait DynToolRegistry: Send + Sync {
-    /// [`ToolRegistry::list`], boxed.
-    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>>;
-
-    /// [`ToolRegistry::check`].
-    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault>;
-
-    /// [`ToolRegistry::call`], boxed.
-    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>>;
-
-    /// The same, for registries whose tools cannot fault: one box less. The context comes back where `call_boxed` is
-    /// to be used.
-    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, Box<ToolCx>> {
-        Err(Box::new(cx))
-    }
-}
-
-impl<R: ToolRegistry> DynToolRegistry for R {
-    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>> {
-        Box::pin(self.list(scope))
-    }
-
-    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
-        self.check(call)
-    }
-
-    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>> {
-        Box::pin(self.call(cx))
+twin! {
+    DynToolRegistry of ToolRegistry {
+        async fn list_boxed = list(scope: &'a ToolScope) -> Result<Arc<[ToolDef]>, Fault>;
+        async fn call_boxed = call(cx: ToolCx) -> Result<ToolOutcome, Fault>;
+        fn check_dyn = check(call: &ToolCall) -> Result<(), ArgumentFault>;
     }
 }
 
@@ -156,36 +131,27 @@ impl Toolbox {
     pub fn get(&self, name: &ToolName) -> Option<&Arc<dyn DynTool>> {
         self.tools.iter().find(|tool| tool.tool_def().name == *name)
     }
-
-    fn missing(name: &ToolName) -> Fault {
-        Fault::new(FaultSource::Tool, "tool_missing", format!("no tool is named `{name}`"))
-    }
 }
 
-impl DynToolRegistry for Toolbox {
-    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>> {
-        let listed = match &scope.allowed {
+impl ToolRegistry for Toolbox {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        Ok(match &scope.allowed {
             None => Arc::clone(&self.defs),
             Some(names) => self.defs.iter().filter(|def| names.contains(&def.name)).cloned().collect(),
-        };
-        Box::pin(std::future::ready(Ok(listed)))
+        })
     }
 
-    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+    fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         self.get(&call.name).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
     }
 
-    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>> {
-        match self.call_plain(cx) {
-            Ok(call) => Box::pin(async move { Ok(call.await) }),
-            Err(cx) => Box::pin(std::future::ready(Err(Self::missing(&cx.call.name)))),
-        }
-    }
-
-    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, Box<ToolCx>> {
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
         match self.get(&cx.call.name) {
-            Some(tool) => Ok(tool.call_boxed(cx)),
-            None => Err(Box::new(cx)),
+            Some(tool) => Ok(tool.call_boxed(cx).await),
+            None => {
+                let text = format!("unknown tool `{}`", cx.call.name);
+                Err(Fault::new(FaultSource::Tool, "tool_missing", text))
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The model is asked: what that may use is set aside, and what it used is charged.
+//! Calls the model: its budget is reserved first, and its usage is charged.
 //!
-//! A step that broke off may be continued ([`TurnSpec::continue_broken`](super::TurnSpec::continue_broken)). What it
-//! had said stays in the transcript, so that the next request continues from it. That request ends with one more user
-//! message, which is in no transcript.
+//! The turn may continue from a broken step ([`TurnSpec::continue_broken`](super::TurnSpec::continue_broken)). The text
+//! of the step stays in the transcript, so that the next request continues from it. That request ends with one more user
+//! message, which is not in the transcript.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::port::{ModelFault, ModelFaultCode, Progress};
 use crate::port::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
 use crate::transcript::{Plan, Span, View};
 
-/// What the request behind a step that broke off ends with.
+/// The last message of a request behind a broken step.
 const CONTINUE: &str = "continue";
 
-/// The model is asked.
+/// A turn that waits for the model.
 #[derive(Debug)]
 pub(super) struct Asking {
     view: Viewing,
-    /// What is set aside for the step.
+    /// The budget reserved for the step.
     grant: Grant,
 }
 
@@ -54,13 +54,13 @@ impl Asking {
         }
         self.view.emit(&mut turn.cx);
         let Some(prepared) = turn.data.prepared.clone() else { return invariant("the agent is not known") };
-        turn.cx.event(|| EventKind::ModelStepStarted {
+        turn.cx.event(EventKind::ModelStepStarted {
             agent: prepared.agent.clone(),
             model: prepared.model.clone(),
         });
         let with_tools = turn.data.last_stop.is_none();
         let (progress, plan, grant) = (self.progress(turn), self.plan(turn), self.grant);
-        turn.cx.perform(Pending::Model, Op::Model { progress, plan, prepared, with_tools, grant });
+        turn.cx.sh.request = Some(Op::Model { progress, plan, prepared, with_tools, grant });
         WAIT
     }
 
@@ -82,7 +82,7 @@ impl Asking {
         }
     }
 
-    /// Where the turn stands, with what is set aside for the step itself.
+    /// The progress of the turn; what is left includes the budget of the step itself.
     fn progress(&self, turn: &TurnCx<'_>) -> Progress {
         let mut progress = turn.data.progress(&turn.cx);
         let Amount { tokens, cost, .. } = self.grant.0;
@@ -91,7 +91,7 @@ impl Asking {
         progress
     }
 
-    /// The view of the request; behind a step that broke off it ends with what the model is told.
+    /// The view of the request; behind a broken step it ends with [`CONTINUE`].
     fn plan(&self, turn: &TurnCx<'_>) -> Option<Plan> {
         let plan = self.view.plan.as_ref();
         if turn.data.broken == 0 {
@@ -103,7 +103,7 @@ impl Asking {
         Some(Plan { spans: spans.chain([Span::Made(Arc::from([nudge]))]).collect() })
     }
 
-    /// Charges what an answer used; gives it with ids of its own and all its tokens.
+    /// Charges the usage of an answer. Returns it with unique call ids and its tokens.
     pub(super) fn take_answer(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Arc<Message> {
         let mut answer = unique(turn.cx.log, answer);
         let reported = answer.as_assistant().and_then(|answer| answer.usage.as_ref());
@@ -123,7 +123,7 @@ impl Asking {
     fn on_fault(&mut self, turn: &mut TurnCx<'_>, mut fault: ModelFault) -> Step {
         let broke_off = fault.partial.is_some();
         let recovers = breaks_off(&fault) && turn.data.broken < turn.spec.continue_broken;
-        let told = self.take_fault(turn, &mut fault, recovers);
+        let failure = self.take_fault(turn, &mut fault, recovers);
         if recovers {
             return continue_broken(turn, fault.code.as_str());
         }
@@ -131,7 +131,7 @@ impl Asking {
         if overflow
             && !broke_off
             && turn.cx.ports.compactor
-            && let Some(viewing) = self.view.mend(&told)
+            && let Some(viewing) = self.view.mend(&failure)
         {
             return enter(viewing);
         }
@@ -144,11 +144,11 @@ impl Asking {
         } else {
             StopReason::RuntimeError
         };
-        stop(reason, Evidence::Fault(told))
+        stop(reason, Evidence::Fault(failure))
     }
 
-    /// Keeps what had arrived before a model failed, and emits the failure. `recovers`: whether the turn continues from
-    /// that.
+    /// Keeps the partial answer of a model that failed, and emits the failure. `recovers`: whether the turn continues from
+    /// it.
     pub(super) fn take_fault(
         &mut self,
         turn: &mut TurnCx<'_>,
@@ -169,12 +169,12 @@ impl Asking {
         if let Some(partial) = kept {
             append_partial(&mut turn.cx, partial, "the answer that asked for it broke off");
         }
-        let told = Fault::new(FaultSource::Model, fault.code.as_str(), std::mem::take(&mut fault.message));
-        turn.cx.event(|| EventKind::ModelStepFailed { fault: told.clone(), usage });
-        told
+        let failure = Fault::new(FaultSource::Model, fault.code.as_str(), std::mem::take(&mut fault.message));
+        turn.cx.event(EventKind::ModelStepFailed { fault: failure.clone(), usage });
+        failure
     }
 
-    /// The driver gave up on the model; what had arrived stays, marked.
+    /// Keeps the partial answer of a model that was cut off, marked as such.
     pub(super) fn take_cut_answer(&mut self, turn: &mut TurnCx<'_>, partial: Option<Arc<Message>>) {
         let arrived = partial.as_ref().and_then(|message| message.as_assistant()).cloned();
         let mut cut = arrived.unwrap_or_default();
@@ -186,7 +186,7 @@ impl Asking {
         }
     }
 
-    /// Estimates the tokens of an answer where tokens are limited and its provider reported none, so that limits bind.
+    /// Estimates the tokens of an answer when they are limited and its provider reported none.
     fn estimate(&self, turn: &mut TurnCx<'_>, answer: &mut AssistantMessage) {
         let reported = answer.usage.as_deref().cloned().unwrap_or_default();
         let Some(prepared) = turn.data.prepared.clone() else { return };
@@ -201,7 +201,7 @@ impl Asking {
         answer.usage = Some(Arc::new(reported.or_estimated(input, answer_tokens(answer))));
     }
 
-    /// Charges what a call used; calls that failed or were cut off count, too.
+    /// Charges the usage of a model call; failed and cut-off calls count.
     fn charge(&mut self, turn: &mut TurnCx<'_>, message: &AssistantMessage, answered: bool) {
         let mut used = Amount { iterations: 1, ..Amount::NONE };
         turn.data.usage.add_call(Purpose::Answer, message.usage.as_deref(), answered);
@@ -215,7 +215,7 @@ impl Asking {
     }
 }
 
-/// Tokens of the transcript. Each message is looked at once in a turn.
+/// Tokens of the transcript. Each message is counted once in a turn.
 fn log_tokens(turn: &mut TurnCx<'_>) -> u64 {
     let log = &turn.cx.log;
     let (seen, tokens) = turn.data.counted;
@@ -225,7 +225,7 @@ fn log_tokens(turn: &mut TurnCx<'_>) -> u64 {
     tokens
 }
 
-/// Whether a model failed on its way: another attempt may go further.
+/// Whether a model failed during its answer: another attempt may get further.
 fn breaks_off(fault: &ModelFault) -> bool {
     match fault.code {
         ModelFaultCode::Provider
@@ -247,23 +247,23 @@ fn breaks_off(fault: &ModelFault) -> bool {
     }
 }
 
-/// Continues behind a step that broke off.
+/// Continues behind a broken step.
 pub(super) fn continue_broken(turn: &mut TurnCx<'_>, reason: impl Into<Cow<'static, str>>) -> Step {
     turn.data.broken = turn.data.broken.saturating_add(1);
     let (reason, attempt, most) = (reason.into(), turn.data.broken, turn.spec.continue_broken);
-    turn.cx.event(|| EventKind::ModelStepContinued { reason, attempt, most });
+    turn.cx.event(EventKind::ModelStepContinued { reason, attempt, most });
     drain(Then::Iterate)
 }
 
-/// Takes an answer that broke off into the transcript; its calls are answered (law 1).
+/// Appends a partial answer; its calls get results (law 1).
 fn append_partial(cx: &mut Cx<'_>, partial: AssistantMessage, why: &str) {
     let partial = unique(cx.log, Arc::new(Message::Assistant(partial)));
     cx.append_one(Arc::clone(&partial));
     answer_unrun(cx, &partial, why);
 }
 
-/// What had come of an answer whose model failed, to continue from: a message that is marked as failed is left out
-/// of requests. `None` when it says nothing.
+/// The partial answer to continue from, not marked as failed, because requests omit failed answers. `None` when it is
+/// empty.
 fn to_continue(mut partial: AssistantMessage) -> Option<AssistantMessage> {
     if matches!(partial.stop_reason, FinishReason::Error | FinishReason::Aborted) {
         partial.stop_reason = FinishReason::Other("incomplete".to_owned());

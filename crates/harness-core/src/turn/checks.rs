@@ -1,90 +1,104 @@
-//! What checks say, whatever they look at.
+//! Checks of prompts, results and answers.
 
 use std::ops::ControlFlow;
 
 use super::stage::{Step, stop};
-use super::state::TurnCx;
+use super::state::{TurnCx, invariant};
 use crate::decide::{Answered, CheckDecision, CheckVerdict, Point, Subject};
 use crate::event::EventKind;
 use crate::ids::GateName;
 use crate::machine::{Op, Pending};
 use crate::outcome::{Evidence, GuardStage, Question, StopReason, ToolEvidence};
 
-/// What follows what a check has said.
+/// The step after the decision of a check.
 pub(super) enum Checked {
-    /// The next check is asked.
-    Asking,
-    /// Every check accepts.
-    Accepted,
-    /// The model reads this, and answers again.
-    Guidance(String),
+    /// The next check runs.
+    Running,
+    /// Every check accepted this.
+    Accepted(Subject),
+    /// The model receives guidance about this, and answers again.
+    Guidance(Subject, String),
 }
 
 impl TurnCx<'_> {
-    /// Asks the next check of `point`, from a place on. Whether there is one.
-    pub(super) fn ask_check(&mut self, point: Point, from: u32, subject: &Subject) -> bool {
-        let Some(check) = self.cx.ports.next_check(point, from) else { return false };
-        let subject = Box::new(subject.clone());
-        self.cx.perform(Pending::Check(point, check), Op::Check { check, subject });
-        true
+    /// Starts the checks of `subject` at `point`. Returns whether there is one.
+    pub(super) fn start_checks(&mut self, point: Point, subject: Subject) -> bool {
+        self.next_check(point, 0, subject).is_none()
     }
 
-    /// A check has judged, or failed to: the next one is asked, or the turn stops.
+    /// Runs the next check at or after `from`. Returns the subject when there is none.
+    fn next_check(&mut self, point: Point, from: u32, subject: Subject) -> Option<Subject> {
+        let Some(check) = self.cx.ports.next_check(point, from) else { return Some(subject) };
+        self.data.checked = Some(Box::new(subject.clone()));
+        self.cx.perform(Pending::Check(point, check), Op::Check { check, subject: Box::new(subject) });
+        None
+    }
+
+    /// Takes the decision of a check, or its failure: the next one runs, or the turn stops.
     pub(super) fn on_check(
         &mut self,
         (point, check): (Point, u32),
-        subject: &mut Subject,
-        asked: Answered<CheckDecision>,
+        answered: Answered<CheckDecision>,
     ) -> Step<Checked> {
-        let (name, verdict) = self.take_check((point, check), subject, asked);
-        match verdict {
-            CheckVerdict::Accept | CheckVerdict::Waive { .. } => {}
-            CheckVerdict::Amend(text) => subject.amend(text),
-            CheckVerdict::Continue { guidance } if is_of_model(subject) => {
-                return ControlFlow::Continue(Checked::Guidance(guidance));
+        let (name, verdict) = self.take_check((point, check), answered);
+        let guidance = match (verdict, self.data.checked.as_deref_mut()) {
+            (CheckVerdict::Accept | CheckVerdict::Waive { .. }, _) | (CheckVerdict::Amend(_), None) => None,
+            (CheckVerdict::Amend(text), Some(subject)) => {
+                subject.amend(text);
+                None
             }
-            CheckVerdict::Continue { guidance: reason } | CheckVerdict::Refuse { reason } => {
+            (CheckVerdict::Continue { guidance }, Some(subject)) if is_of_model(subject) => Some(guidance),
+            (CheckVerdict::Continue { guidance: reason } | CheckVerdict::Refuse { reason }, _) => {
                 return stop(StopReason::GuardrailTriggered, guardrail(name, point, reason));
             }
-            CheckVerdict::Ask(question) => return self.ask_user(subject, question),
-            CheckVerdict::Unfounded(thin) => {
+            (CheckVerdict::Ask(question), _) => return self.ask_user(question),
+            (CheckVerdict::Unfounded(thin), _) => {
                 return stop(StopReason::EvidenceDensityViolation, Evidence::Density(thin));
             }
-        }
-        let asking = self.ask_check(point, check + 1, subject);
-        ControlFlow::Continue(if asking { Checked::Asking } else { Checked::Accepted })
+        };
+        let Some(subject) = self.data.checked.take() else {
+            return invariant("a check without a subject replied");
+        };
+        ControlFlow::Continue(match guidance {
+            Some(guidance) => Checked::Guidance(*subject, guidance),
+            None => self.next_check(point, check + 1, *subject).map_or(Checked::Running, Checked::Accepted),
+        })
     }
 
-    /// Takes what a check has said, and emits it.
+    /// Takes the decision of a check, and emits it.
     pub(super) fn take_check(
         &mut self,
         (point, check): (Point, u32),
-        subject: &Subject,
-        asked: Answered<CheckDecision>,
+        answered: Answered<CheckDecision>,
     ) -> (GateName, CheckVerdict) {
-        let call = if let Subject::Result { call, .. } = subject { Some(call.id.clone()) } else { None };
-        self.cx.take_check((check, point), call, None, asked)
+        let call = match self.data.checked.as_deref() {
+            Some(Subject::Result { call, .. }) => Some(call.id.clone()),
+            Some(_) | None => None,
+        };
+        self.cx.take_check((check, point), call, None, answered)
     }
 
-    /// The turn ends with a question to the user. One about a result is not asked at a limit.
-    fn ask_user(&mut self, subject: &Subject, mut question: Question) -> Step<Checked> {
-        let about =
-            if let Subject::Result { call, outcome, .. } = subject { Some((call, outcome)) } else { None };
-        if about.is_some() {
+    /// Ends the turn with a question to the user. A limit comes before a question about a result.
+    fn ask_user(&mut self, mut question: Question) -> Step<Checked> {
+        let subject = self.data.checked.take().map(|subject| *subject);
+        if let Some(Subject::Result { .. }) = subject {
             self.check_limits()?;
         }
         let text = std::mem::take(&mut question.text);
-        self.cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
+        self.cx.event(EventKind::ClarificationRequested { question: text.clone() });
         self.data.answer = Some(text.clone());
         self.data.question = Some(text);
-        let evidence = about.map_or(Evidence::None, |(call, outcome)| {
+        let evidence = if let Some(Subject::Result { call, outcome, .. }) = &subject {
             Evidence::ToolResult(Box::new(ToolEvidence::new(call, outcome.is_error(), question)))
-        });
+        } else {
+            Evidence::None
+        };
+        self.data.checked = subject.map(Box::new);
         stop(StopReason::ClarificationRequired, evidence)
     }
 }
 
-/// Whether the model can do better: it said what is checked.
+/// Whether the model wrote the subject, and can answer again.
 fn is_of_model(subject: &Subject) -> bool {
     matches!(subject, Subject::Answer { message: Some(_), .. } | Subject::Invalid { .. })
 }

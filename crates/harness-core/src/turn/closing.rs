@@ -1,8 +1,7 @@
-//! The end of a turn: nothing starts any more, and what still comes is kept.
+//! The end of a turn: nothing new starts, and late replies are kept.
 //!
-//! A cancellation and the deadline abort what is in flight; any other stop waits for it. Until nothing is in flight
-//! replies come here and not to the stage that asked. Then every call gets its result, the layers are told, and the
-//! turn ends.
+//! A cancellation and the deadline abort the operations in flight; any other stop waits for them. Until then replies come
+//! here and not to the stage that started them. Then every call gets its result, and the turn ends.
 
 use std::sync::Arc;
 
@@ -10,9 +9,9 @@ use super::calling::{Batch, CallState, Finished, Progress, not_run_outcome};
 use super::reviewing::keep_answer;
 use super::stage::Stage;
 use super::state::{TurnCx, TurnData};
-use crate::event::{EventKind, ResultNote};
+use crate::event::ResultNote;
 use crate::ids::CallDigest;
-use crate::machine::{Completion, Cx, Effect, Input, Pending, Record, Reply};
+use crate::machine::{Cx, Effect, Input, Pending, Record, Reply};
 use crate::message::{AssistantMessage, FinishReason, Message};
 use crate::outcome::{
     Continuation, ContinuationKind, End, Evidence, FaultSource, Outcome, PendingCall, Stop, StopReason,
@@ -23,45 +22,39 @@ use crate::time::Time;
 
 /// A turn that ends.
 #[derive(Debug)]
-pub(super) enum Closing {
-    /// Something is in flight.
-    Settling {
-        stop: Stop,
-        /// The stage that the stop broke off.
-        left: Stage,
-        /// Whether everything in flight was aborted.
-        aborted: bool,
-    },
-    /// The layers take note of the end.
-    Completing(Completion),
+pub(super) struct Closing {
+    stop: Stop,
+    /// The stage that the stop interrupted.
+    left: Stage,
+    /// Whether the operations in flight were aborted.
+    aborted: bool,
 }
 
 impl Closing {
-    /// Starts to end the turn; gives the end when nothing has to be waited for.
+    pub(super) fn new(stop: Stop, left: Stage) -> Self {
+        Self { stop, left, aborted: false }
+    }
+
+    /// Starts to end the turn, and aborts the operations in flight if `aborts`. Returns the end when nothing is in flight.
     pub(super) fn start(&mut self, turn: &mut TurnCx<'_>, aborts: bool) -> Option<End> {
         if aborts {
             self.abort(&mut turn.cx);
         }
-        if let Self::Settling { left: Stage::Calling(batch), .. } = self {
+        if let Stage::Calling(batch) = &mut self.left {
             append_results(batch, &mut turn.cx);
         }
         self.settle(turn)
     }
 
-    /// Takes an input; gives the end when it has come.
+    /// Takes an input; returns the end once nothing is in flight.
     pub(super) fn step(
         &mut self,
         turn: &mut TurnCx<'_>,
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
-        let Self::Settling { left, .. } = self else {
-            let Self::Completing(completion) = self else { return None };
-            let end = completion.step(&mut turn.cx, pending, input)?;
-            return Some(emit_end(&mut turn.cx, end));
-        };
         match input {
-            Input::Reply(_, reply) => take_late(turn, left, pending?, reply),
+            Input::Reply(_, reply) => take_late(turn, &mut self.left, pending?, reply),
             Input::Cancel { .. } => self.abort(&mut turn.cx),
             Input::Wake => {
                 turn.overdue()?;
@@ -72,73 +65,62 @@ impl Closing {
         self.settle(turn)
     }
 
-    /// These calls could not be stored as started: they are answered, and do not run.
+    /// Answers calls whose start could not be stored; they do not run.
     pub(super) fn refuse_unstored(&mut self, turn: &mut TurnCx<'_>, calls: Vec<Pending>) -> Option<End> {
-        let Self::Settling { left: Stage::Calling(batch), .. } = self else { return None };
+        let Stage::Calling(batch) = &mut self.left else { return None };
         for (at, outcome) in batch.take_unstored(&mut turn.cx, calls) {
             finish(batch, &mut turn.cx, at, Finished::not_run(outcome));
         }
         if turn.cx.idle() { self.settle(turn) } else { None }
     }
 
-    /// The calls at work.
+    /// The calls that run.
     pub(super) fn batch(&self) -> Option<&Batch> {
-        if let Self::Settling { left, .. } = self { left.batch() } else { None }
+        self.left.batch()
     }
 
-    /// When what is in flight is aborted; `None` once it is.
+    /// When the operations in flight are aborted; `None` once they are.
     pub(super) fn wake_at(&self, deadline: Option<Time>) -> Option<Time> {
-        match self {
-            Self::Settling { aborted, .. } => deadline.filter(|_| !aborted),
-            Self::Completing(completion) => completion.wake_at(),
-        }
+        deadline.filter(|_| !self.aborted)
     }
 
-    /// Aborts what is in flight. Once is enough.
+    /// Aborts the operations in flight, once.
     fn abort(&mut self, cx: &mut Cx<'_>) {
-        if let Self::Settling { aborted, .. } = self
-            && !cx.idle()
-            && !std::mem::replace(aborted, true)
-        {
+        if !cx.idle() && !std::mem::replace(&mut self.aborted, true) {
             cx.emit(Effect::AbortAll);
         }
     }
 
-    /// When nothing is in flight, every call gets its result and the turn ends.
+    /// Ends the turn once nothing is in flight: every call gets its result.
     fn settle(&mut self, turn: &mut TurnCx<'_>) -> Option<End> {
-        let Self::Settling { stop, left, .. } = self else { return None };
-        if let Stage::Calling(batch) = left {
+        if let Stage::Calling(batch) = &mut self.left {
             give_up_retries(batch, &mut turn.cx);
         }
         if !turn.cx.idle() {
             return None;
         }
-        let (stop, left) = (stop.clone(), std::mem::replace(left, Stage::Ended));
-        let (batch, prompt) = abandon(turn, left, &stop);
+        let left = std::mem::replace(&mut self.left, Stage::Ended);
+        let (batch, prompt) = abandon(turn, left, &self.stop);
         turn.data.left_open = batch.iter().flat_map(|batch| batch.started()).collect();
-        let end = end(turn, stop, batch.as_deref(), prompt);
-        // A run tells the layers of its own end.
-        if turn.cx.ports.layers.is_none() || turn.data.of_run {
-            return Some(emit_end(&mut turn.cx, end));
-        }
-        let standing = turn.standing();
-        *self = Self::Completing(Completion::start(&mut turn.cx, end, standing));
-        None
+        Some(end(turn, self.stop.clone(), batch.as_deref(), prompt))
     }
 }
 
 /// Takes a reply that comes after the stop.
 fn take_late(turn: &mut TurnCx<'_>, left: &mut Stage, pending: Pending, reply: Reply) {
     match (left, pending, reply) {
+        (left, Pending::Check(point, check), Reply::Check(answered)) => {
+            turn.take_check((point, check), *answered);
+            if let Stage::Calling(batch) = left {
+                batch.checking = None;
+            }
+        }
         (Stage::Opening(_), _, Reply::Prepared(Ok(prepared))) => {
             // The agent is known, so the turn did start.
             turn.data.prepared = Some(prepared);
             turn.announce();
         }
         (Stage::Opening(opening), _, Reply::Appended(result)) => opening.take_seen(turn, result),
-        (Stage::Opening(opening), Pending::Check(point, check), Reply::Check(asked)) => {
-            opening.take_check(turn, (point, check), *asked);
-        }
         (Stage::Viewing(viewing), _, Reply::Recalled(result)) => viewing.take_recalled(&mut turn.cx, result),
         (Stage::Viewing(viewing), _, Reply::Compacted(result)) => {
             viewing.take_compaction(turn, result);
@@ -157,9 +139,6 @@ fn take_late(turn: &mut TurnCx<'_>, left: &mut Stage, pending: Pending, reply: R
                 keep_answer(turn, answer);
             }
         }
-        (Stage::Reviewing(reviewing), Pending::Check(point, check), Reply::Check(asked)) => {
-            reviewing.take_check(turn, (point, check), *asked);
-        }
         (Stage::Reviewing(_), Pending::LayerStore, Reply::Noted(result)) => {
             turn.cx.tolerate(result);
         }
@@ -174,7 +153,7 @@ fn take_late(turn: &mut TurnCx<'_>, left: &mut Stage, pending: Pending, reply: R
     }
 }
 
-/// The same, while calls were at work.
+/// Takes a late reply about a call.
 fn take_late_of_call(turn: &mut TurnCx<'_>, batch: &mut Batch, pending: Pending, reply: Reply) {
     match (pending, reply) {
         (Pending::Tool(at), Reply::Tool(result)) => {
@@ -185,11 +164,6 @@ fn take_late_of_call(turn: &mut TurnCx<'_>, batch: &mut Batch, pending: Pending,
         (Pending::Tool(at), Reply::Interrupted { .. }) => {
             let finished = batch.cut_off(&mut turn.cx, at);
             finish(batch, &mut turn.cx, at, finished);
-        }
-        (Pending::Check(point, check), Reply::Check(asked)) => {
-            if let Some((_, subject)) = batch.checking.take() {
-                turn.take_check((point, check), &subject, *asked);
-            }
         }
         (Pending::AppendResults, Reply::Appended(result)) => batch.take_seen(&mut turn.cx, result),
         _ => {}
@@ -218,7 +192,7 @@ fn append_results(batch: &mut Batch, cx: &mut Cx<'_>) {
 /// Ends the waits of retries: the last failure is the result.
 fn give_up_retries(batch: &mut Batch, cx: &mut Cx<'_>) {
     for at in batch.places(|slot| matches!(slot.progress, Progress::Waiting(_) | Progress::Ready)) {
-        if let Some(outcome) = batch.slot_mut(at).and_then(CallState::take_last) {
+        if let Some(outcome) = batch.slot_mut(at).and_then(|slot| slot.last.take()) {
             finish(batch, cx, at, Finished::ran(outcome, None));
         }
     }
@@ -308,14 +282,7 @@ fn end(turn: &mut TurnCx<'_>, stop: Stop, batch: Option<&Batch>, mut waiting: Ve
         control: None,
         stop,
     };
-    cx.persist(|| Record::TurnEnd);
-    end
-}
-
-/// Emits the end, which nothing changes any more.
-fn emit_end(cx: &mut Cx<'_>, end: End) -> End {
-    let emitted = Arc::new(end.clone());
-    cx.event(|| EventKind::TurnFinished { end: emitted });
+    cx.persist(Record::TurnEnd);
     end
 }
 
@@ -343,7 +310,7 @@ fn pending_calls(data: &TurnData, cx: &Cx<'_>, batch: &Batch) -> Vec<PendingCall
 
 /// A parked call: what it was parked as first, or else what it is now.
 fn pending_call(data: &TurnData, cx: &Cx<'_>, slot: &CallState, message: u64) -> PendingCall {
-    if let Some(parked) = slot.particulars().parked_as.as_deref() {
+    if let Some(parked) = slot.parked_as.as_deref() {
         return PendingCall { message, ..parked.clone() };
     }
     let run = cx.sh.origin.run.clone();
@@ -369,8 +336,7 @@ fn append_question(data: &mut TurnData, cx: &mut Cx<'_>) {
     }
 }
 
-/// Says in the transcript that a model gave no answer, when nothing there says so yet. No request contains such a
-/// message.
+/// Marks in the transcript that the model gave no answer, unless it is marked. No request contains such a message.
 fn mark_unanswered(prepared: Option<&PreparedAgent>, cx: &mut Cx<'_>, stop: &Stop) {
     let (reason, why) = match (&stop.reason, &stop.evidence) {
         (StopReason::Cancelled, Evidence::Cancelled { by }) => {

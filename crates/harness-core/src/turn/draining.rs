@@ -1,4 +1,4 @@
-//! Messages that wait are injected: those of the steering queue, and those of the turn itself.
+//! Injects queued messages: those of the steering queue, and those of the turn itself.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{AppendSource, DrainPoint};
 
-/// What follows when nothing waits.
+/// The step after an empty queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// The next iteration.
@@ -21,11 +21,11 @@ pub(super) enum Then {
     Complete,
 }
 
-/// Waiting messages are injected.
+/// A turn that injects queued messages.
 #[derive(Debug)]
 pub(super) struct Draining {
     then: Then,
-    /// What the layers look at.
+    /// Messages that the layers look at.
     shown: Option<Injection>,
 }
 
@@ -42,7 +42,7 @@ impl Draining {
         Self { then, shown: None }
     }
 
-    /// Asks the queue, when there is one.
+    /// Drains the queue, if there is one.
     pub(super) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
         if !turn.cx.ports.steering {
             return self.on_drained(turn, Vec::new());
@@ -87,7 +87,7 @@ impl Draining {
         WAIT
     }
 
-    /// Injects what layers gave in place of the messages.
+    /// Injects the messages as layers changed them.
     pub(super) fn take_seen(&mut self, cx: &mut Cx<'_>, result: Result<Vec<Arc<Message>>, Fault>) {
         let Some(Injection { messages, entries }) = self.shown.take() else { return };
         Injection { messages: admitted(cx, messages, result), entries }.append(cx);
@@ -109,6 +109,6 @@ fn iterate(turn: &mut TurnCx<'_>) -> Step {
 impl Injection {
     fn append(self, cx: &mut Cx<'_>) {
         cx.append(self.messages);
-        cx.event(|| EventKind::SteeringInjected { entries: self.entries });
+        cx.event(EventKind::SteeringInjected { entries: self.entries });
     }
 }

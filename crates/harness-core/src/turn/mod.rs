@@ -1,7 +1,7 @@
 //! The turn: one bounded assistant turn as a state machine.
 //!
 //! One iteration is limits → agent → view → model → output → (tools → results) → steering. A turn is always in one
-//! stage, and each is a file of this folder:
+//! stage, and each stage is a file:
 //!
 //! ```text
 //! opening → draining → viewing → asking → reviewing → draining → closing
@@ -9,9 +9,9 @@
 //!               └────────────────────────  calling
 //! ```
 //!
-//! A handler of a stage gives what follows: the turn waits, it enters another stage, or it stops. This file dispatches
+//! A handler of a stage returns a step: the turn waits, enters another stage, or stops. This file dispatches
 //! inputs, and handles a cancellation, the deadline and failed stores before any stage does. Only `closing` aborts,
-//! answers open calls, tells the layers and makes the end.
+//! answers open calls and makes the end.
 //!
 //! What an application may choose is in [`TurnSpec`].
 
@@ -36,6 +36,7 @@ pub use spec::{Execution, OnToolFailure, RetryPolicy, SpecFault, TurnSpec};
 pub(crate) use state::guidance_message;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use closing::Closing;
 use opening::Opening;
@@ -44,11 +45,10 @@ use state::{TurnCx, TurnData};
 
 use crate::event::EventKind;
 use crate::json::Json;
-use crate::machine::{Cx, Input, Pending, Phase, Shared, Standing};
+use crate::machine::{AgentProgress, Cx, Input, Pending, Phase, Shared};
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
-use crate::tool::RetryClass;
 use crate::transcript::Transcript;
 
 /// A turn as a machine.
@@ -89,7 +89,7 @@ impl Phase for TurnState {
             (stage, Input::Wake) => {
                 if let Some(reached) = turn.overdue() {
                     let reason = StopReason::TimeoutReached;
-                    turn.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+                    turn.cx.event(EventKind::LimitReached { reason, reached: Some(reached) });
                     return self.close(spec, cx, Stop::new(reason, Evidence::Limit(reached)), true);
                 }
                 let Stage::Calling(batch) = stage else { return None };
@@ -101,13 +101,7 @@ impl Phase for TurnState {
     }
 
     fn spend(&mut self, spent: &TotalUsage) {
-        if let Stage::Closing(closing) = &mut self.stage
-            && let Closing::Completing(completion) = &mut **closing
-        {
-            completion.spend(spent);
-        } else {
-            self.data.usage.merge(spent);
-        }
+        self.data.usage.merge(spent);
     }
 
     fn proceed(&mut self, _: &TurnSpec, _: &mut Cx<'_>) -> Option<End> {
@@ -116,12 +110,6 @@ impl Phase for TurnState {
 
     fn save(&self, _: &Shared, _: &Transcript) -> Option<Json> {
         None
-    }
-
-    fn must_be_stored(&self, pending: Pending) -> bool {
-        let Pending::Tool(at) = pending else { return false };
-        let slot = self.stage.batch().and_then(|batch| batch.slot(at));
-        slot.is_none_or(|slot| slot.class != RetryClass::Pure)
     }
 
     fn not_stored(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End> {
@@ -140,26 +128,18 @@ impl Phase for TurnState {
 
     fn wake_at(&self, _: &Shared) -> Option<Time> {
         match &self.stage {
-            Stage::Closing(closing) => closing.wake_at(self.data.deadline),
             Stage::Ended => None,
-            stage @ (Stage::Opening(_)
+            Stage::Closing(closing) => closing.wake_at(self.data.deadline),
+            Stage::Calling(batch) => [batch.wake_at(), self.data.deadline].into_iter().flatten().min(),
+            Stage::Opening(_)
             | Stage::Viewing(_)
             | Stage::Asking(_)
             | Stage::Reviewing(_)
-            | Stage::Calling(_)
-            | Stage::Draining(_)) => {
-                let retry = stage.batch().and_then(calling::Batch::wake_at);
-                [retry, self.data.deadline].into_iter().flatten().min()
-            }
+            | Stage::Draining(_) => self.data.deadline,
         }
     }
 
     fn cut_off(&self, _: &Shared) -> Option<Time> {
-        if let Stage::Closing(closing) = &self.stage
-            && let Closing::Completing(completion) = &**closing
-        {
-            return completion.wake_at();
-        }
         self.data.deadline
     }
 
@@ -167,52 +147,50 @@ impl Phase for TurnState {
         let batch = self.stage.batch();
         batch.map_or_else(|| self.data.left_open.clone(), |batch| batch.started().collect())
     }
+
+    fn standing(&self, cx: &Cx<'_>) -> AgentProgress {
+        self.data.standing(cx)
+    }
+
+    fn ended(&self, cx: &mut Cx<'_>, end: &Arc<End>) {
+        cx.event(EventKind::TurnFinished { end: Arc::clone(end) });
+    }
 }
 
 impl TurnState {
-    /// A turn of a run.
-    pub(crate) fn of_run() -> Self {
-        Self { data: TurnData { of_run: true, ..TurnData::default() }, ..Self::default() }
-    }
-
-    /// A turn of a run that an earlier process had started.
+    /// A turn of a run that an earlier process started.
     pub(crate) fn resumed(prior: PriorUsage) -> Self {
-        Self { stage: Stage::Opening(Box::new(Opening::resumed(prior))), ..Self::of_run() }
+        Self { stage: Stage::Opening(Box::new(Opening::resumed(prior))), ..Self::default() }
     }
 
-    /// The length of the transcript when it started.
+    /// The length of the transcript at its start.
     pub(crate) fn began(&self) -> usize {
         self.data.began
-    }
-
-    /// Where the work stands.
-    pub(crate) fn standing(&self, cx: &Cx<'_>) -> Standing {
-        self.data.standing(cx)
     }
 
     fn parts<'a>(&'a mut self, spec: &'a TurnSpec, cx: &'a mut Cx<'_>) -> (&'a mut Stage, TurnCx<'a>) {
         (&mut self.stage, TurnCx { spec, data: &mut self.data, cx: cx.reborrow() })
     }
 
-    /// Goes where a handler leads, until something has to be waited for.
-    fn follow(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut follows: Step) -> Option<End> {
+    /// Follows a handler into the next stages, until one waits.
+    fn follow(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut step: Step) -> Option<End> {
         loop {
-            match follows {
+            match step {
                 ControlFlow::Continue(Next::Wait) => return None,
                 ControlFlow::Continue(Next::Enter(stage)) => {
                     self.stage = stage;
                     let (stage, mut turn) = self.parts(spec, cx);
-                    follows = stage.enter(&mut turn);
+                    step = stage.enter(&mut turn);
                 }
                 ControlFlow::Break(stop) => return self.close(spec, cx, *stop, false),
             }
         }
     }
 
-    /// Stops the turn. `aborts`: whether what is in flight is not waited for.
+    /// Stops the turn, and aborts the operations in flight if `aborts`.
     fn close(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop, aborts: bool) -> Option<End> {
         let left = std::mem::replace(&mut self.stage, Stage::Ended);
-        let mut closing = Box::new(Closing::Settling { stop, left, aborted: false });
+        let mut closing = Box::new(Closing::new(stop, left));
         let end = closing.start(&mut self.parts(spec, cx).1, aborts);
         self.stage = Stage::Closing(closing);
         self.finish(end)

@@ -1,5 +1,5 @@
-//! Before the first iteration: calls that an earlier process left open are settled, then the prompt enters the
-//! transcript, through checks and layers when there are any, and the agent is prepared.
+//! Before the first iteration: calls that an earlier process left open are settled, the prompt passes checks and layers
+//! into the transcript, and the agent is prepared.
 
 use std::sync::Arc;
 
@@ -18,20 +18,18 @@ use crate::port::AppendSource;
 /// A turn before its first iteration.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
-    /// What an earlier process left open, until it is settled.
+    /// The start, until calls of an earlier process are settled.
     pub(super) start: Option<Box<Start>>,
-    /// What the turn had used when an earlier process ended.
+    /// The usage of the turn in an earlier process.
     pub(super) prior: Option<Box<PriorUsage>>,
-    /// What is to be appended.
+    /// Messages that are to be appended.
     pub(super) prompt: Vec<Arc<Message>>,
-    /// What the checks of prompts look at.
-    checking: Option<Subject>,
-    /// Whether they let it pass.
+    /// Whether the prompt passed these checks.
     is_checked: bool,
 }
 
 impl Opening {
-    /// The turn of a run that an earlier process had started.
+    /// The opening of a turn that an earlier process started.
     pub(super) fn resumed(prior: PriorUsage) -> Self {
         Self { prior: Some(Box::new(prior)), ..Self::default() }
     }
@@ -55,7 +53,7 @@ impl Opening {
             self.prompt.splice(0..0, start.waiting.iter().cloned());
         }
         self.start = Some(Box::new(start));
-        // Layers are told with the first turn of this machine.
+        // Layers are notified with the first turn of this machine.
         if cx.ports.layers.is_some() && cx.sh.turn == 1 {
             let standing = Box::new(turn.standing());
             turn.cx.perform(Pending::Begin, Op::Begin { standing });
@@ -64,9 +62,9 @@ impl Opening {
         self.open(turn)
     }
 
-    /// Goes on with the prompt: nothing is left open.
+    /// Continues with the prompt: no call is open.
     pub(super) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
-        if self.asks_checks(turn) {
+        if !self.is_checked && self.starts_checks(turn) {
             return WAIT;
         }
         if turn.cx.ports.layers.is_some() && !self.prompt.is_empty() {
@@ -103,8 +101,8 @@ impl Opening {
         }
     }
 
-    /// What comes first: calls that an earlier process left open, or else the prompt. Which of those calls may run is
-    /// told by the agent's tools.
+    /// Settles calls that an earlier process left open, or else continues with the prompt. The agent's tools decide which
+    /// of those calls may run.
     fn open(&mut self, turn: &mut TurnCx<'_>) -> Step {
         let log = &turn.cx.log;
         if !log.has_open_calls() && !self.follows_last(turn) {
@@ -119,49 +117,38 @@ impl Opening {
         WAIT
     }
 
-    /// Asks the checks of prompts, unless they have let it pass; gives whether anything was asked.
-    fn asks_checks(&mut self, turn: &mut TurnCx<'_>) -> bool {
-        if self.is_checked || turn.cx.ports.next_check(Point::Prompt, 0).is_none() {
-            return false;
-        }
-        let said: Vec<_> = self.prompt.iter().filter(|message| is_said(message)).cloned().collect();
-        if said.is_empty() {
-            return false;
-        }
-        turn.ask_check(Point::Prompt, 0, self.checking.insert(Subject::Prompt(said)))
+    /// Starts the checks of the prompt. Returns whether there is one.
+    fn starts_checks(&self, turn: &mut TurnCx<'_>) -> bool {
+        let written: Vec<_> = self.prompt.iter().filter(|message| is_written(message)).cloned().collect();
+        !written.is_empty() && turn.start_checks(Point::Prompt, Subject::Prompt(written))
     }
 
-    fn on_check(&mut self, turn: &mut TurnCx<'_>, at: (Point, u32), asked: Answered<CheckDecision>) -> Step {
-        let Some(subject) = &mut self.checking else { return WAIT };
-        if matches!(turn.on_check(at, subject, asked)?, Checked::Asking) {
-            return WAIT;
-        }
-        if let Some(Subject::Prompt(said)) = self.checking.take() {
-            let at = self.prompt.iter().position(|message| is_said(message)).unwrap_or(0);
-            self.prompt.retain(|message| !is_said(message));
-            self.prompt.splice(at..at, said);
+    fn on_check(
+        &mut self,
+        turn: &mut TurnCx<'_>,
+        at: (Point, u32),
+        answered: Answered<CheckDecision>,
+    ) -> Step {
+        let Checked::Accepted(subject) = turn.on_check(at, answered)? else { return WAIT };
+        if let Subject::Prompt(written) = subject {
+            let at = self.prompt.iter().position(|message| is_written(message)).unwrap_or(0);
+            self.prompt.retain(|message| !is_written(message));
+            self.prompt.splice(at..at, written);
         }
         self.is_checked = true;
         self.enter(turn)
     }
 
-    /// Takes what a check says that comes too late.
-    pub(super) fn take_check(&self, turn: &mut TurnCx<'_>, at: (Point, u32), asked: Answered<CheckDecision>) {
-        if let Some(subject) = &self.checking {
-            turn.take_check(at, subject, asked);
-        }
-    }
-
-    /// Appends what layers gave in place of the prompt.
+    /// Appends the prompt as layers changed it.
     pub(super) fn take_seen(&mut self, turn: &mut TurnCx<'_>, result: Result<Vec<Arc<Message>>, Fault>) {
         let prompt = admitted(&mut turn.cx, std::mem::take(&mut self.prompt), result);
         turn.cx.append(prompt);
     }
 
-    /// What of the prompt is not in the transcript. What somebody said that no check has let pass comes into none.
+    /// The part of the prompt that is not in the transcript. A message that has not passed the checks never enters one.
     pub(super) fn into_prompt(mut self, turn: &TurnCx<'_>) -> Vec<Arc<Message>> {
         if turn.cx.ports.next_check(Point::Prompt, 0).is_some() && !self.is_checked {
-            self.prompt.retain(|message| !is_said(message));
+            self.prompt.retain(|message| !is_written(message));
         }
         self.prompt
     }
@@ -181,7 +168,7 @@ fn begin(turn: &mut TurnCx<'_>) -> Step {
     drain(Then::Iterate)
 }
 
-/// Whether somebody said it: what the turn itself adds to a prompt is not checked.
-fn is_said(message: &Message) -> bool {
-    !matches!(message, Message::User(said) if said.origin.as_deref() == Some("hook"))
+/// Whether the caller wrote it: messages that the turn itself adds are not checked.
+fn is_written(message: &Message) -> bool {
+    !matches!(message, Message::User(user) if user.origin.as_deref() == Some("hook"))
 }

@@ -1,10 +1,9 @@
-//! What an earlier process left open.
+//! Repair of calls that an earlier process left open.
 //!
-//! A transcript may end with an answer whose calls are not all answered: the process died, or the turn
-//! was parked. Before anything else each of them gets its one result (law 1): a result that had been
-//! stored is used; a call that had started runs again only if its tool declares that safe; a call that
-//! never started runs now when the turn merely continues, and is answered as not run when a new prompt
-//! follows. A turn of a run that is resumed continues where its messages end.
+//! A transcript may end with an answer whose calls do not all have a result: the process died, or the turn was parked.
+//! Each of them gets its one result first (law 1). A stored result is used; a call that started runs again only if its
+//! tool declares that safe; a call that never started runs now if the turn merely continues, and is answered as not run
+//! if a new prompt follows. A resumed turn of a run continues where its messages end.
 
 use std::sync::Arc;
 
@@ -22,15 +21,15 @@ use crate::port::{Decision, OpenCall};
 use crate::tool::{RetryClass, ToolOutcome, ToolStatus};
 use crate::transcript::{Prefix, Transcript};
 
-/// What a turn had used when its process ended.
+/// The usage of a turn in an earlier process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PriorUsage {
-    /// The length of the transcript when it started.
+    /// The length of the transcript at its start.
     began: usize,
     /// Its answers so far.
     iterations: u32,
     usage: TotalUsage,
-    /// What it had used, which no limit has been charged with.
+    /// Its usage, not charged to any limit yet.
     used: Amount,
 }
 
@@ -61,7 +60,7 @@ impl PriorUsage {
         }
     }
 
-    /// Charges what was used before.
+    /// Charges the usage.
     pub(super) fn charge(&self, data: &mut TurnData, cx: &mut Cx<'_>) {
         data.began = self.began;
         data.usage.clone_from(&self.usage);
@@ -76,7 +75,7 @@ struct Open {
     answer_at: usize,
     calls: Vec<Arc<ToolCall>>,
     answered: usize,
-    /// Whether the answer broke off: its calls never run.
+    /// Whether the answer is incomplete: its calls never run.
     broken: bool,
 }
 
@@ -98,7 +97,7 @@ fn find_last(log: &Prefix) -> Option<Open> {
 }
 
 impl Opening {
-    /// Whether the turn continues from an answer of its own, or from the results of one, and not with a request.
+    /// Whether the turn continues from its last answer or from the results of one, and not with a request.
     pub(super) fn follows_last(&self, turn: &TurnCx<'_>) -> bool {
         let log = &turn.cx.log;
         self.prior.is_some()
@@ -111,7 +110,7 @@ impl Opening {
             })
     }
 
-    /// Takes up what is open where it was left.
+    /// Resumes open calls where they were left.
     pub(super) fn reopen(&mut self, turn: &mut TurnCx<'_>, start: &Start) -> Step {
         if self.follows_last(turn) && !turn.cx.log.has_open_calls() {
             return follow_last(turn);
@@ -124,13 +123,13 @@ impl Opening {
         enter(Stage::Calling(batch))
     }
 
-    /// The turn ends before the agent is known: nothing of what is open can run.
+    /// Settles the open calls of a turn that ends before its agent is known: none of them can run.
     pub(super) fn abandon_open_calls(&mut self, turn: &mut TurnCx<'_>) -> Option<Box<Batch>> {
         let start = self.start.take()?;
         self.settle_open_calls(turn, &start, false)
     }
 
-    /// The open calls, with what is known about each.
+    /// The open calls, each with its repair.
     fn settle_open_calls(&self, turn: &mut TurnCx<'_>, start: &Start, continues: bool) -> Option<Box<Batch>> {
         let open = find_last(turn.cx.log).filter(|open| open.answered < open.calls.len())?;
         let mut batch = reopened(turn, &open);
@@ -142,7 +141,7 @@ impl Opening {
             let how = settle_open(&turn.cx, slot, before, continues && !open.broken);
             self.count_repaired(turn, how);
             let call = &slot.call;
-            turn.cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
+            turn.cx.event(EventKind::CallRepaired { call: Arc::clone(call), how });
         }
         Some(batch)
     }
@@ -160,7 +159,7 @@ impl Opening {
     }
 }
 
-/// Does what would have followed the last message.
+/// Continues behind the last message.
 fn follow_last(turn: &mut TurnCx<'_>) -> Step {
     turn.announce();
     let Some(last) = find_last(turn.cx.log) else { return WAIT };
@@ -186,8 +185,8 @@ fn reopened(turn: &TurnCx<'_>, open: &Open) -> Box<Batch> {
     batch
 }
 
-/// Applies what was decided about a parked call that never started. Whether that settles it; a call that
-/// may run now is repaired like any other.
+/// Applies the decision about a parked call that never started. Returns whether that settles it; a call that may run now
+/// is repaired like any other.
 fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
     let pending = start.continuation.iter().flat_map(|made| &made.pending);
     let Some(parked) = pending.into_iter().find(|parked| parked.call_id == slot.call.id) else {
@@ -198,16 +197,14 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut CallState, start: &Start) -> bool {
     }
     let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
     let decision = given.map_or(Decision::Later, |decided| decided.decision.clone());
-    let particulars = slot.particulars_mut();
-    particulars.held = Some(parked.reason.clone());
-    particulars.parked_as = Some(Box::new(parked.clone()));
+    slot.held = Some(parked.reason.clone());
+    slot.parked_as = Some(Box::new(parked.clone()));
     if given.is_some() {
         emit_decision(cx, slot.call.id.clone(), &decision);
     }
     match decision {
         Decision::Granted => {
-            let particulars = slot.particulars_mut();
-            (particulars.granted, particulars.held) = (true, None);
+            (slot.granted, slot.held) = (true, None);
             false
         }
         Decision::Edited(arguments) => {
@@ -246,14 +243,14 @@ fn settle_open(cx: &Cx<'_>, slot: &mut CallState, before: Option<&OpenCall>, con
         }
         None if continues => RepairHow::Run,
         None => {
-            let outcome = not_run_outcome("the turn that asked for it ended before it began");
+            let outcome = not_run_outcome("the turn that asked for it ended before the call started");
             slot.progress = answered(cx, slot, &outcome);
             RepairHow::NotRun
         }
     }
 }
 
-/// A call that has its result without running here.
+/// The state of a call that gets its result without running.
 fn answered(cx: &Cx<'_>, slot: &CallState, outcome: &ToolOutcome) -> Progress {
     let message = Message::ToolResult(outcome.to_message(&slot.call, None, cx.now));
     Progress::Finished(Finished::of_message(Arc::new(message), false))

@@ -1,5 +1,4 @@
-//! An answer is looked at: by the layers, then by the checks, then by the layers that learn from it. After that the
-//! turn does what it asks for.
+//! Reviews an answer: layers see it, checks judge it, layers learn from it. Then the turn acts on it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,8 +23,8 @@ use crate::time::Millis;
 pub(super) enum Reviewing {
     /// It is not in the transcript; layers look at it first.
     New(Arc<Message>),
-    /// Checks look at it, at the words of tools that end the turn, or at an invalid answer.
-    Checks(Box<Subject>),
+    /// Checks judge it, the text of tools that end the turn, or an invalid answer.
+    Checks,
     /// It is the last message of the transcript, and layers learn from it.
     Learning,
     /// It is the last message of the transcript, and counts.
@@ -44,10 +43,7 @@ impl Reviewing {
                 let answer = Arc::clone(answer);
                 self.check(turn, answer)
             }
-            Self::Checks(subject) => {
-                turn.ask_check(Point::Answer, 0, subject);
-                WAIT
-            }
+            Self::Checks => WAIT,
             Self::Learning | Self::Accepted => self.act(turn),
         }
     }
@@ -85,25 +81,23 @@ impl Reviewing {
 
     /// Shows an answer to the checks, if there are any.
     fn check(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Step {
-        if turn.cx.ports.next_check(Point::Answer, 0).is_some()
-            && let Some(subject) = subject_of(turn, &answer)
+        if let Some(subject) = subject_of(turn, &answer)
+            && turn.start_checks(Point::Answer, subject)
         {
-            turn.ask_check(Point::Answer, 0, &subject);
-            *self = Self::Checks(Box::new(subject));
+            *self = Self::Checks;
             return WAIT;
         }
         self.accept(turn, answer)
     }
 
     fn on_check(&mut self, turn: &mut TurnCx<'_>, at: (Point, u32), asked: Answered<CheckDecision>) -> Step {
-        let Self::Checks(subject) = self else { return WAIT };
-        let guidance = match turn.on_check(at, subject, asked)? {
-            Checked::Asking => return WAIT,
-            Checked::Accepted => None,
-            Checked::Guidance(guidance) => Some(guidance),
+        let (subject, guidance) = match turn.on_check(at, asked)? {
+            Checked::Running => return WAIT,
+            Checked::Accepted(subject) => (subject, None),
+            Checked::Guidance(subject, guidance) => (subject, Some(guidance)),
         };
-        let Self::Checks(subject) = std::mem::replace(self, Self::Accepted) else { return WAIT };
-        match (*subject, guidance) {
+        *self = Self::Accepted;
+        match (subject, guidance) {
             (Subject::Answer { message: Some(answer), .. }, Some(guidance)) => {
                 answer_again(turn, &answer, guidance)
             }
@@ -135,7 +129,7 @@ impl Reviewing {
         *self = Self::Accepted;
         let Some(last) = turn.cx.log.last().cloned() else { return WAIT };
         let Some(answer) = last.as_assistant() else {
-            return invariant("the last message is no answer");
+            return invariant("the last message is not an answer");
         };
         if turn.spec.continue_broken > 0
             && let Some(code) = check_whole(turn, &last, answer)?
@@ -152,7 +146,7 @@ impl Reviewing {
                 drain(Then::Complete)
             }
             ModelOutput::Clarification { question } => {
-                turn.cx.event(|| EventKind::ClarificationRequested { question: question.clone() });
+                turn.cx.event(EventKind::ClarificationRequested { question: question.clone() });
                 turn.data.answer = Some(question);
                 stop(StopReason::ClarificationRequired, Evidence::None)
             }
@@ -177,21 +171,13 @@ impl Reviewing {
 
     fn on_invalid(&mut self, turn: &mut TurnCx<'_>, invalid: Invalid) -> Step {
         turn.data.invalid += 1;
-        if turn.cx.ports.next_check(Point::Invalid, 0).is_none() {
+        let progress = turn.data.progress(&turn.cx);
+        let subject = Subject::Invalid { invalid: Box::new(invalid.clone()), progress };
+        if !turn.start_checks(Point::Invalid, subject) {
             return after_invalid(turn, invalid, None);
         }
-        let progress = turn.data.progress(&turn.cx);
-        let subject = Subject::Invalid { invalid: Box::new(invalid), progress };
-        turn.ask_check(Point::Invalid, 0, &subject);
-        *self = Self::Checks(Box::new(subject));
+        *self = Self::Checks;
         WAIT
-    }
-
-    /// Takes what a check says that comes too late.
-    pub(super) fn take_check(&self, turn: &mut TurnCx<'_>, at: (Point, u32), asked: Answered<CheckDecision>) {
-        if let Self::Checks(subject) = self {
-            turn.take_check(at, subject, asked);
-        }
     }
 
     /// The turn ends while an answer is looked at. One that checks look at comes into no transcript.
@@ -203,10 +189,11 @@ impl Reviewing {
                 answer_unrun(&mut turn.cx, &answer, WHY);
             }
             Self::Learning => answer_last_unrun(&mut turn.cx, WHY),
-            Self::Checks(subject) => {
-                if let Subject::Answer { message: Some(answer), .. } = &*subject {
+            Self::Checks => {
+                if let Some(Subject::Answer { message: Some(answer), .. }) = turn.data.checked.as_deref() {
                     let duration = turn.cx.now.since(turn.data.last_step.asked_at);
-                    turn.cx.event(|| step_finished(answer.as_assistant(), duration));
+                    let finished = step_finished(answer.as_assistant(), duration);
+                    turn.cx.event(finished);
                 }
             }
             Self::Accepted => {}
@@ -225,12 +212,12 @@ pub(super) fn keep_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
 /// The approver has taken note of the model's own request.
 fn on_approval_noted(turn: &mut TurnCx<'_>, result: Result<Box<Prepared>, Fault>) -> Step {
     let Prepared { request, continuation } = *or_stop(result)?;
-    turn.cx.event(|| requested(&request, None));
+    turn.cx.event(requested(&request, None));
     turn.data.replaced = continuation;
     stop(StopReason::ApprovalRequired, Evidence::Approval(request))
 }
 
-/// What checks see of an answer. Calls and refusals are no answers.
+/// The subject of checks of an answer; `None` for calls and refusals.
 fn subject_of(turn: &TurnCx<'_>, answer: &Arc<Message>) -> Option<Subject> {
     let text = match answer.as_assistant()?.output() {
         ModelOutput::FinalAnswer => answer.joined_text(),
@@ -245,9 +232,9 @@ fn subject_of(turn: &TurnCx<'_>, answer: &Arc<Message>) -> Option<Subject> {
 
 /// The turn has an answer in the words of tools: checks look at it, if there are any.
 pub(super) fn answer_with(turn: &mut TurnCx<'_>, text: String) -> Step {
-    if turn.cx.ports.next_check(Point::Answer, 0).is_some() {
-        let subject = Subject::Answer { text, agent: turn.data.agent_id(), message: None };
-        return enter(Stage::Reviewing(Reviewing::Checks(Box::new(subject))));
+    let subject = Subject::Answer { text: text.clone(), agent: turn.data.agent_id(), message: None };
+    if turn.start_checks(Point::Answer, subject) {
+        return enter(Stage::Reviewing(Reviewing::Checks));
     }
     turn.data.answer = Some(text);
     drain(Then::Complete)
@@ -271,7 +258,7 @@ fn check_whole(
     stop(StopReason::RuntimeError, Evidence::Fault(Fault::new(FaultSource::Model, code, problem)))
 }
 
-/// Why an answer is no whole one.
+/// The reason why an answer is incomplete.
 fn broken(answer: &AssistantMessage) -> Option<(&'static str, String)> {
     match answer.stop_reason {
         FinishReason::Length | FinishReason::Paused | FinishReason::ContentFilter => {
@@ -285,7 +272,7 @@ fn broken(answer: &AssistantMessage) -> Option<(&'static str, String)> {
     }
 }
 
-/// Decides whether to ask again after an invalid answer; with what the model is told, when that is not the usual.
+/// Has the model answer again after an invalid answer, with `guidance` or the usual text, or stops.
 fn after_invalid(turn: &mut TurnCx<'_>, invalid: Invalid, guidance: Option<String>) -> Step {
     if turn.data.invalid >= turn.spec.limits.invalid_outputs {
         return stop(StopReason::ModelInvalidResponse, Evidence::Invalid(invalid));
@@ -305,9 +292,10 @@ fn answer_again(turn: &mut TurnCx<'_>, answer: &Arc<Message>, guidance: String) 
 }
 
 fn append_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
-    let at = turn.cx.append_one(answer);
     let duration = turn.cx.now.since(turn.data.last_step.asked_at);
-    turn.cx.event_about(at, |answer| step_finished(answer.as_assistant(), duration));
+    let finished = step_finished(answer.as_assistant(), duration);
+    turn.cx.append_one(answer);
+    turn.cx.event(finished);
 }
 
 /// `message`: what the model answered.
@@ -328,7 +316,7 @@ pub(super) fn answer_unrun(cx: &mut Cx<'_>, message: &Message, why: &str) {
     cx.append(results);
 }
 
-/// The same for the answer that is the last message of the transcript.
+/// Answers every call of the last message as not run.
 fn answer_last_unrun(cx: &mut Cx<'_>, why: &str) {
     if let Some(answer) = cx.log.last().cloned() {
         answer_unrun(cx, &answer, why);

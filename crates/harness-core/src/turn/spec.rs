@@ -1,20 +1,19 @@
-//! What configures a turn.
+//! The settings of a turn.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
 use crate::time::Millis;
 
-/// How the calls of one batch are executed.
+/// Execution of the calls of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Execution {
     /// One after another, in call order.
     Sequential,
-    /// At once, at most this many at a time; results stay in call order. A tool that demands
-    /// `sequential` makes its whole batch sequential.
+    /// In parallel; results stay in call order. A `sequential` tool makes its whole batch sequential.
     Parallel {
-        /// How many at a time; at least 1. Default 8.
+        /// Calls at a time, at least 1. Default 8.
         max: u32,
     },
 }
@@ -25,28 +24,29 @@ impl Default for Execution {
     }
 }
 
-/// What the failure of a call means for the turn. A call that was refused, denied or cut off by a limit is none.
+/// The effect of a failed call on the turn. Calls that were refused, denied or cut off by a limit do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnToolFailure {
-    /// The model reads what went wrong, and the turn goes on.
+    /// The model receives the error, and the turn continues.
     #[default]
     Answer,
-    /// A tool or registry that panics or faults ends the turn `runtime_error`; the model reads other failures.
+    /// A panic or error of the tool or registry itself ends the turn with `runtime_error`; the model receives other
+    /// errors.
     EndOnFault,
-    /// So does every other failure: a call of a tool that is not offered ends the turn `tool_unavailable`, an error
-    /// result that another attempt would not mend `tool_error_unrecoverable`.
+    /// Every failure ends the turn: a call of an unknown tool with `tool_unavailable`, an error result that is not
+    /// retryable with `tool_error_unrecoverable`.
     EndOnError,
 }
 
-/// How often a failed call is tried again when its tool says that this may help.
+/// Retries of failed calls whose error is retryable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RetryPolicy {
     /// Attempts after the first. Default 2.
     pub max_retries: u32,
-    /// The wait before each; the last one is used again. Default 200 ms, 500 ms.
+    /// The wait before each retry; the last one repeats. Default 200 ms, 500 ms.
     pub backoff: Vec<Millis>,
 }
 
@@ -57,19 +57,19 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// This many retries with these waits.
+    /// A policy of `max_retries` retries with these waits.
     pub fn new(max_retries: u32, backoff: Vec<Millis>) -> Self {
         Self { max_retries, backoff }
     }
 
-    /// The wait before the n-th retry, counted from 1.
+    /// The wait before the n-th retry, from 1.
     pub(super) fn wait(&self, retry: u32) -> Millis {
         let at = usize::try_from(retry.saturating_sub(1)).unwrap_or(usize::MAX);
         self.backoff.get(at).or_else(|| self.backoff.last()).copied().unwrap_or_default()
     }
 }
 
-/// What configures a turn.
+/// The settings of a turn.
 ///
 /// ```
 /// use harness_core::Millis;
@@ -86,42 +86,41 @@ impl RetryPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnSpec {
-    /// The limits. Default 32 iterations, 128 calls, 30 minutes, 2 invalid outputs in a row.
+    /// The limits. Default 32 iterations, 128 calls, 30 minutes, 2 invalid answers in a row.
     pub limits: Limits,
-    /// How the calls of one batch are executed. Default at once, 8 at a time.
+    /// Execution of the calls of one batch. Default in parallel, 8 at a time.
     pub execution: Execution,
-    /// What the failure of a call means for the turn. Default: the model reads it.
+    /// The effect of a failed call on the turn. Default: the model receives the error.
     pub on_tool_failure: OnToolFailure,
     /// Retries of retryable error results.
     pub retry: RetryPolicy,
-    /// The longest cycle of calls that counts as a loop, in calls. One call that gives the same result to the same
-    /// arguments three times in a row ends the turn `redundant_tool_loop`; of longer cycles the model is told once,
-    /// and when they go on the turn ends so, too. Default 4, at most 16; 1 looks for single calls only, 0 for no
-    /// loops. A tool that declares [`polling`](crate::tool::ToolDef::polling) may repeat itself.
+    /// The longest cycle of calls that counts as a loop, in calls. A call that gives the same result for the same
+    /// arguments three times in a row ends the turn with `redundant_tool_loop`. For longer cycles the model is warned
+    /// once; a second cycle ends the turn. Default 4, at most 16; 1 detects single calls only, 0 no loops. Tools with
+    /// [`polling`](crate::tool::ToolDef::polling) may repeat.
     pub longest_cycle: u32,
-    /// Whether the last permitted step is asked without tools, so that the work is summed up before the
-    /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would
-    /// not do for two more steps like the last one. Default on.
+    /// Whether the last permitted request has no tools, so that the model sums up before the turn is deferred. It is the
+    /// last one when one iteration is left, when no tool call is left, or when tokens, cost or time do not suffice for
+    /// two more steps like the last. Default on.
     pub closing_step: bool,
-    /// Model steps in a row that may break off and are gone on from; the next one ends the turn `runtime_error`. A step
-    /// broke off when its answer is incomplete (stop reason `length`, `paused` or `contentFilter`), when it is empty,
-    /// or when the model failed on its way: with the code `provider`, `network`, `timeout` or `protocol`, and without
-    /// an HTTP status. A refused request is for wrappers that wait and try again. What the step said stays in the
-    /// transcript, its usage counts, its calls do not run, and each attempt is an iteration. Default 0: a model that
-    /// fails ends the turn, an answer that was cut off is the answer, and an empty one is invalid.
+    /// Broken model steps in a row that the turn continues from; the next one ends it with `runtime_error`. A step is
+    /// broken when its answer is incomplete (stop reason `length`, `paused` or `contentFilter`) or empty, or when the
+    /// model failed with the code `provider`, `network`, `timeout` or `protocol` and without an HTTP status. Its text
+    /// stays in the transcript, its usage counts, its calls do not run, and each attempt is an iteration. Default 0: a
+    /// model error ends the turn, an incomplete answer is the answer, and an empty one is invalid.
     pub continue_broken: u32,
 }
 
-/// What is wrong with a [`TurnSpec`].
+/// An invalid setting of a [`TurnSpec`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` is {value}: {expected}")]
 #[non_exhaustive]
 pub struct SpecFault {
-    /// The field.
+    /// The path of the field.
     pub field: &'static str,
-    /// Its value.
+    /// The invalid value.
     pub value: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: &'static str,
 }
 
@@ -140,7 +139,7 @@ impl Default for TurnSpec {
 }
 
 impl TurnSpec {
-    /// Checks the settings; gives every problem.
+    /// Validates the settings. Returns all errors.
     pub fn check(&self) -> Vec<SpecFault> {
         let mut faults = Vec::new();
         if self.longest_cycle > super::loops::LONGEST {

@@ -1,4 +1,4 @@
-//! How far a turn has come, and what follows an input.
+//! The stages of a turn, and the step to the next one.
 
 use std::ops::ControlFlow;
 
@@ -13,24 +13,24 @@ use super::viewing::Viewing;
 use crate::machine::{Pending, Reply};
 use crate::outcome::{Evidence, Stop, StopReason};
 
-/// How far a turn has come. Each stage holds what is true only while the turn is in it.
+/// The stage of a turn. Each stage holds the data that exists only in it.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// Before the first iteration: the prompt, and calls that an earlier process left open.
     Opening(Box<Opening>),
     /// The view of the next request is made.
     Viewing(Viewing),
-    /// The model is asked.
+    /// The model is called.
     Asking(Asking),
-    /// An answer is looked at.
+    /// An answer is reviewed.
     Reviewing(Reviewing),
     /// The calls of an answer run.
     Calling(Box<Batch>),
-    /// Waiting messages are injected.
+    /// Queued messages are injected.
     Draining(Draining),
-    /// The turn ends: nothing starts any more.
+    /// The turn ends: nothing new starts.
     Closing(Box<Closing>),
-    /// Over.
+    /// The turn has ended.
     Ended,
 }
 
@@ -40,17 +40,16 @@ impl Default for Stage {
     }
 }
 
-/// What follows an input.
+/// The transition after an input.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// The turn waits for a reply in the stage that it is in.
+    /// Wait for a reply in the current stage.
     Wait,
-    /// The turn goes to another stage.
+    /// Enter another stage.
     Enter(Stage),
 }
 
-/// What a handler gives: what follows, or the stop that broke it off. A stop comes once in a turn, and a step from every
-/// handler: boxed, it takes no room in the others.
+/// The result of a handler: a transition, or the stop that ends the turn. A stop is rare, so it is boxed.
 pub(super) type Step<T = Next> = ControlFlow<Box<Stop>, T>;
 
 /// The turn waits.
@@ -94,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// The calls at work.
+    /// The batch of calls, if there is one.
     pub(super) fn batch(&self) -> Option<&Batch> {
         match self {
             Self::Calling(batch) => Some(batch),

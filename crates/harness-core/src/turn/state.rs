@@ -1,4 +1,4 @@
-//! What lasts the whole turn, and what every stage works with.
+//! The data of a turn, and the context of its stages.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -7,18 +7,19 @@ use super::draining::{Draining, Then};
 use super::loops::Loops;
 use super::spec::TurnSpec;
 use super::stage::{Stage, Step, enter, stop};
+use crate::decide::Subject;
 use crate::event::EventKind;
 use crate::ids::AgentId;
 use crate::json::Json;
 use crate::limits::{Amount, Limit, Reached};
-use crate::machine::{Cx, Op, Pending, Reply, Standing};
+use crate::machine::{AgentProgress, Cx, Op, Pending, Reply};
 use crate::message::{Cost, Message, UserMessage};
 use crate::outcome::{Evidence, Fault, FaultSource, Stop, StopReason, TotalUsage};
 use crate::port::{OpenCall, PreparedAgent, Progress};
 use crate::time::{Millis, Time};
 use crate::tool::ToolDef;
 
-/// What lasts the whole turn.
+/// The data of a whole turn.
 #[derive(Debug, Default)]
 pub(super) struct TurnData {
     pub(super) started_at: Time,
@@ -26,15 +27,13 @@ pub(super) struct TurnData {
     pub(super) began: usize,
     pub(super) deadline: Option<Time>,
     pub(super) resumed: bool,
-    /// Whether it is part of a run, which tells the layers of its end.
-    pub(super) of_run: bool,
     /// The agent of the next step; `None` until the entry agent is known.
     pub(super) agent: Option<AgentId>,
     pub(super) prepared: Option<Arc<PreparedAgent>>,
     /// Whether the agent changed since it was prepared.
     pub(super) is_stale: bool,
     pub(super) usage: TotalUsage,
-    /// Iterations whose model was asked, and the number of the last one.
+    /// Iterations with a request, and the number of the last one.
     pub(super) asked: u32,
     pub(super) asked_in: u32,
     pub(super) last_step: LastStep,
@@ -42,20 +41,22 @@ pub(super) struct TurnData {
     pub(super) counted: (usize, u64),
     /// Invalid answers in a row.
     pub(super) invalid: u32,
-    /// Model steps in a row that broke off.
+    /// Broken model steps in a row.
     pub(super) broken: u32,
     pub(super) loops: Loops,
-    /// Set once the next step is the last one, asked without tools: the stop that follows it.
+    /// The stop after the last step, which has no tools; set once that step is next.
     pub(super) last_stop: Option<Stop>,
-    /// Messages to inject: what waited behind parked calls, what came while the turn stopped.
+    /// Messages to inject: those that waited behind parked calls, or arrived while the turn stopped.
     pub(super) waiting: Vec<Arc<Message>>,
-    /// What the turn answers, as far as it is known.
+    /// The answer so far.
     pub(super) answer: Option<String>,
+    /// The subject of the check that runs, or that stopped the turn.
+    pub(super) checked: Option<Box<Subject>>,
     /// A question of a check that is not in the transcript yet.
     pub(super) question: Option<String>,
     /// The continuation that the approver gave in place of the usual one.
     pub(super) replaced: Option<Json>,
-    /// Calls that ran behind parked ones, once the turn has ended: their results are not in the transcript.
+    /// Calls that ran behind parked ones of an ended turn: their results are not in the transcript.
     pub(super) left_open: Vec<OpenCall>,
 }
 
@@ -80,7 +81,7 @@ impl TurnData {
         self.prepared.as_ref().map_or(&[], |prepared| &prepared.tools)
     }
 
-    /// What `steps` model steps will use at least, as far as is known: as much as the last one did.
+    /// The expected usage of `steps` model steps: that of the last one, for each.
     pub(super) fn step_amount(&self, steps: u32) -> Amount {
         let Amount { tokens, cost, .. } = self.last_step.used;
         let times = u64::from(steps);
@@ -98,13 +99,13 @@ impl TurnData {
         Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left())
     }
 
-    /// Where the work stands, for layers and the compactor.
-    pub(super) fn standing(&self, cx: &Cx<'_>) -> Standing {
-        Standing { prepared: self.prepared.clone(), progress: self.progress(cx) }
+    /// The agent and the progress, for layers and the compactor.
+    pub(super) fn standing(&self, cx: &Cx<'_>) -> AgentProgress {
+        AgentProgress { prepared: self.prepared.clone(), progress: self.progress(cx) }
     }
 }
 
-/// What a stage works with: the settings, what lasts the whole turn, and the machine.
+/// The context of a stage: the settings, the data of the turn, and the machine.
 pub(super) struct TurnCx<'a> {
     pub(super) spec: &'a TurnSpec,
     pub(super) data: &'a mut TurnData,
@@ -112,23 +113,23 @@ pub(super) struct TurnCx<'a> {
 }
 
 impl TurnCx<'_> {
-    /// Where the work stands.
-    pub(super) fn standing(&self) -> Standing {
+    /// The agent and the progress.
+    pub(super) fn standing(&self) -> AgentProgress {
         self.data.standing(&self.cx)
     }
 
-    /// Asks what the agent is.
+    /// Prepares the agent.
     pub(super) fn prepare_agent(&mut self) {
         let (agent, iteration) = (self.data.agent.clone(), self.cx.sh.iteration);
         self.cx.perform(Pending::Prepare, Op::Prepare { agent, iteration });
     }
 
-    /// Takes the agent.
+    /// Takes the prepared agent.
     pub(super) fn take_prepared(&mut self, result: Result<Arc<PreparedAgent>, Fault>) -> Step<()> {
         let prepared = or_stop(result)?;
         self.data.agent = Some(prepared.agent.clone());
         if self.data.prepared.as_ref() != Some(&prepared) {
-            self.cx.event(|| EventKind::AgentPrepared { prepared: Arc::clone(&prepared) });
+            self.cx.event(EventKind::AgentPrepared { prepared: Arc::clone(&prepared) });
         }
         self.data.prepared = Some(prepared);
         self.data.is_stale = false;
@@ -138,7 +139,7 @@ impl TurnCx<'_> {
     /// Emits the start of the turn: its agent is known.
     pub(super) fn announce(&mut self) {
         let (agent, resumed) = (self.data.agent_id(), self.data.resumed);
-        self.cx.event(|| EventKind::TurnStarted { agent, resumed });
+        self.cx.event(EventKind::TurnStarted { agent, resumed });
     }
 
     /// Appends a message by which the machine itself guides the model.
@@ -154,19 +155,18 @@ impl TurnCx<'_> {
 
     /// Stops at a limit.
     pub(super) fn stop_at_limit<T>(&mut self, reason: StopReason, reached: Reached) -> Step<T> {
-        self.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+        self.cx.event(EventKind::LimitReached { reason, reached: Some(reached) });
         stop(reason, Evidence::Limit(reached))
     }
 
-    /// Makes the next step the last one, asked without tools.
+    /// Makes the next step the last one, without tools.
     pub(super) fn close_with(&mut self, reached: Reached) {
         let reason = reached.limit.into();
-        self.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+        self.cx.event(EventKind::LimitReached { reason, reached: Some(reached) });
         self.data.last_stop = Some(Stop::new(reason, Evidence::Limit(reached)));
     }
 
-    /// Stops at the first limit that is reached: time, cost, tokens. Iterations and tool calls are looked at where one
-    /// starts.
+    /// Stops at the first limit that is reached: time, cost, tokens. Iterations and tool calls are checked at their start.
     pub(super) fn check_limits(&mut self) -> Step<()> {
         if let Some(reached) = self.overdue() {
             return self.stop_at_limit(StopReason::TimeoutReached, reached);
@@ -223,7 +223,8 @@ pub(crate) fn guidance_message(text: String) -> Arc<Message> {
     Arc::new(Message::User(UserMessage::text(text).from_origin("hook")))
 }
 
-/// What layers gave in place of `shown`, as far as it may enter the transcript; `shown` when they failed.
+/// The messages that layers returned for `shown`, without those that may not enter the transcript; `shown` when they
+/// failed.
 pub(super) fn admitted(
     cx: &mut Cx<'_>,
     shown: Vec<Arc<Message>>,
@@ -249,6 +250,6 @@ pub(super) fn emit_refused(cx: &mut Cx<'_>, refused: usize) {
             "{refused} messages were left out: a layer adds neither results of calls nor answers with calls"
         );
         let fault = Fault::new(FaultSource::Layer, "append_refused", text);
-        cx.event(|| EventKind::PartFailed { fault });
+        cx.event(EventKind::PartFailed { fault });
     }
 }

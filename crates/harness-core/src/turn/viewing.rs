@@ -26,11 +26,11 @@ use crate::transcript::Plan;
 pub(super) struct Viewing {
     /// The view; `None` is the whole transcript.
     pub(super) plan: Option<Plan>,
-    /// What the layers showed.
+    /// The view of the layers.
     recalled: Option<Plan>,
     /// Whether the view still has to be reported.
     is_new: bool,
-    /// The fault by which a provider refused the view as too long, until it is shorter.
+    /// The error of a provider that rejected the view as too long, until it is shorter.
     refused: Option<Box<Fault>>,
     /// Whether that happened once: there is no second attempt.
     is_mended: bool,
@@ -120,7 +120,7 @@ impl Viewing {
             }
             Err(fault) => {
                 cx.sh.view.plan = None;
-                cx.event(|| EventKind::CompactionFailed { fault });
+                cx.event(EventKind::CompactionFailed { fault });
             }
         }
     }
@@ -150,7 +150,7 @@ impl Viewing {
         self.ask_model()
     }
 
-    /// Takes what came of a compaction; gives what is still too long.
+    /// Takes the result of a compaction. Returns the overflow that is left.
     pub(super) fn take_compaction(
         &mut self,
         turn: &mut TurnCx<'_>,
@@ -179,7 +179,7 @@ impl Viewing {
         usage: &TotalUsage,
     ) {
         if let Err(fault) = check(cx, &plan, FaultSource::Compactor) {
-            return cx.event(|| EventKind::CompactionFailed { fault });
+            return cx.event(EventKind::CompactionFailed { fault });
         }
         let plan = plan.opened(cx.log.len());
         self.plan = Some(plan.clone());
@@ -191,7 +191,7 @@ impl Viewing {
         let note = Arc::new(note);
         store(cx, &note, &plan, false);
         let (duration, usage) = (cx.now.since(self.since), Box::new(usage.clone()));
-        cx.event(|| EventKind::CompactionCompleted { note, permanent: false, plan, usage, duration });
+        cx.event(EventKind::CompactionCompleted { note, permanent: false, plan, usage, duration });
     }
 
     fn ask_model(&mut self) -> Step {
@@ -259,5 +259,5 @@ fn near_limit(turn: &TurnCx<'_>) -> Option<Reached> {
 
 fn emit_plan(cx: &mut Cx<'_>, by: &str, plan: &Plan) {
     let (messages, spans) = (cx.log.len() as u64, plan.spans.len() as u64);
-    cx.event(|| EventKind::ViewPlanned { by: by.to_owned(), messages, spans, plan: plan.clone() });
+    cx.event(EventKind::ViewPlanned { by: by.to_owned(), messages, spans, plan: plan.clone() });
 }

@@ -347,7 +347,7 @@ async fn law_1_calls_of_an_answer_that_broke_off_are_answered_before_the_transcr
     spec.compact_between_turns = true;
     let mut run = Run::new(Arc::new(spec), Origin::default(), broken_off());
     drive(&mut run, &scene.ports, &Cancel::never(), Start::resume()).await;
-    let answered = "This call did not run: the turn that asked for it ended before it began.";
+    let answered = "This call did not run: the turn that asked for it ended before the call started.";
     assert_eq!(scene.seen(), [format!("compact request go||{answered} None"), "model sum".to_owned()]);
 }
 

@@ -219,7 +219,7 @@ fn law_8_a_cancellation_at_every_await_point_keeps_what_is_finished_and_the_next
             first.input(harness_core::machine::Input::Start(Box::new(begin())));
             assert_eq!(first.settle(), Ran::Waiting, "{plan:?}");
             first.input(harness_core::machine::Input::Cancel { by: Arc::from("test") });
-            let ran = first.go_on();
+            let ran = first.proceed();
             let end = check(&first, &ran, &format!("{execution:?} {plan:?}"));
             let finished = first.events().iter().any(|e| {
                 matches!(&e.kind, EventKind::TurnFinished { end } if end.reason() == StopReason::AnswerFinalized)

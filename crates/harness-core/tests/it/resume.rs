@@ -290,17 +290,17 @@ fn granted(call: &str) -> Resume {
 #[test]
 fn a_continuation_fits_only_where_it_was_made() {
     let session = |made: &mut Continuation| made.session_id = Some("s-2".into());
-    let text = "the continuation `t-1:approval` belongs to session `s-2`, not to session `s-1`";
+    let text = "continuation `t-1:approval` belongs to session `s-2`, not to session `s-1`";
     check_refused(session, granted("c1"), "resume.other_session", text);
     let thread = |made: &mut Continuation| made.thread_id = None;
-    let text = "the continuation `t-1:approval` belongs to no thread, not to thread `th-1`";
+    let text = "continuation `t-1:approval` belongs to no thread, not to thread `th-1`";
     check_refused(thread, granted("c1"), "resume.other_thread", text);
     let descriptor = |made: &mut Continuation| made.descriptor_hash = Some("sha256:11".into());
-    let text = "the continuation `t-1:approval` was made under descriptor `sha256:11`, and this is descriptor \
-                `sha256:00`; to resume it all the same, say so with `under_descriptor`";
+    let text = "continuation `t-1:approval` belongs to descriptor `sha256:11`, not to descriptor `sha256:00`; accept \
+                the change with `under_descriptor`";
     check_refused(descriptor, granted("c1"), "resume.other_descriptor", text);
     let stale = |made: &mut Continuation| made.transcript_len = 7;
-    let text = "the continuation `t-1:approval` was made at 7 messages, and the transcript has only 2";
+    let text = "continuation `t-1:approval` was made at 7 messages; the transcript has only 2";
     check_refused(stale, granted("c1"), "resume.stale", text);
 }
 
@@ -316,19 +316,19 @@ fn law_9_another_descriptor_is_an_explicit_choice() {
 #[test]
 fn decisions_fit_only_what_is_parked() {
     let none = |_: &mut Continuation| {};
-    let text = "the call `c9` is not parked; `c1`, `c2` is";
+    let text = "call `c9` is not pending; pending calls: `c1`, `c2`";
     check_refused(none, granted("c9"), "resume.not_parked", text);
-    let text = "two decisions were given about the call `c1`";
+    let text = "two decisions given for call `c1`";
     let twice = Resume::decided([CallDecision::granted("c1"), CallDecision::denied("c1", "no")]);
     check_refused(none, twice, "resume.decided_twice", text);
-    let text = "nothing was decided about the continuation `t-1:approval`: it waits for `c1`, `c2`";
+    let text = "no decision given for continuation `t-1:approval`; pending calls: `c1`, `c2`";
     check_refused(none, Resume::decided([]), "resume.nothing_decided", text);
-    let text = "the continuation `t-1:approval` waits for approval, and was given clarification";
+    let text = "continuation `t-1:approval` needs approval, got clarification";
     check_refused(none, Resume::answer("yes"), "resume.other_kind", text);
     let seen = Resume::decided([CallDecision::granted("c1").having_seen("other")]);
     let (_, parked) = park(one());
     let digest = &parked.pending[0].digest;
-    let text = format!("the decision about `c1` was made about other, and {digest} is parked");
+    let text = format!("the decision for call `c1` is about other, but {digest} is pending");
     check_refused(none, seen, "resume.other_call", &text);
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::machine::{Effects, Input, Start};
+use harness_core::machine::{Input, Start};
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::outcome::StopMode;
 use harness_core::run::{Run, RunSpec};
@@ -143,7 +143,7 @@ async fn a_deferred_run_leaves_a_continuation() {
 #[test]
 fn what_comes_before_the_start_changes_nothing_and_a_start_counts_once() {
     let mut run = Run::new(Arc::default(), Origin::default(), Transcript::default());
-    let mut effects = Effects::new();
+    let mut effects = Vec::new();
     run.advance(Input::Cancel { by: "nobody".into() }, Time(0), &mut effects);
     run.advance(Input::Wake, Time(0), &mut effects);
     assert!(effects.as_slice().is_empty());

@@ -66,7 +66,7 @@ fn a_parked_call_is_not_run_when_something_else_is_said() {
         turn_finished approval_required
         awaiting_approval: approval_required
         call_repaired #c1 NotRun
-        message_appended result #c1 error "This call did not run: the turn that asked for it ended before it began."
+        message_appended result #c1 error "This call did not run: the turn that asked for it ended before the call started."
         message_appended user "forget it"
         turn_started main resumed
         model_step_started

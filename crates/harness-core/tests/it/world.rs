@@ -542,7 +542,7 @@ impl Case {
         for (at, external) in &self.inputs {
             driver.input_at(BEGIN.after(Millis(*at)), external.input());
         }
-        driver.go_on()
+        driver.proceed()
     }
 
     /// Runs to the end; what hangs for ever is cancelled.
@@ -572,7 +572,7 @@ pub(crate) fn finish<P: Phase>(driver: &mut ScriptedDriver<P, World>, ran: Ran) 
     let ran = match ran {
         Ran::Waiting => {
             driver.input(External::Cancel.input());
-            driver.go_on()
+            driver.proceed()
         }
         ran => ran,
     };

@@ -96,8 +96,10 @@ impl Shared {
             }
             ResumeFrom::Continuation { continuation, resume: None } => {
                 continuation.verify(origin, &memory.log)?;
-                let waiting = continuation.waiting.clone();
-                prompt(messages).with_waiting(waiting).with_continuation(Some(*continuation))
+                let mut start = prompt(messages);
+                start.waiting.clone_from(&continuation.waiting);
+                start.continuation = Some(continuation);
+                start
             }
         };
         Ok((start, Vec::new()))

@@ -91,7 +91,7 @@ impl Thread {
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, log.prefix()));
         ports.steering = None;
         let origin = self.0.origin(&settled.config, None);
-        let start = start.with_agent(setup.agent).with_waiting(waiting);
+        (start.agent, start.waiting) = (setup.agent, waiting);
         let mut machine = settled.run(setup.mode, origin, log).with_view(view);
         if machine.log().has_open_calls() {
             let why = "calls wait for their results; the next run settles them before it asks";

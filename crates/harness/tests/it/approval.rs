@@ -140,7 +140,7 @@ async fn a_question_is_answered_and_a_limit_is_lifted() {
     let asked = harness.prompt("go").await.unwrap();
     let continuation = *asked.end.continuation.clone().unwrap();
     let wrong =
-        harness.resume(ResumeFrom::continuation(continuation.clone(), Resume::go_on())).await.unwrap_err();
+        harness.resume(ResumeFrom::continuation(continuation.clone(), Resume::deferred())).await.unwrap_err();
     assert_eq!(wrong.kind(), "resume.other_kind");
     let report =
         harness.resume(ResumeFrom::continuation(continuation, Resume::answer("the red one"))).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_question_is_answered_and_a_limit_is_lifted() {
     assert_eq!(deferred.reason(), StopReason::MaxIterationsReached);
     let continuation = *deferred.end.continuation.clone().unwrap();
     assert_eq!(
-        harness.resume(ResumeFrom::continuation(continuation, Resume::go_on())).await.unwrap().answer(),
+        harness.resume(ResumeFrom::continuation(continuation, Resume::deferred())).await.unwrap().answer(),
         "done"
     );
 }

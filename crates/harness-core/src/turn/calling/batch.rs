@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::decide::Subject;
 use crate::event::ResultNote;
 use crate::json::Json;
 use crate::limits::{Amount, Grant, Reached};
-use crate::message::{ApprovalRequest, Message, ToolCall};
+use crate::message::{Message, ToolCall};
 use crate::outcome::{Fault, PendingCall};
 use crate::port::OpenCall;
 use crate::time::Time;
@@ -14,22 +13,22 @@ use crate::tool::{RetryClass, ToolDef, ToolOutcome, ToolStatus};
 use crate::turn::opening::Opening;
 use crate::turn::spec::{Execution, TurnSpec};
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Clone, Debug)]
 pub(in crate::turn) enum Progress {
-    /// Nothing was asked about it yet.
+    /// Nothing is decided about it.
     New,
-    /// Its arguments, a gate or the approver is being asked.
+    /// Its arguments are validated, or a gate or the approver decides.
     Asking,
     /// It may run.
     Ready,
     /// An attempt runs.
     Running,
-    /// The next attempt begins then.
+    /// The next attempt starts then.
     Waiting(Time),
-    /// Its result is there.
+    /// It has a result.
     Finished(Finished),
-    /// It waits for a decision that comes after this turn.
+    /// It waits for a decision after this turn.
     Parked,
 }
 
@@ -39,7 +38,7 @@ pub(in crate::turn) struct Finished {
     pub(in crate::turn) outcome: Arc<ToolOutcome>,
     /// Its message, until that is in the transcript.
     pub(in crate::turn) message: Option<Arc<Message>>,
-    /// The fault of its tool or registry.
+    /// The error of its tool or registry itself.
     pub(in crate::turn) fault: Option<Fault>,
     pub(in crate::turn) ran: bool,
     /// How it differs from a plain result.
@@ -73,125 +72,80 @@ impl Finished {
 #[derive(Clone, Debug)]
 pub(in crate::turn) struct CallState {
     pub(in crate::turn) call: Arc<ToolCall>,
-    /// What it calls, by its place in the offer; `None` when that is not offered.
+    /// The index of its tool in the offer; `None` when it is not offered.
     pub(in crate::turn) tool: Option<u32>,
-    /// What a restart may do with it.
+    /// Whether a restart may repeat it.
     pub(in crate::turn) class: RetryClass,
     pub(in crate::turn) progress: Progress,
     pub(in crate::turn) attempt: u32,
     pub(in crate::turn) grant: Grant,
     /// Tool calls of the grant that are the call itself; the rest it may spend.
     pub(in crate::turn) own_calls: u32,
+    /// When its first attempt started here.
     pub(in crate::turn) started: Option<Time>,
-    /// Whether its start was counted.
-    pub(in crate::turn) counted: bool,
-    particulars: Option<Box<Particulars>>,
-}
-
-/// What is particular about a call: few have any, and those are asked about before they run, or tried again.
-#[derive(Clone, Debug)]
-pub(in crate::turn) struct Particulars {
-    /// Why it is held.
+    /// The reason of a hold.
     pub(in crate::turn) held: Option<String>,
-    /// Whether the approver changed its arguments.
-    pub(in crate::turn) edited: bool,
-    /// Whether anybody did: the transcript holds other ones.
+    /// Whether its arguments differ from those in the transcript.
     pub(in crate::turn) rewritten: bool,
-    /// The gate that is asked next, once its arguments were checked.
+    /// Whether a person changed them.
+    pub(in crate::turn) edited: bool,
+    /// The gate that is asked once its arguments are checked.
     pub(in crate::turn) next_gate: u32,
     /// Whether it was approved while it was parked.
     pub(in crate::turn) granted: bool,
-    /// What it was parked as; an approval is bound to this.
+    /// The parked call; an approval is bound to it.
     pub(in crate::turn) parked_as: Option<Box<PendingCall>>,
-    /// What the last failed attempt gave, while the next one is waited for.
+    /// The outcome of the last failed attempt, until the next one ends.
     pub(in crate::turn) last: Option<Box<ToolOutcome>>,
 }
 
-impl Particulars {
-    const NONE: Self = Self {
-        held: None,
-        edited: false,
-        rewritten: false,
-        next_gate: 0,
-        granted: false,
-        parked_as: None,
-        last: None,
-    };
-}
-
-impl Default for Particulars {
-    fn default() -> Self {
-        Self::NONE
-    }
-}
-
 impl CallState {
-    /// A call that nothing was asked about yet.
     fn new(call: Arc<ToolCall>, tool: Option<u32>, class: RetryClass) -> Self {
         Self {
-            class,
-            tool,
             call,
+            tool,
+            class,
             progress: Progress::New,
             attempt: 1,
             grant: Grant::default(),
             own_calls: 0,
             started: None,
-            counted: false,
-            particulars: None,
+            held: None,
+            rewritten: false,
+            edited: false,
+            next_gate: 0,
+            granted: false,
+            parked_as: None,
+            last: None,
         }
     }
 
-    /// What is particular about it.
-    pub(in crate::turn) fn particulars(&self) -> &Particulars {
-        static NONE: Particulars = Particulars::NONE;
-        self.particulars.as_deref().unwrap_or(&NONE)
-    }
-
-    /// The same, to change it.
-    pub(in crate::turn) fn particulars_mut(&mut self) -> &mut Particulars {
-        self.particulars.get_or_insert_default()
-    }
-
-    /// Takes what the last failed attempt gave.
-    pub(in crate::turn) fn take_last(&mut self) -> Option<Box<ToolOutcome>> {
-        self.particulars.as_mut()?.last.take()
-    }
-
-    /// What an attempt may spend beyond itself.
+    /// The budget of an attempt beyond the call itself.
     pub(in crate::turn) fn share(&self) -> Grant {
         Grant(self.grant.0.minus(Amount { tool_calls: self.own_calls, ..Amount::NONE }))
     }
 
-    /// Puts other arguments in place; the transcript keeps those of the model.
+    /// Replaces the arguments; the transcript keeps those of the model.
     pub(in crate::turn) fn rewrite(&mut self, arguments: Json) {
-        let mut call = ToolCall::clone(&self.call);
-        call.arguments = arguments;
-        call.raw_arguments = None;
-        self.call = Arc::new(call);
-        self.particulars_mut().rewritten = true;
+        let call = Arc::make_mut(&mut self.call);
+        (call.arguments, call.raw_arguments) = (arguments, None);
+        self.rewritten = true;
     }
 
-    /// The same, by a person: these are approved.
+    /// Replaces the arguments by those of a person, which are approved.
     pub(in crate::turn) fn edit(&mut self, arguments: Json) {
         self.rewrite(arguments);
-        let particulars = self.particulars_mut();
-        (particulars.edited, particulars.held) = (true, None);
+        (self.edited, self.held) = (true, None);
     }
 
-    /// What it calls, of the tools that were offered.
+    /// Its definition, when it is offered.
     pub(in crate::turn) fn def_in<'t>(&self, tools: &'t [ToolDef]) -> Option<&'t ToolDef> {
         tools.get(self.tool? as usize)
     }
 
-    /// Why it is held, for the one who decides.
+    /// The reason of a hold, for the person who decides.
     pub(in crate::turn) fn hold_reason(&self) -> String {
-        self.particulars().held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
-    }
-
-    /// The question whether it may run.
-    pub(in crate::turn) fn held_request(&self) -> ApprovalRequest {
-        ApprovalRequest::of_call(&self.call, self.hold_reason())
+        self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
     }
 
     /// Its result, once it has one.
@@ -204,14 +158,14 @@ impl CallState {
     }
 }
 
-/// What can be done in a batch.
+/// The next action in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::turn) enum Action {
-    /// A call is to be taken through its gates.
+    /// Take a call through its gates.
     Prepare(u32),
-    /// A call is to be run.
+    /// Run a call.
     Start(u32),
-    /// Nothing before something answers.
+    /// Wait for a reply.
     Wait,
     /// Every call is finished or parked.
     Done,
@@ -221,24 +175,24 @@ pub(in crate::turn) enum Action {
 #[derive(Debug, Default)]
 pub(in crate::turn) struct Batch {
     pub(in crate::turn) slots: Vec<CallState>,
-    /// How many results are in the transcript.
+    /// Results that are in the transcript.
     pub(in crate::turn) flushed: usize,
     /// The position of the answer in the transcript.
     pub(in crate::turn) answer_at: usize,
     sequential: bool,
     /// Whether an earlier process has asked for the calls.
     pub(in crate::turn) is_reopened: bool,
-    /// What follows once what an earlier process left open is settled.
+    /// The opening that continues once calls of an earlier process are settled.
     pub(in crate::turn) opening: Option<Box<Opening>>,
-    /// The limit that a call of the batch was refused for.
+    /// The limit that refused a call of the batch.
     pub(in crate::turn) refused: Option<Reached>,
-    /// The call whose result checks look at, and what they see of it.
-    pub(in crate::turn) checking: Option<(u32, Box<Subject>)>,
-    /// How many results, in call order, layers have seen.
+    /// The call whose result checks judge.
+    pub(in crate::turn) checking: Option<u32>,
+    /// Results, in call order, that layers have seen.
     pub(in crate::turn) seen: usize,
-    /// How many they will have seen when they answer.
+    /// Results that they will have seen when they reply.
     pub(in crate::turn) showing: Option<usize>,
-    /// What layers added to the results: it comes after all of them.
+    /// Messages that layers added: they follow all results.
     pub(in crate::turn) added: Vec<Arc<Message>>,
 }
 
@@ -278,7 +232,7 @@ impl Batch {
         self.slots.iter().any(CallState::is_parked)
     }
 
-    /// The places of the calls that something holds for, in call order.
+    /// The indexes of the calls that match, in call order.
     pub(in crate::turn) fn places(&self, is_one: impl Fn(&CallState) -> bool) -> Vec<u32> {
         (0..).zip(&self.slots).filter(|(_, slot)| is_one(slot)).map(|(at, _)| at).collect()
     }
@@ -288,7 +242,8 @@ impl Batch {
         self.slots.iter().skip(self.flushed).filter_map(|slot| {
             let finished = slot.finished();
             let result = finished.and_then(|finished| finished.message.clone());
-            let is_open = finished.is_none_or(|finished| finished.ran) && (slot.counted || result.is_some());
+            let is_open =
+                finished.is_none_or(|finished| finished.ran) && (slot.started.is_some() || result.is_some());
             is_open.then(|| OpenCall::new(slot.call.id.clone(), slot.attempt, slot.class, result))
         })
     }
@@ -301,41 +256,28 @@ impl Batch {
             .min()
     }
 
-    /// What can be done now.
+    /// The next action. In parallel one call is prepared at a time while at most `max` others run; in sequence the first
+    /// open call holds up those behind it.
     pub(in crate::turn) fn next(&self, spec: &TurnSpec) -> Action {
         if self.is_looked_at() {
             return Action::Wait;
         }
-        match spec.execution {
-            Execution::Parallel { max } if !self.sequential => self.next_of_all(max.max(1)),
-            Execution::Parallel { .. } | Execution::Sequential => self.next_in_order(),
-        }
-    }
-
-    /// In sequence, the first call that is open holds up what follows.
-    fn next_in_order(&self) -> Action {
-        for (at, slot) in (0..).zip(&self.slots).skip(self.flushed) {
-            return match slot.progress {
-                Progress::Finished(_) | Progress::Parked => continue,
-                Progress::New => Action::Prepare(at),
-                Progress::Ready => Action::Start(at),
-                Progress::Asking | Progress::Running | Progress::Waiting(_) => Action::Wait,
-            };
-        }
-        Action::Done
-    }
-
-    /// One call is prepared at a time while at most `max` others run.
-    fn next_of_all(&self, max: u32) -> Action {
+        let max = match spec.execution {
+            Execution::Parallel { max } if !self.sequential => max.max(1),
+            Execution::Parallel { .. } | Execution::Sequential => 1,
+        };
         let (mut running, mut asking) = (0, false);
         let (mut ready, mut new) = (None, None);
         for (at, slot) in (0..).zip(&self.slots).skip(self.flushed) {
             match slot.progress {
+                Progress::Finished(_) | Progress::Parked => continue,
                 Progress::New => new = new.or(Some(at)),
                 Progress::Ready => ready = ready.or(Some(at)),
                 Progress::Asking => asking = true,
                 Progress::Running | Progress::Waiting(_) => running += 1,
-                Progress::Finished(_) | Progress::Parked => {}
+            }
+            if self.sequential {
+                break;
             }
         }
         if running == 0 && !asking && ready.is_none() && new.is_none() {
@@ -348,7 +290,7 @@ impl Batch {
         }
     }
 
-    /// Whether somebody looks at a result: nothing new is started meanwhile.
+    /// Whether layers or checks look at a result: nothing new starts meanwhile.
     pub(in crate::turn) fn is_looked_at(&self) -> bool {
         self.checking.is_some() || self.showing.is_some()
     }

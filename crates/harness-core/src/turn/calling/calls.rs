@@ -1,11 +1,11 @@
-//! Calls at work: from their request to the end of the batch.
+//! The calls of a batch, from their request to the end of the batch.
 
 use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::batch::{Action, Batch, CallState, Finished, Progress};
+use super::batch::{Action, Batch, Finished, Progress};
 use super::results::not_run_outcome;
 use crate::decide::{Answered, CheckDecision, Point};
 use crate::event::EventKind;
@@ -13,6 +13,7 @@ use crate::ids::AgentId;
 use crate::json::Json;
 use crate::limits::Amount;
 use crate::machine::{Cx, Op, Pending, Record, Reply};
+use crate::message::ApprovalRequest;
 use crate::outcome::{Evidence, Fault, StopReason};
 use crate::time::Time;
 use crate::tool::{RetryClass, ToolKind, ToolOutcome};
@@ -73,7 +74,7 @@ impl Batch {
         }
     }
 
-    /// Asks for the calls, unless the answer before them was the last.
+    /// Emits the calls, unless the answer before them was the last.
     fn request(&self, turn: &mut TurnCx<'_>) -> Step<()> {
         if let Some(last) = turn.data.last_stop.clone() {
             return Step::Break(Box::new(last));
@@ -84,74 +85,54 @@ impl Batch {
             let evidence = Evidence::Tool { name: Arc::from(unknown.call.name.as_str()), code: None };
             return stop(StopReason::ToolUnavailable, evidence);
         }
-        turn.cx.event(|| {
-            let calls = self.slots.iter().map(|slot| Arc::clone(&slot.call)).collect();
-            EventKind::ToolRequested { calls, parallel: Some(!self.is_sequential()) }
-        });
+        let calls = self.slots.iter().map(|slot| Arc::clone(&slot.call)).collect();
+        turn.cx.event(EventKind::ToolRequested { calls, parallel: Some(!self.is_sequential()) });
         Continue(())
     }
 
     /// Starts whatever can be started, until something has to be waited for or the batch is over.
     fn run(&mut self, turn: &mut TurnCx<'_>) -> Step {
-        let in_order = self.is_sequential();
         loop {
             match self.next(turn.spec) {
-                // In sequence it is its turn, else others may be before it.
-                Action::Prepare(at) => {
-                    if !self.prepare(turn, at)? {
-                        continue;
-                    }
-                    if in_order {
-                        if self.start(turn, at)? {
-                            return WAIT;
-                        }
-                    } else if let Some(slot) = self.slot_mut(at) {
-                        slot.progress = Progress::Ready;
-                    }
-                }
-                Action::Start(at) => {
-                    if self.start(turn, at)? && in_order {
-                        return WAIT;
-                    }
-                }
+                Action::Prepare(at) => self.prepare(turn, at)?,
+                Action::Start(at) => self.start(turn, at)?,
                 Action::Wait => return WAIT,
                 Action::Done => return self.close(turn),
             }
         }
     }
 
-    /// Sets the budget aside, has the start stored, and runs an attempt. Whether one runs.
-    fn start(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<bool> {
+    /// Reserves the budget, stores the start, and runs an attempt.
+    fn start(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<()> {
         let TurnCx { data, cx, .. } = turn;
-        let Some(slot) = self.slots.get_mut(at as usize) else { return Continue(false) };
+        let Some(slot) = self.slots.get_mut(at as usize) else { return Continue(()) };
         let def = slot.def_in(data.tools());
         let share = def.map_or(Amount::NONE, |def| def.share);
         let handoff =
             def.and_then(|def| if let ToolKind::Handoff(to) = &def.kind { Some(to.clone()) } else { None });
         // A repeated attempt is not another call, but may spend again.
-        slot.own_calls = u32::from(!slot.counted);
+        slot.own_calls = u32::from(slot.started.is_none());
         let own = Amount { tool_calls: slot.own_calls, ..Amount::NONE };
         match cx.sh.budgets.reserve_share(own, share) {
             Ok(grant) => slot.grant = grant,
             Err(reached) => {
                 self.refused.get_or_insert(reached);
                 let why = format!("the permitted {} are used up ({})", reached.limit, reached.ceiling);
-                self.answer(turn, at, not_run_outcome(&why))?;
-                return Continue(false);
+                return self.answer(turn, at, not_run_outcome(&why));
             }
         }
+        let is_first = slot.started.is_none();
         slot.started.get_or_insert(cx.now);
         if slot.class != RetryClass::Pure {
-            let (call, attempt, class) = (&slot.call, slot.attempt, slot.class);
-            cx.persist(|| Record::CallStarted { call: Arc::clone(call), attempt, class });
+            let (call, attempt, class) = (Arc::clone(&slot.call), slot.attempt, slot.class);
+            cx.persist(Record::CallStarted { call, attempt, class });
         }
-        if !std::mem::replace(&mut slot.counted, true) {
+        if is_first {
             data.usage.tool_calls += 1;
-            cx.event(|| EventKind::ToolStarted { call: Arc::clone(&slot.call) });
+            cx.event(EventKind::ToolStarted { call: Arc::clone(&slot.call) });
         }
         if let Some(to) = handoff {
-            self.hand_off(turn, at, to)?;
-            return Continue(false);
+            return self.hand_off(turn, at, to);
         }
         slot.progress = Progress::Running;
         let (agent, iteration) = (data.agent_id(), cx.sh.iteration);
@@ -159,7 +140,7 @@ impl Batch {
         let message = self.answer_at as u64;
         let op = Op::Tool { call, agent, iteration, message, index: at, attempt, grant };
         cx.perform(Pending::Tool(at), op);
-        Continue(true)
+        Continue(())
     }
 
     /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.
@@ -173,7 +154,7 @@ impl Batch {
         let outcome = ToolOutcome::structured(Json::of(&result).unwrap_or_default());
         turn.data.agent = Some(to.clone());
         turn.data.is_stale = true;
-        turn.cx.event(|| EventKind::HandedOff { call, from, to });
+        turn.cx.event(EventKind::HandedOff { call, from, to });
         self.finish(turn, at, Finished::ran(Box::new(outcome), None))
     }
 
@@ -205,8 +186,8 @@ impl Batch {
         let previous_error = outcome.error.clone();
         let until = turn.cx.now.after(backoff);
         slot.progress = if backoff.0 == 0 { Progress::Ready } else { Progress::Waiting(until) };
-        slot.particulars_mut().last = Some(outcome);
-        turn.cx.event(|| EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error });
+        slot.last = Some(outcome);
+        turn.cx.event(EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error });
     }
 
     /// Starts the retries whose time has come.
@@ -227,18 +208,16 @@ impl Batch {
         asked_at: (Point, u32),
         asked: Answered<CheckDecision>,
     ) -> Step {
-        let Some((at, mut subject)) = self.checking.take() else { return WAIT };
-        match turn.on_check(asked_at, &mut subject, asked)? {
-            Checked::Asking => {
-                self.checking = Some((at, subject));
-                WAIT
-            }
-            Checked::Accepted | Checked::Guidance(_) => {
-                self.judge(turn, at)?;
-                self.flush(turn)?;
-                self.run(turn)
-            }
+        let judged = self.checking.take();
+        if let Checked::Running = turn.on_check(asked_at, asked)? {
+            self.checking = judged;
+            return WAIT;
         }
+        if let Some(at) = judged {
+            self.judge(turn, at)?;
+        }
+        self.flush(turn)?;
+        self.run(turn)
     }
 
     /// The starts of these calls could not be stored: they are answered, and do not run.
@@ -249,7 +228,7 @@ impl Batch {
         if turn.cx.idle() { self.run(turn) } else { WAIT }
     }
 
-    /// The same calls, with what answers each.
+    /// The outcomes of calls whose start could not be stored.
     pub(in crate::turn) fn take_unstored(
         &mut self,
         cx: &mut Cx<'_>,
@@ -270,8 +249,9 @@ impl Batch {
     /// Every call is finished or parked.
     fn close(&mut self, turn: &mut TurnCx<'_>) -> Step {
         if self.is_parked() {
-            let held = self.slots.iter().filter(|slot| slot.is_parked()).map(CallState::held_request);
-            return stop(StopReason::ApprovalRequired, Evidence::Held(held.collect()));
+            let parked = self.slots.iter().filter(|slot| slot.is_parked());
+            let requests = parked.map(|slot| ApprovalRequest::of_call(&slot.call, slot.hold_reason()));
+            return stop(StopReason::ApprovalRequired, Evidence::Held(requests.collect()));
         }
         let text = self.ending_text(turn);
         turn.cx.append(std::mem::take(&mut self.added));

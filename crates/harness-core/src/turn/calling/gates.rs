@@ -1,7 +1,7 @@
-//! What stands between a call and its execution: preparation, arguments, gates, approval.
+//! The steps between a call and its execution: preparation, arguments, gates, approval.
 //!
-//! A hold still asks the remaining gates, and the first denial ends it, so a person is never asked about
-//! a call that a policy refuses anyway.
+//! After a hold the remaining gates still decide, and the first denial ends it, so a person is never asked about a call
+//! that a policy denies.
 
 use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
@@ -19,54 +19,50 @@ use crate::tool::{ArgumentFault, ToolDef, ToolKind, ToolOutcome, coerced};
 use crate::turn::stage::{Step, stop};
 use crate::turn::state::TurnCx;
 
-/// Levels of lists and objects in the arguments of a call. JSON readers give up there, too.
+/// Levels of lists and objects in the arguments of a call. JSON parsers have the same bound.
 pub const MAX_ARGUMENT_DEPTH: usize = 128;
 
-/// Bytes of the arguments of a call: what is bounded by it can be compared, hashed and checked at once, without a task
-/// that waits for it.
+/// Bytes of the arguments of a call. Within this bound they are compared, hashed and validated inline.
 pub const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
 
 impl Batch {
-    /// Takes a call to its gates. Whether nothing holds it and it may run;
-    /// then it is for the caller to say so.
-    pub(super) fn prepare(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<bool> {
-        let Some(slot) = self.slot_mut(at) else { return Continue(false) };
+    /// Takes a call to its gates.
+    pub(super) fn prepare(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<()> {
+        let Some(slot) = self.slot_mut(at) else { return Continue(()) };
         if let Some(refusal) = refusal(slot, turn.data.tools()) {
-            self.answer(turn, at, refusal)?;
-            return Continue(false);
+            return self.answer(turn, at, refusal);
         }
         // What a person wrote needs no preparation.
-        if !slot.particulars().edited
+        if !slot.edited
             && let Some(gate) = turn.cx.ports.next_gate(Point::Prepare, 0)
         {
             slot.progress = Progress::Asking;
             self.ask(turn, at, gate, Point::Prepare);
-            return Continue(false);
+            return Continue(());
         }
         self.validate(turn, at)
     }
 
-    /// Takes a call with prepared arguments to their check. Whether nothing has to look at it and it may run.
-    fn validate(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<bool> {
-        let Some(slot) = self.slot_mut(at) else { return Continue(false) };
-        let Some(def) = slot.def_in(turn.data.tools()) else { return Continue(false) };
-        // A gate or a person may have put others in place.
+    /// Takes a call with prepared arguments to their validation. Without gates and approval it is ready at once.
+    fn validate(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<()> {
+        let Some(slot) = self.slot_mut(at) else { return Continue(()) };
+        let Some(def) = slot.def_in(turn.data.tools()) else { return Continue(()) };
+        // A gate or a person may have replaced them.
         if let Some(refusal) = out_of_bounds(&slot.call.arguments) {
-            self.answer(turn, at, refusal)?;
-            return Continue(false);
+            return self.answer(turn, at, refusal);
         }
         let declared = def.input_schema.as_ref();
         if let Some(made) = declared.and_then(|schema| coerced(schema, &slot.call.arguments)) {
             slot.rewrite(made);
         }
-        let particulars = slot.particulars();
-        let is_approved = particulars.granted || particulars.edited;
+        let is_approved = slot.granted || slot.edited;
         if turn.cx.ports.gates.is_empty() && !def.requires_approval && !is_approved {
-            return Continue(true);
+            slot.progress = Progress::Ready;
+            return Continue(());
         }
         slot.progress = Progress::Asking;
         check_arguments(&mut turn.cx, at, slot);
-        Continue(false)
+        Continue(())
     }
 
     pub(super) fn on_arguments(
@@ -78,14 +74,14 @@ impl Batch {
         match result {
             Ok(()) => {
                 let Some(slot) = self.slot_mut(at) else { return Continue(()) };
-                let gate = std::mem::take(&mut slot.particulars_mut().next_gate);
+                let gate = std::mem::take(&mut slot.next_gate);
                 self.ask_gate(turn, at, gate)
             }
             Err(fault) => self.answer(turn, at, ToolOutcome::error("invalid_arguments", fault.to_string())),
         }
     }
 
-    /// Asks one gate.
+    /// Decides on a call with one gate.
     fn ask(&self, turn: &mut TurnCx<'_>, at: u32, gate: u32, point: Point) {
         if let Some(proposed) = self.slot(at).and_then(|slot| proposed(turn, slot)) {
             let proposed = Box::new(proposed);
@@ -93,22 +89,21 @@ impl Batch {
         }
     }
 
-    /// A gate has nothing against the call: the next one is asked.
+    /// Continues behind a gate that lets the call pass.
     fn pass_gate(&mut self, turn: &mut TurnCx<'_>, at: u32, (gate, point): (u32, Point)) -> Step<()> {
         if point != Point::Prepare {
             return self.ask_gate(turn, at, gate + 1);
         }
         match turn.cx.ports.next_gate(Point::Prepare, gate + 1) {
-            Some(next) => self.ask(turn, at, next, Point::Prepare),
-            // There is a gate, so the call is never ready at once.
-            None => {
-                self.validate(turn, at)?;
+            Some(next) => {
+                self.ask(turn, at, next, Point::Prepare);
+                Continue(())
             }
+            None => self.validate(turn, at),
         }
-        Continue(())
     }
 
-    /// Asks the next gate from `gate` on; behind the last one the call is held or ready.
+    /// Decides with the next gate at or after `gate`; behind the last one the call is held or ready.
     fn ask_gate(&mut self, turn: &mut TurnCx<'_>, at: u32, gate: u32) -> Step<()> {
         let Some(slot) = self.slots.get_mut(at as usize) else { return Continue(()) };
         let def = slot.def_in(turn.data.tools());
@@ -118,12 +113,11 @@ impl Batch {
             self.ask(turn, at, gate, point);
             return Continue(());
         }
-        let particulars = slot.particulars();
-        if particulars.granted {
+        if slot.granted {
             return self.redeem(turn, at);
         }
         let demanded = def.is_some_and(|def| def.requires_approval);
-        match (particulars.held.is_some(), particulars.edited) {
+        match (slot.held.is_some(), slot.edited) {
             (true, true) => {
                 let text = "Denied: the changed arguments would need another approval.";
                 return self.answer(turn, at, ToolOutcome::error("tool_blocked", text));
@@ -139,7 +133,7 @@ impl Batch {
     /// with the same contract and the same arguments.
     fn redeem(&mut self, turn: &mut TurnCx<'_>, at: u32) -> Step<()> {
         let Some(slot) = self.slot_mut(at) else { return Continue(()) };
-        let approved = slot.particulars().parked_as.as_deref();
+        let approved = slot.parked_as.as_deref();
         let def = slot.def_in(turn.data.tools());
         let is_approved = def.zip(approved).is_some_and(|(def, parked)| {
             let now = CallDigest::of(parked.run.as_ref(), &slot.call.id, def, &slot.call.arguments);
@@ -153,7 +147,7 @@ impl Batch {
         self.answer(turn, at, ToolOutcome::error("approval_mismatch", text))
     }
 
-    /// A gate has decided about a call, or failed to.
+    /// Takes the decision of a gate, or its failure.
     pub(super) fn on_gate(
         &mut self,
         turn: &mut TurnCx<'_>,
@@ -171,12 +165,12 @@ impl Batch {
             GateVerdict::Rewrite(arguments) => {
                 // What a gate put in place is checked like what a model wrote, before anybody else sees it.
                 slot.rewrite(arguments);
-                slot.particulars_mut().next_gate = gate + 1;
+                slot.next_gate = gate + 1;
                 check_arguments(&mut turn.cx, at, slot);
                 Continue(())
             }
             GateVerdict::Hold { reason } => {
-                slot.particulars_mut().held.get_or_insert(reason);
+                slot.held.get_or_insert(reason);
                 self.pass_gate(turn, at, (gate, point))
             }
             GateVerdict::Deny { message } => {
@@ -224,7 +218,7 @@ fn check_arguments(cx: &mut Cx<'_>, at: u32, slot: &CallState) {
 fn ask_approver(turn: &mut TurnCx<'_>, at: u32, slot: &mut CallState) {
     let Some(proposed) = proposed(turn, slot) else { return };
     let proposed = Box::new(proposed.held(slot.hold_reason()));
-    turn.cx.event(|| requested(&proposed.request(), Some(proposed.digest())));
+    turn.cx.event(requested(&proposed.request(), Some(proposed.digest())));
     if turn.cx.ports.approver {
         turn.cx.perform(Pending::Approve(at), Op::Approve { proposed });
     } else {
@@ -232,8 +226,7 @@ fn ask_approver(turn: &mut TurnCx<'_>, at: u32, slot: &mut CallState) {
     }
 }
 
-/// What answers a call that is asked for in a way that nothing could run: of something that is not offered, or with
-/// arguments that nobody can read or no tool could take.
+/// The outcome of a call that cannot run: its tool is unknown, or its arguments are malformed or out of bounds.
 fn refusal(slot: &CallState, tools: &[ToolDef]) -> Option<ToolOutcome> {
     const MOST_SHOWN: usize = 200;
     let call = &slot.call;
@@ -262,16 +255,16 @@ pub(in crate::turn) fn requested(request: &ApprovalRequest, digest: Option<CallD
 }
 
 pub(in crate::turn) fn emit_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) {
-    let (told, reason) = match decision {
+    let (name, reason) = match decision {
         Decision::Granted => ("granted", None),
         Decision::Edited(_) => ("edited", None),
         Decision::Denied { reason } => ("denied", Some(reason.clone())),
         Decision::Later => ("later", None),
     };
-    cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
+    cx.event(EventKind::ApprovalDecided { call, decision: name.to_owned(), reason });
 }
 
-/// Refuses arguments that no tool could take. Before anything else looks at them: each look costs their length.
+/// Rejects arguments that are out of bounds, before anything else reads them.
 fn out_of_bounds(arguments: &Json) -> Option<ToolOutcome> {
     let size = arguments.text().len();
     let text = if arguments.is_deeper_than(MAX_ARGUMENT_DEPTH) {

@@ -1,4 +1,4 @@
-//! What calls gave: into the transcript in call order, through layers and checks, and what it means for the turn.
+//! Results of calls: through layers and checks into the transcript, in call order, and their effect on the turn.
 
 use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::outcome::{Evidence, Fault, Stop, StopReason};
 use crate::port::AppendSource;
 use crate::time::Millis;
 use crate::tool::{Ongoing, SettledGrant, ToolOutcome, ToolStatus};
-use crate::turn::loops::NewResult;
+use crate::turn::loops::CallResult;
 use crate::turn::spec::OnToolFailure;
 use crate::turn::stage::Step;
 use crate::turn::state::{TurnCx, emit_refused, stands_alone};
@@ -25,7 +25,7 @@ pub(in crate::turn) fn not_run_outcome(why: &str) -> ToolOutcome {
 }
 
 impl Batch {
-    /// Charges what an attempt used; gives its outcome, and the fault of its tool or registry.
+    /// Charges the usage of an attempt. Returns its outcome, and the error of its tool or registry itself.
     pub(in crate::turn) fn charge(
         &mut self,
         turn: &mut TurnCx<'_>,
@@ -90,17 +90,13 @@ impl Batch {
         let result = finished.outcome.to_message(&slot.call, slot.started, cx.now);
         let duration = Millis(result.duration_ms.unwrap_or(0));
         let message = Arc::new(Message::ToolResult(result));
-        slot.take_last();
+        slot.last = None;
         if is_next && at_once {
             cx.append_one(message);
         } else {
             if finished.ran {
-                cx.persist(|| Record::CallFinished {
-                    call: Arc::clone(&slot.call),
-                    attempt: slot.attempt,
-                    class: slot.class,
-                    result: Arc::clone(&message),
-                });
+                let (call, result) = (Arc::clone(&slot.call), Arc::clone(&message));
+                cx.persist(Record::CallFinished { call, attempt: slot.attempt, class: slot.class, result });
             }
             finished.message = Some(message);
         }
@@ -177,21 +173,19 @@ impl Batch {
     fn checks_result(&mut self, turn: &mut TurnCx<'_>, at: u32) -> bool {
         let Some(slot) = self.slot(at) else { return false };
         let Some(finished) = slot.finished().filter(|finished| finished.ran) else { return false };
-        if turn.cx.ports.next_check(Point::Result, 0).is_none() {
-            return false;
-        }
         let (call, outcome) = (Arc::clone(&slot.call), Arc::clone(&finished.outcome));
         let subject = Subject::Result { call, outcome, progress: turn.data.progress(&turn.cx) };
-        let (_, subject) = self.checking.insert((at, Box::new(subject)));
-        turn.ask_check(Point::Result, 0, subject)
+        let checks = turn.start_checks(Point::Result, subject);
+        self.checking = checks.then_some(at);
+        checks
     }
 
-    /// Judges the result of the call at place `at`, which was just appended: faults, errors, loops, limits, in this
-    /// order.
+    /// Judges the result of the call at `at`, which was just appended: registry errors, error results, loops, limits, in
+    /// this order.
     pub(super) fn judge(&self, turn: &mut TurnCx<'_>, at: u32) -> Step<()> {
         if let Some(stop) = self.stop_for_result(turn, at) {
             if stop.reason == StopReason::RedundantToolLoop {
-                turn.cx.event(|| EventKind::LimitReached { reason: stop.reason, reached: None });
+                turn.cx.event(EventKind::LimitReached { reason: stop.reason, reached: None });
             }
             return Step::Break(Box::new(stop));
         }
@@ -214,15 +208,15 @@ impl Batch {
         if polls || turn.spec.longest_cycle == 0 {
             return None;
         }
-        let new = NewResult::of(turn.cx.log, position, at, slot)?;
-        if !is_error && turn.data.loops.completes_row(&new) {
+        let new = CallResult::of(turn.cx.log, position, &slot.call)?;
+        if !is_error && turn.data.loops.completes_row(turn.cx.log, &new) {
             let evidence = Evidence::Tool { name: Arc::from(slot.call.name.as_str()), code: None };
             return Some(Stop::new(StopReason::RedundantToolLoop, evidence));
         }
         if !finished.ran {
             return None;
         }
-        let tools = turn.data.loops.continues(turn.spec.longest_cycle, &new)?;
+        let tools = turn.data.loops.continues(turn.spec.longest_cycle, turn.cx.log, new)?;
         Some(Stop::new(StopReason::RedundantToolLoop, Evidence::Loop { tools }))
     }
 
@@ -315,13 +309,11 @@ fn settle_ongoing(
 }
 
 fn emit_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, duration: Millis) {
-    cx.event(|| {
-        let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
-        if outcome.is_error() {
-            let (ran, fault) = (finished.ran, finished.fault.clone());
-            EventKind::ToolFailed { call, outcome, duration, ran, fault, note }
-        } else {
-            EventKind::ToolFinished { call, outcome, duration, note }
-        }
+    let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
+    cx.event(if outcome.is_error() {
+        let (ran, fault) = (finished.ran, finished.fault.clone());
+        EventKind::ToolFailed { call, outcome, duration, ran, fault, note }
+    } else {
+        EventKind::ToolFinished { call, outcome, duration, note }
     });
 }

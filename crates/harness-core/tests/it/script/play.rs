@@ -83,14 +83,14 @@ impl<P: Phase, N: Fn(Transcript) -> Machine<P>> Play<N> {
                 return self.next_process(driver, Start::resume());
             }
             Says::Turn(message) => {
-                let start = message.clone().map_or_else(Start::resume, Start::prompt);
+                let mut start = message.clone().map_or_else(Start::resume, Start::prompt);
                 self.tell(driver.events());
                 let end = driver.machine().end().cloned();
                 if let Some(end) = &end {
                     let _ = writeln!(self.told, "{}", verdict_line(end));
                 }
-                let continuation = end.and_then(|end| end.continuation.clone());
-                return self.next_process(driver, start.with_continuation(continuation.map(|c| *c)));
+                start.continuation = end.and_then(|end| end.continuation.clone());
+                return self.next_process(driver, start);
             }
             Says::Cancel => Input::Cancel { by: Arc::from("script") },
         };

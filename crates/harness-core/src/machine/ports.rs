@@ -1,32 +1,31 @@
-//! Which ports there are.
+//! The ports that a driver has.
 
 use serde::{Deserialize, Serialize};
 
 use crate::decide::{Guard, Point};
 use crate::time::Millis;
 
-/// Which ports there are, so that a machine asks only those. A driver tells its machine of its own:
-/// [`crate::driver::drive`] does, and a driver of your own calls
+/// The ports that a driver has: a machine uses only those. [`crate::driver::drive`] sets them; a custom driver calls
 /// [`Machine::with_ports`](crate::machine::Machine::with_ports).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct PortSet {
-    /// The tool gates in the order in which they are asked.
+    /// The gates, in order.
     pub gates: Vec<Guard>,
-    /// The checks in the order in which they are asked.
+    /// The checks, in order.
     pub checks: Vec<Guard>,
-    /// How long the source of facts may take. Default 60 s; `None` is bounded by the run alone.
+    /// Time limit of the fact source. Default 60 s; `None` is bounded by the run alone.
     pub facts_within: Option<Millis>,
-    /// Whether somebody approves held calls. Without, a held call parks the turn.
+    /// Whether there is an approver. Without one, a held call parks the turn.
     pub approver: bool,
-    /// How long memory layers may take at the end of an execution; `None` when there are none.
+    /// Time limit of memory layers at the end of an execution; `None` without layers.
     pub layers: Option<Millis>,
     /// Whether there is a compactor.
     pub compactor: bool,
-    /// Whether the transcript is kept in a session.
+    /// Whether there is a session for the transcript.
     pub session: bool,
-    /// Whether the state of runs is kept.
+    /// Whether there is a store for the state of runs.
     pub checkpoints: bool,
     /// Whether there is a steering queue.
     pub steering: bool,
@@ -49,12 +48,12 @@ impl Default for PortSet {
 }
 
 impl PortSet {
-    /// The first gate from that place on that is asked at this point.
+    /// The first gate at or after `from` that is asked at this point.
     pub(crate) fn next_gate(&self, point: Point, from: u32) -> Option<u32> {
         next(&self.gates, point, from)
     }
 
-    /// The first check from that place on that is asked at this point.
+    /// The first check at or after `from` that is asked at this point.
     pub(crate) fn next_check(&self, point: Point, from: u32) -> Option<u32> {
         next(&self.checks, point, from)
     }
