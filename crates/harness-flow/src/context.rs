@@ -1,4 +1,4 @@
-//! What steps work with.
+//! Contexts of steps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,46 +7,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_core::limits::{Amount, Reached};
 use harness_core::message::Message;
 use harness_core::{Cancel, Json, RunId, ThreadId};
-use harness_host::{DynWorkspace, ParamsFault, RootCwd, WorkingFolder, Workplace};
+use harness_host::{
+    DynWorkspace, ParamsFault, Process, ProcessFault, ProcessOptions, ProcessOutput, RootCwd, WorkingFolder,
+    Workplace,
+};
 use serde::de::DeserializeOwned;
 
-use super::at_step::{StepShell, StepSubprocess};
 use super::detached::Detached;
 use super::execution::Shared;
 use super::log::Log;
-use super::shared_budget::{self, SharedBudget};
+use super::shared_budget::{SharedBudget, sum};
 use super::spawn::SpawnSpec;
 use super::step::Step;
 use crate::channel::{Channel, ChannelError, ChannelSpec};
 
-/// What belongs to one line of work: the root's, a spawned child's, a parallel path's.
+/// Context of one line of work: of the root, a spawned child or a parallel path.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
-    /// The path at which it begins; empty for the root's.
+    /// Path of the step that opened it; empty for the root.
     pub(crate) key: Arc<str>,
     pub(crate) depth: u32,
     /// Whether its steps are recorded.
     pub(crate) recorded: bool,
     pub(crate) log: Mutex<Log>,
     pub(crate) data: Mutex<Data>,
-    /// The working folder; the root's may be shared with other executions.
+    /// Working directory; root executions may share it.
     pub(crate) cwd: RootCwd,
     pub(crate) workplace: Workplace,
 }
 
-/// What steps keep beside messages.
+/// State of a context beside its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Data {
     pub(crate) state: Json,
     #[serde(default)]
     pub(crate) slots: BTreeMap<String, Json>,
-    /// The working folder, as it was when this was looked at for the record.
+    /// Working directory when it was last read for a record.
     pub(crate) cwd: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) previous_cwd: Option<Arc<str>>,
-    /// Whether it changed since it was recorded.
+    /// Whether it changed since its last record.
     #[serde(skip)]
     pub(crate) changed: bool,
 }
@@ -56,7 +58,7 @@ impl Data {
         WorkingFolder { current: Arc::clone(&self.cwd), previous: self.previous_cwd.clone() }
     }
 
-    /// Looks at the working folder as it is.
+    /// Reads the working directory.
     fn work_in(&mut self, folder: WorkingFolder) {
         if self.folder() != folder {
             (self.cwd, self.previous_cwd) = (folder.current, folder.previous);
@@ -70,7 +72,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Context {
-    /// A child with an empty log and a copy of the data.
+    /// Creates a child with an empty log and a copy of the data.
     pub(super) fn child(&self, key: Arc<str>, recorded: bool, spec: &SpawnSpec) -> Arc<Self> {
         let cwd = spec.cwd.clone().map_or_else(|| self.cwd.copy(), RootCwd::new);
         Arc::new(Self {
@@ -85,7 +87,7 @@ impl Context {
         })
     }
 
-    /// A path of a parallel step: with a copy of the log, too.
+    /// Creates a parallel path, with copies of log and data.
     pub(super) fn path(&self, key: Arc<str>) -> Arc<Self> {
         let cwd = self.cwd.copy();
         Arc::new(Self {
@@ -100,27 +102,27 @@ impl Context {
         })
     }
 
-    /// A copy of the data for a context with that working folder.
+    /// Copies the data for a context with working directory `cwd`.
     fn data_in(&self, cwd: &RootCwd) -> Data {
         let mut data = lock(&self.data).clone();
         data.work_in(cwd.folder());
         Data { changed: false, ..data }
     }
 
-    /// The data, if they changed since this was asked last.
+    /// Returns the data if they changed since the last call.
     pub(crate) fn take_changed(&self) -> Option<Data> {
         let mut data = lock(&self.data);
         data.work_in(self.cwd.folder());
         std::mem::take(&mut data.changed).then(|| data.clone())
     }
 
-    /// Puts back what an earlier process recorded.
+    /// Restores recorded data.
     pub(crate) fn put(&self, data: Data) {
         self.cwd.put(data.folder());
         *lock(&self.data) = data;
     }
 
-    /// Takes over what a path of a race has.
+    /// Adopts state and working directory of the path that won a race.
     pub(super) fn take_over(&self, winner: &Self) {
         let taken = lock(&winner.data).clone();
         let mut own = lock(&self.data);
@@ -131,7 +133,7 @@ impl Context {
     }
 }
 
-/// What a step works with: its messages, state, channels and budget. Clones are handles of the same.
+/// Context of a step: its messages, state, channels, budget and ports. Clones share it.
 #[derive(Clone)]
 pub struct StepCx(Arc<Inner>);
 
@@ -141,9 +143,9 @@ struct Inner {
     cancel: Cancel,
     shared_budget: Arc<SharedBudget>,
     nesting: u32,
-    /// How often steps beneath this one have succeeded, by id.
+    /// Number of successful child steps, by id.
     numbers: Mutex<BTreeMap<Arc<str>, u32>>,
-    /// What the step itself spent and nobody recorded.
+    /// Unrecorded usage of the step itself.
     spent: Mutex<Amount>,
 }
 
@@ -163,21 +165,11 @@ impl StepCx {
         cancel: Cancel,
         shared_budget: Arc<SharedBudget>,
     ) -> Self {
-        Self::at(0, context, path, cancel, shared_budget)
-    }
-
-    fn at(
-        nesting: u32,
-        context: Arc<Context>,
-        path: Arc<str>,
-        cancel: Cancel,
-        shared_budget: Arc<SharedBudget>,
-    ) -> Self {
         let (numbers, spent) = (Mutex::default(), Mutex::new(Amount::NONE));
-        Self(Arc::new(Inner { context, path, cancel, shared_budget, nesting, numbers, spent }))
+        Self(Arc::new(Inner { context, path, cancel, shared_budget, nesting: 0, numbers, spent }))
     }
 
-    /// What a step inside this one works with.
+    /// Creates the context of a step inside this one.
     pub(super) fn inside(
         &self,
         context: Arc<Context>,
@@ -185,10 +177,11 @@ impl StepCx {
         cancel: Cancel,
         shared_budget: Arc<SharedBudget>,
     ) -> Self {
-        Self::at(self.0.nesting + 1, context, path, cancel, shared_budget)
+        let (numbers, spent, nesting) = (Mutex::default(), Mutex::new(Amount::NONE), self.0.nesting + 1);
+        Self(Arc::new(Inner { context, path, cancel, shared_budget, nesting, numbers, spent }))
     }
 
-    /// How many steps lie above it, counted with some that are made for contexts.
+    /// Number of enclosing contexts.
     pub(super) fn nesting(&self) -> u32 {
         self.0.nesting
     }
@@ -205,7 +198,7 @@ impl StepCx {
         &self.0.shared_budget
     }
 
-    /// The number of the next step of that id beneath this one.
+    /// Number of the next child step with this id.
     pub(super) fn number_of(&self, id: &str) -> u32 {
         lock(&self.0.numbers).get(id).copied().unwrap_or_default()
     }
@@ -222,67 +215,67 @@ impl StepCx {
         *lock(&self.0.numbers) = numbers;
     }
 
-    /// What the step itself spent since it was asked last.
+    /// Returns the step's usage since the last call.
     pub(super) fn take_spent(&self) -> Amount {
         std::mem::replace(&mut lock(&self.0.spent), Amount::NONE)
     }
 
     pub(super) fn note_spent(&self, used: Amount) {
         let mut spent = lock(&self.0.spent);
-        *spent = shared_budget::sum(*spent, used);
+        *spent = sum(*spent, used);
     }
 
-    /// The execution.
+    /// Id of the execution.
     pub fn execution(&self) -> &RunId {
         &self.shared().id
     }
 
-    /// The conversation that it belongs to.
+    /// Thread of the execution.
     pub fn thread(&self) -> Option<&ThreadId> {
         self.shared().thread.as_ref()
     }
 
-    /// Whose resources it works on.
+    /// Owner of the resources it uses.
     pub fn resource(&self) -> Option<&Arc<str>> {
         self.shared().resource.as_ref()
     }
 
-    /// The step's place in the execution: `/root#0/ask#2`.
+    /// Path of the step in the execution: `/root#0/ask#2`.
     pub fn path(&self) -> &Arc<str> {
         &self.0.path
     }
 
-    /// How many spawns lie above it.
+    /// Number of enclosing spawns.
     pub fn depth(&self) -> u32 {
         self.0.context.depth
     }
 
-    /// Fires when the step is not wanted any more. Its code is then dropped at its next await.
+    /// Cancellation signal of the step. When it fires, the step's code is dropped at its next await.
     pub fn cancel(&self) -> &Cancel {
         &self.0.cancel
     }
 
-    /// The messages so far.
+    /// Returns the messages so far.
     pub fn messages(&self) -> Vec<Arc<Message>> {
         lock(&self.0.context.log).messages()
     }
 
-    /// Adds a message.
+    /// Appends a message.
     pub fn append(&self, message: impl Into<Arc<Message>>) {
         lock(&self.0.context.log).push(Arc::clone(&self.0.path), message.into());
     }
 
-    /// The caller's own state; `{}` at first. A spawned child and a parallel path begin with a copy.
+    /// State of the caller; initially `{}`. A spawned child and a parallel path start with a copy.
     pub fn state(&self) -> Json {
         lock(&self.0.context.data).state.clone()
     }
 
-    /// Replaces the caller's own state.
+    /// Replaces the state.
     pub fn set_state(&self, state: Json) {
         self.change(|data| std::mem::replace(&mut data.state, state.clone()) != state);
     }
 
-    /// A named part of the state: of a memory layer, or of anything that wants its own.
+    /// Returns a named part of the state, for example of a memory layer.
     pub fn slot(&self, name: &str) -> Option<Json> {
         lock(&self.0.context.data).slots.get(name).cloned()
     }
@@ -292,7 +285,7 @@ impl StepCx {
         self.change(|data| data.slots.insert(name.into(), value.clone()) != Some(value));
     }
 
-    /// Gives a named part its first value, unless it has one: a restored execution keeps what it had.
+    /// Initializes a named part of the state, unless it has a value, for example from a restore.
     pub fn init_slot(&self, name: impl Into<String>, value: Json) {
         let name = name.into();
         if self.slot(&name).is_none() {
@@ -300,53 +293,69 @@ impl StepCx {
         }
     }
 
-    /// The working folder, as a name: programs of [`StepCx::shell`] and [`StepCx::subprocess`] run in it. Default
-    /// the [`RootCwd`] of the runner; a spawned child and a parallel path begin with a copy.
+    /// Working directory of [`exec`](Self::exec) and [`start`](Self::start). A spawned child and a parallel
+    /// path start with a copy.
     pub fn cwd(&self) -> Arc<str> {
         self.0.context.cwd.get()
     }
 
-    /// The working folder before the last change.
+    /// Working directory before the last change.
     pub fn previous_cwd(&self) -> Option<Arc<str>> {
         self.0.context.cwd.previous()
     }
 
-    /// Changes the working folder; to the one that it is, changes nothing. At the root of an execution that
-    /// shares the [`RootCwd`] of its runner, it changes for all of them.
+    /// Changes the working directory. An execution that shares the [`RootCwd`] of its runner changes it for
+    /// all of them.
     pub fn set_cwd(&self, cwd: impl Into<Arc<str>>) {
         self.0.context.cwd.set(cwd);
     }
 
-    /// The files of the [`Workplace`].
+    /// Files of the [`Workplace`].
     pub fn fs(&self) -> &Arc<dyn DynWorkspace> {
         self.0.context.workplace.fs()
     }
 
-    /// The shell of the [`Workplace`], in the working folder as it is now. What it runs ends when the step is
-    /// aborted.
-    pub fn shell(&self) -> StepShell {
-        let shell = Arc::clone(self.0.context.workplace.shell());
-        StepShell::new(shell, self.cwd(), self.0.cancel.clone())
-    }
-
-    /// Where processes are started, in the working folder as it is now. They end when the step is aborted, and
-    /// when nobody keeps their handle.
-    pub fn subprocess(&self) -> StepSubprocess {
-        let subprocess = Arc::clone(self.0.context.workplace.subprocess());
-        StepSubprocess::new(subprocess, self.cwd(), self.0.cancel.clone())
-    }
-
-    /// What the runner was made with; `{}` when nothing was said.
-    pub fn params(&self) -> &Json {
-        self.shared().parts.params.json()
-    }
-
-    /// The same as a `T`.
+    /// Runs a command line in the shell of the [`Workplace`], in the working directory unless the options name
+    /// one. An abort of the step stops it.
     ///
     /// # Errors
-    /// [`ParamsFault::Form`] when it does not read as one.
+    /// A command that did not exit; a nonzero exit code is an output.
+    pub async fn exec(&self, command: &str, options: &ProcessOptions) -> Result<ProcessOutput, ProcessFault> {
+        let shell = self.0.context.workplace.shell();
+        shell.exec_boxed(command, &self.placed(options), &self.0.cancel).await
+    }
+
+    /// Starts a program, in the working directory unless the options name one. It runs until its handle is
+    /// dropped or the step is aborted, and may outlive the end of the step.
+    ///
+    /// # Errors
+    /// A program that could not be started.
+    pub async fn start(
+        &self,
+        program: &str,
+        args: &[String],
+        options: &ProcessOptions,
+    ) -> Result<Box<dyn Process>, ProcessFault> {
+        let subprocess = self.0.context.workplace.subprocess();
+        subprocess.spawn_boxed(program, args, &self.placed(options), &self.0.cancel).await
+    }
+
+    fn placed(&self, options: &ProcessOptions) -> ProcessOptions {
+        let cwd = options.cwd.clone().unwrap_or_else(|| self.cwd());
+        options.clone().cwd(cwd)
+    }
+
+    /// Host parameters.
+    pub fn params(&self) -> &Json {
+        self.shared().runner.params.json()
+    }
+
+    /// Reads the host parameters as a `T`.
+    ///
+    /// # Errors
+    /// [`ParamsFault::Form`] when they do not fit.
     pub fn params_as<T: DeserializeOwned>(&self) -> Result<T, ParamsFault> {
-        self.shared().parts.params.read()
+        self.shared().runner.params.read()
     }
 
     fn change(&self, change: impl FnOnce(&mut Data) -> bool) {
@@ -354,52 +363,48 @@ impl StepCx {
         data.changed |= change(&mut data);
     }
 
-    /// What is left of the tightest budget above the step.
+    /// Returns the rest of the tightest enclosing budget.
     pub fn budget_left(&self) -> Amount {
         self.0.shared_budget.left()
     }
 
-    /// What the whole execution has spent, before a restore, too.
+    /// Returns the usage of the whole execution, including the time before a restore.
     pub fn used(&self) -> Amount {
         self.shared().budget.used()
     }
 
-    /// Books what code of its own spent. It counts on every level at once.
+    /// Charges usage of your code to all enclosing budgets.
     ///
     /// # Errors
-    /// The ceiling that is used up with it.
+    /// The first limit that is reached. The usage is charged nevertheless.
     pub fn charge(&self, used: Amount) -> Result<(), Reached> {
         self.0.shared_budget.charge(used);
         self.note_spent(used);
         self.0.shared_budget.exhausted().map_or(Ok(()), Err)
     }
 
-    /// A channel of the root execution, or of all executions when it is shared. Waits for it end when the step
-    /// is aborted.
+    /// Opens a channel of the execution, or one that all executions share. An abort of the step ends its waits.
     ///
     /// # Errors
     /// See [`Channels::open`](crate::channel::Channels::open).
     pub fn channel(&self, spec: &ChannelSpec) -> Result<Channel, ChannelError> {
-        let shared = self.shared();
-        let channels = if spec.shared { &shared.parts.channels } else { &shared.channels };
-        channels.open(spec, &self.0.cancel)
+        self.shared().channels_of(spec).open(spec, &self.0.cancel)
     }
 
-    /// Starts a step beside the flow, in a child context of its own, on the tokio runtime of the caller. It
-    /// draws from the budget above this step, is aborted with this step's execution, and is not recorded: a
-    /// restored execution does not start it again. It ends at the latest when the
-    /// [`Execution`](super::Execution) is dropped.
+    /// Starts a step beside the flow, in a child context, on the caller's tokio runtime. It charges the budgets
+    /// of this step. It ends with the [`Execution`](super::Execution) at the latest, and is not recorded: a
+    /// restore does not start it again.
     ///
     /// # Errors
-    /// [`FlowError::Cancelled`](super::FlowError::Cancelled) when the execution is gone.
+    /// [`FlowError::Cancelled`](super::FlowError::Cancelled) when the execution was dropped.
     pub fn detach(&self, step: &Step, input: Json) -> Result<Detached, super::FlowError> {
-        self.detach_with(step, input, &SpawnSpec::new())
+        self.detach_with(step, input, &SpawnSpec::default())
     }
 
-    /// The same, in a place of its own.
+    /// Starts a step beside the flow with overrides; see [`detach`](Self::detach).
     ///
     /// # Errors
-    /// Those of [`StepCx::detach`].
+    /// Those of [`detach`](Self::detach).
     pub fn detach_with(
         &self,
         step: &Step,

@@ -1,134 +1,103 @@
-//! Work beside a flow.
+//! Work that runs beside a flow.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
+use harness_core::limits::Amount;
 use harness_core::{Cancel, Json, Millis};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::context::{StepCx, lock};
 use super::dispatch::panic_text;
+use super::ended::{Ended, within};
 use super::error::FlowError;
 use super::execution::Shared;
 use super::shared_budget::SharedBudget;
 use super::spawn::SpawnSpec;
 use super::step::Step;
-use crate::ended::{Ended, within};
 
-/// The work beside an execution. It ends when this is dropped.
+/// Detached tasks of an execution, aborted on drop.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Mutex<JoinSet<()>>);
 
-/// How detached work stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DetachedStatus {
-    /// It is at work.
-    Running,
-    /// It has an output.
-    Completed,
-    /// It ended without one.
-    Failed,
-}
+type Outcome = Result<Json, FlowError>;
 
-/// Work beside a flow. Clones are handles of the same; dropping them all does not end it.
+/// Handle of work that runs beside a flow. Clones share it; dropping every handle does not stop the work.
 #[derive(Clone)]
 pub struct Detached {
     id: Arc<str>,
     shared: Arc<Shared>,
     cancel: Cancel,
-    slot: Arc<Slot>,
-}
-
-#[derive(Default)]
-struct Slot {
-    result: Mutex<Option<Result<Json, FlowError>>>,
-    done: Notify,
+    outcome: watch::Receiver<Option<Outcome>>,
 }
 
 impl fmt::Debug for Detached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Detached")
-            .field("id", &self.id)
-            .field("status", &self.status())
-            .finish_non_exhaustive()
+        f.debug_struct("Detached").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 impl Detached {
-    /// Its place: that of the step which started it, and its own name.
+    /// Path of the starting step, with the detached step's id and number.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    /// How it stands now.
-    pub fn status(&self) -> DetachedStatus {
-        match &*lock(&self.slot.result) {
-            None => DetachedStatus::Running,
-            Some(Ok(_)) => DetachedStatus::Completed,
-            Some(Err(_)) => DetachedStatus::Failed,
-        }
-    }
-
-    /// What came of it, once it has ended.
+    /// Outcome of the work; `None` while it runs.
     pub fn result(&self) -> Option<Result<Json, FlowError>> {
-        lock(&self.slot.result).clone()
+        self.outcome.borrow().clone()
     }
 
-    /// Tells it to stop.
+    /// Aborts the work.
     pub fn abort(&self, reason: impl Into<Arc<str>>) {
         self.cancel.cancel_with(reason);
     }
 
-    /// Waits for its end, so long at most; `None` waits as long as it takes.
+    /// Waits for the outcome; without a timeout, as long as it takes.
     ///
     /// # Errors
-    /// Its own, or [`FlowError::StepFailed`] when it takes longer: it goes on then.
+    /// The error of the work, or [`FlowError::StepFailed`] on a timeout, which leaves the work running.
     pub async fn wait(&self, timeout: Option<Millis>) -> Result<Json, FlowError> {
+        let mut outcome = self.outcome.clone();
         let ended = async {
-            loop {
-                let changed = self.slot.done.notified();
-                if let Some(result) = self.result() {
-                    return result;
-                }
-                changed.await;
-            }
+            let ended = outcome.wait_for(Option::is_some).await;
+            ended.ok().and_then(|outcome| outcome.clone()).unwrap_or_else(|| Err(gone()))
         };
-        match within(ended, self.shared.clock(), timeout, &Cancel::new()).await {
-            Ended::Done(result) => result,
+        match within(ended, self.shared.clock(), timeout, &Cancel::never()).await {
+            Ended::Done(outcome) => outcome,
             Ended::TimedOut | Ended::Cancelled(_) => {
                 let timeout = timeout.unwrap_or_default();
-                Err(FlowError::failed(&self.id, format!("Detached spawn timed out after {}ms", timeout.0)))
+                Err(FlowError::failed(&self.id, format!("detached work timed out after {timeout}")))
             }
         }
     }
 }
 
+fn gone() -> FlowError {
+    FlowError::Cancelled { reason: "the execution was dropped".into() }
+}
+
 pub(super) fn start(cx: &StepCx, step: Step, input: Json, spec: &SpawnSpec) -> Result<Detached, FlowError> {
     let shared = Arc::clone(cx.shared());
-    let Some(tasks) = shared.tasks.upgrade() else {
-        return Err(FlowError::Cancelled { reason: "the execution is gone".into() });
-    };
+    let tasks = shared.tasks.upgrade().ok_or_else(gone)?;
     let id: Arc<str> = format!("{}/&{}#{}", cx.path(), step.id(), shared.next_detached()).into();
     // It may outlive the step that starts it, but not the execution.
     let cancel = shared.cancel.child();
-    let shared_budget =
-        SharedBudget::new(harness_core::limits::Amount::UNLIMITED, Some(Arc::clone(cx.shared_budget())));
+    let budget = SharedBudget::new(Amount::UNLIMITED, Some(Arc::clone(cx.shared_budget())));
     let context = cx.context().child(Arc::clone(&id), false, spec);
-    let inner = StepCx::new(context, Arc::clone(&id), cancel.clone(), shared_budget);
-    let slot = Arc::new(Slot::default());
-    let handle = Detached { id, shared, cancel, slot: Arc::clone(&slot) };
+    let inner = StepCx::new(context, Arc::clone(&id), cancel.clone(), budget);
+    let (done, outcome) = watch::channel(None);
     let mut tasks = lock(&tasks.0);
     while tasks.try_join_next().is_some() {}
     tasks.spawn(async move {
-        let done = AssertUnwindSafe(step.perform(input, &inner)).catch_unwind().await;
-        let result = done.unwrap_or_else(|panic| {
+        let ended = AssertUnwindSafe(step.perform(input, &inner)).catch_unwind().await;
+        let outcome = ended.unwrap_or_else(|panic| {
             Err(FlowError::failed(step.id(), format!("it panicked: {}", panic_text(&*panic))))
         });
-        *lock(&slot.result) = Some(result);
-        slot.done.notify_waiters();
+        done.send_replace(Some(outcome));
     });
-    Ok(handle)
+    Ok(Detached { id, shared, cancel, outcome })
 }

@@ -19,13 +19,13 @@ use super::spawn::SpawnSpec;
 use super::step::{Body, Kind, Route, Step};
 use crate::ended::{Ended, within};
 
-/// Spawns that may lie above a step.
+/// Maximum number of nested spawns.
 const MAX_DEPTH: u32 = 64;
-/// Steps of any kind that may lie above a step: each needs some of the stack.
+/// Maximum number of nested steps; each uses some of the stack.
 const MAX_NESTING: u32 = 150;
 
 impl Step {
-    /// Performs the step beneath another one.
+    /// Performs the step inside `parent`.
     pub(super) fn perform<'a>(
         &'a self,
         input: Json,
@@ -38,11 +38,11 @@ impl Step {
 async fn dispatch(step: &Step, input: Json, parent: &StepCx) -> Result<Json, FlowError> {
     let depth = parent.depth();
     if depth >= MAX_DEPTH {
-        let cause = format!("at most {MAX_DEPTH} spawns may lie above a step, and {depth} do");
+        let cause = format!("spawns are nested {depth} levels deep; the limit is {MAX_DEPTH}");
         return Err(FlowError::failed(step.id(), cause));
     }
     if parent.nesting() >= MAX_NESTING {
-        let cause = format!("at most {MAX_NESTING} steps may lie inside each other");
+        let cause = format!("steps are nested too deep; the limit is {MAX_NESTING} levels");
         return Err(FlowError::failed(step.id(), cause));
     }
     if let Some(reason) = parent.cancel().reason() {
@@ -60,7 +60,7 @@ async fn dispatch(step: &Step, input: Json, parent: &StepCx) -> Result<Json, Flo
     lock(&context.log).forget(|path| *path == *info.path);
     let cx = enter(step, &info, parent);
     shared.emit(&FlowEvent::StepStarted(info.clone()));
-    let span = tracing::info_span!("step", id = %info.id, kind = info.kind.as_str(), path = %info.path);
+    let span = tracing::info_span!("step", id = %info.id, kind = %info.kind, path = %info.path);
     let done = around(step, &info, input, &cx).instrument(span).await;
     record(step, &info, &cx, &done).await;
     match &done {
@@ -73,7 +73,7 @@ async fn dispatch(step: &Step, input: Json, parent: &StepCx) -> Result<Json, Flo
     done
 }
 
-/// What a step works with: a budget and an abort of its own only where it needs them.
+/// Creates the context of a step, with a separate budget and cancellation signal only if it needs them.
 fn enter(step: &Step, info: &StepInfo, parent: &StepCx) -> StepCx {
     let (options, context) = (step.options(), parent.context());
     let shared_budget = match options.budget {
@@ -89,22 +89,22 @@ fn enter(step: &Step, info: &StepInfo, parent: &StepCx) -> StepCx {
     parent.inside(Arc::clone(context), Arc::clone(&info.path), cancel, shared_budget)
 }
 
-/// The step with the hooks around it.
+/// Performs the step between its hooks.
 async fn around(step: &Step, info: &StepInfo, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
-    let Some(hooks) = &cx.shared().parts.hooks else { return timed(step, input, cx).await };
+    let Some(hooks) = &cx.shared().runner.hooks else { return timed(step, input, cx).await };
     let allowed = hooks.before_boxed(info, &input, cx).await;
     let done = match allowed {
         Ok(()) => timed(step, input, cx).await,
-        Err(problem) => Err(FlowError::failed(step.id(), format!("the hook before it failed: {problem}"))),
+        Err(problem) => Err(FlowError::failed(step.id(), format!("its before hook failed: {problem}"))),
     };
     if let Err(problem) = hooks.after_boxed(info, &done, cx).await {
-        tracing::warn!(path = %info.path, "the hook after a step failed: {problem}");
+        tracing::warn!(path = %info.path, "the after hook of a step failed: {problem}");
         cx.shared().emit(&FlowEvent::HookFailed(info.clone(), problem));
     }
     done
 }
 
-/// The step within its time. What came in the end in spite of it counts.
+/// Performs the step within its timeout. An output that arrives after the abort counts.
 async fn timed(step: &Step, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
     let work = attempts(step, input, cx);
     let Some(timeout) = step.options().timeout else { return work.await };
@@ -116,7 +116,7 @@ async fn timed(step: &Step, input: Json, cx: &StepCx) -> Result<Json, FlowError>
             let aborted = cx.cancel().cancel_with("timeout");
             match work.await {
                 Err(error) if aborted && error.is_cancelled() => {
-                    Err(FlowError::failed(step.id(), format!("timeout: it took longer than {timeout}")))
+                    Err(FlowError::failed(step.id(), format!("timeout of {timeout} exceeded")))
                 }
                 done => done,
             }
@@ -132,7 +132,7 @@ fn attempts<'a>(step: &'a Step, input: Json, cx: &'a StepCx) -> BoxFuture<'a, Re
     }
 }
 
-/// The step until it succeeds, or was tried as often as it may be.
+/// Performs the step until it succeeds or has no attempts left.
 async fn tried(step: &Step, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
     let (retry, shared) = (step.options().retry, cx.shared());
     let mut attempt = 1;
@@ -153,8 +153,8 @@ async fn tried(step: &Step, input: Json, cx: &StepCx) -> Result<Json, FlowError>
     }
 }
 
-/// One attempt. A function that only makes the future: what the futures of all kinds would need of the stack
-/// is not there while one of them is polled, so steps inside steps need little.
+/// Creates the future of one attempt. It is not `async`, so that nested steps do not need stack for the futures
+/// of all kinds.
 fn once<'a>(step: &'a Step, input: Json, cx: &'a StepCx) -> BoxFuture<'a, Result<Json, FlowError>> {
     let id = step.id();
     match step.what() {
@@ -197,14 +197,14 @@ fn choose<'a>(
 async fn run(id: &Arc<str>, body: &Body, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
     let work = AssertUnwindSafe(async { body(input, cx.clone()).await }).catch_unwind();
     let done = finished(id, within(work, cx.shared().clock(), None, cx.cancel()).await);
-    // What fails because it is not wanted any more was cancelled.
+    // An error after an abort is a cancellation.
     match (done, cx.cancel().reason()) {
         (Err(_), Some(reason)) => Err(FlowError::Cancelled { reason }),
         (done, _) => done,
     }
 }
 
-/// What came of code of the user's.
+/// Converts the end of user code into an output or an error.
 fn finished<T>(
     id: &Arc<str>,
     ended: Ended<Result<Result<T, String>, Box<dyn std::any::Any + Send>>>,
@@ -225,7 +225,7 @@ pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Records what a step gave; of a failed one, what it spent.
+/// Records the output of a step, or only its usage when it failed.
 async fn record(step: &Step, info: &StepInfo, cx: &StepCx, done: &Result<Json, FlowError>) {
     let (spent, context) = (cx.take_spent(), cx.context());
     let Some(ledger) = context.shared.ledger.as_ref().filter(|_| context.recorded) else { return };
@@ -233,7 +233,7 @@ async fn record(step: &Step, info: &StepInfo, cx: &StepCx, done: &Result<Json, F
         Ok(output) if step.options().recorded => ledger.record(info, context, output, spent).await,
         Ok(_) => {
             ledger.record_spent(info, context, spent).await;
-            Err("the step is declared so".to_owned())
+            Err("the step is declared unrecorded".to_owned())
         }
         Err(_) => {
             ledger.record_spent(info, context, spent).await;

@@ -1,4 +1,4 @@
-//! Work that may take a time only.
+//! Work with a timeout.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use futures_util::future::{Either, select};
 use harness_core::port::Clock;
 use harness_core::{Cancel, Millis};
 
-/// Completes with the reason when the signal fires; at once when it has.
+/// Completes with the reason when the signal has fired.
 pub(crate) async fn cancelled(cancel: &Cancel) -> Arc<str> {
     cancel.cancelled().await;
     cancel.reason().unwrap_or_default()
 }
 
-/// How work ended that may take a time only.
+/// End of work with a timeout.
 pub(crate) enum Ended<T> {
-    /// By itself.
+    /// It completed.
     Done(T),
-    /// It took too long.
+    /// It exceeded its timeout.
     TimedOut,
-    /// It is not wanted any more.
+    /// It was cancelled.
     Cancelled(Arc<str>),
 }
 
-/// Does the work until it is done, its time is over or it is not wanted any more; then it is dropped.
+/// Awaits the work until it completes, its timeout passes or the signal fires; then drops it.
 pub(crate) async fn within<T>(
     work: impl Future<Output = T>,
     clock: &dyn Clock,

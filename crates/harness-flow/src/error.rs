@@ -1,4 +1,4 @@
-//! How a step can end without an output.
+//! Errors of steps.
 
 use std::sync::Arc;
 
@@ -7,136 +7,140 @@ use harness_core::{CallId, GateName, Json, StopReason, ToolName};
 
 use crate::channel::ChannelError;
 
-/// How a step can end without an output.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Error of a step: why it ended without an output.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum FlowError {
-    /// Its work did not succeed.
+    /// The work of the step failed.
     #[error("step `{step}` failed{}: {cause}", if *.retries_exhausted { " at every attempt" } else { "" })]
     StepFailed {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// Why.
+        /// Cause of the failure.
         cause: String,
-        /// Whether it was tried more than once.
+        /// Whether a retry policy made further attempts.
         retries_exhausted: bool,
     },
-    /// The model declined.
-    #[error("the model declined at step `{step}`: {refusal}")]
+    /// The model refused.
+    #[error("the model refused at step `{step}`: {refusal}")]
     ModelRefused {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// What it said.
+        /// Text of the refusal.
         refusal: String,
     },
-    /// The model's answer is not what the step asked for.
-    #[error("step `{step}`: the answer cannot be read: {problem}")]
+    /// The model's answer does not have the required form.
+    #[error("step `{step}`: invalid model answer: {problem}")]
+    #[strum(serialize = "model_parse_error")]
     ModelParse {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The answer.
+        /// Text of the answer.
         raw: String,
-        /// What is wrong with it.
+        /// Problem found in it.
         problem: String,
     },
     /// A turn stopped without an answer.
     #[error("step `{step}`: the turn stopped with `{reason}`{}", .message.as_deref().map(|m| format!(": {m}")).unwrap_or_default())]
     TurnStopped {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// Why.
+        /// Stop reason of the turn.
         reason: StopReason,
-        /// What is known of it.
+        /// Details, if there are any.
         message: Option<String>,
     },
-    /// Some paths of a parallel step did not succeed.
-    #[error("step `{step}`: {} paths succeeded, {} did not: {}", .succeeded.len(), .failed.len(), first(.failed))]
+    /// Some paths of a parallel step failed.
+    #[error("step `{step}`: {} paths succeeded, {} failed: {}", .succeeded.len(), .failed.len(), first(.failed))]
     ForkPartial {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The paths that did, by the ids of their steps, in their order.
+        /// Outputs of successful paths by step id, in order.
         succeeded: Vec<(Arc<str>, Json)>,
-        /// The paths that did not; those that never began are cancelled.
+        /// Errors of the other paths; a path that was not started is cancelled.
         failed: Vec<(Arc<str>, FlowError)>,
     },
-    /// It is not wanted any more.
+    /// The step was cancelled.
     #[error("cancelled: {reason}")]
     Cancelled {
-        /// Why.
+        /// Reason of the cancellation.
         reason: Arc<str>,
     },
-    /// It would pass a limit.
+    /// The step would exceed a limit.
     #[error("step `{step}`: the limit of {} {} is reached at {}", .reached.ceiling, .reached.limit, .reached.value)]
     BudgetExceeded {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The limit.
+        /// Limit and value.
         reached: Reached,
     },
-    /// A gate or a person refused a call.
-    #[error("step `{step}`: the call of `{tool}` was refused: {message}")]
+    /// A gate or the approver denied a call.
+    #[error("step `{step}`: the call of `{tool}` was denied: {message}")]
+    #[strum(serialize = "steering_denied")]
     Denied {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
-        /// Why.
+        /// Reason of the denial.
         message: String,
     },
-    /// A gate ended the execution instead of allowing a call. Nothing tries the step again or skips it.
+    /// A gate halted the execution at a call. The step is neither retried nor skipped.
     #[error("step `{step}`: gate `{gate}` halted the execution at the call of `{tool}`: {reason}")]
+    #[strum(serialize = "policy_denied")]
     Halted {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
-        /// The gate.
+        /// Name of the gate.
         gate: GateName,
-        /// Why.
+        /// Reason of the halt.
         reason: String,
     },
-    /// A call waits for a decision. Run the flow again (restored, if need be) when somebody can decide.
+    /// A call needs a decision. Run the flow again, restored if necessary, when an approver is available.
     #[error("step `{step}`: the call of `{tool}` waits for approval: {message}")]
     AwaitingApproval {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
-        /// The call, the same at every attempt.
+        /// Id of the call, equal for every attempt.
         call: CallId,
-        /// Why it waits.
+        /// Reason of the hold.
         message: String,
     },
-    /// A call had begun when an earlier process ended, and must not be made twice.
+    /// An earlier process started a call that must not be repeated, and did not record its result.
     #[error(
-        "step `{step}`: `{tool}` was called before, and it is not known what came of it: find out, then clear \
-             the execution or declare the tool idempotent"
+        "step `{step}`: an earlier process called `{tool}` and did not record the result: check the effect, then \
+             clear the execution or declare the tool idempotent"
     )]
     OutcomeUnknown {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         tool: ToolName,
     },
-    /// A loop went round more often than it may.
-    #[error("loop `{step}` has gone round {most} times and is not done")]
+    /// A loop reached its round limit.
+    #[error("loop `{step}` reached its limit of {most} rounds")]
     LoopExhausted {
-        /// The step.
+        /// Id of the step.
         step: Arc<str>,
-        /// The bound.
+        /// Maximum number of rounds.
         most: u64,
     },
-    /// A channel did not do what was asked of it.
+    /// A channel operation failed.
     #[error(transparent)]
     Channel(#[from] ChannelError),
-    /// The execution runs already.
-    #[error("the execution runs already: wait for its end")]
+    /// The execution is already running.
+    #[error("the execution is already running: wait for its end")]
     Busy,
 }
 
 fn first(failed: &[(Arc<str>, FlowError)]) -> String {
     let real = failed.iter().find(|(_, error)| !error.is_cancelled());
-    real.or(failed.first()).map_or_else(|| "there is none".to_owned(), |(_, error)| error.to_string())
+    real.or(failed.first()).map_or_else(|| "no path".to_owned(), |(_, error)| error.to_string())
 }
 
 impl FlowError {
@@ -144,32 +148,17 @@ impl FlowError {
         Self::StepFailed { step: Arc::clone(step), cause: cause.into(), retries_exhausted: false }
     }
 
-    /// A stable code.
+    /// Stable code.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::StepFailed { .. } => "step_failed",
-            Self::ModelRefused { .. } => "model_refused",
-            Self::ModelParse { .. } => "model_parse_error",
-            Self::TurnStopped { .. } => "turn_stopped",
-            Self::ForkPartial { .. } => "fork_partial",
-            Self::Cancelled { .. } => "cancelled",
-            Self::BudgetExceeded { .. } => "budget_exceeded",
-            Self::Denied { .. } => "steering_denied",
-            Self::Halted { .. } => "policy_denied",
-            Self::AwaitingApproval { .. } => "awaiting_approval",
-            Self::OutcomeUnknown { .. } => "outcome_unknown",
-            Self::LoopExhausted { .. } => "loop_exhausted",
-            Self::Channel(error) => error.kind(),
-            Self::Busy => "busy",
-        }
+        if let Self::Channel(error) = self { error.kind() } else { self.into() }
     }
 
-    /// Whether it ended because it is not wanted any more.
+    /// Whether the step was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::Channel(ChannelError::Cancelled { .. }))
     }
 
-    /// Whether the same work may succeed when it is tried again at once.
+    /// Whether an immediate retry may succeed.
     pub fn may_be_retried(&self) -> bool {
         match self {
             Self::StepFailed { .. }
@@ -190,7 +179,7 @@ impl FlowError {
         }
     }
 
-    /// The same failure, after all attempts.
+    /// Marks the failure as that of all attempts.
     pub(super) fn exhausted(self) -> Self {
         let Self::StepFailed { step, cause, .. } = self else { return self };
         Self::StepFailed { step, cause, retries_exhausted: true }

@@ -9,7 +9,7 @@ use harness_core::limits::Amount;
 use harness_core::message::{Cost, Message};
 use harness_core::port::{Clock, DynApprover};
 use harness_core::{Cancel, Json, RunId, ThreadId};
-use harness_host::DynStorage;
+use harness_host::{DynStorage, Params, RootCwd, WorkingFolder, Workplace};
 
 use super::context::{Context, Data, StepCx, lock};
 use super::detached::Tasks;
@@ -20,30 +20,60 @@ use super::log::Log;
 use super::shared_budget::{SharedBudget, amount};
 use crate::channel::{ChannelError, ChannelSpec, Channels, ExternalChannel};
 use crate::checkpoint::{Beginning, CheckpointError, Ledger, Restored, Retention, clear, load};
-use harness_host::{Params, RootCwd, WorkingFolder, Workplace};
 
-/// What all executions of a runner share.
+/// Starts and restores executions, and holds the ports of their steps. Clones share the ports.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Time;
+/// use harness_core::testing::VirtualClock;
+/// use harness_flow::FlowRunner;
+/// use harness_host::RootCwd;
+///
+/// let mut runner = FlowRunner::new(Arc::new(VirtualClock::still(Time(0))));
+/// runner.root_cwd = RootCwd::new("/work");
+/// ```
 #[derive(Clone)]
-pub(crate) struct Parts {
-    clock: Arc<dyn Clock>,
-    pub(super) hooks: Option<Arc<dyn DynStepHooks>>,
-    pub(super) gates: Vec<Guarded<dyn DynGate>>,
-    pub(super) approver: Option<Arc<dyn DynApprover>>,
-    observers: Vec<Arc<dyn FlowObserver>>,
+#[non_exhaustive]
+pub struct FlowRunner {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Code around every step.
+    pub hooks: Option<Arc<dyn DynStepHooks>>,
+    /// Gates of tool steps. A model step has the gates of its agent.
+    pub gates: Vec<Guarded<dyn DynGate>>,
+    /// Approver of held calls of tool steps. Without one, such a call ends the flow with
+    /// [`FlowError::AwaitingApproval`].
+    pub approver: Option<Arc<dyn DynApprover>>,
+    /// Observers of steps, called inline.
+    pub observers: Vec<Arc<dyn FlowObserver>>,
+    /// Storage of the ledger. Without one, executions cannot be restored.
+    pub storage: Option<Arc<dyn DynStorage>>,
+    /// Bounds of the ledger. Default 1,000 outputs of up to 128 KiB.
+    pub retention: Retention,
+    /// Host parameters. Default `{}`.
+    pub params: Params,
+    /// Working directory that root executions share, including running ones. Default `/`.
+    pub root_cwd: RootCwd,
+    /// Files, shell and processes. Default [`Workplace::in_memory`]; all executions share the files.
+    pub workplace: Workplace,
+    /// Channels that all executions share.
     pub(super) channels: Channels,
-    storage: Option<Arc<dyn DynStorage>>,
-    retention: Retention,
-    pub(super) params: Params,
-    root_cwd: RootCwd,
-    workplace: Workplace,
 }
 
-/// One execution, as all its contexts see it.
+impl fmt::Debug for FlowRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowRunner").field("durable", &self.storage.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// One execution, shared by all its contexts.
 pub(crate) struct Shared {
     pub(crate) id: RunId,
     pub(super) thread: Option<ThreadId>,
     pub(super) resource: Option<Arc<str>>,
-    pub(super) parts: Arc<Parts>,
+    pub(super) runner: FlowRunner,
     pub(super) channels: Channels,
     pub(super) ledger: Option<Ledger>,
     pub(super) budget: Arc<SharedBudget>,
@@ -61,7 +91,7 @@ impl fmt::Debug for Shared {
 
 impl Shared {
     pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.parts.clock
+        &*self.runner.clock
     }
 
     pub(super) fn count_step(&self) {
@@ -73,47 +103,40 @@ impl Shared {
     }
 
     pub(super) fn emit(&self, event: &FlowEvent) {
-        self.parts.observers.iter().for_each(|observer| observer.event(event));
+        self.runner.observers.iter().for_each(|observer| observer.event(event));
+    }
+
+    /// Returns the channels in which `spec` is looked up.
+    pub(super) fn channels_of(&self, spec: &ChannelSpec) -> &Channels {
+        if spec.shared { &self.runner.channels } else { &self.channels }
     }
 }
 
-/// Runs flows: begins executions, restores them, and gives them what they need of the outside.
-#[derive(Clone)]
-#[must_use]
-pub struct FlowRunner(Arc<Parts>);
-
-impl fmt::Debug for FlowRunner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FlowRunner").field("durable", &self.0.storage.is_some()).finish_non_exhaustive()
-    }
-}
-
-/// What an execution begins with.
+/// Initial values of an execution.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutionSpec {
-    /// Its name; unique in the storage.
+    /// Id, unique in the storage.
     pub id: RunId,
-    /// The conversation that it belongs to.
+    /// Thread it belongs to.
     pub thread: Option<ThreadId>,
-    /// Whose resources it works on.
+    /// Owner of the resources it uses.
     pub resource: Option<Arc<str>>,
-    /// The caller's own state. Default `{}`.
+    /// State of the caller. Default `{}`.
     pub state: Json,
-    /// A working folder of its own, as a name. Default none: it shares the [`RootCwd`] of the runner.
+    /// Separate working directory. Default none: it shares [`FlowRunner::root_cwd`].
     pub cwd: Option<Arc<str>>,
-    /// Where its steps work. Default none: they work where the runner's do. It is not recorded: restore such an
-    /// execution with a runner of this workplace.
+    /// Workplace of its steps. Default that of the runner. It is not recorded: restore the execution with a
+    /// runner that has it.
     pub workplace: Option<Workplace>,
-    /// What was said before.
+    /// Earlier messages.
     pub messages: Vec<Arc<Message>>,
-    /// What all its steps may spend. Default 1,000 iterations, 4,000 tool calls, 20 million tokens, 100 units of
-    /// money.
+    /// Budget of all steps. Default 1,000 iterations, 4,000 tool calls, 20 million tokens, 100 units of money.
     pub budget: Amount,
 }
 
 impl ExecutionSpec {
-    /// An execution without messages and state.
+    /// Creates a spec with the defaults.
     pub fn new(id: impl Into<RunId>) -> Self {
         Self {
             id: id.into(),
@@ -129,92 +152,34 @@ impl ExecutionSpec {
 }
 
 impl FlowRunner {
-    /// A runner without gates and storage.
+    /// Creates a runner without gates and storage.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let channels = Channels::new(Arc::clone(&clock));
-        Self(Arc::new(Parts {
+        Self {
+            channels: Channels::new(Arc::clone(&clock)),
             clock,
             hooks: None,
             gates: Vec::new(),
             approver: None,
             observers: Vec::new(),
-            channels,
             storage: None,
             retention: Retention::default(),
             params: Params::default(),
             root_cwd: RootCwd::default(),
             workplace: Workplace::default(),
-        }))
+        }
     }
 
-    fn change(self, change: impl FnOnce(&mut Parts)) -> Self {
-        let mut parts = Arc::unwrap_or_clone(self.0);
-        change(&mut parts);
-        Self(Arc::new(parts))
-    }
-
-    /// Keeps a ledger of finished steps there, so that executions can be restored.
-    pub fn storage(self, storage: Arc<dyn DynStorage>) -> Self {
-        self.change(|parts| parts.storage = Some(storage))
-    }
-
-    /// What the ledger keeps. Default outputs up to 128 KiB, the last 1000.
-    pub fn retention(self, retention: Retention) -> Self {
-        self.change(|parts| parts.retention = retention)
-    }
-
-    /// Code around every step.
-    pub fn hooks(self, hooks: Arc<dyn DynStepHooks>) -> Self {
-        self.change(|parts| parts.hooks = Some(hooks))
-    }
-
-    /// One more gate before the calls of tool steps. (A model step has the gates of its agent.)
-    pub fn gate(self, gate: Guarded<dyn DynGate>) -> Self {
-        self.change(|parts| parts.gates.push(gate))
-    }
-
-    /// Who decides about held calls of tool steps. Without, such a call ends the flow, which can be run again
-    /// when there is somebody.
-    pub fn approver(self, approver: Arc<dyn DynApprover>) -> Self {
-        self.change(|parts| parts.approver = Some(approver))
-    }
-
-    /// Where steps work. Default [`Workplace::in_memory`], with files that all executions share.
-    pub fn workplace(self, workplace: Workplace) -> Self {
-        self.change(|parts| parts.workplace = workplace)
-    }
-
-    /// The working folder that root executions share. Default `/`.
-    pub fn root_cwd(self, cwd: RootCwd) -> Self {
-        self.change(|parts| parts.root_cwd = cwd)
-    }
-
-    /// What steps can read of how their host was made. Default `{}`.
-    pub fn params(self, params: Params) -> Self {
-        self.change(|parts| parts.params = params)
-    }
-
-    /// Changes the working folder of all root executions that share it, those at work, too; to the one that it is,
-    /// changes nothing. Whether it changed. The folder before is kept ([`RootCwd::previous`]).
-    pub fn set_root_cwd(&self, folder: impl Into<Arc<str>>) -> bool {
-        self.0.root_cwd.set(folder)
-    }
-
-    /// The working folder that root executions share.
+    /// Adds an observer.
     #[must_use]
-    pub fn shared_cwd(&self) -> &RootCwd {
-        &self.0.root_cwd
+    pub fn observe(mut self, observer: impl FlowObserver + 'static) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
     }
 
-    /// One more who hears of steps.
-    pub fn observe(self, observer: impl FlowObserver + 'static) -> Self {
-        self.change(|parts| parts.observers.push(Arc::new(observer)))
-    }
-
-    /// A new execution.
+    /// Creates an execution.
     #[must_use]
-    pub fn begin(&self, spec: ExecutionSpec) -> Execution {
-        let cwd = spec.cwd.map_or_else(|| self.0.root_cwd.clone(), RootCwd::new);
+    pub fn start(&self, spec: ExecutionSpec) -> Execution {
+        let cwd = spec.cwd.map_or_else(|| self.root_cwd.clone(), RootCwd::new);
         let WorkingFolder { current, previous: previous_cwd } = cwd.folder();
         let beginning = Beginning {
             thread: spec.thread,
@@ -222,40 +187,40 @@ impl FlowRunner {
             data: Data { state: spec.state, cwd: current, previous_cwd, ..Data::default() },
             messages: spec.messages,
             budget: spec.budget,
-            at: self.0.clock.now(),
+            at: self.clock.now(),
         };
-        let storage = self.0.storage.as_ref();
-        let ledger = storage.map(|storage| Ledger::new(Arc::clone(storage), &spec.id, self.0.retention));
-        let place = (cwd, spec.workplace.unwrap_or_else(|| self.0.workplace.clone()));
+        let storage = self.storage.as_ref();
+        let ledger = storage.map(|storage| Ledger::new(Arc::clone(storage), &spec.id, self.retention));
+        let place = (cwd, spec.workplace.unwrap_or_else(|| self.workplace.clone()));
         self.execution(spec.id, beginning, place, ledger, Amount::NONE)
     }
 
-    /// The execution of that name as its records have it, to run the same flow on it again; `None` when there
-    /// are no records. It works in a folder of its own, the one that was recorded last.
+    /// Restores an execution from its records; run the same flow on it again. Returns `None` without records.
+    /// Its working directory is separate, starting as last recorded.
     ///
     /// # Errors
-    /// When its records cannot be read, or are of another version.
+    /// Unreadable records, or records of a different version.
     pub async fn restore(&self, id: impl Into<RunId>) -> Result<Option<Execution>, CheckpointError> {
         let id = id.into();
-        let Some(storage) = &self.0.storage else { return Ok(None) };
-        let Some(restored) = load(Arc::clone(storage), &id, self.0.retention).await? else { return Ok(None) };
+        let Some(storage) = &self.storage else { return Ok(None) };
+        let Some(restored) = load(Arc::clone(storage), &id, self.retention).await? else { return Ok(None) };
         let Restored { mut beginning, ledger, data, spent, log } = restored;
         if let Some(data) = data {
             beginning.data = data;
         }
-        let place = (RootCwd::of(beginning.data.folder()), self.0.workplace.clone());
+        let place = (RootCwd::of(beginning.data.folder()), self.workplace.clone());
         let execution = self.execution(id, beginning, place, Some(ledger), spent);
-        execution.begun.store(true, Ordering::Release);
+        execution.recorded.store(true, Ordering::Release);
         lock(&execution.root.context().log).restore(log);
         Ok(Some(execution))
     }
 
-    /// Forgets the records of an execution: after a flow was changed, or when it is done.
+    /// Removes the records of an execution: when it is done, or when its flow was changed.
     ///
     /// # Errors
-    /// When they cannot be removed.
+    /// A storage error.
     pub async fn clear(&self, id: &RunId) -> Result<(), CheckpointError> {
-        match &self.0.storage {
+        match &self.storage {
             Some(storage) => clear(&**storage, id).await,
             None => Ok(()),
         }
@@ -270,17 +235,17 @@ impl FlowRunner {
         spent: Amount,
     ) -> Execution {
         let tasks = Arc::new(Tasks::default());
-        let shared_budget = SharedBudget::new(beginning.budget, None);
-        shared_budget.remember(spent);
+        let budget = SharedBudget::new(beginning.budget, None);
+        budget.remember(spent);
         let cancel = Cancel::new();
         let shared = Arc::new(Shared {
             id,
             thread: beginning.thread.clone(),
             resource: beginning.resource.clone(),
-            parts: Arc::clone(&self.0),
-            channels: Channels::new(Arc::clone(&self.0.clock)),
+            runner: self.clone(),
+            channels: Channels::new(Arc::clone(&self.clock)),
             ledger,
-            budget: Arc::clone(&shared_budget),
+            budget: Arc::clone(&budget),
             cancel: cancel.clone(),
             tasks: Arc::downgrade(&tasks),
             steps: AtomicU64::new(0),
@@ -298,25 +263,18 @@ impl FlowRunner {
             cwd,
             workplace,
         });
-        let root = StepCx::new(context, "".into(), cancel, shared_budget);
-        Execution {
-            root,
-            beginning,
-            begun: AtomicBool::new(false),
-            running: AtomicBool::new(false),
-            _tasks: tasks,
-        }
+        let root = StepCx::new(context, "".into(), cancel, budget);
+        let (recorded, running) = (AtomicBool::new(false), AtomicBool::new(false));
+        Execution { root, beginning, recorded, running, _tasks: tasks }
     }
 }
 
-/// One execution of a flow: its messages, state, budget and channels.
-///
-/// Dropping it ends the work that was detached from it.
+/// One execution of a flow: its messages, state, budget and channels. Dropping it aborts its detached work.
 pub struct Execution {
     root: StepCx,
     beginning: Beginning,
     /// Whether the beginning is recorded.
-    begun: AtomicBool,
+    recorded: AtomicBool,
     running: AtomicBool,
     _tasks: Arc<Tasks>,
 }
@@ -327,7 +285,7 @@ impl fmt::Debug for Execution {
     }
 }
 
-/// Closes the channels and frees the execution, however a run ends.
+/// Closes the channels and frees the execution when a run ends or is dropped.
 struct Running<'a>(&'a Execution);
 
 impl Drop for Running<'_> {
@@ -338,13 +296,14 @@ impl Drop for Running<'_> {
 }
 
 impl Execution {
-    /// Runs a flow, one at a time. On a restored execution, run the flow that ran before with the same input:
-    /// steps that are in the ledger give what they gave.
-    ///
-    /// Dropping the future is a crash: what is in the ledger stays.
+    /// Runs a flow. A restored execution needs the original flow and input; the output of recorded steps is
+    /// taken from the ledger.
     ///
     /// # Errors
-    /// How the root step ended without an output; [`FlowError::Busy`].
+    /// The error of the root step, or [`FlowError::Busy`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future acts like a crash: the ledger stays valid.
     pub async fn run(&self, flow: &Flow, input: Json) -> Result<Json, FlowError> {
         if self.running.swap(true, Ordering::AcqRel) {
             return Err(FlowError::Busy);
@@ -352,9 +311,9 @@ impl Execution {
         let _running = Running(self);
         let shared = self.root.shared();
         shared.channels.reopen();
-        if let Some(ledger) = shared.ledger.as_ref().filter(|_| !self.begun.load(Ordering::Acquire)) {
-            match ledger.begin(&self.beginning).await {
-                Ok(()) => self.begun.store(true, Ordering::Release),
+        if let Some(ledger) = shared.ledger.as_ref().filter(|_| !self.recorded.load(Ordering::Acquire)) {
+            match ledger.start(&self.beginning).await {
+                Ok(()) => self.recorded.store(true, Ordering::Release),
                 Err(error) => {
                     tracing::warn!(execution = %shared.id, "the beginning is not recorded: {error}");
                 }
@@ -363,28 +322,26 @@ impl Execution {
         flow.root().perform(input, &self.root).await
     }
 
-    /// What steps directly beneath the root work with; for looking at the execution, and for making it ready.
+    /// Returns the root context, to inspect or prepare the execution.
     pub fn cx(&self) -> &StepCx {
         &self.root
     }
 
-    /// Steps that were begun or taken from the ledger.
+    /// Returns the number of steps that were started or taken from the ledger.
     pub fn step_count(&self) -> u64 {
         self.root.shared().steps.load(Ordering::Relaxed)
     }
 
-    /// Tells it to stop: everything beneath ends, channels included. It cannot be run again; restore it.
+    /// Aborts all steps and closes the channels. The execution cannot run again; restore it instead.
     pub fn abort(&self, reason: impl Into<Arc<str>>) {
         self.root.cancel().cancel_with(reason);
     }
 
-    /// A channel for the outside.
+    /// Opens a channel from outside the execution.
     ///
     /// # Errors
     /// See [`Channels::external`].
     pub fn external(&self, spec: &ChannelSpec) -> Result<ExternalChannel, ChannelError> {
-        let shared = self.root.shared();
-        let channels = if spec.shared { &shared.parts.channels } else { &shared.channels };
-        channels.external(spec)
+        self.root.shared().channels_of(spec).external(spec)
     }
 }

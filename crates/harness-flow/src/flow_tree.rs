@@ -1,34 +1,34 @@
-//! A flow that has been looked through.
+//! Validated flows.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::step::{Kind, Step};
 
-/// A tree of steps without faults. Cloning is cheap.
+/// Validated tree of steps. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Flow(Step);
 
-/// What is wrong with a step of a flow.
+/// Error in the definition of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlowFault {
-    /// A step has no name.
-    #[error("a step beneath `{0}` has no id: give it one")]
+    /// A step has an empty id.
+    #[error("missing id of a step in `{0}`")]
     EmptyId(Arc<str>),
-    /// A name would make paths ambiguous.
-    #[error("the id `{0}` has one of `/`, `#`, `[`, `]` or `&` in it, which paths are made of: leave it out")]
+    /// An id would make paths ambiguous.
+    #[error("invalid step id `{0}`: it must not contain `/`, `#`, `[`, `]` or `&`")]
     IdForm(Arc<str>),
-    /// A loop has nothing to do.
+    /// A loop has no steps.
     #[error("loop `{0}` has no steps")]
     EmptyLoop(Arc<str>),
-    /// A step is never tried.
-    #[error("step `{0}` has a retry of no attempts: 1 is the first")]
+    /// A retry allows no attempt.
+    #[error("retry of step `{0}` allows no attempts: at least 1 is required")]
     NoAttempts(Arc<str>),
 }
 
 impl FlowFault {
-    /// A stable code.
+    /// Stable code.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::EmptyId(_) => "EMPTY_STEP_ID",
@@ -39,7 +39,7 @@ impl FlowFault {
     }
 }
 
-/// Everything that is wrong with a flow.
+/// All errors in the definition of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowFaults(pub Vec<FlowFault>);
 
@@ -53,14 +53,14 @@ impl fmt::Display for FlowFaults {
 impl std::error::Error for FlowFaults {}
 
 impl Flow {
-    /// A flow with this root.
+    /// Validates a flow. Steps that a branch returns are not part of it.
     ///
     /// # Errors
-    /// Everything that is wrong with it. (Steps that a branch chooses are looked at when they are chosen.)
+    /// All errors of the definition.
     pub fn new(root: impl Into<Step>) -> Result<Self, FlowFaults> {
         let root = root.into();
         let mut faults = Vec::new();
-        look_through(&root, &"the root".into(), &mut faults);
+        validate(&root, &"the root".into(), &mut faults);
         if faults.is_empty() { Ok(Self(root)) } else { Err(FlowFaults(faults)) }
     }
 
@@ -69,7 +69,7 @@ impl Flow {
     }
 }
 
-fn look_through(step: &Step, above: &Arc<str>, faults: &mut Vec<FlowFault>) {
+fn validate(step: &Step, above: &Arc<str>, faults: &mut Vec<FlowFault>) {
     let id = step.id();
     if id.is_empty() {
         faults.push(FlowFault::EmptyId(Arc::clone(above)));
@@ -85,10 +85,10 @@ fn look_through(step: &Step, above: &Arc<str>, faults: &mut Vec<FlowFault>) {
             if rounds.body.is_empty() {
                 faults.push(FlowFault::EmptyLoop(Arc::clone(id)));
             }
-            rounds.body.iter().for_each(|step| look_through(step, id, faults));
+            rounds.body.iter().for_each(|step| validate(step, id, faults));
         }
-        Kind::Parallel(join) => join.paths.iter().for_each(|step| look_through(step, id, faults)),
-        Kind::Spawn(child, _) => look_through(child, id, faults),
+        Kind::Parallel(join) => join.paths.iter().for_each(|step| validate(step, id, faults)),
+        Kind::Spawn(child, _) => validate(child, id, faults),
         Kind::Run(_) | Kind::Model(..) | Kind::Tool(..) | Kind::Branch(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Code around steps, and who hears of them.
+//! Hooks around steps, and their observers.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use super::context::StepCx;
 use super::error::FlowError;
 use super::step::StepKind;
 
-/// Which step it is.
+/// Identity of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StepInfo {
-    /// Its place in the execution: `/root#0/ask#2`.
+    /// Path in the execution: `/root#0/ask#2`.
     pub path: Arc<str>,
-    /// Its name.
+    /// Id of the step.
     pub id: Arc<str>,
-    /// What sort of step it is.
+    /// Kind of the step.
     pub kind: StepKind,
 }
 
-/// Code around every step that runs, awaited, in order. A step that is taken from the ledger has none.
+/// Hooks around every step that runs, awaited in order. A step taken from the ledger runs none.
 pub trait StepHooks: Send + Sync {
-    /// Before the step; an error fails it.
+    /// Runs before the step.
     ///
     /// # Errors
-    /// Why the step must not run.
+    /// Fails the step.
     fn before(
         &self,
         step: &StepInfo,
@@ -36,10 +36,10 @@ pub trait StepHooks: Send + Sync {
         async { Ok(()) }
     }
 
-    /// After the step, whatever came of it; an error is told as [`FlowEvent::HookFailed`] and changes nothing.
+    /// Runs after the step, even when it failed.
     ///
     /// # Errors
-    /// What went wrong in the hook.
+    /// Emitted as [`FlowEvent::HookFailed`], without effect on the step.
     fn after(
         &self,
         step: &StepInfo,
@@ -66,41 +66,40 @@ harness_core::twin! {
     }
 }
 
-/// What happens to steps.
+/// Event of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlowEvent {
-    /// A step begins.
+    /// A step started.
     StepStarted(StepInfo),
-    /// A step has an output.
+    /// A step returned an output.
     StepCompleted(StepInfo),
     /// A step was taken from the ledger.
     StepReplayed(StepInfo),
     /// A step ended without an output.
     StepFailed(StepInfo, FlowError),
-    /// A gate decided about the call of a tool step: anything but a plain `allow`, with the facts that the decision
-    /// rests on.
+    /// A gate decided about the call of a tool step. A plain `allow` without facts is not reported.
     GateDecided {
-        /// The step.
+        /// Tool step.
         step: StepInfo,
-        /// The gate.
+        /// Name of the gate.
         gate: GateName,
         /// `allow`, `rewrite`, `hold`, `deny` or `halt`.
         verdict: &'static str,
-        /// Why, or what the model would read.
+        /// Reason, or the message for the model.
         reason: Option<String>,
-        /// What the decision rests on, in the gate's own form.
+        /// Facts of the decision, in the gate's format.
         facts: Option<Json>,
     },
-    /// The hook after a step failed.
+    /// An after hook failed.
     HookFailed(StepInfo, String),
-    /// A step has an output that is not recorded: a restored flow runs it again.
+    /// An output was not recorded: a restored flow runs the step again.
     NotRecorded(StepInfo, String),
 }
 
-/// Hears of steps, inline: be quick. Any function of an event is one.
+/// Observer of steps, called inline: it must return quickly. Closures over an event implement it.
 pub trait FlowObserver: Send + Sync {
-    /// Something happened.
+    /// Receives an event.
     fn event(&self, event: &FlowEvent);
 }
 

@@ -1,4 +1,4 @@
-//! Memory layers of model steps: the states that live as long as an execution go from step to step.
+//! Memory layers of model steps: states with the lifetime of an execution pass from step to step.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,17 +9,17 @@ use harness_core::{Fault, Json, Origin, Outcome};
 
 use super::context::lock;
 
-/// The slot of the state that holds what the layers of earlier model steps saved. It is part of the checkpoint.
+/// State slot with the saved states of layers; part of the checkpoint.
 pub(super) const SLOT: &str = "harness.layers";
 
-/// Layers that save their states just before the turn is over.
+/// Layers that save their states before the end of the turn.
 pub(super) struct SavedLayers {
     inner: Arc<dyn DynContextPipeline>,
     saved: Mutex<Option<Json>>,
 }
 
 impl SavedLayers {
-    /// The layers of a turn that has not begun, with the states of an earlier step.
+    /// Wraps the layers of a new turn and restores the states of an earlier step.
     pub(super) fn new(
         inner: Arc<dyn DynContextPipeline>,
         origin: &Origin,
@@ -31,7 +31,7 @@ impl SavedLayers {
         Arc::new(Self { inner, saved: Mutex::default() })
     }
 
-    /// What the layers saved; `None` before the end of the turn, and without such states.
+    /// Returns the saved states; `None` before the end of the turn, and without such states.
     pub(super) fn saved(&self) -> Option<Json> {
         lock(&self.saved).take()
     }

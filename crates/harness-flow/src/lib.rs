@@ -1,18 +1,18 @@
 //! Flows: programs of steps that survive a crash.
 //!
-//! | step | what it does |
+//! | step | action |
 //! |---|---|
-//! | [`Step::run`] | code |
-//! | [`Step::model`], [`Step::model_json`] | a turn of core's machine, with its tools |
-//! | [`Step::tool`] | one call of a tool, behind the same gates |
+//! | [`Step::run`] | runs code |
+//! | [`Step::model`], [`Step::model_json`] | runs a model turn with its tools |
+//! | [`Step::tool`] | calls a tool behind gates |
 //! | [`Step::branch`], [`MeaningRouter`] | chooses a step |
-//! | [`Parallel`] | steps side by side: all, settle, race |
-//! | [`Loop`] | steps again and again, [`Until`] it is done; a sequence is a loop of one round |
-//! | [`Step::spawn`] | a step in a context of its own |
+//! | [`Parallel`] | runs steps concurrently: all, settle, race |
+//! | [`Loop`] | repeats steps [`Until`] a predicate stops it; a sequence is a loop of one round |
+//! | [`Step::spawn`] | runs a step in a child context |
 //!
-//! A step takes a JSON value and gives one. Around each stand its hooks, its timeout, its retries and its budget,
-//! which draws from all budgets above it. Every finished step is recorded with what it said, changed and spent;
-//! a restored execution takes finished steps from the ledger (see [`checkpoint`]).
+//! A step maps a JSON value to a JSON value, within its hooks, timeout, retries and budget, which is part of all
+//! enclosing budgets. Every finished step is recorded with output, messages, state changes and usage; a restored
+//! execution takes finished steps from the ledger (see [`checkpoint`]).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,14 +26,13 @@
 //! let flow = Flow::new(Loop::new("until large", [double], Until::max_steps(3)))?;
 //!
 //! let runner = FlowRunner::new(Arc::new(VirtualClock::still(Time(0))));
-//! let execution = runner.begin(ExecutionSpec::new("run-1"));
+//! let execution = runner.start(ExecutionSpec::new("run-1"));
 //! assert_eq!(execution.run(&flow, Json::parse("5")?).await?.text(), "40");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod at_step;
 pub mod channel;
 pub mod checkpoint;
 pub(crate) mod context;
@@ -57,9 +56,8 @@ mod step;
 mod tool;
 mod until;
 
-pub use at_step::{StepShell, StepSubprocess};
 pub use context::StepCx;
-pub use detached::{Detached, DetachedStatus};
+pub use detached::Detached;
 pub use error::FlowError;
 pub use execution::{Execution, ExecutionSpec, FlowRunner};
 pub use flow_tree::{Flow, FlowFault, FlowFaults};

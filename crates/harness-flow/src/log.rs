@@ -1,4 +1,4 @@
-//! The messages of a context, and which step each came from.
+//! Messages of a context, each with its step.
 
 use std::sync::Arc;
 
@@ -6,14 +6,13 @@ use harness_core::message::Message;
 use harness_core::transcript::Transcript;
 use serde::{Deserialize, Serialize};
 
-/// A message with its place in the log of its context.
+/// Message of a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Logged {
-    /// Orders the messages of a context.
+    /// Position in the log.
     pub(crate) at: u64,
-    /// The step that added it.
+    /// Path of the step that appended it.
     pub(crate) path: Arc<str>,
-    /// The message.
     pub(crate) message: Arc<Message>,
 }
 
@@ -21,11 +20,11 @@ pub(crate) struct Logged {
 struct Entry {
     logged: Logged,
     recorded: bool,
-    /// Whether it comes from an earlier process.
+    /// Whether it is from an earlier process.
     restored: bool,
 }
 
-/// The messages of a context, in their order.
+/// Ordered messages of a context.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     entries: Vec<Entry>,
@@ -33,7 +32,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The copy that a path of a parallel step begins with: nothing of it is for the path to record.
+    /// Copies the log for a parallel path, which does not record the copied messages.
     pub(crate) fn copy(&self) -> Self {
         let entries =
             self.entries.iter().map(|entry| Entry { recorded: true, restored: false, ..entry.clone() });
@@ -46,7 +45,7 @@ impl Log {
         self.entries.push(Entry { logged, recorded: false, restored: false });
     }
 
-    /// Puts what an earlier process recorded into its place.
+    /// Restores recorded messages in order.
     pub(crate) fn restore(&mut self, logged: impl IntoIterator<Item = Logged>) {
         for logged in logged {
             self.next = self.next.max(logged.at + 1);
@@ -55,12 +54,12 @@ impl Log {
         self.entries.sort_by_key(|entry| entry.logged.at);
     }
 
-    /// Forgets what an earlier process recorded of steps that are done again.
+    /// Removes restored messages of steps that run again.
     pub(crate) fn forget(&mut self, is_redone: impl Fn(&str) -> bool) {
         self.entries.retain(|entry| !(entry.restored && is_redone(&entry.logged.path)));
     }
 
-    /// What the step, and all beneath it, added and nobody recorded.
+    /// Returns the unrecorded messages of the step and its children.
     pub(crate) fn unrecorded(&self, path: &str) -> Vec<Logged> {
         let of_step = |entry: &&Entry| !entry.recorded && is_at_or_beneath(&entry.logged.path, path);
         self.entries.iter().filter(of_step).map(|entry| entry.logged.clone()).collect()
@@ -82,14 +81,14 @@ impl Log {
         transcript
     }
 
-    /// The tool calls of the last answer of a model.
+    /// Number of tool calls in the last model answer.
     pub(crate) fn last_calls(&self) -> Option<usize> {
         let answers = self.entries.iter().rev().filter_map(|entry| entry.logged.message.as_assistant());
         answers.map(|answer| answer.tool_calls().count()).next()
     }
 }
 
-/// Whether `path` is that of the step at `above`, or of one beneath it.
+/// Whether `path` is `above` or the path of one of its children.
 pub(crate) fn is_at_or_beneath(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '[']))
 }

@@ -1,4 +1,4 @@
-//! Choosing by what a text means.
+//! Branches by meaning.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,17 @@ use harness_host::DynEmbedder;
 use super::step::Step;
 use super::until::text_of;
 
-/// How alike two vectors are: the cosine of the angle between them, from -1 to 1; 0 when one is nothing.
+/// Cosine similarity of two vectors, from -1 to 1; 0 when one is the zero vector.
 pub(super) fn likeness(a: &[f32], b: &[f32]) -> Result<f32, String> {
     if a.len() != b.len() {
-        return Err(format!("vectors of {} and {} numbers cannot be compared", a.len(), b.len()));
+        return Err(format!("cannot compare vectors of {} and {} dimensions", a.len(), b.len()));
     }
     let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     let lengths = (product(a, a) * product(b, b)).sqrt();
     Ok(if lengths > 0.0 { product(a, b) / lengths } else { 0.0 })
 }
 
-/// Chooses a step by the label whose meaning is nearest to that of the input.
-///
-/// The vectors of the labels are made once and kept as long as the router.
+/// Branch to the step whose label is most similar in meaning to the input. Labels are embedded once per router.
 #[must_use]
 pub struct MeaningRouter {
     embedder: Arc<dyn DynEmbedder>,
@@ -42,30 +40,30 @@ impl fmt::Debug for MeaningRouter {
 }
 
 impl MeaningRouter {
-    /// A router without cases: every input passes through. Threshold 0.7.
+    /// Creates a router without cases, with a threshold of 0.7. Unmatched inputs pass through.
     pub fn new(embedder: Arc<dyn DynEmbedder>) -> Self {
         Self { embedder, cases: Vec::new(), otherwise: None, threshold: 0.7, labels: Mutex::new(None) }
     }
 
-    /// One more label with its step.
+    /// Adds a label with its step.
     pub fn case(mut self, label: impl Into<String>, step: Step) -> Self {
         self.cases.push((label.into(), step));
         self
     }
 
-    /// The step for what is like no label.
+    /// Sets the step for unmatched inputs.
     pub fn otherwise(mut self, step: Step) -> Self {
         self.otherwise = Some(step);
         self
     }
 
-    /// The least likeness that counts.
+    /// Sets the minimum similarity of a match.
     pub fn threshold(mut self, threshold: f32) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// The branch step that asks this router.
+    /// Converts the router into a branch step.
     pub fn into_step(self, id: impl Into<Arc<str>>) -> Step {
         let router = Arc::new(self);
         Step::branch(id, move |input, _| {

@@ -19,55 +19,49 @@ use super::layers::{self, SavedLayers};
 use super::shared_budget::{amount, smaller};
 use super::until::text_of;
 
-/// What a model step asks of its agent.
+/// Request of a model step to its agent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AgentAsk {
-    /// What was said before.
+    /// Earlier messages.
     pub history: Transcript,
-    /// What is said now.
+    /// Prompt of the turn.
     pub prompt: Message,
-    /// What the memory layers of earlier model steps saved.
+    /// Saved states of memory layers, from the model step before.
     pub layers: Option<Json>,
-    /// What may be spent: on every level above, this much is set aside.
+    /// Reserved budget.
     pub grant: Grant,
-    /// Whose work it is. The run is named after execution and place, equal at every attempt.
+    /// Origin of the turn. The run id consists of execution and path, equal for every attempt.
     pub origin: Origin,
-    /// Fires when the answer is not wanted any more.
+    /// Cancellation signal.
     pub cancel: Cancel,
 }
 
-/// What an agent gave.
+/// Result of an agent's turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AgentTurn {
-    /// How the turn ended; its usage is what is charged.
+    /// End of the turn; its usage is charged.
     pub end: Arc<End>,
-    /// What was said, the prompt included, also of a turn that failed.
+    /// Messages of the turn including the prompt, even of a failed turn.
     pub messages: Vec<Arc<Message>>,
-    /// What the memory layers keep for later model steps of the execution; part of its checkpoint.
+    /// States of memory layers for the next model step; stored in the checkpoint.
     pub layers: Option<Json>,
 }
 
 impl AgentTurn {
-    /// A turn with its messages.
+    /// Creates a result without layer states.
     pub fn new(end: Arc<End>, messages: Vec<Arc<Message>>) -> Self {
         Self { end, messages, layers: None }
     }
-
-    /// The same turn with what its memory layers keep.
-    #[must_use]
-    pub fn with_layers(self, layers: Option<Json>) -> Self {
-        Self { layers, ..self }
-    }
 }
 
-/// Runs one turn for a model step. [`TurnAgent`] is one over core's machine.
+/// Runs the turns of model steps. [`TurnAgent`] uses the turn machine of harness-core.
 pub trait StepAgent: Send + Sync {
-    /// The most that one turn wants to spend; so much is set aside, as far as it is there.
+    /// Budget to reserve for one turn, as far as it is available.
     fn wants(&self) -> Amount;
 
-    /// Runs the turn. It must end soon after `ask.cancel` fired.
+    /// Runs the turn. It must end soon after `ask.cancel` fires.
     fn turn(&self, ask: AgentAsk) -> impl Future<Output = AgentTurn> + Send;
 }
 
@@ -78,7 +72,22 @@ harness_core::twin! {
     }
 }
 
-/// An agent whose turns are run by core's machine, with ports that are made for each turn.
+/// Agent on the turn machine of harness-core, with new ports for each turn.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::driver::Ports;
+/// use harness_core::message::AssistantMessage;
+/// use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+/// use harness_flow::{Step, TurnAgent};
+///
+/// let model = Arc::new(ScriptedModel::new([ModelStep::answer(AssistantMessage::text("Done."))]));
+/// let clock = Arc::new(VirtualClock::still(harness_core::Time(0)));
+/// let agent = TurnAgent::new(move || Ports::new(model.clone(), clock.clone()));
+/// let ask = Step::model("ask", Arc::new(agent));
+/// # let _ = ask;
+/// ```
 #[derive(Clone)]
 pub struct TurnAgent {
     ports: Arc<dyn Fn() -> Ports + Send + Sync>,
@@ -92,27 +101,12 @@ impl fmt::Debug for TurnAgent {
 }
 
 impl TurnAgent {
-    /// An agent with the limits of a thread's turn.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    ///
-    /// use harness_core::driver::Ports;
-    /// use harness_core::message::AssistantMessage;
-    /// use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
-    /// use harness_flow::{Step, TurnAgent};
-    ///
-    /// let model = Arc::new(ScriptedModel::new([ModelStep::answer(AssistantMessage::text("Done."))]));
-    /// let clock = Arc::new(VirtualClock::still(harness_core::Time(0)));
-    /// let agent = TurnAgent::new(move || Ports::new(model.clone(), clock.clone()));
-    /// let ask = Step::model("ask", Arc::new(agent));
-    /// # let _ = ask;
-    /// ```
+    /// Creates an agent with the default [`TurnSpec`].
     pub fn new(ports: impl Fn() -> Ports + Send + Sync + 'static) -> Self {
         Self { ports: Arc::new(ports), spec: TurnSpec::default() }
     }
 
-    /// The same agent with other rules for its turns.
+    /// Sets the rules of its turns.
     #[must_use]
     pub fn spec(mut self, spec: TurnSpec) -> Self {
         self.spec = spec;
@@ -140,18 +134,18 @@ impl StepAgent for TurnAgent {
         let end = Box::pin(drive(&mut turn, &ports, &ask.cancel, Start::prompt(ask.prompt))).await;
         let log = turn.log().prefix();
         let messages = log.range(known..log.len()).cloned().collect();
-        AgentTurn::new(end, messages).with_layers(layers.and_then(|layers| layers.saved()))
+        AgentTurn { layers: layers.and_then(|layers| layers.saved()), ..AgentTurn::new(end, messages) }
     }
 }
 
-/// What the answer must be.
+/// Required form of the answer.
 #[derive(Clone)]
 pub(super) enum AnswerForm {
     Text,
     Json(ReadsAs),
 }
 
-/// Whether a value can be read as what is wanted.
+/// Checks that a value deserializes as the required type.
 type ReadsAs = Arc<dyn Fn(&Json) -> Result<(), String> + Send + Sync>;
 
 pub(super) async fn perform(
@@ -168,19 +162,19 @@ pub(super) async fn perform(
     let mut want = smaller(agent.agent_wants(), cx.budget_left());
     // A turn needs one call of the model, so that an empty budget says which limit it is.
     want.iterations = want.iterations.max(1);
-    let held = cx.shared_budget().reserve(want).map_err(exceeded)?;
+    let reserved = cx.shared_budget().reserve(want).map_err(exceeded)?;
     let mut origin = Origin::default();
     origin.thread = cx.thread().cloned();
     origin.run = Some(format!("{}{}", cx.execution(), cx.path()).into());
     let history = lock(&cx.context().log).transcript();
     let (prompt, cancel) = (Message::user(text_of(&input)), cx.cancel().clone());
-    let (layers, grant) = (cx.slot(layers::SLOT), held.grant());
+    let (layers, grant) = (cx.slot(layers::SLOT), Grant(want));
     let turn = agent.turn_boxed(AgentAsk { history, prompt, layers, grant, origin, cancel }).await;
     if let Some(layers) = turn.layers.clone() {
         cx.set_slot(layers::SLOT, layers);
     }
     let spent = spent(&turn.end);
-    held.settle(spent);
+    reserved.settle(spent);
     cx.note_spent(spent);
     turn.messages.into_iter().for_each(|message| cx.append(message));
     output(id, form, &turn.end, cx)
@@ -198,7 +192,7 @@ fn output(id: &Arc<str>, form: &AnswerForm, end: &End, cx: &StepCx) -> Result<Js
     if end.outcome() == Outcome::Completed {
         return read(step, form, answer);
     }
-    #[expect(clippy::wildcard_enum_match_arm, reason = "every other reason is told as it is")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other reasons are reported unchanged")]
     match (end.reason(), &end.stop.evidence) {
         (StopReason::ModelRefused, _) => Err(FlowError::ModelRefused { step, refusal: answer }),
         (StopReason::Cancelled, _) => {
@@ -225,7 +219,7 @@ fn read(step: Arc<str>, form: &AnswerForm, answer: String) -> Result<Json, FlowE
     })
 }
 
-/// A text without the fence of a code block around all of it.
+/// Removes a code fence around the whole text.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));

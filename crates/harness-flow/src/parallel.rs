@@ -1,4 +1,4 @@
-//! Steps side by side.
+//! Concurrent steps.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -13,13 +13,13 @@ use super::context::{Context, StepCx};
 use super::error::FlowError;
 use super::step::{Kind, Step};
 
-/// What came of one path of a parallel step that settles.
+/// Result of one path of a parallel step that settles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathResult {
-    /// The id of the path's step.
+    /// Id of the path's step.
     pub step: Arc<str>,
-    /// What it gave.
+    /// Output or error of the path.
     pub outcome: Result<Json, FlowError>,
 }
 
@@ -38,14 +38,13 @@ pub(super) struct Join {
     concurrency: usize,
 }
 
-/// Steps side by side, each with the same input, on a copy of messages and state.
+/// Concurrent steps with one input, each on a copy of messages and state.
 ///
-/// - *all*: every path must succeed. The first failure aborts the others; those that had not begun are skipped.
-/// - *settle*: every path ends as it does; the step itself does not fail.
-/// - *race*: the first success wins and aborts the others; the winner's state is taken over.
+/// - *all*: every path must succeed. The first failure aborts the others and skips those not started.
+/// - *settle*: every path runs to its end; the step itself does not fail.
+/// - *race*: the first success wins and aborts the others; its state is adopted.
 ///
-/// Paths run in one task, so many at once as [`Parallel::concurrency`] says; what waits overlaps. What each
-/// spends counts at once.
+/// Paths run in one task, at most [`Parallel::concurrency`] at a time. Their usage is charged at once.
 ///
 /// ```
 /// use harness_flow::{Parallel, Step};
@@ -76,13 +75,13 @@ impl Parallel {
         Self { id: id.into(), join }
     }
 
-    /// Every path; the output is the list of their outputs in the order of the paths.
+    /// Requires every path to succeed; the output is the list of their outputs, in order.
     pub fn all(id: impl Into<Arc<str>>, paths: impl IntoIterator<Item = Step>) -> Self {
         let list = |outputs: Vec<Json>| Json::of(&outputs).map_err(|error| error.to_string());
         Self::new(id, paths, Mode::All(Box::new(list)))
     }
 
-    /// Every path; the output is what `merge` makes of theirs, in the order of the paths.
+    /// Requires every path to succeed; `merge` combines their outputs, in order.
     pub fn all_merged(
         id: impl Into<Arc<str>>,
         paths: impl IntoIterator<Item = Step>,
@@ -91,7 +90,7 @@ impl Parallel {
         Self::new(id, paths, Mode::All(Box::new(merge)))
     }
 
-    /// Every path as it ends; the output is what `merge` makes of that, in the order of the paths.
+    /// Runs every path to its end; `merge` combines their results, in order.
     pub fn settle(
         id: impl Into<Arc<str>>,
         paths: impl IntoIterator<Item = Step>,
@@ -100,12 +99,12 @@ impl Parallel {
         Self::new(id, paths, Mode::Settle(Box::new(merge)))
     }
 
-    /// The first that succeeds.
+    /// Takes the output of the first path that succeeds.
     pub fn race(id: impl Into<Arc<str>>, paths: impl IntoIterator<Item = Step>) -> Self {
         Self::new(id, paths, Mode::Race)
     }
 
-    /// So many paths at once; of a race, the next begins when one failed. Default all; at least 1.
+    /// Limits the number of paths that run at a time. Default all; at least 1.
     pub fn concurrency(mut self, most: usize) -> Self {
         self.join.concurrency = NonZeroUsize::new(most).map_or(1, NonZeroUsize::get);
         self
@@ -118,7 +117,7 @@ impl From<Parallel> for Step {
     }
 }
 
-/// What is known of the paths.
+/// Results of the paths.
 struct Paths {
     outcomes: Vec<Option<Result<Json, FlowError>>>,
     winner: Option<Arc<Context>>,
@@ -129,7 +128,7 @@ pub(super) async fn perform(id: &Arc<str>, join: &Join, input: Json, cx: &StepCx
     if let Some(reason) = cx.cancel().reason() {
         return Err(FlowError::Cancelled { reason });
     }
-    let skipped = || FlowError::Cancelled { reason: "it did not begin".into() };
+    let skipped = || FlowError::Cancelled { reason: "it did not start".into() };
     let outcomes = paths.outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(skipped())));
     let named = join.paths.iter().map(|path| Arc::clone(path.id())).zip(outcomes);
     let merged = match &join.mode {
@@ -153,7 +152,7 @@ pub(super) async fn perform(id: &Arc<str>, join: &Join, input: Json, cx: &StepCx
     merged.map_err(|problem| FlowError::failed(id, format!("the outputs cannot be merged: {problem}")))
 }
 
-/// What succeeded and what did not, by the ids of the steps.
+/// Successes and failures, by step id.
 type Halves = (Vec<(Arc<str>, Json)>, Vec<(Arc<str>, FlowError)>);
 
 fn split(named: impl Iterator<Item = (Arc<str>, Result<Json, FlowError>)>) -> Halves {
@@ -167,7 +166,7 @@ fn split(named: impl Iterator<Item = (Arc<str>, Result<Json, FlowError>)>) -> Ha
     (succeeded, failed)
 }
 
-/// Runs the paths until all that began have ended.
+/// Runs the paths until all started ones have ended.
 async fn walk(join: &Join, input: &Json, cx: &StepCx) -> Paths {
     let siblings = cx.cancel().child();
     let mut waiting = join.paths.iter().enumerate();

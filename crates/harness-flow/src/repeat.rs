@@ -1,4 +1,4 @@
-//! Steps again and again.
+//! Loops.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,15 +16,15 @@ use super::until::{LoopSnapshot, Until, Verdict, text_of};
 use crate::channel::{ChannelError, ChannelSpec};
 use crate::ended::cancelled;
 
-/// What a loop does with a step that failed. An abort always ends it.
+/// Reaction of a loop to a failed step. An abort always ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLoopError {
-    /// It ends with the error.
+    /// Ends the loop with the error.
     #[default]
     Fail,
-    /// It does the round again with the same input.
+    /// Repeats the round with its input.
     Retry,
-    /// It goes on with the last output; without one, with the same input.
+    /// Continues with the last output; without one, repeats the round.
     Skip,
 }
 
@@ -40,10 +40,10 @@ pub(super) struct Rounds {
     inbox: Option<(ChannelSpec, Millis)>,
 }
 
-/// Steps again and again, each with the output of the one before, until a predicate says that it is done.
+/// Repeats steps until a predicate stops it. Each step receives the output of the one before.
 ///
-/// Every attempt of a round counts against [`Loop::max_iterations`], retried ones, too. A restored flow takes
-/// the rounds that were done from the ledger, and asks the predicate about them again.
+/// Every attempt of a round counts against [`Loop::max_iterations`]. A restored flow takes finished rounds from
+/// the ledger and evaluates the predicate on them again.
 ///
 /// ```
 /// use harness_flow::{Loop, Step, Until};
@@ -71,7 +71,7 @@ impl fmt::Debug for Loop {
 }
 
 impl Loop {
-    /// A loop over these steps. At most 1000 rounds; an error ends it.
+    /// Creates a loop of at most 1,000 rounds that an error ends.
     pub fn new(id: impl Into<Arc<str>>, body: impl IntoIterator<Item = Step>, until: Until) -> Self {
         let rounds = Rounds {
             body: body.into_iter().collect(),
@@ -85,31 +85,30 @@ impl Loop {
         Self { id: id.into(), rounds }
     }
 
-    /// Steps one after another, once.
+    /// Runs steps in order, once.
     pub fn sequence(id: impl Into<Arc<str>>, steps: impl IntoIterator<Item = Step>) -> Self {
         Self::new(id, steps, Until::max_steps(1))
     }
 
-    /// Rounds at most. Default 1000.
+    /// Limits the number of rounds. Default 1,000.
     pub fn max_iterations(mut self, most: u64) -> Self {
         self.rounds.max_iterations = most;
         self
     }
 
-    /// Outputs that a predicate sees. Default the last 100.
+    /// Limits the outputs in a predicate's history. Default 100.
     pub fn max_history(mut self, most: usize) -> Self {
         self.rounds.max_history = most;
         self
     }
 
-    /// What it does with a step that failed. Default it ends with the error.
+    /// Sets the reaction to a failed step. Default [`OnLoopError::Fail`].
     pub fn on_error(mut self, on_error: OnLoopError) -> Self {
         self.rounds.on_error = on_error;
         self
     }
 
-    /// Makes the input of the next round from the output, and from what the predicate said of it. Default the
-    /// output itself.
+    /// Computes the input of the next round from output and verdict. Default the output.
     pub fn prepare(
         mut self,
         prepare: impl Fn(&Json, &Verdict, &StepCx) -> Json + Send + Sync + 'static,
@@ -118,8 +117,8 @@ impl Loop {
         self
     }
 
-    /// Looks into a channel before it stops, so long at most (zero: only for what is there): what it finds is
-    /// added to the messages, and it goes on.
+    /// Receives from a channel before the loop stops, waiting at most `wait`. A received value is appended to the
+    /// messages, and the loop continues.
     pub fn inbox(mut self, channel: ChannelSpec, wait: Millis) -> Self {
         self.rounds.inbox = Some((channel, wait));
         self
@@ -132,16 +131,16 @@ impl From<Loop> for Step {
     }
 }
 
-/// Where a loop stands.
-struct Standing {
-    began: Time,
+/// Progress of a loop.
+struct LoopState {
+    started: Time,
     step_count: u64,
     last: Option<Json>,
     previous_text: Option<String>,
     history: VecDeque<Json>,
 }
 
-impl Standing {
+impl LoopState {
     fn succeeded(&mut self, output: &Json, max_history: usize) {
         self.step_count += 1;
         self.previous_text = self.last.as_ref().map(text_of);
@@ -158,7 +157,7 @@ impl Standing {
             step_count: self.step_count,
             tokens: used.tokens,
             cost: used.cost,
-            elapsed: cx.shared().clock().now().since(self.began),
+            elapsed: cx.shared().clock().now().since(self.started),
             last_text: text_of(&last_output),
             last_output,
             previous_text: self.previous_text.clone(),
@@ -175,17 +174,17 @@ pub(super) async fn perform(
     mut input: Json,
     cx: &StepCx,
 ) -> Result<Json, FlowError> {
-    let began = cx.shared().clock().now();
-    let mut standing =
-        Standing { began, step_count: 0, last: None, previous_text: None, history: VecDeque::new() };
+    let started = cx.shared().clock().now();
+    let mut state =
+        LoopState { started, step_count: 0, last: None, previous_text: None, history: VecDeque::new() };
     for _ in 0..rounds.max_iterations {
         let numbers = cx.numbers();
         match round(rounds, input.clone(), cx).await {
-            Ok(output) => standing.succeeded(&output, rounds.max_history),
+            Ok(output) => state.succeeded(&output, rounds.max_history),
             Err(error) if !error.may_be_retried() => return Err(error),
-            Err(error) => match (rounds.on_error, &standing.last) {
+            Err(error) => match (rounds.on_error, &state.last) {
                 (OnLoopError::Fail, _) => return Err(error),
-                // What the round did before it failed is done again.
+                // The steps before the failed one run again.
                 (OnLoopError::Retry, _) => {
                     cx.reset_numbers(numbers);
                     continue;
@@ -194,8 +193,8 @@ pub(super) async fn perform(
                 (OnLoopError::Skip, Some(_)) => {}
             },
         }
-        let verdict = judged(rounds, &standing.snapshot(cx), cx).await?;
-        let output = standing.last.clone().unwrap_or_else(Json::null);
+        let verdict = judged(rounds, &state.snapshot(cx), cx).await?;
+        let output = state.last.clone().unwrap_or_else(Json::null);
         if verdict.stop && !found_in_inbox(rounds, cx).await? {
             return Ok(output);
         }
@@ -214,7 +213,7 @@ async fn round(rounds: &Rounds, mut value: Json, cx: &StepCx) -> Result<Json, Fl
     Ok(value)
 }
 
-/// What the predicate says, as long as anybody wants to know.
+/// Evaluates the predicate until it is cancelled.
 async fn judged(rounds: &Rounds, snapshot: &LoopSnapshot, cx: &StepCx) -> Result<Verdict, FlowError> {
     match select(rounds.until.judge(snapshot), pin!(cancelled(cx.cancel()))).await {
         Either::Left((verdict, _)) => Ok(verdict),
@@ -222,7 +221,7 @@ async fn judged(rounds: &Rounds, snapshot: &LoopSnapshot, cx: &StepCx) -> Result
     }
 }
 
-/// Looks into the inbox by a step, so that what was found there is recorded with its message.
+/// Receives from the inbox in a step, so that a received value is recorded with its message.
 async fn found_in_inbox(rounds: &Rounds, cx: &StepCx) -> Result<bool, FlowError> {
     let Some((channel, wait)) = &rounds.inbox else { return Ok(false) };
     let (channel, wait) = (channel.clone(), *wait);

@@ -1,48 +1,48 @@
-//! Trying again.
+//! Retries of steps.
 
 use harness_core::Millis;
 
-/// How the waits between attempts grow.
+/// Growth of the delay between attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backoff {
-    /// Not at all.
+    /// Constant delay.
     #[default]
     Fixed,
-    /// By the first wait each time.
+    /// The delay grows by its initial value.
     Linear,
-    /// To the double each time.
+    /// The delay doubles.
     Exponential,
 }
 
-/// How often a step is tried, and with which waits between. An abort ends a wait.
+/// Retry policy of a step. An abort ends a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retry {
-    /// Attempts in all; at least 1.
+    /// Maximum number of attempts, including the first; at least 1.
     pub max_attempts: u32,
-    /// How the waits grow. Default not at all.
+    /// Growth of the delay. Default constant.
     pub backoff: Backoff,
-    /// The first wait. Default none.
+    /// Delay after the first attempt. Default none.
     pub initial_delay: Millis,
-    /// The longest wait. Default 30 s.
+    /// Maximum delay. Default 30 s.
     pub max_delay: Millis,
 }
 
 impl Retry {
-    /// So many attempts in all, without waits.
+    /// Creates a policy without delays.
     pub fn new(max_attempts: u32) -> Self {
         let (backoff, initial_delay, max_delay) = (Backoff::Fixed, Millis(0), Millis(30_000));
         Self { max_attempts, backoff, initial_delay, max_delay }
     }
 
-    /// The same, with waits.
+    /// Sets backoff and initial delay.
     #[must_use]
     pub fn waiting(mut self, backoff: Backoff, initial_delay: Millis) -> Self {
         (self.backoff, self.initial_delay) = (backoff, initial_delay);
         self
     }
 
-    /// The wait after the n-th attempt, from 1.
+    /// Delay after an attempt, counted from 1.
     pub fn delay(&self, attempt: u32) -> Millis {
         let factor = match self.backoff {
             Backoff::Fixed => 1,

@@ -1,11 +1,11 @@
-//! What steps may spend: a tree of budgets.
+//! Nested budgets of steps.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::limits::{Amount, Budget, Budgets, Grant, Reached};
 use harness_core::message::Cost;
 
-/// One level of what may be spent, which draws from the level above.
+/// One level of a budget, limited by its parent.
 #[derive(Debug)]
 pub(super) struct SharedBudget {
     own: Mutex<Budgets>,
@@ -27,74 +27,69 @@ impl SharedBudget {
         std::iter::successors(Some(self), |level| level.parent.as_deref())
     }
 
-    /// Sets `want` aside up to the root, or nowhere.
-    pub(super) fn reserve(self: &Arc<Self>, want: Amount) -> Result<Held, Reached> {
+    /// Reserves `want` on all levels, or on none.
+    pub(super) fn reserve(self: &Arc<Self>, want: Amount) -> Result<Reservation, Reached> {
         for (at, level) in self.levels().enumerate() {
             if let Err(reached) = level.lock().reserve(want) {
                 self.levels().take(at).for_each(|level| level.lock().settle(Grant(want), Amount::NONE));
                 return Err(reached);
             }
         }
-        Ok(Held { shared_budget: Arc::clone(self), grant: Grant(want), open: true })
+        Ok(Reservation { budget: Arc::clone(self), grant: Some(Grant(want)) })
     }
 
-    /// The first ceiling on tokens or money that is used up.
+    /// The first limit on tokens or cost that is reached.
     pub(super) fn exhausted(&self) -> Option<Reached> {
         self.levels().find_map(|level| level.lock().spent())
     }
 
-    /// Books what was spent without having been set aside.
+    /// Charges usage without a reservation to all levels.
     pub(super) fn charge(&self, used: Amount) {
         self.levels().for_each(|level| level.lock().settle(Grant(Amount::NONE), used));
     }
 
-    /// Books what an earlier process spent, on this level only.
+    /// Charges usage of an earlier process to this level.
     pub(super) fn remember(&self, used: Amount) {
         self.lock().settle(Grant(Amount::NONE), used);
     }
 
-    /// What this level and all below it have spent.
+    /// Usage of this level, including its children.
     pub(super) fn used(&self) -> Amount {
         self.lock().innermost().map(|level| level.used()).unwrap_or_default()
     }
 
-    /// What is left on the tightest level.
+    /// Rest of the tightest level.
     pub(super) fn left(&self) -> Amount {
         self.levels().fold(Amount::UNLIMITED, |left, level| smaller(left, level.lock().left()))
     }
 }
 
-/// What is set aside, until it is settled; given back when it is dropped.
+/// Reserved budget until it is settled; released when dropped.
 #[derive(Debug)]
-pub(super) struct Held {
-    shared_budget: Arc<SharedBudget>,
-    grant: Grant,
-    open: bool,
+pub(super) struct Reservation {
+    budget: Arc<SharedBudget>,
+    grant: Option<Grant>,
 }
 
-impl Held {
-    pub(super) fn grant(&self) -> Grant {
-        self.grant
-    }
-
+impl Reservation {
     pub(super) fn settle(mut self, used: Amount) {
         self.close(used);
     }
 
     fn close(&mut self, used: Amount) {
-        if std::mem::take(&mut self.open) {
-            self.shared_budget.levels().for_each(|level| level.lock().settle(self.grant, used));
+        if let Some(grant) = self.grant.take() {
+            self.budget.levels().for_each(|level| level.lock().settle(grant, used));
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.close(Amount::NONE);
     }
 }
 
-/// The smaller of each.
+/// Minimum of each part.
 pub(super) fn smaller(a: Amount, b: Amount) -> Amount {
     amount(
         a.iterations.min(b.iterations),
@@ -104,7 +99,7 @@ pub(super) fn smaller(a: Amount, b: Amount) -> Amount {
     )
 }
 
-/// The sum of each.
+/// Sum of each part.
 pub(crate) fn sum(a: Amount, b: Amount) -> Amount {
     amount(
         a.iterations.saturating_add(b.iterations),

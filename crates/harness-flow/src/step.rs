@@ -17,49 +17,54 @@ use super::repeat::Rounds;
 use super::retry::Retry;
 use super::spawn::SpawnSpec;
 
-/// What sort of step it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
+/// Kind of a step.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    serde::Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum StepKind {
     /// Code.
     Run,
-    /// A turn of a model, with its tools.
+    /// A model turn, with its tools.
     Model,
     /// One call of a tool.
     Tool,
-    /// A step that is chosen when its time has come.
+    /// A step chosen at run time.
     Branch,
-    /// Steps side by side.
+    /// Concurrent steps.
     Parallel,
-    /// Steps again and again.
+    /// Repeated steps.
     Loop,
-    /// A step in a context of its own.
+    /// A step in a child context.
     Spawn,
-}
-
-impl StepKind {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Model => "model",
-            Self::Tool => "tool",
-            Self::Branch => "branch",
-            Self::Parallel => "parallel",
-            Self::Loop => "loop",
-            Self::Spawn => "spawn",
-        }
-    }
 }
 
 pub(super) type Body = Arc<dyn Fn(Json, StepCx) -> BoxFuture<'static, Result<Json, String>> + Send + Sync>;
 pub(super) type Route =
     Arc<dyn Fn(Json, StepCx) -> BoxFuture<'static, Result<Option<Step>, String>> + Send + Sync>;
 
-/// A node of a flow: takes a JSON value and gives one. Cloning is cheap.
+/// Node of a flow, from a JSON value to a JSON value. Cloning is cheap. [`Parallel`](super::Parallel) and
+/// [`Loop`](super::Loop) convert into a step.
 ///
-/// Steps are made by the functions here, by [`Parallel`](super::Parallel) and by [`Loop`](super::Loop).
+/// ```
+/// use harness_core::Millis;
+/// use harness_flow::{Retry, Step};
+///
+/// let double = Step::run("double", async |n: u64, _| Ok::<_, String>(2 * n));
+/// let patient = double.retry(Retry::new(3)).timeout(Millis(500));
+/// assert_eq!(&**patient.id(), "double");
+/// ```
 #[derive(Clone)]
 pub struct Step {
     id: Arc<str>,
@@ -78,7 +83,7 @@ pub(super) enum Kind {
     Spawn(Box<Step>, SpawnSpec),
 }
 
-/// What every step can be told.
+/// Options of every kind of step.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) timeout: Option<Millis>,
@@ -103,15 +108,8 @@ impl Step {
         Self { id: id.into(), kind, options }
     }
 
-    /// Code. Its input and output are read from and written to JSON; whatever prints is an error. A panic fails
-    /// the step. When the step is aborted, the code is dropped at its next await.
-    ///
-    /// ```
-    /// use harness_flow::Step;
-    ///
-    /// let double = Step::run("double", async |n: u64, _| Ok::<_, String>(2 * n));
-    /// # let _ = double;
-    /// ```
+    /// Creates a step from code. Input and output are converted from and to JSON. A panic fails the step. An
+    /// abort drops the code at its next await.
     pub fn run<I, O, E, F, Fut>(id: impl Into<Arc<str>>, body: F) -> Self
     where
         I: DeserializeOwned,
@@ -131,27 +129,28 @@ impl Step {
         Self::new(id, Kind::Run(body))
     }
 
-    /// A turn of a model: the input becomes a user message (a text as it is, all else as its `text`, or as JSON),
-    /// the output is the answer's text. What was said is added to the messages.
+    /// Creates a model turn. The input becomes a user message: a string as it is, else its `text` field, else
+    /// its JSON. The output is the text of the answer. The messages of the turn are appended.
     pub fn model(id: impl Into<Arc<str>>, agent: Arc<dyn DynStepAgent>) -> Self {
         Self::new(id, Kind::Model(agent, AnswerForm::Text))
     }
 
-    /// The same; the answer must be JSON that reads as `T`, and is the output. A fence around it is taken away.
+    /// Creates a model turn whose answer must be JSON that deserializes as `T`; the output is that JSON. A code
+    /// fence around the answer is removed.
     pub fn model_json<T: DeserializeOwned>(id: impl Into<Arc<str>>, agent: Arc<dyn DynStepAgent>) -> Self {
         let check = |value: &Json| value.to::<T>().map(drop).map_err(|error| error.to_string());
         Self::new(id, Kind::Model(agent, AnswerForm::Json(Arc::new(check))))
     }
 
-    /// One call of a tool. Its arguments are the input, if that is an object, overlaid with `fixed`. They are
-    /// checked, gates are asked, approval is sought as in a turn; a tool of class `unsafe` that had begun when
-    /// an earlier process ended is not called again. The output is the result's data, else its text.
+    /// Creates a tool call. Its arguments are the input, if it is an object, overlaid with `fixed`. Validation,
+    /// gates and approval work as in a turn. An `unsafe` tool with an unknown result from an earlier process is
+    /// not called again. The output is the data of the result, else its text.
     pub fn tool(id: impl Into<Arc<str>>, tool: Arc<dyn DynTool>, fixed: Json) -> Self {
         Self::new(id, Kind::Tool(tool, fixed))
     }
 
-    /// A step that `route` chooses by the input; without one the input passes through. A restored flow asks
-    /// again, so let the choice depend on nothing else.
+    /// Creates a branch: `route` returns the next step, or `None` to pass the input through. A restored flow
+    /// calls `route` again, so it must depend on the input alone.
     pub fn branch<E, F, Fut>(id: impl Into<Arc<str>>, route: F) -> Self
     where
         E: fmt::Display,
@@ -165,53 +164,51 @@ impl Step {
         Self::new(id, Kind::Branch(route))
     }
 
-    /// A step in a child context: no messages, a copy of the state and of the working folder, the same
-    /// [`Workplace`](harness_host::Workplace), one level deeper. What it spends counts for the parent, also
-    /// when it fails.
+    /// Creates a step in a child context: without messages, with copies of state and working directory, in the
+    /// same [`Workplace`](harness_host::Workplace). Its usage is charged to the parent, even on failure.
     pub fn spawn(id: impl Into<Arc<str>>, child: Self) -> Self {
-        Self::spawn_with(id, child, SpawnSpec::new())
+        Self::spawn_with(id, child, SpawnSpec::default())
     }
 
-    /// The same, in a place of its own.
+    /// Creates a step in a child context with overrides.
     pub fn spawn_with(id: impl Into<Arc<str>>, child: Self, spec: SpawnSpec) -> Self {
         Self::new(id, Kind::Spawn(Box::new(child), spec))
     }
 
-    /// The same step, which may take so long, with all its attempts. After that its work is aborted and it has
-    /// failed.
+    /// Limits the time of all attempts together. The step fails when it is exceeded.
     #[must_use]
     pub fn timeout(mut self, timeout: Millis) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// The same step, which with all beneath it may spend so much, and never more than is left above it.
+    /// Limits the usage of the step and its children, within the enclosing budgets.
     #[must_use]
     pub fn budget(mut self, most: Amount) -> Self {
         self.options.budget = Some(most);
         self
     }
 
-    /// The same step, tried again when it fails.
+    /// Retries the step on failure.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.options.retry = retry;
         self
     }
 
-    /// The same step, whose output is never recorded: a restored flow runs it again.
+    /// Keeps the output out of the ledger: a restored flow runs the step again.
     #[must_use]
     pub fn unrecorded(mut self) -> Self {
         self.options.recorded = false;
         self
     }
 
-    /// Its name; unique beside its siblings, best in the whole flow.
+    /// Id of the step, unique among its siblings and preferably in the flow.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    /// What sort of step it is.
+    /// Kind of the step.
     pub fn kind(&self) -> StepKind {
         match self.kind {
             Kind::Run(_) => StepKind::Run,

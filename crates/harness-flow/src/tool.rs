@@ -19,7 +19,7 @@ use super::shared_budget::{amount, sum};
 use super::step::StepKind;
 use crate::ended::cancelled;
 
-/// How long a tool may still answer after an abort.
+/// Time for a tool to return after an abort.
 const GRACE: Millis = Millis(2_000);
 
 pub(super) async fn perform(
@@ -35,11 +35,11 @@ pub(super) async fn perform(
     let call = Arc::new(ToolCall::new(call_id, def.name.clone(), arguments));
     let call = admit(id, tool, call, cx).await?;
     let want = sum(def.share, amount(0, 1, 0, Cost(0)));
-    let held = cx
+    let reserved = cx
         .shared_budget()
         .reserve(want)
         .map_err(|reached| FlowError::BudgetExceeded { step: Arc::clone(id), reached })?;
-    begin(id, tool, cx).await?;
+    start(id, tool, cx).await?;
     let mut tool_cx = ToolCx::for_call(call);
     tool_cx.origin = Arc::new(origin(cx));
     tool_cx.grant = Grant(def.share);
@@ -47,7 +47,7 @@ pub(super) async fn perform(
     let outcome = called(id, tool, tool_cx, cx).await;
     let used = outcome.as_ref().map(spent).unwrap_or_default();
     let used = sum(used, amount(0, 1, 0, Cost(0)));
-    held.settle(used);
+    reserved.settle(used);
     cx.note_spent(used);
     output(id, outcome?)
 }
@@ -59,15 +59,15 @@ fn origin(cx: &StepCx) -> Origin {
     origin
 }
 
-/// A call on its way through the gates, in the order of a turn: those that prepare it, the check of its arguments,
-/// those that decide, the approver. Arguments that a gate or a person replaces are checked again.
+/// A call before it is made. The order is that of a turn: preparing gates, argument validation, deciding gates,
+/// approver. Replaced arguments are validated again.
 struct Admission<'a> {
     id: &'a Arc<str>,
     tool: &'a Arc<dyn DynTool>,
     cx: &'a StepCx,
     origin: Arc<Origin>,
     call: Arc<ToolCall>,
-    /// Why a gate, or the tool itself, holds it.
+    /// Reason of the first hold, by a gate or by the tool.
     hold: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Admission<'_> {
 
     async fn ask_gates(&mut self, point: Point) -> Result<(), FlowError> {
         let log = lock(&self.cx.context().log).transcript().prefix();
-        let gates = &self.cx.shared().parts.gates;
+        let gates = &self.cx.shared().runner.gates;
         for gate in gates.iter().filter(|gate| gate.guard().points.has(point)) {
             let proposed = proposed(&self.call, self.tool.tool_def(), &self.origin);
             let (clock, cancel) = (self.cx.shared().clock(), self.cx.cancel().clone());
@@ -126,14 +126,14 @@ impl Admission<'_> {
     }
 }
 
-/// Asks the gates and, when one holds the call or the tool demands it, the approver.
+/// Runs the gates, then the approver for a held call or a tool that requires approval.
 async fn admit(
     id: &Arc<str>,
     tool: &Arc<dyn DynTool>,
     call: Arc<ToolCall>,
     cx: &StepCx,
 ) -> Result<Arc<ToolCall>, FlowError> {
-    let (def, parts, origin) = (tool.tool_def(), &cx.shared().parts, Arc::new(origin(cx)));
+    let (def, runner, origin) = (tool.tool_def(), &cx.shared().runner, Arc::new(origin(cx)));
     let hold = def.requires_approval.then(|| "the tool demands approval".to_owned());
     let mut admission = Admission { id, tool, cx, origin: Arc::clone(&origin), call, hold };
     admission.ask_gates(Point::Prepare).await?;
@@ -147,7 +147,7 @@ async fn admit(
         let (step, tool, call) = (Arc::clone(id), def.name.clone(), call.id.clone());
         FlowError::AwaitingApproval { step, tool, call, message }
     };
-    let Some(approver) = &parts.approver else { return Err(waits(reason)) };
+    let Some(approver) = &runner.approver else { return Err(waits(reason)) };
     let proposed = proposed(call, def, &origin).held(reason.clone());
     let ask = ApprovalAsk::new(proposed, cx.cancel().clone());
     match approver.decide_boxed(ask).await {
@@ -170,24 +170,24 @@ fn with_arguments(call: &ToolCall, arguments: Json) -> Arc<ToolCall> {
     Arc::new(ToolCall::new(call.id.clone(), call.name.clone(), arguments))
 }
 
-/// Notes that a call which must not be made twice begins; refuses one that had begun before.
-async fn begin(id: &Arc<str>, tool: &Arc<dyn DynTool>, cx: &StepCx) -> Result<(), FlowError> {
+/// Records the start of an `unsafe` call; rejects one with an unknown result from an earlier process.
+async fn start(id: &Arc<str>, tool: &Arc<dyn DynTool>, cx: &StepCx) -> Result<(), FlowError> {
     let def = tool.tool_def();
     let context = cx.context();
     let Some(ledger) = context.shared.ledger.as_ref().filter(|_| context.recorded) else { return Ok(()) };
     if def.class != RetryClass::Unsafe {
         return Ok(());
     }
-    if ledger.had_begun(cx.path()) {
+    if ledger.has_open_call(cx.path()) {
         return Err(FlowError::OutcomeUnknown { step: Arc::clone(id), tool: def.name.clone() });
     }
-    let noted = ledger.begin_call(cx.path(), context).await;
-    noted.map_err(|error| {
-        FlowError::failed(id, format!("the call is not made, as it cannot be noted: {error}"))
+    let recorded = ledger.start_call(cx.path(), context).await;
+    recorded.map_err(|error| {
+        FlowError::failed(id, format!("call not made because its start could not be recorded: {error}"))
     })
 }
 
-/// The call; after an abort it may answer within the grace period.
+/// Makes the call. After an abort its result is accepted within the grace period.
 async fn called(
     id: &Arc<str>,
     tool: &Arc<dyn DynTool>,
@@ -229,7 +229,7 @@ fn output(id: &Arc<str>, outcome: ToolOutcome) -> Result<Json, FlowError> {
     Ok(outcome.structured.clone().unwrap_or_else(|| Json::string(&text())))
 }
 
-/// The entries of `input`, if it is an object, with those of `fixed` over them.
+/// Overlays the entries of `input`, if it is an object, with those of `fixed`.
 fn overlaid(input: &Json, fixed: &Json) -> Result<Json, String> {
     struct Entries(Vec<(String, Json)>);
     impl serde::Serialize for Entries {
@@ -240,7 +240,7 @@ fn overlaid(input: &Json, fixed: &Json) -> Result<Json, String> {
         }
     }
     let entries = |value: &Json| if value.is_object() { value.entries() } else { Ok(Vec::new()) };
-    let problem = |error: serde_json::Error| format!("the arguments cannot be read: {error}");
+    let problem = |error: serde_json::Error| format!("invalid arguments: {error}");
     let (mut all, over) = (entries(input).map_err(problem)?, entries(fixed).map_err(problem)?);
     all.retain(|(key, _)| !over.iter().any(|(other, _)| other == key));
     all.extend(over);

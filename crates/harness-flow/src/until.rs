@@ -1,4 +1,4 @@
-//! When a loop is done.
+//! Stop predicates of loops.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,69 +10,63 @@ use harness_host::DynEmbedder;
 
 use super::meaning::likeness;
 
-/// What a loop has done so far.
+/// Progress of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopSnapshot {
-    /// Rounds that succeeded.
+    /// Number of successful rounds.
     pub step_count: u64,
-    /// Tokens of the whole execution, before a restore, too.
+    /// Tokens of the whole execution, including the time before a restore.
     pub tokens: u64,
-    /// Money of the whole execution.
+    /// Cost of the whole execution.
     pub cost: Cost,
-    /// Time since the loop began; in this process.
+    /// Time since the loop started in this process.
     pub elapsed: Millis,
-    /// What the last round gave.
+    /// Output of the last round.
     pub last_output: Json,
-    /// The same as a text: itself, else its `text`, else its JSON.
+    /// Text of the last output: a string as it is, else its `text` field, else its JSON.
     pub last_text: String,
-    /// The text of the round before.
+    /// Text of the round before.
     pub previous_text: Option<String>,
-    /// What the last rounds gave, as many as the loop keeps.
+    /// Outputs of the last rounds, up to [`Loop::max_history`](super::Loop::max_history).
     pub history: Vec<Json>,
-    /// Spawns above the loop.
+    /// Number of enclosing spawns.
     pub depth: u32,
-    /// Tool calls in the last answer of a model; `None` without one.
+    /// Number of tool calls in the last model answer; `None` without an answer.
     pub last_tool_calls: Option<usize>,
 }
 
-/// Whether a loop is done.
+/// Verdict on a loop after a round. The default continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// Whether it stops.
+    /// Whether the loop stops.
     pub stop: bool,
-    /// Why.
+    /// Reason of the stop.
     pub reason: Option<String>,
-    /// What the next round should mind.
+    /// Feedback for the next round.
     pub feedback: Option<String>,
 }
 
 impl Verdict {
-    /// Goes on.
-    pub fn go_on() -> Self {
-        Self::default()
-    }
-
-    /// Goes on, with something to mind.
+    /// Continues with feedback for the next round.
     pub fn feedback(feedback: impl Into<String>) -> Self {
         Self { feedback: Some(feedback.into()), ..Self::default() }
     }
 
-    /// Stops.
+    /// Stops the loop.
     pub fn stop(reason: impl Into<String>) -> Self {
         Self { stop: true, reason: Some(reason.into()), feedback: None }
     }
 
     fn stop_if(stop: bool, reason: impl FnOnce() -> String) -> Self {
-        if stop { Self::stop(reason()) } else { Self::go_on() }
+        if stop { Self::stop(reason()) } else { Self::default() }
     }
 }
 
 type Judge = Arc<dyn Fn(LoopSnapshot) -> BoxFuture<'static, Result<Verdict, String>> + Send + Sync>;
 
-/// When a loop is done; asked after each round. Nothing is kept from round to round but the snapshot, so loops
-/// that share one do not disturb each other.
+/// Stop predicate of a loop, evaluated after each round. It has no state, so loops can share one.
 ///
 /// ```
 /// use harness_flow::Until;
@@ -119,53 +113,53 @@ impl fmt::Debug for Until {
 }
 
 impl Until {
-    /// After so many rounds that succeeded.
+    /// Stops after `most` successful rounds.
     pub fn max_steps(most: u64) -> Self {
         Self(Rule::MaxSteps(most))
     }
 
-    /// When the whole execution has cost so much.
+    /// Stops when the execution has reached a cost.
     pub fn max_cost(most: Cost) -> Self {
         Self(Rule::MaxCost(most))
     }
 
-    /// After so long.
+    /// Stops after a time.
     pub fn max_duration(most: Millis) -> Self {
         Self(Rule::MaxDuration(most))
     }
 
-    /// When the last answer of a model has no tool calls.
+    /// Stops when the last model answer has no tool calls.
     pub fn no_tool_calls() -> Self {
         Self(Rule::NoToolCalls)
     }
 
-    /// Never by itself: the bound of the loop, an error or an abort ends it.
+    /// Never stops: the round limit, an error or an abort ends the loop.
     pub fn never() -> Self {
         Self(Rule::Never)
     }
 
-    /// When two rounds in a row give the same text.
+    /// Stops when two consecutive rounds return the same text.
     pub fn converged() -> Self {
         Self(Rule::Converged)
     }
 
-    /// When two rounds in a row give texts that mean nearly the same: the cosine of their vectors is at least
-    /// `threshold`.
+    /// Stops when two consecutive rounds return texts with a cosine similarity of at least `threshold`.
     pub fn similar(embedder: Arc<dyn DynEmbedder>, threshold: f32) -> Self {
         Self(Rule::Similar(embedder, threshold))
     }
 
-    /// When the text has `marker` in it.
+    /// Stops when the text contains `marker`.
     pub fn output_contains(marker: impl Into<String>) -> Self {
         Self(Rule::Contains(marker.into()))
     }
 
-    /// When the text is exactly this.
+    /// Stops when the text equals `sentinel`.
     pub fn output_equals(sentinel: impl Into<String>) -> Self {
         Self(Rule::Equals(sentinel.into()))
     }
 
-    /// When `verify` says so; otherwise its feedback is for the next round. An error stops the loop.
+    /// Stops when `verify` returns `Ok(())`; an inner error is the feedback for the next round. An outer error
+    /// stops the loop.
     pub fn verified<F, Fut>(verify: F) -> Self
     where
         F: Fn(LoopSnapshot) -> Fut + Send + Sync + 'static,
@@ -182,7 +176,7 @@ impl Until {
         })
     }
 
-    /// When `judge` says so. An error stops the loop, with it as the reason.
+    /// Stops as `judge` decides. An error stops the loop and is the reason.
     pub fn custom<F, Fut>(judge: F) -> Self
     where
         F: Fn(LoopSnapshot) -> Fut + Send + Sync + 'static,
@@ -191,17 +185,17 @@ impl Until {
         Self(Rule::Custom(Arc::new(move |snapshot| Box::pin(judge(snapshot)))))
     }
 
-    /// When one of these says so; asked in order up to the first that does.
+    /// Stops when one predicate stops, evaluated in order.
     pub fn any(of: impl IntoIterator<Item = Self>) -> Self {
         Self(Rule::Any(of.into_iter().collect()))
     }
 
-    /// When all of these say so; asked in order up to the first that does not.
+    /// Stops when all predicates stop, evaluated in order.
     pub fn all(of: impl IntoIterator<Item = Self>) -> Self {
         Self(Rule::All(of.into_iter().collect()))
     }
 
-    /// What it says of a snapshot.
+    /// Evaluates the predicate.
     pub fn judge<'a>(&'a self, snapshot: &'a LoopSnapshot) -> BoxFuture<'a, Verdict> {
         Box::pin(async move {
             let said = match &self.0 {
@@ -251,7 +245,7 @@ impl Rule {
                 Verdict::stop_if(text == sentinel, || format!("Output matched sentinel: {sentinel}"))
             }
             Self::Never | Self::Similar(..) | Self::Custom(_) | Self::Any(_) | Self::All(_) => {
-                Verdict::go_on()
+                Verdict::default()
             }
         }
     }
@@ -262,7 +256,7 @@ async fn similar(
     threshold: f32,
     snapshot: &LoopSnapshot,
 ) -> Result<Verdict, String> {
-    let Some(previous) = &snapshot.previous_text else { return Ok(Verdict::go_on()) };
+    let Some(previous) = &snapshot.previous_text else { return Ok(Verdict::default()) };
     let vectors = embedder.embed_boxed(&[previous, &snapshot.last_text]).await.map_err(|e| e.to_string())?;
     let [before, now] = vectors.as_slice() else { return Err("two vectors were expected".to_owned()) };
     let likeness = likeness(before, now)?;
@@ -276,7 +270,7 @@ async fn any(of: &[Until], snapshot: &LoopSnapshot) -> Verdict {
             return verdict;
         }
     }
-    Verdict::go_on()
+    Verdict::default()
 }
 
 async fn all(of: &[Until], snapshot: &LoopSnapshot) -> Verdict {
@@ -291,7 +285,7 @@ async fn all(of: &[Until], snapshot: &LoopSnapshot) -> Verdict {
     Verdict::stop(if reasons.is_empty() { "All predicates satisfied".to_owned() } else { reasons.join("; ") })
 }
 
-/// A value as a text: itself, else its `text`, else its JSON.
+/// Text of a value: a string as it is, else its `text` field, else its JSON.
 pub(super) fn text_of(value: &Json) -> String {
     #[derive(serde::Deserialize)]
     struct Text {

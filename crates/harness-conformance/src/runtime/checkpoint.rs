@@ -142,11 +142,10 @@ struct World {
 async fn check(input: Input) -> Done<Value> {
     let world = World::new(&input);
     let storage: Arc<dyn DynStorage> = Arc::new(MemoryStorage::default());
-    let runner = FlowRunner::new(Arc::new(world.clock))
-        .storage(Arc::clone(&storage))
-        .retention(retention(input.retention)?);
+    let mut runner = FlowRunner::new(Arc::new(world.clock));
+    (runner.storage, runner.retention) = (Some(Arc::clone(&storage)), retention(input.retention)?);
     let flow = |node| -> Done<Flow> { Flow::new(world.step(node)?).map_err(|faults| faults.to_string()) };
-    let first = runner.begin(spec(&input)?);
+    let first = runner.start(spec(&input)?);
     init_layer(&input, &first)?;
     let died = world.run(&first, &flow(&input.workflow)?).await?.is_none();
     if died != input.crash.is_some() {

@@ -59,7 +59,7 @@ async fn check(input: Input) -> Done<Value> {
         None => parallel,
     };
     let flow = Flow::new(parallel).map_err(|faults| faults.to_string())?;
-    let execution = FlowRunner::new(Arc::new(PausedClock::new())).begin(ExecutionSpec::new("run"));
+    let execution = FlowRunner::new(Arc::new(PausedClock::new())).start(ExecutionSpec::new("run"));
     let done = execution.run(&flow, Json::string("in")).await;
     let started = locked(&started).clone();
     Ok(json!({ "result": result(&done)?, "started": started }))

@@ -112,7 +112,7 @@ async fn check(input: Input) -> Done<Value> {
         });
     }
     let flow = Flow::new(repeat).map_err(|faults| faults.to_string())?;
-    let execution = FlowRunner::new(Arc::new(PausedClock::new())).begin(ExecutionSpec::new("run"));
+    let execution = FlowRunner::new(Arc::new(PausedClock::new())).start(ExecutionSpec::new("run"));
     let done = execution.run(&flow, Json::string("in")).await;
     let seen = locked(&seen);
     Ok(json!({

@@ -1,4 +1,4 @@
-//! What can go wrong with a channel.
+//! Errors of channels.
 
 use std::sync::Arc;
 
@@ -6,75 +6,68 @@ use harness_core::Millis;
 
 use super::Mode;
 
-/// What can go wrong with a channel.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Error of a channel operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(prefix = "channel_", serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChannelError {
-    /// Nothing came, or no place became free, in time.
-    #[error("channel `{channel}`: nothing happened within {timeout}")]
+    /// A wait exceeded its timeout.
+    #[error("channel `{channel}`: timeout of {timeout} exceeded")]
     Timeout {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
-        /// The time.
+        /// Timeout of the wait.
         timeout: Millis,
     },
-    /// The execution is over.
-    #[error("channel `{channel}` is closed: its execution is over")]
+    /// The execution has ended.
+    #[error("channel `{channel}` is closed: its execution has ended")]
     Closed {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
     },
-    /// The work that waited is not wanted any more.
+    /// The waiting step was cancelled.
     #[error("waiting for a channel was cancelled: {reason}")]
     Cancelled {
-        /// Why.
+        /// Reason of the cancellation.
         reason: Arc<str>,
     },
     /// The value does not fit the channel.
-    #[error("channel `{channel}` does not take this value: {problem}")]
+    #[error("channel `{channel}`: invalid value: {problem}")]
     Schema {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
-        /// What is wrong with it.
+        /// Problem found in the value.
         problem: String,
     },
-    /// Two declarations of one channel differ.
-    #[error("channel `{channel}` is declared as {asked}, and is a {declared} already")]
+    /// Two declarations of a channel differ.
+    #[error("channel `{channel}` is declared as {asked}, but it is a {declared}")]
     Mismatch {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
-        /// What it is.
+        /// Mode of the channel.
         declared: Mode,
-        /// What it was asked for as.
+        /// Mode in the second declaration.
         asked: Mode,
     },
-    /// The channel is not meant for the outside.
+    /// The channel is not external.
     #[error("channel `{channel}` cannot be reached from outside: declare it with `external()`")]
     NotExternal {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
     },
-    /// An execution names more channels than it may.
-    #[error("channel `{channel}` is one too many: an execution has at most {most}")]
+    /// An execution has too many channels.
+    #[error("channel `{channel}` exceeds the limit of {most} channels per execution")]
     TooMany {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
-        /// The bound.
+        /// Maximum number of channels.
         most: usize,
     },
 }
 
 impl ChannelError {
-    /// A stable code.
+    /// Stable code.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Timeout { .. } => "channel_timeout",
-            Self::Closed { .. } => "channel_closed",
-            Self::Cancelled { .. } => "cancelled",
-            Self::Schema { .. } => "channel_schema",
-            Self::Mismatch { .. } => "channel_mismatch",
-            Self::NotExternal { .. } => "channel_not_external",
-            Self::TooMany { .. } => "channel_too_many",
-        }
+        if let Self::Cancelled { .. } = self { "cancelled" } else { self.into() }
     }
 }

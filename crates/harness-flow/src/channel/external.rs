@@ -1,4 +1,4 @@
-//! A channel as the outside has it.
+//! External side of a channel.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,10 @@ use super::handle::{RecvLine, Shared};
 use super::state::Watch;
 use super::{ChannelError, Mode};
 
-/// Values that a listener of a topic may leave unread.
+/// Maximum number of unread values per listener of a topic.
 const UNREAD: usize = 1_000;
 
-/// A channel as the outside has it: sending never waits. It is closed while its execution does not run, and
-/// open again when a root run begins on it anew.
+/// External handle of a channel. Sending never waits. The channel is closed while its execution is not running.
 #[derive(Clone)]
 pub struct ExternalChannel(Arc<Shared>);
 
@@ -28,27 +27,27 @@ impl ExternalChannel {
         Self(shared)
     }
 
-    /// Sends a value at once. A full queue loses its oldest value, with a warning; senders inside that wait for
-    /// a place go on waiting.
+    /// Sends a value at once. A full queue drops its oldest value and logs a warning; waiting senders keep
+    /// waiting.
     ///
     /// # Errors
-    /// [`ChannelError::Closed`] and [`ChannelError::Schema`]; the value was not sent.
+    /// [`ChannelError::Closed`] and [`ChannelError::Schema`].
     pub fn send(&self, value: Json) -> Result<(), ChannelError> {
         let value = self.0.admit(value)?;
         if self.0.lock().force(value) {
             let Mode::Queue { capacity } = self.0.spec.mode else { return Ok(()) };
-            tracing::warn!(channel = %self.0.spec.name, capacity, "the queue is full: its oldest value is lost");
+            tracing::warn!(channel = %self.0.spec.name, capacity, "queue full: oldest value dropped");
         }
         Ok(())
     }
 
-    /// Whether its execution is over.
+    /// Whether the channel is closed.
     pub fn is_closed(&self) -> bool {
         self.0.lock().closed
     }
 
-    /// Listens, until the execution is over: to what a topic says from now on, at most 1000 values behind; for
-    /// the values of a queue, in one line with the receivers inside; to the present value and then the newest.
+    /// Subscribes until the channel closes: to new values of a topic, buffering at most 1,000; to the values of a
+    /// queue, in line with receivers inside; to the current value of a value channel and its changes.
     pub fn listen(&self) -> ExternalStream {
         let kind = match self.0.spec.mode {
             Mode::Queue { .. } => Kind::Queue(Arc::clone(&self.0)),
@@ -59,7 +58,7 @@ impl ExternalChannel {
     }
 }
 
-/// What comes out of a channel. Dropping it ends the listening.
+/// Stream of a channel's values. Dropping it ends the subscription.
 pub struct ExternalStream(Kind);
 
 enum Kind {
@@ -74,7 +73,7 @@ impl fmt::Debug for ExternalStream {
 }
 
 impl ExternalStream {
-    /// The next value, however long it takes; `None` when the execution is over and nothing is left.
+    /// Waits for the next value; `None` when the channel is closed and empty.
     pub async fn next(&mut self) -> Option<Json> {
         match &self.0 {
             Kind::Watch(watch) => watch.next().await,
@@ -82,8 +81,7 @@ impl ExternalStream {
         }
     }
 
-    /// Values that were lost because they were not read in time; of a value channel, those that a newer one
-    /// replaced.
+    /// Number of values dropped because they were not read in time. A value channel counts replaced values.
     pub fn missed(&self) -> u64 {
         match &self.0 {
             Kind::Watch(watch) => watch.missed(),

@@ -1,4 +1,4 @@
-//! A channel as work inside an execution has it.
+//! Internal side of a channel.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,12 @@ use super::state::{Place, State};
 use super::{ChannelError, ChannelSpec, Mode};
 use crate::ended::{Ended, within};
 
-/// How long a wait may take by default.
+/// Default timeout of a wait.
 const DEFAULT_TIMEOUT: Millis = Millis(30_000);
-/// How long a receiver of a topic waits when it has no limit of its own.
+/// Timeout of a topic receiver that sets none.
 const TOPIC_TIMEOUT: Millis = Millis(300_000);
 
-/// One channel of a scope.
+/// Channel of a scope.
 pub(super) struct Shared {
     pub(super) spec: ChannelSpec,
     pub(super) clock: Arc<dyn Clock>,
@@ -36,7 +36,7 @@ impl Shared {
         ChannelError::Closed { channel: Arc::clone(&self.spec.name) }
     }
 
-    /// The value, when the channel is open and takes it.
+    /// Validates a value for an open channel.
     pub(super) fn admit(&self, value: Json) -> Result<Json, ChannelError> {
         if self.lock().closed {
             return Err(self.closed());
@@ -47,7 +47,7 @@ impl Shared {
     }
 }
 
-/// A channel, as work inside an execution has it. Clones are handles of the same channel.
+/// Handle of a channel inside an execution. Clones share the channel.
 #[derive(Clone)]
 pub struct Channel {
     shared: Arc<Shared>,
@@ -69,25 +69,23 @@ impl Channel {
         Self { shared, cancel, timeout: Some(DEFAULT_TIMEOUT) }
     }
 
-    /// The same channel, with another limit of each wait; `None` waits as long as it takes, in a topic 300 s.
-    /// Default 30 s.
+    /// Sets the timeout of each wait; `None` is unlimited, for a topic 300 s. Default 30 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Option<Millis>) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The name.
+    /// Name of the channel.
     pub fn name(&self) -> &Arc<str> {
         &self.shared.spec.name
     }
 
-    /// Sends a value. Waits only for a place in a full queue; what need not wait is sent even by work that is
-    /// aborted.
+    /// Sends a value. Waits only while a queue is full; a send that need not wait succeeds even after an abort.
     ///
     /// # Errors
-    /// [`ChannelError::Schema`] and [`ChannelError::Closed`] at once; [`ChannelError::Timeout`] and
-    /// [`ChannelError::Cancelled`] while it waits: the value has not entered then.
+    /// [`ChannelError::Schema`], [`ChannelError::Closed`], and for a wait [`ChannelError::Timeout`] and
+    /// [`ChannelError::Cancelled`]. The value was not sent.
     pub async fn send(&self, value: Json) -> Result<(), ChannelError> {
         let value = self.shared.admit(value)?;
         let Some(place) = self.shared.lock().send(value) else { return Ok(()) };
@@ -100,11 +98,13 @@ impl Channel {
         }
     }
 
-    /// The next value.
+    /// Waits for the next value.
     ///
     /// # Errors
-    /// [`ChannelError::Cancelled`], at once for work that is aborted; [`ChannelError::Closed`];
-    /// [`ChannelError::Timeout`].
+    /// [`ChannelError::Cancelled`], even without a wait; [`ChannelError::Closed`]; [`ChannelError::Timeout`].
+    ///
+    /// # Cancel safety
+    /// A value that was handed to a dropped receiver returns to the head of its queue.
     pub async fn recv(&self) -> Result<Json, ChannelError> {
         if let Some(reason) = self.cancel.reason() {
             return Err(ChannelError::Cancelled { reason });
@@ -129,14 +129,14 @@ impl Channel {
         }
     }
 
-    /// A value that is there now, without waiting.
+    /// Returns an available value without waiting.
     pub fn try_recv(&self) -> Option<Json> {
         self.shared.lock().try_recv()
     }
 
     fn recv_timeout(&self) -> Option<Millis> {
         if self.timeout.is_none() && self.shared.spec.mode == Mode::Topic {
-            tracing::warn!(channel = %self.name(), "a receiver of a topic waits {TOPIC_TIMEOUT} at most");
+            tracing::warn!(channel = %self.name(), "a topic receiver without timeout waits at most {TOPIC_TIMEOUT}");
             return Some(TOPIC_TIMEOUT);
         }
         self.timeout
@@ -147,7 +147,7 @@ impl Channel {
     }
 }
 
-/// A sender's place; left when the wait ends in whatever way.
+/// Place of a waiting sender, released on drop.
 struct SendLine<'a> {
     shared: &'a Shared,
     place: Place<()>,
@@ -159,7 +159,7 @@ impl Drop for SendLine<'_> {
     }
 }
 
-/// A receiver's place; left when the wait ends in whatever way.
+/// Place of a waiting receiver, released on drop.
 pub(super) struct RecvLine<'a> {
     pub(super) shared: &'a Shared,
     pub(super) place: Place<Json>,

@@ -1,18 +1,16 @@
-//! Channels between the steps of an execution, and from outside into it.
+//! Channels between the steps of an execution, and to the outside.
 //!
 //! | | value | queue | topic |
 //! |---|---|---|---|
-//! | send | keeps it, wakes all who wait; never waits | to the one who waits longest, else into the buffer, else it waits for a place | to all who wait now, else it is lost; never waits |
-//! | receive | the present value, which stays; else waits | the oldest; else waits | waits for the next |
-//! | try | the present value | the oldest | never anything |
+//! | send | replaces the value, wakes all receivers; never waits | to the longest waiting receiver, else into the buffer, else waits for room | to all waiting receivers, else the value is dropped; never waits |
+//! | receive | the current value, which stays; else waits | the oldest; else waits | waits for the next |
+//! | try | the current value | the oldest | nothing |
 //!
-//! A wait ends after 30 s with [`ChannelError::Timeout`] unless another time is set, and with
-//! [`ChannelError::Cancelled`] when the work that waits is aborted. A value that is sent is checked by the
-//! channel's schema first. A value of a sender whose wait ended never enters; a value that was handed to a
-//! receiver which is dropped before it could look goes back to the head of the queue.
+//! A wait times out after 30 s by default, and ends when the waiting step is aborted. The channel's schema
+//! validates each value before it is sent.
 //!
-//! A channel belongs to the root execution that first names it, unless it is [`ChannelSpec::shared`]: two
-//! conversations that use one name do not hear each other.
+//! A channel belongs to the root execution that opens it first, unless it is [`ChannelSpec::shared`]: equal names
+//! in two executions are different channels.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The channels of one execution.
+//! Channels of an execution.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use harness_core::port::Clock;
 use super::handle::{Channel, Shared};
 use super::{ChannelError, ChannelSpec, ExternalChannel};
 
-/// Channels that one execution may name.
+/// Maximum number of channels per execution.
 const MOST: usize = 4_096;
 
-/// The channels of one root execution, by name. Clones share them.
+/// Channels of a root execution, by name. Clones share them.
 #[derive(Clone)]
 pub struct Channels {
     clock: Arc<dyn Clock>,
@@ -33,7 +33,7 @@ impl fmt::Debug for Channels {
 }
 
 impl Channels {
-    /// No channels yet.
+    /// Creates an empty scope.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, scope: Arc::default() }
     }
@@ -42,19 +42,18 @@ impl Channels {
         self.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The channel of that name, which is made when nobody named it before. Waits for it end when `cancel`
-    /// fires.
+    /// Opens a channel, creating it on first use. Its waits end when `cancel` fires.
     ///
     /// # Errors
-    /// [`ChannelError::Mismatch`] when it is declared otherwise already, [`ChannelError::TooMany`].
+    /// [`ChannelError::Mismatch`] for a second mode, [`ChannelError::TooMany`].
     pub fn open(&self, spec: &ChannelSpec, cancel: &Cancel) -> Result<Channel, ChannelError> {
         Ok(Channel::new(self.find(spec)?, cancel.clone()))
     }
 
-    /// The channel of that name for the outside.
+    /// Opens a channel from outside.
     ///
     /// # Errors
-    /// [`ChannelError::NotExternal`] when it is not meant for the outside; those of [`Channels::open`].
+    /// [`ChannelError::NotExternal`], and those of [`Channels::open`].
     pub fn external(&self, spec: &ChannelSpec) -> Result<ExternalChannel, ChannelError> {
         if !spec.external {
             return Err(ChannelError::NotExternal { channel: Arc::clone(&spec.name) });
@@ -62,14 +61,14 @@ impl Channels {
         self.find(spec).map(ExternalChannel::new)
     }
 
-    /// Closes them all: whoever waits hears it. What lies in queues and values stays.
+    /// Closes all channels and ends all waits. Buffered values stay.
     pub fn close(&self) {
         let mut scope = self.lock();
         scope.closed = true;
         scope.channels.values().for_each(|channel| channel.lock().close());
     }
 
-    /// Opens them again.
+    /// Reopens all channels.
     pub fn reopen(&self) {
         let mut scope = self.lock();
         scope.closed = false;

@@ -1,4 +1,4 @@
-//! What a channel is like.
+//! Declarations of channels.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use harness_core::Json;
 use serde::de::DeserializeOwned;
 
-/// How a channel hands values on. See the table of the [module](super).
+/// Mode of a channel. See the table of the [module](super).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// One present value.
+    /// One current value.
     Value,
-    /// Values wait in line, so many at most; 0 hands over from sender to receiver directly.
+    /// A bounded queue.
     Queue {
-        /// How many.
+        /// Maximum number of queued values; 0 hands values directly to receivers.
         capacity: usize,
     },
-    /// Every value to whoever listens.
+    /// Broadcast to current receivers.
     Topic,
 }
 
@@ -32,17 +32,17 @@ impl fmt::Display for Mode {
 
 type Check = Arc<dyn Fn(&Json) -> Result<(), String> + Send + Sync>;
 
-/// A channel's name and what it is like. All who use a name must declare the same mode.
+/// Declaration of a channel. All declarations of a name must have one mode.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ChannelSpec {
-    /// The name.
+    /// Name of the channel.
     pub name: Arc<str>,
-    /// How it hands values on.
+    /// Mode of the channel.
     pub mode: Mode,
-    /// Whether it can be reached from outside the execution. Default false.
+    /// Whether it can be opened from outside the execution. Default false.
     pub external: bool,
-    /// Whether all executions of a runner share it. Default false: it belongs to one root execution.
+    /// Whether all executions of a runner share it. Default false.
     pub shared: bool,
     schema: Option<Check>,
 }
@@ -60,51 +60,51 @@ impl fmt::Debug for ChannelSpec {
 }
 
 impl ChannelSpec {
-    /// The capacity of a queue for which nobody wants another.
+    /// Usual capacity of a queue.
     pub const CAPACITY: usize = 1_000;
 
-    /// A channel that takes any value.
+    /// Declares a channel for any value.
     pub fn new(name: impl Into<Arc<str>>, mode: Mode) -> Self {
         Self { name: name.into(), mode, external: false, shared: false, schema: None }
     }
 
-    /// A channel of one present value.
+    /// Declares a value channel.
     pub fn value(name: impl Into<Arc<str>>) -> Self {
         Self::new(name, Mode::Value)
     }
 
-    /// A queue; see [`ChannelSpec::CAPACITY`].
+    /// Declares a queue; see [`ChannelSpec::CAPACITY`].
     pub fn queue(name: impl Into<Arc<str>>, capacity: usize) -> Self {
         Self::new(name, Mode::Queue { capacity })
     }
 
-    /// A topic.
+    /// Declares a topic.
     pub fn topic(name: impl Into<Arc<str>>) -> Self {
         Self::new(name, Mode::Topic)
     }
 
-    /// The same channel, reached from outside, too.
+    /// Makes the channel reachable from outside.
     #[must_use]
     pub fn external(mut self) -> Self {
         self.external = true;
         self
     }
 
-    /// The same channel, shared by all executions of a runner.
+    /// Shares the channel between all executions of a runner.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.shared = true;
         self
     }
 
-    /// The same channel, which takes only what `check` accepts; its error says what is wrong.
+    /// Validates values with `check`, whose error describes the problem.
     #[must_use]
     pub fn checked(mut self, check: impl Fn(&Json) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.schema = Some(Arc::new(check));
         self
     }
 
-    /// The same channel, which takes only what can be read as `T`.
+    /// Accepts only values that deserialize as `T`.
     #[must_use]
     pub fn of<T: DeserializeOwned>(self) -> Self {
         self.checked(|value| value.to::<T>().map(drop).map_err(|error| error.to_string()))

@@ -1,4 +1,4 @@
-//! What a channel holds, and who waits for it. Nothing here waits.
+//! State of a channel: values and waiting parties, without any wait.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,35 +8,35 @@ use tokio::sync::{Notify, oneshot};
 
 use super::Mode;
 
-/// What a channel holds, and who waits.
+/// State of a channel.
 #[derive(Debug)]
 pub(super) struct State {
     mode: Mode,
     pub(super) closed: bool,
     next_place: u64,
-    /// The present value; of a queue, the values in line.
+    /// Current value, or queued values.
     buffer: VecDeque<Json>,
-    parked: VecDeque<Parked>,
-    waiting: VecDeque<Waiting>,
+    senders: VecDeque<WaitingSender>,
+    receivers: VecDeque<WaitingReceiver>,
     watches: Vec<Weak<Watch>>,
 }
 
-/// A sender for whose value there is no place yet.
+/// Sender that waits for room.
 #[derive(Debug)]
-struct Parked {
+struct WaitingSender {
     place: u64,
     value: Json,
     taken: oneshot::Sender<()>,
 }
 
-/// A receiver for whom there is nothing yet.
+/// Receiver that waits for a value.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingReceiver {
     place: u64,
     to: oneshot::Sender<Json>,
 }
 
-/// A place in a line.
+/// Place in a line.
 #[derive(Debug)]
 pub(super) struct Place<T> {
     pub(super) place: u64,
@@ -50,8 +50,8 @@ impl State {
             closed: false,
             next_place: 0,
             buffer: VecDeque::new(),
-            parked: VecDeque::new(),
-            waiting: VecDeque::new(),
+            senders: VecDeque::new(),
+            receivers: VecDeque::new(),
             watches: Vec::new(),
         }
     }
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    /// Sends, or takes a place in the line of senders.
+    /// Sends a value, or returns a place in the line of senders.
     pub(super) fn send(&mut self, value: Json) -> Option<Place<()>> {
         match self.mode {
             Mode::Value => self.put(value),
@@ -78,7 +78,7 @@ impl State {
         None
     }
 
-    /// Sends without ever waiting. Whether the oldest value of a full queue was lost.
+    /// Sends without waiting. Returns whether a full queue dropped its oldest value.
     pub(super) fn force(&mut self, value: Json) -> bool {
         let Mode::Queue { capacity } = self.mode else {
             self.send(value);
@@ -95,10 +95,10 @@ impl State {
         full
     }
 
-    /// Takes what is there, or a place in the line of receivers.
+    /// Takes a value, or a place in the line of receivers.
     pub(super) fn recv(&mut self) -> Result<Json, Place<Json>> {
         let there = self.try_recv().or_else(|| {
-            let parked = self.parked.pop_front()?;
+            let parked = self.senders.pop_front()?;
             let _ = parked.taken.send(());
             Some(parked.value)
         });
@@ -117,30 +117,30 @@ impl State {
         }
     }
 
-    /// Gives a receiver's place up. What was handed over and not looked at goes back to the head.
+    /// Releases a receiver's place. An unread value returns to the head of the queue.
     pub(super) fn leave(&mut self, place: &mut Place<Json>) {
-        let before = self.waiting.len();
-        self.waiting.retain(|waiting| waiting.place != place.place);
-        let handed = self.waiting.len() == before;
+        let before = self.receivers.len();
+        self.receivers.retain(|waiting| waiting.place != place.place);
+        let handed = self.receivers.len() == before;
         if let Some(value) = place.answer.try_recv().ok().filter(|_| handed) {
             self.give_back(value);
         }
     }
 
-    /// Gives a sender's place up; its value never enters.
+    /// Releases a sender's place and drops its value.
     pub(super) fn leave_parked(&mut self, place: &Place<()>) {
-        self.parked.retain(|parked| parked.place != place.place);
+        self.senders.retain(|parked| parked.place != place.place);
     }
 
-    /// Everybody who waits hears that the execution is over. What is in line stays.
+    /// Closes the channel and ends all waits. Buffered values stay.
     pub(super) fn close(&mut self) {
         self.closed = true;
-        self.parked.clear();
-        self.waiting.clear();
+        self.senders.clear();
+        self.receivers.clear();
         self.watches.drain(..).filter_map(|watch| watch.upgrade()).for_each(|watch| watch.close());
     }
 
-    /// A private buffer of what is sent from now on; of a value channel, with the present value.
+    /// Creates a buffer for new values, and for the current value of a value channel.
     pub(super) fn watch(&mut self, capacity: usize) -> Arc<Watch> {
         let watch = Arc::new(Watch::new(capacity));
         if let (Mode::Value, Some(value)) = (self.mode, self.buffer.front()) {
@@ -159,17 +159,17 @@ impl State {
         self.buffer.push_back(value);
     }
 
-    /// Tells everybody who listens now.
+    /// Sends to all current receivers and watches.
     fn publish(&mut self, value: &Json) {
-        for waiting in self.waiting.drain(..) {
+        for waiting in self.receivers.drain(..) {
             let _ = waiting.to.send(value.clone());
         }
         self.watches.retain(|watch| watch.upgrade().is_some_and(|watch| watch.put(value.clone())));
     }
 
-    /// Hands the value to the receiver that waits longest; gives it back when nobody waits.
+    /// Hands the value to the longest waiting receiver, or returns it.
     fn hand_over(&mut self, mut value: Json) -> Option<Json> {
-        while let Some(waiting) = self.waiting.pop_front() {
+        while let Some(waiting) = self.receivers.pop_front() {
             match waiting.to.send(value) {
                 Ok(()) => return None,
                 Err(back) => value = back,
@@ -186,7 +186,7 @@ impl State {
 
     fn promote(&mut self) {
         while self.buffer.len() < self.capacity() {
-            let Some(parked) = self.parked.pop_front() else { return };
+            let Some(parked) = self.senders.pop_front() else { return };
             self.buffer.push_back(parked.value);
             let _ = parked.taken.send(());
         }
@@ -199,27 +199,27 @@ impl State {
 
     fn park(&mut self, value: Json) -> Place<()> {
         let ((taken, answer), place) = (oneshot::channel(), self.place());
-        self.parked.push_back(Parked { place, value, taken });
+        self.senders.push_back(WaitingSender { place, value, taken });
         Place { place, answer }
     }
 
     fn wait(&mut self) -> Place<Json> {
         let ((to, answer), place) = (oneshot::channel(), self.place());
-        self.waiting.push_back(Waiting { place, to });
+        self.receivers.push_back(WaitingReceiver { place, to });
         Place { place, answer }
     }
 }
 
-/// What one listener from outside has not read yet.
+/// Unread values of an external listener.
 #[derive(Debug)]
 pub(super) struct Watch {
-    held: Mutex<Held>,
+    unread: Mutex<Unread>,
     changed: Notify,
     capacity: usize,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Unread {
     values: VecDeque<Json>,
     missed: u64,
     closed: bool,
@@ -227,14 +227,14 @@ struct Held {
 
 impl Watch {
     fn new(capacity: usize) -> Self {
-        Self { held: Mutex::default(), changed: Notify::new(), capacity }
+        Self { unread: Mutex::default(), changed: Notify::new(), capacity }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Unread> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a value, in the place of the oldest when there is none. True: it still listens.
+    /// Buffers a value, dropping the oldest if full. Returns `true`: the listener exists.
     fn put(&self, value: Json) -> bool {
         let mut held = self.lock();
         if held.values.len() >= self.capacity {

@@ -1,4 +1,4 @@
-//! The records of one execution.
+//! Records of an execution.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::log::is_at_or_beneath;
 use crate::shared_budget::sum;
 use crate::{StepInfo, StepKind};
 
-/// The records of one execution: those of an earlier process, and the way to write new ones.
+/// Records of an execution: reads those of an earlier process, and writes new ones.
 pub(crate) struct Ledger {
     storage: Arc<dyn DynStorage>,
     prefix: String,
@@ -26,12 +26,12 @@ pub(crate) struct Ledger {
     earlier: Mutex<Earlier>,
 }
 
-/// What an earlier process recorded, until a step comes by that takes it.
+/// Records of an earlier process that no step has taken.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
-    /// The last record of each place, with its number.
+    /// Last record of each path, with its number.
     pub(super) records: BTreeMap<Arc<str>, (u64, Record)>,
-    /// Calls of which nobody knows what came of them.
+    /// Calls with an unknown result.
     pub(super) open_calls: BTreeSet<Arc<str>>,
     pub(super) spent: Vec<(Arc<str>, Amount)>,
 }
@@ -65,8 +65,8 @@ impl Ledger {
         format!("{}step:{number:08}", self.prefix)
     }
 
-    /// Writes the beginning; what an older execution of the name left is removed first.
-    pub(crate) async fn begin(&self, beginning: &Beginning) -> Result<(), StorageError> {
+    /// Writes the start record, after removing the records of an older execution with this id.
+    pub(crate) async fn start(&self, beginning: &Beginning) -> Result<(), StorageError> {
         for key in self.storage.list_boxed(&format!("{}step:", self.prefix)).await? {
             self.storage.delete_boxed(&key).await?;
         }
@@ -74,8 +74,8 @@ impl Ledger {
         self.storage.set_boxed(&format!("{}start", self.prefix), &start).await
     }
 
-    /// What a step at that place gave in an earlier process, with all that came of it. Another kind of step
-    /// discards what is recorded there.
+    /// Takes the recorded output of a step, with its messages and state. A different kind of step discards the
+    /// record.
     pub(crate) fn replay(&self, info: &StepInfo, context: &Context) -> Option<Json> {
         let mut earlier = lock(&self.earlier);
         let recorded =
@@ -103,26 +103,26 @@ impl Ledger {
         None
     }
 
-    /// What was spent at a place and beneath it in an earlier process.
+    /// Recorded usage of a step and its children.
     pub(crate) fn spent_at(&self, path: &str) -> Amount {
         let earlier = lock(&self.earlier);
         let at = earlier.spent.iter().filter(|(spent_at, _)| is_at_or_beneath(spent_at, path));
         at.fold(Amount::NONE, |total, (_, spent)| sum(total, *spent))
     }
 
-    /// Whether a call had begun there in an earlier process, and nobody knows what came of it.
-    pub(crate) fn had_begun(&self, path: &str) -> bool {
+    /// Whether an earlier process started a call at `path` whose result is unknown.
+    pub(crate) fn has_open_call(&self, path: &str) -> bool {
         lock(&self.earlier).open_calls.contains(path)
     }
 
-    /// Notes that a call begins.
-    pub(crate) async fn begin_call(&self, path: &Arc<str>, context: &Context) -> Result<(), StorageError> {
+    /// Records the start of a call.
+    pub(crate) async fn start_call(&self, path: &Arc<str>, context: &Context) -> Result<(), StorageError> {
         let info = StepInfo { path: Arc::clone(path), id: "".into(), kind: StepKind::Tool };
-        let record = Record { begun: true, ..empty(&info, context, Amount::NONE) };
+        let record = Record { started: true, ..empty(&info, context, Amount::NONE) };
         self.write(&record).await.map(drop)
     }
 
-    /// Records what a step gave, with what it and the steps beneath it added.
+    /// Records the output of a step, with the messages of the step and its children.
     pub(crate) async fn record(
         &self,
         info: &StepInfo,
@@ -133,7 +133,7 @@ impl Ledger {
         let (bytes, most) = (output.text().len(), self.retention.max_entry_bytes);
         if bytes > most {
             self.record_spent(info, context, spent).await;
-            return Err(format!("its output has {bytes} bytes; at most {most} are kept"));
+            return Err(format!("output of {bytes} bytes exceeds the limit of {most}"));
         }
         let messages = lock(&context.log).unrecorded(&info.path);
         let data = context.take_changed();
@@ -152,24 +152,24 @@ impl Ledger {
         }
     }
 
-    /// Records what a step spent that gives nothing to keep.
+    /// Records the usage of a step without an output.
     pub(crate) async fn record_spent(&self, info: &StepInfo, context: &Context, spent: Amount) {
         if spent == Amount::NONE {
             return;
         }
         if let Err(error) = self.write(&empty(info, context, spent)).await {
-            tracing::warn!(path = %info.path, "what a step spent is not recorded: {error}");
+            tracing::warn!(path = %info.path, "usage of a step not recorded: {error}");
         }
     }
 
-    /// Writes a record under the next number; a write that fails leaves a gap.
+    /// Writes a record under the next number; a failed write leaves a gap.
     async fn write(&self, record: &Record) -> Result<u64, StorageError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.storage.set_boxed(&self.key(number), &json(record)?).await?;
         Ok(number)
     }
 
-    /// Drops the output that is one too old; what its step said and spent stays.
+    /// Drops the output that exceeds the retention; messages and usage of its step stay.
     async fn thin(&self, number: u64) {
         let Some(old) = number.checked_sub(self.retention.max_entries).filter(|old| *old > 0) else { return };
         let key = self.key(old);
@@ -182,13 +182,13 @@ impl Ledger {
             self.storage.set_boxed(&key, &json(&record)?).await
         };
         if let Err::<(), StorageError>(error) = thinned.await {
-            tracing::warn!(key, "an old output is not removed: {error}");
+            tracing::warn!(key, "old output not removed: {error}");
         }
     }
 }
 
 impl Earlier {
-    /// Takes out what is recorded at a place and beneath it, by number.
+    /// Takes the records of a step and its children, ordered by number.
     fn take(&mut self, path: &str) -> Vec<(u64, Record)> {
         let places: Vec<Arc<str>> = self
             .records
@@ -204,7 +204,7 @@ impl Earlier {
     }
 }
 
-/// Gives a context that begins anew what its finished steps had added.
+/// Restores messages and state of finished steps in a new context.
 fn apply(taken: Vec<(u64, Record)>, context: &Context) {
     for (_, record) in taken.into_iter().filter(|(_, record)| record.context == context.key) {
         lock(&context.log).restore(record.messages);
@@ -218,14 +218,14 @@ fn json<T: serde::Serialize>(value: &T) -> Result<Json, StorageError> {
     Json::of(value).map_err(|error| StorageError::new("checkpoint.form", error.to_string()))
 }
 
-/// A record that holds nothing but what was spent.
+/// Creates a record of usage alone.
 fn empty(info: &StepInfo, context: &Context, spent: Amount) -> Record {
     Record {
         path: Arc::clone(&info.path),
         context: Arc::clone(&context.key),
         kind: info.kind,
         at: context.shared.clock().now(),
-        begun: false,
+        started: false,
         output: None,
         messages: Vec::new(),
         data: None,

@@ -1,4 +1,4 @@
-//! Reading the records of an execution.
+//! Loading the records of an execution.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::context::Data;
 use crate::log::Logged;
 use crate::shared_budget::sum;
 
-/// Records that are read at once.
+/// Records read in one request.
 const BATCH: usize = 256;
 
-/// An execution as its records have it.
+/// Restored execution.
 pub(crate) struct Restored {
     pub(crate) beginning: Beginning,
     pub(crate) ledger: Ledger,
-    /// The state, where a step changed it.
+    /// State, if a step changed it.
     pub(crate) data: Option<Data>,
     pub(crate) spent: Amount,
     pub(crate) log: Vec<Logged>,
 }
 
-/// Reads all records; `None` when there is no beginning. A damaged record of a step is left out, with a warning:
-/// its step runs again.
+/// Reads all records; `None` without a start record. A damaged step record is skipped with a warning: its step
+/// runs again.
 pub(crate) async fn load(
     storage: Arc<dyn DynStorage>,
     id: &RunId,
@@ -56,7 +56,7 @@ pub(crate) async fn load(
             last = last.max(number);
             match stored.to::<Record>() {
                 Ok(record) => earlier.add(number, record),
-                Err(error) => tracing::warn!(key, "a record cannot be read, so its step runs again: {error}"),
+                Err(error) => tracing::warn!(key, "invalid step record, its step runs again: {error}"),
             }
         }
     }
@@ -72,21 +72,20 @@ pub(crate) async fn load(
 impl Earlier {
     fn add(&mut self, number: u64, record: Record) {
         let path = Arc::clone(&record.path);
-        if record.begun {
+        if record.started {
             self.open_calls.insert(path);
             return;
         }
         self.open_calls.remove(&path);
         self.spent.push((Arc::clone(&path), record.spent));
-        // What a step only spent does not replace what it gave.
-        let gave = record.output.is_some() || !record.messages.is_empty() || record.data.is_some();
-        if gave {
+        // A record of usage alone does not replace a result.
+        if record.output.is_some() || !record.messages.is_empty() || record.data.is_some() {
             self.records.insert(path, (number, record));
         }
     }
 }
 
-/// Removes all records, the beginning first: what is half removed is not restored.
+/// Removes all records, the start record first: an execution that is partly removed is not restored.
 pub(crate) async fn clear(storage: &dyn DynStorage, id: &RunId) -> Result<(), CheckpointError> {
     let prefix = prefix(id);
     storage.delete_boxed(&format!("{prefix}start")).await?;

@@ -1,22 +1,22 @@
-//! How an execution outlives its process.
+//! The ledger: how an execution survives its process.
 //!
-//! Under `flow:ID:start` lies what an execution began with, written before its first step; under
-//! `flow:ID:step:00000001` and so on one record for each finished step: its place, its output, the messages that
-//! it added, the state that it changed, and what it spent. A record is written at once or not at all. Version 1.
+//! `flow:ID:start` holds the initial values of an execution, written before its first step. `flow:ID:step:00000001`
+//! and the following keys hold one record per finished step: path, output, appended messages, changed state and
+//! usage. A record is written atomically. Version 1.
 //!
 //! | the process ends | after a restore |
 //! |---|---|
-//! | in the first step of all | the execution is there, nothing is taken from the ledger |
+//! | in the first step | the execution exists, its ledger is empty |
 //! | between two steps | the first is taken from the ledger, the rest runs |
 //! | inside a round of a loop | finished rounds, and finished steps of this one, are taken |
 //! | inside a parallel step | finished paths, and finished steps of the others, are taken |
-//! | after a step's effect, before its record | the step runs again; a call of an `unsafe` tool is refused with [`FlowError::OutcomeUnknown`](crate::FlowError::OutcomeUnknown) |
-//! | inside the turn of a model step | the turn begins again; what it had said and spent is not known, and calls that its model asks for again are new calls |
-//! | after the record | the step is taken, with its messages, state and spending |
+//! | after a step's effect, before its record | the step runs again; the call of an `unsafe` tool is rejected with [`FlowError::OutcomeUnknown`](crate::FlowError::OutcomeUnknown) |
+//! | inside the turn of a model step | the turn starts again; its earlier messages and usage are lost, and its calls are new calls |
+//! | after the record | the step is taken, with its messages, state and usage |
 //!
-//! What finished and failed steps spent counts. A finished step that holds others is taken whole, so a
-//! change beneath it is not seen: clear the execution after a flow was changed. Another kind of step at the same
-//! place discards what was recorded there.
+//! Usage of finished and failed steps counts. A finished step is taken with all its children, without looking at
+//! changes to them: clear the execution after changing a flow. A different kind of step at a recorded path
+//! discards the record.
 
 mod ledger;
 mod load;
@@ -28,7 +28,7 @@ pub(crate) use ledger::Ledger;
 pub(crate) use load::{Restored, clear, load};
 pub(crate) use record::Beginning;
 
-/// What the ledger keeps of outputs. Messages, state and spending are always kept.
+/// Bounds of recorded outputs. Messages, state and usage are always recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub(crate) max_entry_bytes: usize,
@@ -42,11 +42,11 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Outputs up to so many bytes of JSON, and the last so many of them; a step whose output is not kept runs
-    /// again. `None` is no bound.
+    /// Keeps outputs of at most `max_entry_bytes` of JSON, and the last `max_entries` of them. A step without a
+    /// recorded output runs again. `None` is unlimited.
     ///
     /// # Errors
-    /// [`CheckpointError::Retention`] when one is 0.
+    /// [`CheckpointError::Retention`] for a bound of 0.
     pub fn new(max_entry_bytes: Option<usize>, max_entries: Option<u64>) -> Result<Self, CheckpointError> {
         let zero = |field: &'static str| CheckpointError::Retention { field };
         let max_entry_bytes = max_entry_bytes.unwrap_or(usize::MAX);
@@ -59,44 +59,44 @@ impl Retention {
     }
 }
 
-/// Why an execution cannot be restored, or its records not be removed.
+/// Error of restoring or clearing an execution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The storage failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The records are of a version that this program does not know.
+    /// The version of the records is not supported.
     #[error(
         "execution `{execution}` is recorded in version {found}; this program reads version {known}: \
              use the program that wrote it, or clear the execution"
     )]
     Version {
-        /// The execution.
+        /// Id of the execution.
         execution: String,
-        /// Its version.
+        /// Version of the records.
         found: u64,
-        /// The newest that is known.
+        /// Supported version.
         known: u64,
     },
-    /// The record of the beginning is damaged.
-    #[error("the beginning of execution `{execution}` cannot be read: {problem}")]
+    /// The start record is damaged.
+    #[error("cannot read the start record of execution `{execution}`: {problem}")]
     Damaged {
-        /// The execution.
+        /// Id of the execution.
         execution: String,
-        /// What is wrong.
+        /// Problem found in the record.
         problem: String,
     },
     /// A bound of 0 would keep nothing.
-    #[error("`{field}` is 0: at least 1 is expected, or no bound")]
+    #[error("invalid `{field}` of 0: expected at least 1, or none for unlimited")]
     Retention {
-        /// The setting.
+        /// Name of the setting.
         field: &'static str,
     },
 }
 
 impl CheckpointError {
-    /// A stable code.
+    /// Stable code.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Storage(_) => "CHECKPOINT_STORAGE",

@@ -1,4 +1,4 @@
-//! What lies in the storage.
+//! Stored form of the ledger.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::StepKind;
 use crate::context::Data;
 use crate::log::Logged;
 
-/// The version of all records.
+/// Version of all records.
 pub(super) const VERSION: u64 = 1;
 
-/// What an execution began with.
+/// Initial values of an execution.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Beginning {
@@ -29,7 +29,7 @@ pub(crate) struct Beginning {
     pub(crate) at: Time,
 }
 
-/// The record of the beginning, as it is written.
+/// Start record.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Start<B> {
@@ -37,25 +37,25 @@ pub(super) struct Start<B> {
     pub(super) beginning: B,
 }
 
-/// The version of a record, whatever else it holds.
+/// Version field of a start record.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Version {
     pub(super) schema_version: u64,
 }
 
-/// What one step gave, or only what it spent.
+/// Result of a step, its usage, or the start of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
     pub(super) path: Arc<str>,
-    /// Where the context begins that the step belongs to.
+    /// Key of the step's context.
     pub(super) context: Arc<str>,
     pub(super) kind: StepKind,
     pub(super) at: Time,
-    /// A call had begun, and nothing more is known here.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) begun: bool,
+    /// Whether this is the start of a call without a result.
+    #[serde(rename = "begun", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) started: bool,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub(super) output: Option<Json>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -66,12 +66,12 @@ pub(crate) struct Record {
     pub(super) spent: Amount,
 }
 
-/// An output of `null` is an output.
+/// Reads `null` as an output.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }
 
-/// What the keys of an execution begin with. A name with a colon cannot reach into another's keys.
+/// Key prefix of an execution. Colons of the id are escaped, so that executions cannot share keys.
 pub(super) fn prefix(id: &RunId) -> String {
     format!("flow:{}:", id.as_str().replace('%', "%25").replace(':', "%3A"))
 }

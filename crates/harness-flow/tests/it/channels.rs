@@ -142,10 +142,10 @@ fn waits_end_in_time_and_leave_nothing_behind() {
     insta::assert_snapshot!(play(ChannelSpec::queue("q", 1), script), @r"
     recv !10:
     advance 9:
-    advance 1: [recv !10 -> channel `q`: nothing happened within 10 ms]
+    advance 1: [recv !10 -> channel `q`: timeout of 10 ms exceeded]
     send 1: [send 1 -> ok]
     send 2 !10:
-    advance 10: [send 2 !10 -> channel `q`: nothing happened within 10 ms]
+    advance 10: [send 2 !10 -> channel `q`: timeout of 10 ms exceeded]
     try: 1
     try: nothing
     ");
@@ -230,7 +230,7 @@ fn a_topic_without_a_limit_waits_five_minutes() {
     insta::assert_snapshot!(play(ChannelSpec::topic("t"), script), @r"
     recv:
     advance 299999:
-    advance 1: [recv -> channel `t`: nothing happened within 300.0 s]
+    advance 1: [recv -> channel `t`: timeout of 300.0 s exceeded]
     ");
 }
 
@@ -269,14 +269,14 @@ fn the_end_of_an_execution_ends_waits_and_a_new_run_goes_on() {
     insta::assert_snapshot!(play(ChannelSpec::queue("q", 9), script), @r"
     external 1: ok
     close:
-    external 2: channel `q` is closed: its execution is over
-    recv: [recv -> channel `q` is closed: its execution is over]
+    external 2: channel `q` is closed: its execution has ended
+    recv: [recv -> channel `q` is closed: its execution has ended]
     reopen:
     external 3: ok
     recv: [recv -> 1]
     recv: [recv -> 3]
     recv:
-    close: [recv -> channel `q` is closed: its execution is over]
+    close: [recv -> channel `q` is closed: its execution has ended]
     ");
 }
 
@@ -338,7 +338,7 @@ fn values_are_checked_where_they_are_sent() {
 fn one_name_has_one_declaration() {
     let (channels, spec, _) = listen(ChannelSpec::queue("q", 3));
     let fault = channels.open(&ChannelSpec::topic("q"), &Cancel::new()).expect_err("another mode");
-    assert_eq!(fault.to_string(), "channel `q` is declared as topic, and is a queue of 3 already");
+    assert_eq!(fault.to_string(), "channel `q` is declared as topic, but it is a queue of 3");
     assert!(channels.open(&ChannelSpec::queue("q", 3), &Cancel::new()).is_ok());
     let fault = channels.external(&ChannelSpec::queue("p", 3)).expect_err("inside only");
     assert_eq!(fault.kind(), "channel_not_external");

@@ -58,7 +58,7 @@ impl World {
     }
 
     fn runner(&self) -> FlowRunner {
-        self.stage.runner().storage(Arc::new(self.shelf.clone()))
+        self.stage.runner_with(|runner| runner.storage = Some(Arc::new(self.shelf.clone())))
     }
 
     /// Gives its input with its name after it, adds a message and changes the state.
@@ -103,7 +103,7 @@ impl World {
 
     #[track_caller]
     fn check(&self, root: &Step, first: &str, second: &str, output: &str) {
-        Self::dies(&self.runner().begin(ExecutionSpec::new("x")), root.clone());
+        Self::dies(&self.runner().start(ExecutionSpec::new("x")), root.clone());
         assert_eq!(self.ran(), first);
         let execution = self.restored();
         let flow = Flow::new(root.clone()).expect("a flow");
@@ -159,7 +159,7 @@ fn messages_state_and_spending_come_back() {
     let mut spec = ExecutionSpec::new("x");
     (spec.thread, spec.resource) = (Some("t".into()), Some("r".into()));
     spec.messages = vec![Arc::new(Message::user("before"))];
-    World::dies(&world.runner().begin(spec), root());
+    World::dies(&world.runner().start(spec), root());
 
     let execution = world.restored();
     let cx = execution.cx();
@@ -191,18 +191,18 @@ fn the_working_folder_comes_back_as_it_was_and_belongs_to_the_restored_execution
 
     let world = World::new("b", 1);
     let runner = world.runner();
-    let execution = runner.begin(ExecutionSpec::new("x"));
-    runner.set_root_cwd("/host");
+    let execution = runner.start(ExecutionSpec::new("x"));
+    runner.root_cwd.set("/host");
     World::dies(&execution, Loop::sequence("root", [world.step("a"), world.step("b")]));
     let restored = world.restored();
     assert_eq!(folders(restored.cx()), ("/host".into(), Some("/".into())));
-    runner.set_root_cwd("/elsewhere");
+    runner.root_cwd.set("/elsewhere");
     restored.cx().set_cwd("/mine");
-    assert_eq!((&*restored.cx().cwd(), &*runner.shared_cwd().get()), ("/mine", "/elsewhere"));
+    assert_eq!((&*restored.cx().cwd(), &*runner.root_cwd.get()), ("/mine", "/elsewhere"));
 
     let world = World::new("a", 1);
     let root = || Parallel::race("race", [Loop::sequence("path", [cd("/path"), world.step("a")]).into()]);
-    World::dies(&world.runner().begin(ExecutionSpec::new("x")), root());
+    World::dies(&world.runner().start(ExecutionSpec::new("x")), root());
     let restored = world.restored();
     let flow = Flow::new(root()).expect("a flow");
     world.stage.drive(restored.run(&flow, text("in"))).expect("an output");
@@ -240,7 +240,7 @@ fn another_kind_of_step_at_a_place_discards_what_is_recorded_there() {
     let world = World::new("z", 1);
     let inner = Loop::sequence("x", [world.step("y")]);
     let before = Loop::sequence("root", [world.step("a"), inner.into(), world.step("z")]);
-    World::dies(&world.runner().begin(ExecutionSpec::new("x")), before);
+    World::dies(&world.runner().start(ExecutionSpec::new("x")), before);
     assert_eq!(world.ran(), "a y z");
     let execution = world.restored();
     let after = Loop::sequence("root", [world.step("a"), world.step("x"), world.step("z")]);
@@ -260,7 +260,7 @@ fn law_4_wherever_it_dies_it_ends_as_if_it_had_not() {
     };
     for (step, occurrence) in ["a", "b", "c", "d", "e"].into_iter().flat_map(|id| [(id, 1), (id, 2)]) {
         let world = World::new(step, occurrence);
-        World::dies(&world.runner().begin(ExecutionSpec::new("x")), root(&world));
+        World::dies(&world.runner().start(ExecutionSpec::new("x")), root(&world));
         let mut ran = world.ran();
         let execution = world.restored();
         let flow = Flow::new(root(&world)).expect("a flow");
@@ -279,9 +279,10 @@ fn law_4_wherever_it_dies_it_ends_as_if_it_had_not() {
 fn what_is_not_recorded_runs_again_and_is_in_the_log_once() {
     for bounds in [Retention::new(Some(4), None), Retention::new(None, Some(1))] {
         let world = World::new("c", 1);
-        let runner = world.runner().retention(bounds.expect("bounds"));
+        let mut runner = world.runner();
+        runner.retention = bounds.expect("bounds");
         let root = || Loop::sequence("root", ["a", "b", "c"].map(|id| world.step(id)));
-        World::dies(&runner.begin(ExecutionSpec::new("x")), root());
+        World::dies(&runner.start(ExecutionSpec::new("x")), root());
         let first = world.ran();
         let execution = world.restored();
         world.stage.drive(execution.run(&Flow::new(root()).expect("a flow"), text("in"))).expect("an output");
@@ -311,7 +312,7 @@ fn law_5_an_unsafe_call_that_had_begun_is_not_made_twice() {
         Step::tool("t", if pure { Arc::new(tool.pure()) } else { Arc::new(tool) }, Json::empty_object())
     };
     for (pure, expected) in [(false, Err("outcome_unknown")), (true, Ok(Json::string("paid")))] {
-        World::dies(&world.runner().begin(ExecutionSpec::new("x")), tool(true, pure));
+        World::dies(&world.runner().start(ExecutionSpec::new("x")), tool(true, pure));
         let execution = world.restored();
         let flow = Flow::new(tool(false, pure)).expect("a flow");
         let done = world.stage.drive(execution.run(&flow, Json::empty_object()));
@@ -324,7 +325,7 @@ fn law_5_an_unsafe_call_that_had_begun_is_not_made_twice() {
 fn another_version_is_refused_and_a_damaged_record_runs_again() {
     let world = World::new("b", 1);
     let root = || Loop::sequence("root", ["a", "b"].map(|id| world.step(id)));
-    World::dies(&world.runner().begin(ExecutionSpec::new("x")), root());
+    World::dies(&world.runner().start(ExecutionSpec::new("x")), root());
     world.ran();
     let change = |key: &str, text: &str| {
         let value = Json::parse(text).expect("JSON");
@@ -346,7 +347,7 @@ fn another_version_is_refused_and_a_damaged_record_runs_again() {
 fn storage_grows_with_the_work_and_each_message_is_stored_once() {
     let world = World::new("none", 1);
     let root = Loop::new("root", [world.step("say-this-only-once")], Until::max_steps(40));
-    let execution = world.runner().begin(ExecutionSpec::new("x"));
+    let execution = world.runner().start(ExecutionSpec::new("x"));
     world.stage.drive(execution.run(&Flow::new(root).expect("a flow"), text(""))).expect("an output");
     let shelf = world.shelf.0.lock().expect("a lock");
     let stored = shelf.values().map(|value| value.text().matches("\"text\":\"say-this-only-once\"").count());
@@ -395,7 +396,7 @@ fn fault_42_layer_state_is_restored_with_the_execution() {
     }));
     let steps = [Step::model("first", agent.clone()), world.step("between"), Step::model("second", agent)];
     let root: Step = Loop::sequence("root", steps).into();
-    World::dies(&world.runner().begin(ExecutionSpec::new("x")), root.clone());
+    World::dies(&world.runner().start(ExecutionSpec::new("x")), root.clone());
     let execution = world.restored();
     let flow = Flow::new(root).expect("a flow");
     let output = world.stage.drive(execution.run(&flow, text("in"))).expect("an output");

@@ -11,8 +11,8 @@ use harness_core::tool::tool_fn;
 use harness_core::{Fault, Json, Millis};
 use harness_flow::channel::ChannelSpec;
 use harness_flow::{
-    Backoff, DetachedStatus, ExecutionSpec, Flow, FlowError, FlowEvent, Loop, MeaningRouter, Parallel, Retry,
-    Step, StepCx, StepHooks, StepInfo, Until,
+    Backoff, ExecutionSpec, Flow, FlowError, FlowEvent, Loop, MeaningRouter, Parallel, Retry, Step, StepCx,
+    StepHooks, StepInfo, Until,
 };
 
 use crate::stage::{Stage, text};
@@ -108,7 +108,7 @@ fn a_timeout_ends_what_is_beneath_it() {
     let stage = Stage::new();
     let late = Loop::sequence("late", [slow("x", 50, &stage), tag("never")]);
     let step = Step::spawn("outer", late.into()).timeout(Millis(20));
-    assert_eq!(stage.run(step, text("in")), "step `outer` failed: timeout: it took longer than 20 ms");
+    assert_eq!(stage.run(step, text("in")), "step `outer` failed: timeout of 20 ms exceeded");
     assert_eq!(stage.now(), 20);
 }
 
@@ -125,7 +125,7 @@ fn the_first_failure_ends_the_paths_beside_it() {
     let stage = Stage::new();
     let paths = [slow("a", 1, &stage), fails("b"), slow("c", 9, &stage), tag("d")];
     let told = stage.run(Parallel::all("f", paths).concurrency(3), text("in"));
-    assert_eq!(told, "step `f`: 0 paths succeeded, 4 did not: step `b` failed: b is broken");
+    assert_eq!(told, "step `f`: 0 paths succeeded, 4 failed: step `b` failed: b is broken");
     assert_eq!(stage.now(), 0);
 }
 
@@ -157,12 +157,12 @@ fn a_race_is_won_by_the_first_success_and_its_state_is_taken() {
             }
         })
     };
-    let execution = stage.runner().begin(ExecutionSpec::new("x"));
+    let execution = stage.runner().start(ExecutionSpec::new("x"));
     let flow = Flow::new(Parallel::race("f", [fails("a"), set("b", 9), set("c", 3)])).expect("a flow");
     assert_eq!(stage.drive(execution.run(&flow, text("in"))).expect("an output").text(), r#""c""#);
     assert_eq!((execution.cx().state(), stage.now()), (Json::string("c"), 3));
     let none = stage.run(Parallel::race("f", []), text("in"));
-    assert_eq!(none, "step `f`: 0 paths succeeded, 0 did not: there is none");
+    assert_eq!(none, "step `f`: 0 paths succeeded, 0 failed: no path");
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn spawns_are_deep_at_most_64() {
         })
     };
     let deep = (0..151).fold(tag("leaf"), |step, _| route(step));
-    check(deep, "step `b` failed: at most 150 steps may lie inside each other");
-    check(nested(64), "step `leaf` failed: at most 64 spawns may lie above a step, and 64 do");
+    check(deep, "step `b` failed: steps are nested too deep; the limit is 150 levels");
+    check(nested(64), "step `leaf` failed: spawns are nested 64 levels deep; the limit is 64");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_child_has_no_messages_and_a_copy_of_the_state() {
         Ok::<_, String>(())
     });
     let stage = Stage::new();
-    let execution = stage.runner().begin(ExecutionSpec::new("x"));
+    let execution = stage.runner().start(ExecutionSpec::new("x"));
     let flow = Flow::new(Loop::sequence("root", [set, Step::spawn("child", look)])).expect("a flow");
     let seen = stage.drive(execution.run(&flow, Json::null())).expect("an output");
     assert_eq!(seen.text(), r#""(0, \"first\", 1)""#);
@@ -211,7 +211,7 @@ fn a_model_step_runs_a_turn_and_keeps_what_was_said() {
         AssistantMessage::text("```json\n{\"n\": 7}\n```").with_usage(usage.clone()),
         AssistantMessage::text("seven").with_usage(usage),
     ]);
-    let execution = stage.runner().begin(ExecutionSpec::new("x"));
+    let execution = stage.runner().start(ExecutionSpec::new("x"));
     let ask = Step::model_json::<serde_json::Value>("ask", stage.agent(&model));
     let flow =
         Flow::new(Loop::sequence("root", [ask, Step::model("say", stage.agent(&model))])).expect("a flow");
@@ -230,7 +230,7 @@ fn an_answer_that_is_no_json_fails_its_step() {
     let model = ScriptedModel::new([AssistantMessage::text("hello")]);
     let step = Step::model_json::<serde_json::Value>("ask", stage.agent(&model));
     let told = stage.run(step, text("in"));
-    assert_eq!(told, "step `ask`: the answer cannot be read: expected value at line 1 column 1");
+    assert_eq!(told, "step `ask`: invalid model answer: expected value at line 1 column 1");
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn check_tool(input: &str, fixed: &str, expected: &str) {
     });
     let json = |text: &str| Json::parse(text).expect("JSON");
     let step = Step::tool("t", Arc::new(double), json(fixed));
-    let runner = stage.runner().gate(no_zero());
+    let runner = stage.runner_with(|runner| runner.gates.push(no_zero()));
     assert_eq!(stage.run_with(runner, step, json(input)), expected);
 }
 
@@ -293,7 +293,7 @@ fn a_tool_step_is_checked_gated_and_called() {
     check_tool(r#"{"n":4,"m":1}"#, r#"{"n":5}"#, r#""10""#);
     check_tool(r#""text""#, r#"{"n":5}"#, r#""10""#);
     check_tool(r#"{"n":1}"#, "{}", r#""20""#);
-    check_tool(r#"{"n":0}"#, "{}", "step `t`: the call of `double` was refused: zero");
+    check_tool(r#"{"n":0}"#, "{}", "step `t`: the call of `double` was denied: zero");
     check_tool(r#"{"n":2}"#, "{}", "step `t`: the call of `double` waits for approval: two");
     check_tool(r#"{"n":13}"#, "{}", "step `t` failed: tool_execution_failed: unlucky");
     check_tool("{}", "{}", "step `t` failed: the arguments are wrong: missing field `n`");
@@ -313,7 +313,8 @@ impl Gate for Halts {
 fn fault_42_a_gate_that_halts_ends_the_flow_and_says_why() {
     let (stage, heard) = (Stage::new(), Arc::new(Mutex::new(Vec::new())));
     let events = Arc::clone(&heard);
-    let runner = stage.runner().gate(gate::new("budget", Halts)).observe(move |event: &FlowEvent| {
+    let runner = stage.runner_with(|runner| runner.gates.push(gate::new("budget", Halts)));
+    let runner = runner.observe(move |event: &FlowEvent| {
         if let FlowEvent::GateDecided { gate, verdict, facts, .. } = event {
             let facts = facts.as_ref().map(Json::to_string).unwrap_or_default();
             events.lock().expect("a lock").push(format!("{gate} {verdict} {facts}"));
@@ -354,14 +355,15 @@ impl StepHooks for Notes {
 fn hooks_are_called_around_every_step() {
     let (stage, notes, failed) = (Stage::new(), Arc::new(Notes::default()), Arc::new(Mutex::new(Vec::new())));
     let heard = Arc::clone(&failed);
-    let runner = stage.runner().hooks(notes.clone()).observe(move |event: &FlowEvent| {
-        if let FlowEvent::HookFailed(step, problem) = event {
-            heard.lock().expect("a lock").push(format!("{}: {problem}", step.id));
-        }
-    });
+    let runner =
+        stage.runner_with(|runner| runner.hooks = Some(notes.clone())).observe(move |event: &FlowEvent| {
+            if let FlowEvent::HookFailed(step, problem) = event {
+                heard.lock().expect("a lock").push(format!("{}: {problem}", step.id));
+            }
+        });
     let root = Loop::sequence("root", [tag("a"), tag("b"), tag("forbidden")]);
     let told = stage.run_with(runner, root, text("in"));
-    assert_eq!(told, "step `forbidden` failed: the hook before it failed: not today");
+    assert_eq!(told, "step `forbidden` failed: its before hook failed: not today");
     let called = notes.0.lock().expect("a lock").join("\n");
     insta::assert_snapshot!(called, @r#"
     before /root#0 "in"
@@ -401,7 +403,7 @@ fn detached_work_tells_its_end_by_itself_and_is_paid_by_the_execution() {
             Ok::<_, FlowError>(())
         }
     });
-    let execution = stage.runner().begin(ExecutionSpec::new("x"));
+    let execution = stage.runner().start(ExecutionSpec::new("x"));
     let flow = Flow::new(start).expect("a flow");
     let local = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let _inside = local.enter();
@@ -409,16 +411,16 @@ fn detached_work_tells_its_end_by_itself_and_is_paid_by_the_execution() {
     let handles = handles.lock().expect("a lock").clone();
     let [quick, late] = handles.as_slice() else { unreachable!("two were started") };
     local.block_on(tokio::task::yield_now());
-    assert_eq!(quick.status(), DetachedStatus::Running);
+    assert_eq!(quick.result(), None);
     stage.clock.advance(Millis(10));
     local.block_on(async {
         tokio::task::yield_now().await;
-        assert_eq!(quick.status(), DetachedStatus::Completed);
+        assert_eq!(quick.result(), Some(Ok(Json::string("done"))));
         assert_eq!(quick.wait(None).await, Ok(Json::string("done")));
     });
     assert_eq!(execution.cx().used().tokens, 5);
     let timed_out = stage.drive(late.wait(Some(Millis(7)))).expect_err("it is still at work");
-    assert!(timed_out.to_string().contains("timed out after 7ms"), "{timed_out}");
+    assert!(timed_out.to_string().contains("timed out after 7 ms"), "{timed_out}");
     execution.abort("enough");
     local.block_on(tokio::task::yield_now());
     assert_eq!(late.result(), Some(Err(FlowError::Cancelled { reason: "enough".into() })));
@@ -427,7 +429,7 @@ fn detached_work_tells_its_end_by_itself_and_is_paid_by_the_execution() {
 #[test]
 fn an_abort_drops_code_and_closes_channels() {
     let stage = Stage::new();
-    let execution = stage.runner().begin(ExecutionSpec::new("x"));
+    let execution = stage.runner().start(ExecutionSpec::new("x"));
     let inbox = ChannelSpec::queue("inbox", 3).external();
     let spec = inbox.clone();
     let wait = Step::run("wait", move |_: Json, cx: StepCx| {
@@ -449,7 +451,7 @@ fn an_abort_drops_code_and_closes_channels() {
 fn executions_do_not_share_channels_unless_they_say_so() {
     let stage = Stage::new();
     let runner = stage.runner();
-    let (a, b) = (runner.begin(ExecutionSpec::new("a")), runner.begin(ExecutionSpec::new("b")));
+    let (a, b) = (runner.start(ExecutionSpec::new("a")), runner.start(ExecutionSpec::new("b")));
     for (spec, heard) in
         [(ChannelSpec::value("v"), None), (ChannelSpec::value("w").shared(), Some(Json::null()))]
     {

@@ -53,7 +53,7 @@ fn predicates_are_asked_after_each_round() {
 
 #[test]
 fn the_bound_of_rounds_counts_every_attempt() {
-    let bound = "loop `loop` has gone round 2 times and is not done";
+    let bound = "loop `loop` reached its limit of 2 rounds";
     check(&["a", "b"], Until::never(), |l| l.max_iterations(2), bound, &["in", "a"]);
     let retry = |l: Loop| l.max_iterations(2).on_error(OnLoopError::Retry);
     check(&["!x", "a"], Until::max_steps(2), retry, bound, &["in", "in"]);
@@ -119,7 +119,7 @@ fn verdicts_say_why() {
 #[test]
 fn a_loop_looks_into_its_inbox_before_it_stops() {
     let stage = Stage::new();
-    let execution = stage.runner().begin(ExecutionSpec::new("x"));
+    let execution = stage.runner().start(ExecutionSpec::new("x"));
     let inbox = ChannelSpec::queue("inbox", 3).external();
     execution.external(&inbox).and_then(|channel| channel.send(text("one more"))).expect("it is open");
     let count = Step::run("count", |n: u64, _: StepCx| async move { Ok::<_, String>(n + 1) });

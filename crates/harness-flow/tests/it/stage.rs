@@ -30,6 +30,13 @@ impl Stage {
         FlowRunner::new(Arc::new(self.clock.clone()))
     }
 
+    /// A runner with settings other than the defaults.
+    pub(crate) fn runner_with(&self, set: impl FnOnce(&mut FlowRunner)) -> FlowRunner {
+        let mut runner = self.runner();
+        set(&mut runner);
+        runner
+    }
+
     pub(crate) fn agent(&self, model: &ScriptedModel) -> Arc<TurnAgent> {
         let (model, clock) = (Arc::new(model.clone()), Arc::new(self.clock.clone()));
         Arc::new(TurnAgent::new(move || Ports::new(model.clone(), clock.clone())))
@@ -44,7 +51,7 @@ impl Stage {
     #[track_caller]
     pub(crate) fn run_with(&self, runner: FlowRunner, root: impl Into<Step>, input: Json) -> String {
         let flow = Flow::new(root).expect("a flow");
-        let execution = runner.begin(ExecutionSpec::new("x"));
+        let execution = runner.start(ExecutionSpec::new("x"));
         match self.drive(execution.run(&flow, input)) {
             Ok(output) => output.to_string(),
             Err(error) => error.to_string(),

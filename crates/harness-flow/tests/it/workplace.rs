@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use harness_core::port::BoxFuture;
 use harness_core::tool::{SchemaValidator, ShallowSchemas};
 use harness_core::{Cancel, Json, Millis};
-use harness_flow::{
-    Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, Parallel, SpawnSpec, Step, StepCx,
-};
+use harness_flow::{Execution, ExecutionSpec, Flow, FlowError, Loop, Parallel, SpawnSpec, Step, StepCx};
 use harness_host::{
     MemoryWorkspace, Params, ParamsFault, Precondition, Process, ProcessFault, ProcessOptions, ProcessOutput,
     RootCwd, Shell, Subprocess, Workplace, WorkspaceFile,
@@ -107,7 +105,7 @@ impl Subprocess for Noted {
 /// A step that runs a command line and gives what it printed.
 fn exec(command: &'static str) -> Step {
     Step::run(command, move |_: Json, cx: StepCx| async move {
-        cx.shell().exec(command, &ProcessOptions::new()).await.map(|ended| ended.stdout)
+        cx.exec(command, &ProcessOptions::new()).await.map(|ended| ended.stdout)
     })
 }
 
@@ -145,16 +143,16 @@ fn without_a_workplace_nothing_outside_of_memory_is_touched() {
         let file = cx.fs().read_boxed("/a.md").await.map_err(|fault| fault.to_string())?;
         Ok::<_, String>(file.map(|file| file.content))
     });
-    run(&stage, &runner.begin(ExecutionSpec::new("a")), write).expect("it is written");
-    assert_eq!(run(&stage, &runner.begin(ExecutionSpec::new("b")), read), Ok(text("kept")));
+    run(&stage, &runner.start(ExecutionSpec::new("a")), write).expect("it is written");
+    assert_eq!(run(&stage, &runner.start(ExecutionSpec::new("b")), read), Ok(text("kept")));
 
     let shell = Step::run("shell", |_: Json, cx: StepCx| async move {
-        let ended = cx.shell().exec("ls", &ProcessOptions::new()).await.map_err(|fault| fault.to_string())?;
+        let ended = cx.exec("ls", &ProcessOptions::new()).await.map_err(|fault| fault.to_string())?;
         Ok::<_, String>(format!("{:?} {:?} {}", ended.exit_code, ended.stdout, ended.stderr))
     });
     insta::assert_snapshot!(stage.run(shell, Json::null()), @r#""Some(127) \"\" no command is executed here: this workplace has no shell, give it one by `with_shell`\n""#);
     let spawn = Step::run("spawn", |_: Json, cx: StepCx| async move {
-        cx.subprocess().spawn("make", &[], &ProcessOptions::new()).await.map(drop)
+        cx.start("make", &[], &ProcessOptions::new()).await.map(drop)
     });
     insta::assert_snapshot!(stage.run(spawn, Json::null()), @"step `spawn` failed: `make` is not run here: this workplace starts no processes, give it some by `with_subprocess`");
 }
@@ -163,14 +161,15 @@ fn without_a_workplace_nothing_outside_of_memory_is_touched() {
 fn children_work_where_their_parents_do_unless_a_spawn_says_otherwise() {
     let stage = Stage::new();
     let (host, own, childs) = (Noted::default(), Noted::default(), Noted::default());
-    let runner = stage.runner().workplace(host.place());
+    let runner = stage.runner_with(|runner| runner.workplace = host.place());
     let root = || {
-        let elsewhere = SpawnSpec::new().shell(Arc::new(childs.clone())).cwd("/child");
+        let (shell, cwd) = (Some(Arc::new(childs.clone()) as _), Some("/child".into()));
+        let elsewhere = SpawnSpec { shell, cwd, ..SpawnSpec::default() };
         let inside = Step::spawn("inside", exec("c"));
         let steps = [exec("a"), Step::spawn("same", exec("b")), Step::spawn_with("other", inside, elsewhere)];
         Parallel::all("all", steps).concurrency(1)
     };
-    run(&stage, &runner.begin(ExecutionSpec::new("x")), root()).expect("an output");
+    run(&stage, &runner.start(ExecutionSpec::new("x")), root()).expect("an output");
     assert_eq!(
         (host.take(), own.take(), childs.take()),
         ("/$ a | /$ b".into(), String::new(), "/child$ c".into())
@@ -178,7 +177,7 @@ fn children_work_where_their_parents_do_unless_a_spawn_says_otherwise() {
 
     let mut spec = ExecutionSpec::new("y");
     (spec.workplace, spec.cwd) = (Some(own.place()), Some("/own".into()));
-    run(&stage, &runner.begin(spec), root()).expect("an output");
+    run(&stage, &runner.start(spec), root()).expect("an output");
     assert_eq!(
         (host.take(), own.take(), childs.take()),
         (String::new(), "/own$ a | /own$ b".into(), "/child$ c".into())
@@ -191,22 +190,26 @@ fn a_spawn_and_detached_work_can_have_each_port_of_their_own() {
     let (host, childs) = (Noted::default(), Noted::default());
     let files = Arc::new(MemoryWorkspace::new([WorkspaceFile::text("/own.md", "")]));
     let look = Step::run("look", |_: Json, cx: StepCx| async move {
-        let process =
-            cx.subprocess().spawn("serve", &["-v".into()], &ProcessOptions::new().cwd("/given")).await;
+        let process = cx.start("serve", &["-v".into()], &ProcessOptions::new().cwd("/given")).await;
         process.map_err(|fault| fault.to_string())?;
-        cx.shell().exec("ls", &ProcessOptions::new()).await.map_err(|fault| fault.to_string())?;
+        cx.exec("ls", &ProcessOptions::new()).await.map_err(|fault| fault.to_string())?;
         let own = cx.fs().read_boxed("/own.md").await.map_err(|fault| fault.to_string())?;
         Ok::<_, String>(own.is_some())
     });
-    let spec = SpawnSpec::new().fs(files).subprocess(Arc::new(childs.clone()));
+    let (fs, subprocess) = (Some(files as _), Some(Arc::new(childs.clone()) as _));
+    let mut spec = SpawnSpec { fs, subprocess, ..SpawnSpec::default() };
     let step = Step::spawn_with("other", look.clone(), spec.clone());
-    assert_eq!(stage.run_with(stage.runner().workplace(host.place()), step, Json::null()), "true");
+    assert_eq!(
+        stage.run_with(stage.runner_with(|runner| runner.workplace = host.place()), step, Json::null()),
+        "true"
+    );
     assert_eq!((host.take(), childs.take()), ("/$ ls".into(), "/given& serve -v".into()));
 
-    let execution = stage.runner().workplace(host.place()).begin(ExecutionSpec::new("x"));
+    let execution =
+        stage.runner_with(|runner| runner.workplace = host.place()).start(ExecutionSpec::new("x"));
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-        let detached =
-            execution.cx().detach_with(&look, Json::null(), &spec.cwd("/beside")).expect("it begins");
+        spec.cwd = Some("/beside".into());
+        let detached = execution.cx().detach_with(&look, Json::null(), &spec).expect("it starts");
         assert_eq!(detached.wait(None).await, Ok(Json::parse("true").unwrap()));
     });
     assert_eq!((host.take(), childs.take()), ("/beside$ ls".into(), "/given& serve -v".into()));
@@ -216,9 +219,9 @@ fn a_spawn_and_detached_work_can_have_each_port_of_their_own() {
 fn what_a_step_runs_ends_when_the_step_is_aborted() {
     let stage = Stage::new();
     let host = Noted::default();
-    let begin = || stage.runner().workplace(host.place()).begin(ExecutionSpec::new("x"));
+    let start = || stage.runner_with(|runner| runner.workplace = host.place()).start(ExecutionSpec::new("x"));
 
-    let execution = begin();
+    let execution = start();
     let flow = Flow::new(exec("hang")).expect("a flow");
     let mut done = None;
     stage.drive_with(async { done = Some(execution.run(&flow, Json::null()).await) }, |turn| {
@@ -229,11 +232,11 @@ fn what_a_step_runs_ends_when_the_step_is_aborted() {
     assert_eq!(done, Some(Err(FlowError::Cancelled { reason: "enough".into() })));
     assert_eq!(host.take(), "/$ hang | gone");
 
-    let late = run(&stage, &begin(), exec("hang").timeout(Millis(5))).unwrap_err();
-    assert_eq!(late.to_string(), "step `hang` failed: timeout: it took longer than 5 ms");
+    let late = run(&stage, &start(), exec("hang").timeout(Millis(5))).unwrap_err();
+    assert_eq!(late.to_string(), "step `hang` failed: timeout of 5 ms exceeded");
     assert_eq!(host.take(), "/$ hang | gone");
 
-    run(&stage, &begin(), Parallel::race("race", [exec("hang"), exec("quick")])).expect("a winner");
+    run(&stage, &start(), Parallel::race("race", [exec("hang"), exec("quick")])).expect("a winner");
     assert_eq!(host.take(), "/$ hang | /$ quick | gone");
 }
 
@@ -241,13 +244,14 @@ fn what_a_step_runs_ends_when_the_step_is_aborted() {
 fn a_process_outlives_its_step_but_not_the_abort_of_its_execution() {
     let stage = Stage::new();
     let host = Noted::default();
-    let execution = stage.runner().workplace(host.place()).begin(ExecutionSpec::new("x"));
+    let execution =
+        stage.runner_with(|runner| runner.workplace = host.place()).start(ExecutionSpec::new("x"));
     let kept = Arc::new(Mutex::new(None));
     let keep = Arc::clone(&kept);
     let start = Step::run("start", move |_: Json, cx: StepCx| {
         let keep = Arc::clone(&keep);
         async move {
-            let process = cx.subprocess().spawn("serve", &[], &ProcessOptions::new()).await?;
+            let process = cx.start("serve", &[], &ProcessOptions::new()).await?;
             *keep.lock().unwrap() = Some(process);
             Ok::<_, ProcessFault>(())
         }
@@ -263,13 +267,13 @@ fn a_process_outlives_its_step_but_not_the_abort_of_its_execution() {
 fn all_root_executions_share_the_root_folder_and_children_have_copies() {
     let stage = Stage::new();
     let runner = stage.runner();
-    let (a, b) = (runner.begin(ExecutionSpec::new("a")), runner.begin(ExecutionSpec::new("b")));
-    assert!(runner.set_root_cwd("/one") && !runner.set_root_cwd("/one"));
+    let (a, b) = (runner.start(ExecutionSpec::new("a")), runner.start(ExecutionSpec::new("b")));
+    assert!(runner.root_cwd.set("/one") && !runner.root_cwd.set("/one"));
     assert_eq!((folders(a.cx()), folders(b.cx())), ("/one < /".into(), "/one < /".into()));
 
     run(&stage, &a, cd("/two")).expect("an output");
     assert_eq!(
-        (folders(b.cx()), runner.shared_cwd().previous().as_deref()),
+        (folders(b.cx()), runner.root_cwd.previous().as_deref()),
         ("/two < /one".into(), Some("/one"))
     );
 
@@ -279,7 +283,7 @@ fn all_root_executions_share_the_root_folder_and_children_have_copies() {
 
     let mut spec = ExecutionSpec::new("c");
     spec.cwd = Some("/own".into());
-    let own = runner.begin(spec);
+    let own = runner.start(spec);
     run(&stage, &own, cd("/two")).expect("an output");
     assert_eq!((folders(own.cx()), folders(a.cx())), ("/two < /own".into(), "/two < /one".into()));
 }
@@ -287,7 +291,8 @@ fn all_root_executions_share_the_root_folder_and_children_have_copies() {
 #[test]
 fn paths_have_copies_of_the_folder_and_a_race_takes_that_of_its_winner() {
     let stage = Stage::new();
-    let execution = stage.runner().root_cwd(RootCwd::new("/start")).begin(ExecutionSpec::new("x"));
+    let execution =
+        stage.runner_with(|runner| runner.root_cwd = RootCwd::new("/start")).start(ExecutionSpec::new("x"));
     let moved = |folder| Step::from(Loop::sequence("moved", [cd(folder), pwd()]));
     let both = run(&stage, &execution, Parallel::all("all", [moved("/a"), moved("/b")]));
     assert_eq!(both.unwrap().text(), r#"["/a < /start","/b < /start"]"#);
@@ -315,7 +320,7 @@ fn steps_and_their_children_read_the_params() {
         let settings: Settings = cx.params_as()?;
         Ok::<_, ParamsFault>(format!("{}: {} {}", cx.params().text(), settings.region, settings.most))
     });
-    let with = |params: &str| -> FlowRunner { stage.runner().params(Params::new(json(params))) };
+    let with = |params: &str| stage.runner_with(|runner| runner.params = Params::new(json(params)));
     let child = || Step::spawn("child", read.clone());
     let given = stage.run_with(with(r#"{"region":"eu","most":3}"#), child(), Json::null());
     assert_eq!(given, text(r#"{"region":"eu","most":3}: eu 3"#).text());

@@ -31,7 +31,9 @@ fn host(folder: &Path) -> FlowRunner {
         .with_fs(Arc::new(FolderWorkspace::open(folder).unwrap()))
         .with_shell(programs.clone())
         .with_subprocess(programs);
-    FlowRunner::new(Arc::new(SystemClock::new())).workplace(place).root_cwd(RootCwd::new("/in"))
+    let mut runner = FlowRunner::new(Arc::new(SystemClock::new()));
+    (runner.workplace, runner.root_cwd) = (place, RootCwd::new("/in"));
+    runner
 }
 
 async fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -49,16 +51,16 @@ async fn files_and_programs_of_a_step_are_those_of_its_folder() {
     let runner = host(folder.path());
     let write = Step::run("write", |_: Json, cx: StepCx| async move {
         cx.set_cwd("/other");
-        let ended = cx.shell().exec("echo made > a.txt; basename $PWD", &options()).await;
+        let ended = cx.exec("echo made > a.txt; basename $PWD", &options()).await;
         let folder = ended.map_err(|fault| fault.to_string())?.stdout;
         let file = cx.fs().read_boxed("/other/a.txt").await.map_err(|fault| fault.to_string())?;
         Ok::<_, String>(folder + &file.map(|file| file.content).unwrap_or_default())
     });
-    let execution = runner.begin(ExecutionSpec::new("x"));
+    let execution = runner.start(ExecutionSpec::new("x"));
     let output = execution.run(&Flow::new(write).unwrap(), Json::null()).await;
     assert_eq!(output, Ok(Json::string("other\nmade\n")));
     assert_eq!(
-        (&*runner.shared_cwd().get(), runner.shared_cwd().previous().as_deref()),
+        (&*runner.root_cwd.get(), runner.root_cwd.previous().as_deref()),
         ("/other", Some("/in"))
     );
 }
@@ -66,8 +68,8 @@ async fn files_and_programs_of_a_step_are_those_of_its_folder() {
 /// Runs a step that starts what hangs, aborts the execution when it is up, and waits until all of it is gone.
 async fn aborted(step: impl FnOnce() -> Step) -> Result<Json, FlowError> {
     let folder = tempfile::tempdir().unwrap();
-    let execution = Arc::new(host(folder.path()).begin(ExecutionSpec::new("x")));
-    execution.cx().shell().exec("mkfifo fifo", &options()).await.unwrap();
+    let execution = Arc::new(host(folder.path()).start(ExecutionSpec::new("x")));
+    execution.cx().exec("mkfifo fifo", &options()).await.unwrap();
     let flow = Flow::new(step()).unwrap();
     let running = tokio::spawn({
         let execution = Arc::clone(&execution);
@@ -91,7 +93,7 @@ async fn aborted(step: impl FnOnce() -> Step) -> Result<Json, FlowError> {
 async fn an_aborted_step_leaves_no_program_behind() {
     let exec = || {
         Step::run("exec", |_: Json, cx: StepCx| async move {
-            cx.shell().exec(HANGS, &options()).await.map(|ended| ended.stdout)
+            cx.exec(HANGS, &options()).await.map(|ended| ended.stdout)
         })
     };
     assert_eq!(aborted(exec).await, Err(FlowError::Cancelled { reason: "enough".into() }));
@@ -106,7 +108,7 @@ async fn a_process_whose_handle_somebody_keeps_ends_with_its_execution() {
             let keep = Arc::clone(&keep);
             async move {
                 let args = ["-c".to_owned(), HANGS.to_owned()];
-                let process = cx.subprocess().spawn("sh", &args, &options()).await?;
+                let process = cx.start("sh", &args, &options()).await?;
                 *keep.lock().unwrap() = Some(process);
                 Ok::<_, ProcessFault>(())
             }
