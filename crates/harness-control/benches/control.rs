@@ -22,7 +22,7 @@ use futures_util::FutureExt as _;
 use harness_control::contract::{PredicateKind, SchemaSource, TaskContract, TextField};
 use harness_control::work::{ItemPriority, ItemRole, ItemStatus, NewItem, WorkLedger, WorkLimits};
 use harness_control::{
-    ControlReport, ControlSpec, ControlState, Deciding, SignalSpec, StandardFacts, StopCode, StopDecision,
+    ControlReport, ControlSpec, ControlState, DecisionCx, SignalSpec, StandardFacts, StopCode, StopDecision,
     TurnOutcome, UntilDone, WorkSpec,
 };
 use harness_core::decide::{
@@ -354,7 +354,7 @@ impl Judge {
         let gathered = self.facts.gather(&ask, &self.cx).now_or_never();
         let found = gathered.expect("nothing to wait for").expect("facts").to().expect("facts");
         let known = start_of_time();
-        let at = Deciding {
+        let at = DecisionCx {
             spec: &self.spec,
             mode: StopMode::StrictAutomation,
             turn: self.turn,

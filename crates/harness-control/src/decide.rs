@@ -1,4 +1,4 @@
-//! The stop decision: an ordered list of gates, then stall, then limits, else the run goes on.
+//! The stop decision: an ordered list of gates, then stall, then limits; otherwise the run continues.
 
 use harness_core::Time;
 use harness_core::outcome::StopMode;
@@ -11,37 +11,37 @@ use super::state::{ControlState, TurnSeen};
 use crate::contract::{Facts, FactsAsk, FactsFound, FoundSchemas, GapReport, TaskContract, Verification};
 use crate::work::{ItemStatus, WorkItem};
 
-/// How sure a model is that does not say.
+/// Confidence of a report without one.
 const CONFIDENCE: f64 = 0.8;
 
-/// What a decision is made with.
+/// Input of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Deciding<'a> {
-    /// What configures the run.
+pub struct DecisionCx<'a> {
+    /// Configuration of the run.
     pub spec: &'a ControlSpec,
-    /// Whether a missing signal is accepted in the end.
+    /// Stop mode.
     pub mode: StopMode,
-    /// The turn that is over, from 1.
+    /// Number of the finished turn, starting at 1.
     pub turn: u32,
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_turns: u32,
-    /// What was asked for with [`ControlState::asks`].
+    /// Requested facts, from [`ControlState::asks`].
     pub asked: &'a FactsAsk,
-    /// What was found.
+    /// Findings about them.
     pub found: &'a FactsFound,
-    /// When.
+    /// Time of the decision.
     pub now: Time,
 }
 
-/// Why an end is not believed.
+/// Refusal of an end by a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The decision that follows, unless the run stops for another reason.
+    /// Code of the decision, unless the run stops for a different reason.
     pub code: StopCode,
-    /// What the model is told.
+    /// Feedback to the model.
     pub feedback: Feedback,
-    /// What of the contract is not met, where that is the matter.
+    /// Gaps of the contract, if it refused.
     pub gaps: Option<GapReport>,
 }
 
@@ -50,7 +50,7 @@ impl Refusal {
         Self { code, feedback, gaps: None }
     }
 
-    /// A check of the end of the application refused.
+    /// Refusal by a check of the application.
     pub(crate) fn by_gate(gate: impl Into<String>, reason: impl Into<String>) -> Self {
         let feedback = Feedback::HookBlock { gate: gate.into(), reason: reason.into() };
         Self::new(StopCode::AgentStopHookBlocked, feedback)
@@ -58,14 +58,14 @@ impl Refusal {
 }
 
 impl ControlState {
-    /// Asks the control's own gates about the end of a turn, in order: signal, contract, acceptability, control
-    /// invariant, work items. The first that is not satisfied refuses; those behind it are not asked.
+    /// Evaluates the gates of the control, in order: signal, contract, acceptability, control invariant, work
+    /// items. The first unmet gate refuses; later gates are not evaluated.
     ///
-    /// Without a refusal the checks of the end of the application come next; note what they say with
+    /// Without a refusal, the checks of the application follow; record their judgements with
     /// [`ControlState::note_gate`].
-    pub fn judge(&mut self, at: &Deciding<'_>, outcome: TurnOutcome) -> Option<Refusal> {
+    pub fn judge(&mut self, at: &DecisionCx<'_>, outcome: TurnOutcome) -> Option<Refusal> {
         self.gates.clear();
-        // Judged whatever the gates before it say: the report tells what is met.
+        // The report shows the coverage even if an earlier gate refuses.
         let verification = at.spec.contract.as_ref().and_then(|contract| self.verify(at, contract));
         let mut refusal = self.judge_signal(at, outcome);
         if let (Some(contract), Some(verification)) = (&at.spec.contract, &verification) {
@@ -81,17 +81,17 @@ impl ControlState {
         refusal
     }
 
-    /// What a check of the end of the application said.
+    /// Records the judgement of a check of the application.
     pub fn note_gate(&mut self, report: GateReport) {
         self.gates.push(report);
     }
 
-    /// What the gates said last.
+    /// Last judgements of the gates.
     pub(crate) fn gates(&self) -> &[GateReport] {
         &self.gates
     }
 
-    /// Asks a gate, unless one before it refused, and notes what it says.
+    /// Evaluates a gate, unless an earlier one refused, and records its judgement.
     fn in_turn(
         &mut self,
         refused: Option<Refusal>,
@@ -109,13 +109,13 @@ impl ControlState {
         refusal
     }
 
-    fn judge_signal(&mut self, at: &Deciding<'_>, outcome: TurnOutcome) -> Option<Refusal> {
+    fn judge_signal(&mut self, at: &DecisionCx<'_>, outcome: TurnOutcome) -> Option<Refusal> {
         let signal = at.spec.signal.as_ref()?;
         let strict = at.mode == StopMode::StrictAutomation;
         let given = outcome == TurnOutcome::Done { signal: true };
-        // Where nothing else is required, a signal that says nothing proves nothing.
-        let says_nothing = || self.completion.as_ref().is_none_or(|report| report.summary.trim().is_empty());
-        if given && !(strict && at.spec.contract.is_none() && says_nothing()) {
+        // Without a contract, strict automation does not accept a signal without a summary.
+        let is_blank = || self.completion.as_ref().is_none_or(|report| report.summary.trim().is_empty());
+        if given && !(strict && at.spec.contract.is_none() && is_blank()) {
             let evidence = self.turn.signal.iter().map(u64::to_string).collect();
             self.gates.push(GateReport { evidence, ..GateReport::new("signal", GateJudgement::Accepted) });
             return None;
@@ -134,8 +134,11 @@ impl ControlState {
         (!waives).then(|| Refusal::new(code, Feedback::WorkCompleteMissing { retry, max_retries }))
     }
 
-    fn verify(&mut self, at: &Deciding<'_>, contract: &TaskContract) -> Option<Verification> {
+    fn verify(&mut self, at: &DecisionCx<'_>, contract: &TaskContract) -> Option<Verification> {
         let coverage = self.coverage.as_mut()?;
+        if self.patterns.is_empty() {
+            self.patterns = contract.patterns();
+        }
         let schemas = FoundSchemas { asked: &at.asked.schemas, found: at.found };
         let facts = Facts {
             files: &at.found.files,
@@ -143,10 +146,11 @@ impl ControlState {
             work: &self.ledger,
             custom: &at.found.checks,
             schemas: &schemas,
+            patterns: Some(&self.patterns),
             now: at.now,
             ..Facts::new(&self.evidence)
         };
-        Some(self.verifier.verify(contract, coverage, &facts))
+        Some(contract.verify(coverage, &facts))
     }
 
     fn judge_contract(
@@ -176,20 +180,19 @@ impl ControlState {
         (Some(refusal), Vec::new())
     }
 
-    /// Holds the model's own report against what the contract calls good enough.
+    /// Checks the model's own report against the acceptance limits.
     fn judge_report(&self, contract: &TaskContract) -> (Option<Refusal>, Vec<String>) {
         let Some(report) = &self.completion else { return (None, Vec::new()) };
         let (good, mut faults) = (&contract.acceptability, Vec::new());
         let confidence = report.confidence.unwrap_or(CONFIDENCE);
         if confidence < good.min_confidence {
-            faults.push(format!(
-                "the confidence is {confidence}, and must be {} at least",
-                good.min_confidence
-            ));
+            faults
+                .push(format!("confidence of {confidence} is below the minimum of {}", good.min_confidence));
         }
         let open = report.open_questions.len();
         if open > good.max_known_unknowns as usize {
-            faults.push(format!("{open} question(s) are open; {} may be", good.max_known_unknowns));
+            let most = good.max_known_unknowns;
+            faults.push(format!("{open} question(s) are open; the limit is {most}"));
         }
         let evidence = self.turn.signal.iter().map(u64::to_string).collect();
         if faults.is_empty() {
@@ -220,11 +223,11 @@ impl ControlState {
         (Some(Refusal::new(StopCode::WorkItemsIncomplete, feedback)), Vec::new())
     }
 
-    /// Decides how the run goes on, once for each turn. `refusal` is what [`ControlState::judge`] or a check of the end
-    /// of the application said about an end; `limit` the limit that lets no further turn begin.
+    /// Makes the decision of a turn, once. `refusal` is that of [`ControlState::judge`] or of a check of the
+    /// application; `limit` is the limit that prevents another turn.
     pub fn decide(
         &mut self,
-        at: &Deciding<'_>,
+        at: &DecisionCx<'_>,
         outcome: TurnOutcome,
         refusal: Option<Refusal>,
         limit: Option<StopCode>,
@@ -234,7 +237,7 @@ impl ControlState {
         let mut decision = match (outcome, refusal) {
             (TurnOutcome::Ended(code), _) => StopDecision::new(code, turn, max_turns),
             (TurnOutcome::Done { .. }, None) => StopDecision::new(StopCode::AgentDone, turn, max_turns),
-            (outcome, refusal) => self.go_on(at, outcome, refusal, limit),
+            (outcome, refusal) => self.decide_open(at, outcome, refusal, limit),
         };
         if decision.stops && decision.code != StopCode::AgentDone {
             decision.first_unmet = first_unmet;
@@ -249,10 +252,10 @@ impl ControlState {
         decision
     }
 
-    /// The turn was no end that is believed: stall, limits, else another turn.
-    fn go_on(
+    /// Decides a turn without an accepted end: stall, limits, otherwise another turn.
+    fn decide_open(
         &mut self,
-        at: &Deciding<'_>,
+        at: &DecisionCx<'_>,
         outcome: TurnOutcome,
         refusal: Option<Refusal>,
         limit: Option<StopCode>,
@@ -291,8 +294,14 @@ impl ControlState {
         }
     }
 
-    /// Counts what is counted in a row. A run that stops short of being done leaves the counters as they are.
-    fn count(&mut self, at: &Deciding<'_>, outcome: TurnOutcome, decision: &mut StopDecision, waived: bool) {
+    /// Updates the counters of consecutive turns, unless the run stops without being done.
+    fn count(
+        &mut self,
+        at: &DecisionCx<'_>,
+        outcome: TurnOutcome,
+        decision: &mut StopDecision,
+        waived: bool,
+    ) {
         if decision.stops && decision.code != StopCode::AgentDone {
             return;
         }
@@ -329,7 +338,7 @@ impl ControlState {
         }
     }
 
-    /// What the end of the run reports, after the decision to stop.
+    /// Builds the report of a run that stops.
     pub(crate) fn report(&self, spec: &ControlSpec, decision: StopDecision) -> ControlReport {
         let gaps = spec.contract.as_ref().zip(self.coverage.as_ref());
         let gaps = gaps.map(|(contract, coverage)| contract.gaps(coverage));

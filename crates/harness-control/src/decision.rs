@@ -1,153 +1,174 @@
-//! What is decided when a turn is over.
+//! Stop decisions.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
 use super::feedback::{Feedback, FeedbackKind};
 use crate::contract::GapReport;
 
-macro_rules! codes {
-    ($( $(#[doc = $doc:literal])+ $name:ident = $wire:literal => $stops:literal; )*) => {
-        /// What was decided when a turn was over.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[non_exhaustive]
-        pub enum StopCode {
-            $( $(#[doc = $doc])+ #[serde(rename = $wire)] $name, )*
-        }
-
-        impl StopCode {
-            /// Every code.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            /// The wire name.
-            pub fn as_str(self) -> &'static str {
-                match self { $( Self::$name => $wire, )* }
-            }
-
-            /// What it means, in one sentence.
-            pub fn meaning(self) -> &'static str {
-                match self { $( Self::$name => concat!($($doc),+).trim_ascii(), )* }
-            }
-
-            /// Whether the run stops.
-            pub fn stops(self) -> bool {
-                match self { $( Self::$name => $stops, )* }
-            }
-        }
-    };
-}
-
-codes! {
-    /// Tools were called and the signal was not: the run goes on without a word.
-    AgentWorking = "agent_working" => false;
-    /// No tool was called: the model is told to go on.
-    ContinuationPrompt = "continuation_prompt" => false;
+/// Decision after a turn.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumMessage,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopCode {
+    /// Tools were called and the signal was not: the run continues without feedback.
+    AgentWorking,
+    /// No tool was called: the model is prompted to continue.
+    ContinuationPrompt,
     /// The signal is missing.
-    WorkCompleteNotCalled = "work_complete_not_called" => false;
+    WorkCompleteNotCalled,
     /// The signal is still missing, and strict automation does not accept that.
-    WorkCompleteRequiredStrict = "work_complete_required_strict" => false;
+    WorkCompleteRequiredStrict,
     /// The contract is not met.
-    ContractNotSatisfied = "contract_not_satisfied" => false;
-    /// The model's own report is not good enough (strict automation).
-    AcceptabilityNotMet = "acceptability_not_met" => false;
-    /// An audit failed, and nothing has answered it.
-    ControlInvariantViolation = "control_invariant_violation" => false;
-    /// Work items are left.
-    WorkItemsIncomplete = "work_items_incomplete" => false;
+    ContractNotSatisfied,
+    /// The model's own report is not acceptable (strict automation).
+    AcceptabilityNotMet,
+    /// An audit failed, and no revision has answered it.
+    ControlInvariantViolation,
+    /// Work items are incomplete.
+    WorkItemsIncomplete,
     /// A check of the application refused the end.
-    AgentStopHookBlocked = "agent_stop_hook_blocked" => false;
-    /// Nothing changed any more; the model is told once.
-    StallNudged = "stall_nudged" => false;
+    AgentStopHookBlocked,
+    /// The run makes no progress; the model is warned once.
+    StallNudged,
     /// Every gate accepted the end, or an interactive run waived the signal.
-    AgentDone = "agent_done" => true;
-    /// The permitted turns are used up.
-    MaxTurns = "max_turns" => true;
-    /// Permitted calls, tokens, money or time are used up.
-    Budget = "budget" => true;
+    AgentDone,
+    /// The turn limit is reached.
+    MaxTurns,
+    /// A limit on calls, tokens, cost or time is reached.
+    Budget,
     /// The transcript no longer fits the model's context window.
-    ContextOverflow = "context_overflow" => true;
-    /// Nothing changed any more.
-    Stalled = "stalled" => true;
-    /// The backend that runs the turn stopped before its end and can go on.
-    BackendDeferred = "backend_deferred" => true;
-    /// The user, or somebody who approves, has to say something first.
-    AwaitingInput = "awaiting_input" => true;
+    ContextOverflow,
+    /// The run makes no progress.
+    Stalled,
+    /// The backend that runs the turn stopped before its end and can resume.
+    BackendDeferred,
+    /// The run waits for the user's answer or an approval.
+    AwaitingInput,
     /// The turn failed.
-    Failed = "failed" => true;
+    Failed,
     /// The run was cancelled.
-    Cancelled = "cancelled" => true;
+    Cancelled,
 }
 
-impl std::fmt::Display for StopCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+impl StopCode {
+    /// Every code.
+    pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
+
+    /// Wire name.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Meaning in one sentence.
+    pub fn meaning(self) -> &'static str {
+        self.get_documentation().unwrap_or_default()
+    }
+
+    /// Whether the run stops.
+    pub fn stops(self) -> bool {
+        match self {
+            Self::AgentDone
+            | Self::MaxTurns
+            | Self::Budget
+            | Self::ContextOverflow
+            | Self::Stalled
+            | Self::BackendDeferred
+            | Self::AwaitingInput
+            | Self::Failed
+            | Self::Cancelled => true,
+            Self::AgentWorking
+            | Self::ContinuationPrompt
+            | Self::WorkCompleteNotCalled
+            | Self::WorkCompleteRequiredStrict
+            | Self::ContractNotSatisfied
+            | Self::AcceptabilityNotMet
+            | Self::ControlInvariantViolation
+            | Self::WorkItemsIncomplete
+            | Self::AgentStopHookBlocked
+            | Self::StallNudged => false,
+        }
     }
 }
 
-/// What a turn came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Outcome of a turn, as the stop decision sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnOutcome {
-    /// It claims that the work is done.
+    /// The turn claims that the work is done.
     Done {
-        /// Whether by the signal.
+        /// Whether it called the signal.
         signal: bool,
     },
-    /// It called tools and gave no signal: the work goes on.
+    /// The turn called tools without the signal.
     Working {
-        /// Whether it did more than look at the work items.
+        /// Whether a tool did more than read the work items.
         productive: bool,
     },
-    /// It called no tool and gave no signal, and prompts to go on are left.
+    /// The turn called no tool, and continuation prompts are left.
     Silent,
-    /// It ended in a way that ends the run: a failure, a cancellation, a question, a limit of the run.
+    /// The turn ended the run: an error, a cancellation, a question, a limit of the run.
     Ended(StopCode),
 }
 
-/// What was decided when a turn was over, and on what that rests. There is exactly one for each turn.
+/// Decision after a turn, with its reasons. Every turn has exactly one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StopDecision {
-    /// What.
+    /// Code of the decision.
     pub code: StopCode,
     /// Whether the run stops.
     pub stops: bool,
-    /// The turn, from 1.
+    /// Number of the turn, starting at 1.
     pub turn: u32,
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_turns: u32,
-    /// Ends without the signal in a row, this one included; absent when that is not the matter.
+    /// Consecutive ends without the signal, including this one, if that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How many of those are rejected before an interactive run accepts.
+    /// Rejections before an interactive run accepts such an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// Whether the signal was waived.
     #[serde(default)]
     pub waived: bool,
-    /// The first gate that is not satisfied, when the run stops without being done.
+    /// First unmet gate, when the run stops without being done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_unmet: Option<FeedbackKind>,
-    /// Whether the contract is met; absent when there is none, or when it was not judged.
+    /// Whether the contract is met; absent without a contract, or when it was not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_verified: Option<bool>,
-    /// Whether the work items are complete; absent when that is not required, or was not judged.
+    /// Whether the work items are complete; absent when not required, or not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_items_verified: Option<bool>,
-    /// What of the contract is not met, for `contract_not_satisfied`.
+    /// Gaps of the contract, for `contract_not_satisfied`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<GapReport>,
-    /// Turns in a row that left the same behind, when that is the matter.
+    /// Consecutive turns without progress, if that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_turns: Option<u32>,
-    /// What the model is told at the beginning of the next turn.
+    /// Feedback to the model at the start of the next turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
 }
 
 impl StopDecision {
-    /// A decision with nothing beside it.
+    /// Creates a decision without details.
     pub fn new(code: StopCode, turn: u32, max_turns: u32) -> Self {
         Self {
             code,

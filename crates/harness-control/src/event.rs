@@ -1,4 +1,4 @@
-//! What the control of a run tells its listeners.
+//! Events of a run's control.
 
 use harness_core::Json;
 use harness_core::event::EventKind;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::StopDecision;
 use crate::work::DeliverableRef;
 
-/// Something that happened in the control of a run: what the event [`EventKind::Control`] holds.
+/// Event of a run's control: the content of [`EventKind::Control`].
 ///
 /// ```
 /// use harness_control::ControlEvent;
@@ -21,41 +21,41 @@ use crate::work::DeliverableRef;
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ControlEvent {
-    /// It was decided how the run goes on after a turn, or that it stops. Once for each turn.
+    /// The stop decision of a turn. Emitted once per turn.
     StopDecided {
-        /// What, and on what that rests: also what the model is told, and turns in a row that changed nothing.
+        /// Decision with its reasons and the feedback to the model.
         decision: Box<StopDecision>,
     },
-    /// A request carries guidance that is stored nowhere.
+    /// A request carries guidance, which is not stored.
     GuidanceInjected {
-        /// The parts, and the instructions as `instructions.ID`.
+        /// Ids of its sections; instructions are `instructions.ID`.
         sections: Vec<String>,
-        /// About how many tokens.
+        /// Estimated tokens.
         tokens: u64,
     },
     /// Work items changed.
     WorkItemsChanged {
-        /// Which, by name.
+        /// Ids of changed items.
         changed: Vec<String>,
-        /// How many are done or skipped.
+        /// Number of items that are done or skipped.
         closed: u64,
-        /// How many there are.
+        /// Number of items.
         total: u64,
     },
-    /// The deliverables of the run changed: an artifact was stored, replaced by a revision or withdrawn.
+    /// The deliverables changed: an artifact was stored, replaced by a revision or withdrawn.
     DeliverablesUpdated {
-        /// All deliverables, in the order of the work items.
+        /// All deliverables, in the order of the items.
         deliverables: Vec<DeliverableRef>,
     },
 }
 
 impl ControlEvent {
-    /// What an event of a run tells of its control; `None` when it tells of something else, or of another control.
+    /// Reads the event of a run; `None` for other kinds, and for a different control.
     pub fn of(kind: &EventKind) -> Option<Self> {
         if let EventKind::Control { event } = kind { event.to().ok() } else { None }
     }
 
-    /// In the form that an event of a run holds.
+    /// Converts it to the content of an event.
     pub(super) fn to_json(&self) -> Json {
         Json::of(self).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Facts from a workspace, a schema validator and named checks.
+//! Facts from a workspace, a schema validator and checks of the application.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,17 +13,17 @@ use harness_host::{DynWorkspace, EntryKind, WorkspaceFault, WorkspaceFaultCode, 
 
 use crate::contract::{FactsAsk, FactsFound, FileFact, SchemaAsk, SchemaData};
 
-/// Entries of a folder that are looked through for the size of a file that can not be read.
+/// Maximum directory entries searched for a file that cannot be read.
 const LISTED: u32 = 10_000;
 
-/// A check of the application's own: what it found, or why it fails.
+/// Check of the application: returns a finding, or the reason of a failure.
 pub type ContractCheck =
     Arc<dyn for<'a> Fn(&'a DecideCx) -> BoxFuture<'a, Result<String, String>> + Send + Sync + 'static>;
 
-/// Answers from a workspace, a schema validator and named checks.
+/// Source of facts: a workspace, a schema validator, and the application's checks and data.
 ///
-/// Of a file that is text the size and the SHA-256 are found, of any other the size. Without a workspace no
-/// file is known, and without another validator the top level of schemas is checked only.
+/// It reports size and SHA-256 of text files, and the size of other files. The default validator checks only the
+/// top level of schemas.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -61,48 +61,48 @@ impl fmt::Debug for StandardFacts {
 }
 
 impl StandardFacts {
-    /// The same with the files of a workspace.
+    /// Sets the workspace. Without one, files are unknown.
     #[must_use]
     pub fn with_workspace(self, workspace: Arc<dyn DynWorkspace>) -> Self {
         Self { workspace: Some(workspace), ..self }
     }
 
-    /// The same with another validator.
+    /// Sets the validator.
     #[must_use]
     pub fn with_schemas(self, schemas: Arc<dyn SchemaValidator>) -> Self {
         Self { schemas, ..self }
     }
 
-    /// The same with a check; it replaces one of the same name.
+    /// Adds a check, replacing one with this name.
     #[must_use]
     pub fn with_check(mut self, name: impl Into<String>, check: ContractCheck) -> Self {
         self.checks.insert(name.into(), check);
         self
     }
 
-    /// The same with data for predicates that look into it.
+    /// Adds data for predicates, replacing data with this name.
     #[must_use]
     pub fn with_data(mut self, name: impl Into<String>, data: serde_json::Value) -> Self {
         self.data.insert(name.into(), data);
         self
     }
 
-    /// Whether there is a check of that name.
+    /// Whether a check with this name exists.
     pub fn has_check(&self, name: &str) -> bool {
         self.checks.contains_key(name)
     }
 
-    fn held(&self, ask: &SchemaAsk) -> Result<(), String> {
+    fn validate(&self, ask: &SchemaAsk) -> Result<(), String> {
         let data = match &ask.data {
             SchemaData::Value(data) => data,
             SchemaData::Named(name) => {
-                self.data.get(name).ok_or_else(|| format!("there is no data named `{name}`"))?
+                self.data.get(name).ok_or_else(|| format!("no data named `{name}`"))?
             }
         };
         self.schemas.check(&ask.schema, data)
     }
 
-    async fn look(&self, path: &str) -> FileFact {
+    async fn inspect(&self, path: &str) -> FileFact {
         let Some(workspace) = &self.workspace else {
             return FileFact::Unknown { reason: "the run has no workspace".to_owned() };
         };
@@ -113,13 +113,13 @@ impl StandardFacts {
                 FileFact::File { bytes: bytes.unwrap_or(file.content.len() as u64), digest }
             }
             Ok(Some(_)) => FileFact::NotAFile,
-            Ok(None) => self.look_among_siblings(&**workspace, path, None).await,
-            Err(fault) => self.look_among_siblings(&**workspace, path, Some(fault)).await,
+            Ok(None) => self.inspect_listing(&**workspace, path, None).await,
+            Err(fault) => self.inspect_listing(&**workspace, path, Some(fault)).await,
         }
     }
 
-    /// What a listing says of a path that can not be read.
-    async fn look_among_siblings(
+    /// Inspects a path that cannot be read by listing its directory.
+    async fn inspect_listing(
         &self,
         workspace: &dyn DynWorkspace,
         path: &str,
@@ -137,8 +137,8 @@ impl StandardFacts {
             Some(_) | None => {}
         }
         let path = normal_path(path);
-        let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
-        let listed = workspace.list_boxed(folder, 1, LISTED).await.unwrap_or_default();
+        let parent = path.rsplit_once('/').map_or("/", |(parent, _)| parent);
+        let listed = workspace.list_boxed(parent, 1, LISTED).await.unwrap_or_default();
         let found = listed.into_iter().find(|entry| normal_path(&entry.path) == path);
         match (found, fault) {
             (Some(entry), _) if entry.kind != EntryKind::File => FileFact::NotAFile,
@@ -151,18 +151,18 @@ impl StandardFacts {
 
 impl FactSource for StandardFacts {
     async fn gather(&self, ask: &Json, cx: &DecideCx) -> Result<Json, Fault> {
-        let unread = |error: serde_json::Error| Fault::new(FaultSource::Facts, "form", error.to_string());
-        let ask: FactsAsk = ask.to().map_err(unread)?;
+        let invalid = |error: serde_json::Error| Fault::new(FaultSource::Facts, "form", error.to_string());
+        let ask: FactsAsk = ask.to().map_err(invalid)?;
         let mut found = FactsFound { data: self.data.clone(), ..FactsFound::default() };
         for path in &ask.files {
-            found.files.insert(path.clone(), self.look(path).await);
+            found.files.insert(path.clone(), self.inspect(path).await);
         }
         for name in &ask.checks {
             if let Some(check) = self.checks.get(name) {
                 found.checks.insert(name.clone(), check(cx).await);
             }
         }
-        found.schemas = ask.schemas.iter().map(|ask| self.held(ask)).collect();
-        Json::of(&found).map_err(unread)
+        found.schemas = ask.schemas.iter().map(|ask| self.validate(ask)).collect();
+        Json::of(&found).map_err(invalid)
     }
 }

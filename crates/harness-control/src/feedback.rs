@@ -1,130 +1,92 @@
-//! What a rejected end tells the model.
+//! Feedback of a rejected end.
 
 use serde::{Deserialize, Serialize};
 
-/// Why the run goes on although the model was about to end it. Told once: as the message that begins the
-/// next turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Reason for which a run continues although the model wanted to end it: the first message of the next turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
+#[strum_discriminants(
+    name(FeedbackKind),
+    doc = "Kind of [`Feedback`], also the name of an unmet gate.",
+    derive(PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames),
+    serde(rename_all = "snake_case"),
+    strum(serialize_all = "snake_case"),
+    non_exhaustive
+)]
 pub enum Feedback {
     /// The turn called no tool, and the run is not over.
+    #[strum_discriminants(doc = "See [`Feedback::Continuation`].")]
     Continuation {
-        /// Such turns in a row, this one included.
+        /// Consecutive turns of this kind, including this one.
         count: u32,
-        /// Such turns at most, before one counts as an end.
+        /// Maximum number of such turns, before one counts as an end.
         max: u32,
     },
     /// The completion signal is missing.
+    #[strum_discriminants(doc = "See [`Feedback::WorkCompleteMissing`].")]
     WorkCompleteMissing {
-        /// Rejections in a row, this one included.
+        /// Consecutive rejections, including this one.
         retry: u32,
-        /// Rejections at most, before an interactive run accepts.
+        /// Maximum number of rejections, before an interactive run accepts.
         max_retries: u32,
     },
     /// The contract is not met.
+    #[strum_discriminants(doc = "See [`Feedback::ContractGap`].")]
     ContractGap {
-        /// The requirements that are not met.
+        /// Ids of unmet requirements.
         unmet: Vec<String>,
-        /// Questions that were not asked, or not answered.
+        /// Questions that were not asked or not answered.
         questions: Vec<String>,
-        /// What each requirement is, and why it is not met.
+        /// Description of each unmet requirement, with the reason.
         descriptions: Vec<String>,
     },
-    /// The model's own report is not good enough (strict automation).
+    /// The model's own report is not acceptable (strict automation).
+    #[strum_discriminants(doc = "See [`Feedback::Acceptability`].")]
     Acceptability {
-        /// What is not.
+        /// Problems of the report.
         faults: Vec<String>,
     },
-    /// An audit failed, and nothing has answered it.
+    /// An audit failed, and no revision has answered it.
+    #[strum_discriminants(doc = "See [`Feedback::ControlInvariant`].")]
     ControlInvariant {
-        /// The checks that failed.
+        /// Names of failed checks.
         failed_checks: Vec<String>,
-        /// The items that hold the audits.
+        /// Ids of the items that hold the audits.
         item_ids: Vec<String>,
     },
-    /// Work items are left.
+    /// Work items are incomplete.
+    #[strum_discriminants(doc = "See [`Feedback::WorkItemsIncomplete`].")]
     WorkItemsIncomplete {
-        /// Which.
+        /// Ids of the items.
         item_ids: Vec<String>,
     },
     /// A check of the application refused the end.
+    #[strum_discriminants(doc = "See [`Feedback::HookBlock`].")]
     HookBlock {
-        /// Which gate.
+        /// Name of the check.
         gate: String,
-        /// Why.
+        /// Reason of the refusal.
         reason: String,
     },
-    /// Nothing changes any more.
+    /// The run makes no progress.
+    #[strum_discriminants(doc = "See [`Feedback::StallNudge`].")]
     StallNudge {
-        /// Turns in a row that left the same behind.
+        /// Consecutive turns without progress.
         turns: u32,
     },
 }
 
-/// The kinds of [`Feedback`]; as the name of what is not met, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum FeedbackKind {
-    /// See [`Feedback::Continuation`].
-    Continuation,
-    /// See [`Feedback::WorkCompleteMissing`].
-    WorkCompleteMissing,
-    /// See [`Feedback::ContractGap`].
-    ContractGap,
-    /// See [`Feedback::Acceptability`].
-    Acceptability,
-    /// See [`Feedback::ControlInvariant`].
-    ControlInvariant,
-    /// See [`Feedback::WorkItemsIncomplete`].
-    WorkItemsIncomplete,
-    /// See [`Feedback::HookBlock`].
-    HookBlock,
-    /// See [`Feedback::StallNudge`].
-    StallNudge,
-}
-
 impl FeedbackKind {
-    /// All of them.
-    pub(crate) const ALL: &[Self] = &[
-        Self::Continuation,
-        Self::WorkCompleteMissing,
-        Self::ContractGap,
-        Self::Acceptability,
-        Self::ControlInvariant,
-        Self::WorkItemsIncomplete,
-        Self::HookBlock,
-        Self::StallNudge,
-    ];
-
-    /// The wire name.
+    /// Wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Continuation => "continuation",
-            Self::WorkCompleteMissing => "work_complete_missing",
-            Self::ContractGap => "contract_gap",
-            Self::Acceptability => "acceptability",
-            Self::ControlInvariant => "control_invariant",
-            Self::WorkItemsIncomplete => "work_items_incomplete",
-            Self::HookBlock => "hook_block",
-            Self::StallNudge => "stall_nudge",
-        }
+        self.into()
     }
 }
 
 impl Feedback {
-    /// Its kind.
+    /// Kind of the feedback.
     pub fn kind(&self) -> FeedbackKind {
-        match self {
-            Self::Continuation { .. } => FeedbackKind::Continuation,
-            Self::WorkCompleteMissing { .. } => FeedbackKind::WorkCompleteMissing,
-            Self::ContractGap { .. } => FeedbackKind::ContractGap,
-            Self::Acceptability { .. } => FeedbackKind::Acceptability,
-            Self::ControlInvariant { .. } => FeedbackKind::ControlInvariant,
-            Self::WorkItemsIncomplete { .. } => FeedbackKind::WorkItemsIncomplete,
-            Self::HookBlock { .. } => FeedbackKind::HookBlock,
-            Self::StallNudge { .. } => FeedbackKind::StallNudge,
-        }
+        self.into()
     }
 }

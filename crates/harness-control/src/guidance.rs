@@ -1,5 +1,4 @@
-//! What the model is told with one request: the state of the work, instructions of the moment, what is left
-//! of the limits, where the run takes place.
+//! Guidance at the end of a request: work items, instructions, limits and environment.
 
 use std::sync::Arc;
 
@@ -7,47 +6,44 @@ use harness_core::ToolName;
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{RunProgress, Used};
 
-use super::instruction::{Standing, due};
+use super::instruction::{Instruction, RunFacts};
 use super::spec::{ControlSpec, GuidanceSection, GuidanceSpec};
 use super::state::ControlState;
 
-/// Characters of a token, by the rule of thumb.
+/// Estimated characters per token.
 const CHARACTERS: usize = 4;
 
-/// The guidance of one request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Guidance {
-    /// The message, for the end of the request.
-    pub message: Arc<Message>,
-    /// Its parts; instructions as `instructions.ID`.
-    pub sections: Vec<String>,
-    /// About how many tokens it has.
-    pub tokens: u64,
+/// Guidance of one request.
+pub(super) struct Guidance {
+    /// Message at the end of the request.
+    pub(super) message: Arc<Message>,
+    /// Ids of its sections; instructions are `instructions.ID`.
+    pub(super) sections: Vec<String>,
+    /// Estimated tokens.
+    pub(super) tokens: u64,
 }
 
 impl ControlState {
-    /// What the model is told with the next request; `None` when there is nothing to tell. Instructions that
-    /// are told only once are done with then.
-    pub fn guidance(&mut self, spec: &ControlSpec, moment: &RunProgress) -> Option<Guidance> {
+    /// Builds the guidance of the next request; `None` when there is none.
+    pub(super) fn guidance(&mut self, spec: &ControlSpec, moment: &RunProgress) -> Option<Guidance> {
         let settings = &spec.guidance;
         let mut tail = Tail::new(settings);
-        if settings.tells(GuidanceSection::Items)
+        if settings.has(GuidanceSection::Items)
             && let Some(text) = self.items_text(spec)
         {
             tail.add("items".to_owned(), &text);
         }
-        if settings.tells(GuidanceSection::Instructions) {
+        if settings.has(GuidanceSection::Instructions) {
             for (id, text) in self.due_instructions(settings, moment) {
                 tail.add(format!("instructions.{id}"), text);
             }
         }
-        if settings.tells(GuidanceSection::Budget)
+        if settings.has(GuidanceSection::Budget)
             && let Some(text) = budget_text(settings, moment)
         {
             tail.add("budget".to_owned(), &text);
         }
-        if settings.tells(GuidanceSection::Environment)
+        if settings.has(GuidanceSection::Environment)
             && let Some(text) = &settings.environment
         {
             tail.add("environment".to_owned(), settings.text("environment", text));
@@ -61,8 +57,8 @@ impl ControlState {
         if open.is_empty() {
             return None;
         }
-        let usual = format!("{} of {} work items are open:", open.len(), self.ledger.items().len());
-        let mut text = spec.guidance.text("items", &usual).to_owned();
+        let default = format!("{} of {} work items are open:", open.len(), self.ledger.items().len());
+        let mut text = spec.guidance.text("items", &default).to_owned();
         super::words::open_items(&mut text, spec, &open);
         Some(text)
     }
@@ -76,10 +72,10 @@ impl ControlState {
             return Vec::new();
         }
         let items = self.ledger.items();
-        let now = Standing {
+        let now = RunFacts {
             turn: moment.turn,
             max_turns: moment.max_turns,
-            calls: self.usage().clone(),
+            calls: self.usage.clone(),
             items_complete: items.iter().filter(|item| item.status.is_closed()).count(),
             items: items.len(),
             compactions: moment.compactions,
@@ -88,8 +84,8 @@ impl ControlState {
             let tools = moment.prepared.iter().flat_map(|prepared| prepared.tools.iter());
             tools.into_iter().any(|def| def.name == *tool)
         };
-        let told = due(&settings.instructions, &mut self.told, &now, offered);
-        told.into_iter().map(|instruction| (instruction.id.as_str(), instruction.text.as_str())).collect()
+        let due = Instruction::due(&settings.instructions, &mut self.sent, &now, offered);
+        due.into_iter().map(|instruction| (instruction.id.as_str(), instruction.text.as_str())).collect()
     }
 }
 
@@ -103,19 +99,19 @@ fn budget_text(settings: &GuidanceSpec, moment: &RunProgress) -> Option<String> 
     if near.is_empty() {
         return None;
     }
-    let usual = "Little is left, so finish and store what matters most. Used so far:";
-    let mut text = settings.text("budget", usual).to_owned();
+    let default = "The budget is almost used up: finish and store the most important results. Used so far:";
+    let mut text = settings.text("budget", default).to_owned();
     super::words::list(&mut text, &near, near.len());
     Some(text)
 }
 
-/// Whether at least this share is used.
+/// Whether at least `share` of a limit is used.
 #[expect(clippy::cast_precision_loss, reason = "a share of a limit needs no last digit")]
 fn is_from(used: &Used, share: f64) -> bool {
     used.most > 0 && used.used as f64 >= used.most as f64 * share
 }
 
-/// The message while it is put together.
+/// Guidance message under construction.
 struct Tail {
     left: usize,
     text: String,
@@ -129,8 +125,7 @@ impl Tail {
         Self { left: most.saturating_sub(marks), text: String::new(), sections: Vec::new() }
     }
 
-    /// Adds a part, or the first lines of it that fit. A part of which not even the first line fits is left
-    /// out.
+    /// Adds the lines of a section that fit; without one, the section is omitted.
     fn add(&mut self, section: String, text: &str) {
         let mut added = String::new();
         for line in text.lines() {

@@ -1,20 +1,20 @@
-//! Runs that go on until their work is done, and prove it.
+//! Runs that continue until their work is done, with evidence.
 //!
-//! [`UntilDone`] is the [`Control`](harness_core::port::Control) of a run that a [`ControlSpec`] configures; each part of
-//! it is optional:
+//! [`UntilDone`] is the [`Control`](harness_core::port::Control) of a run, configured by a [`ControlSpec`] whose parts
+//! are optional:
 //!
-//! | part | here |
+//! | part | items |
 //! |---|---|
-//! | what must have been produced, judged on evidence | [`contract`] |
-//! | what a run has set out to do, and what came of it | [`work`] |
-//! | the tool by which a model says that the work is done | [`SignalSpec`] |
-//! | runs that change nothing any more | [`StallSpec`], [`ProgressTracker`] |
-//! | what the model is told with a request | [`GuidanceSpec`], [`Instruction`] |
-//! | how each turn was decided, and what the end reports | [`StopDecision`], [`ControlReport`], [`ControlEvent`] |
+//! | required outputs, verified on evidence | [`contract`] |
+//! | work items and their artifacts | [`work`] |
+//! | completion signal of the model | [`SignalSpec`] |
+//! | stall detection | [`StallSpec`], [`ProgressTracker`] |
+//! | guidance at the end of requests | [`GuidanceSpec`], [`Instruction`] |
+//! | decisions and reports | [`StopDecision`], [`ControlReport`], [`ControlEvent`] |
 //! | ready-made checks of answers and results | [`checks`] |
 //! | facts from outside: files, checks, JSON Schema | [`StandardFacts`] |
 //!
-//! Plain data and pure functions over what the run knows; nothing here asks a model or a tool, or waits.
+//! The crate consists of plain data and pure functions. It calls neither models nor tools.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,7 +30,7 @@
 //!
 //! async fn summarize(mut ports: Ports) -> Option<ControlReport> {
 //!     let named = PredicateKind::ContainsText { pattern: "summary".to_owned(), field: TextField::Response };
-//!     let contract = TaskContract::new("report", "A report").require("R1", "it names the summary", named);
+//!     let contract = TaskContract::new("report", "A report").require("R1", "the answer has a summary", named);
 //!     let control = ControlSpec::default().with_signal(SignalSpec::default()).with_contract(contract);
 //!     ports.facts = Some(Arc::new(StandardFacts::default()));
 //!     let mut run = Run::new(Arc::new(RunSpec::default()), Origin::default(), Transcript::default())
@@ -57,13 +57,12 @@ mod until_done;
 mod words;
 pub mod work;
 
-pub use decide::{Deciding, Refusal};
+pub use decide::{DecisionCx, Refusal};
 pub use decision::{StopCode, StopDecision, TurnOutcome};
 pub use event::ControlEvent;
 pub use facts::{ContractCheck, StandardFacts};
 pub use feedback::{Feedback, FeedbackKind};
-pub use guidance::Guidance;
-pub use instruction::{Instruction, Instructions, Standing, When};
+pub use instruction::{Condition, Instruction, RunFacts};
 pub use progress::{Fingerprint, Progress, ProgressTracker};
 pub use report::{
     CompletionReport, ControlReport, GateJudgement, GateReport, ItemsSummary, OpenItem, RunStatus,

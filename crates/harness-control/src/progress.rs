@@ -1,4 +1,4 @@
-//! Whether turns still change anything.
+//! Progress of turns.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,35 +9,34 @@ use serde::{Deserialize, Serialize};
 use crate::contract::Coverage;
 use crate::work::{ItemId, ItemStatus, WorkItem};
 
-/// How much of the beginning and of the end of an answer makes its shape, in characters.
+/// Characters at the start and the end of an answer that count for its shape.
 const HEAD: usize = 200;
 const TAIL: usize = 100;
-/// Begins the fact of an item whose status changed.
+/// Prefix of the fact that the status of an item changed.
 const TRANSITION: &str = "transition ";
 
-/// What a turn left behind: the same for turns that changed nothing.
+/// Fingerprint of a turn, equal for turns without progress.
 ///
-/// Made of facts that change only with progress: which requirements are met, how far work items are and what
-/// they hold, which calls had which results, and how the answer looks. Counters, times and the number of
-/// events are no part of it: they change in every turn, so no run would ever stall.
+/// It consists of facts that change only with progress: coverage, status and artifacts of work items, calls with their
+/// results, and the shape of the answer. Counters and times are not part of it, because they change in every turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(BTreeSet<String>);
 
 impl Fingerprint {
-    /// Nothing was left behind.
+    /// Creates an empty fingerprint.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With something that the application knows.
+    /// Adds a fact of the application.
     #[must_use]
     pub fn fact(mut self, name: &str, value: &str) -> Self {
         self.0.insert(format!("fact {name} {value}"));
         self
     }
 
-    /// With what of a contract is met.
+    /// Adds the coverage of a contract.
     #[must_use]
     pub fn coverage(mut self, coverage: &Coverage) -> Self {
         let entries = coverage.coverage.iter();
@@ -45,16 +44,14 @@ impl Fingerprint {
         self
     }
 
-    /// With a call of this turn and what came of it. A call that is made again with the same result leaves
-    /// nothing new behind.
+    /// Adds a call with its result. A repeated call with the same result adds nothing.
     #[must_use]
     pub(crate) fn call(mut self, tool: &str, arguments: &Json, result: &str) -> Self {
         self.0.insert(format!("call {tool} {} {}", digest(arguments.text()), digest(result)));
         self
     }
 
-    /// With how the answer of this turn looks: its beginning, its end, about how long it is, and whether it
-    /// called tools.
+    /// Adds the shape of the answer: start, end, approximate length, and whether it called tools.
     #[must_use]
     pub(crate) fn answer(mut self, text: &str, has_calls: bool) -> Self {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -71,7 +68,7 @@ impl Fingerprint {
         self
     }
 
-    /// With one work item: how far it is and what it holds.
+    /// Adds a work item: status and artifact.
     #[must_use]
     pub(super) fn item(mut self, item: &WorkItem) -> Self {
         let (status, held) = (item.status.as_str(), digest(&item.artifact));
@@ -79,20 +76,19 @@ impl Fingerprint {
         self
     }
 
-    /// With a work item whose status is not the one that it had before the turn. That is progress even when the
-    /// item had this status in an earlier turn: reopening an item is a step.
+    /// Adds a change of an item's status. It counts as progress even if the item had this status before.
     #[must_use]
     pub(crate) fn transition(mut self, item: &ItemId, from: ItemStatus, to: ItemStatus) -> Self {
         self.0.insert(format!("{TRANSITION}{item} {} {}", from.as_str(), to.as_str()));
         self
     }
 
-    /// The facts that are progress whenever they occur.
+    /// Whether it contains facts that always count as progress.
     fn has_transition(&self) -> bool {
         self.0.iter().any(|fact| fact.starts_with(TRANSITION))
     }
 
-    /// Sixteen hexadecimal digits that stand for it, whatever the order in which it was put together.
+    /// Digest of the facts, independent of their order.
     pub(crate) fn short(&self) -> String {
         let all: Vec<&str> = self.0.iter().map(String::as_str).collect();
         digest(&all.join("\n"))
@@ -106,22 +102,21 @@ fn digest(text: &str) -> String {
     digest
 }
 
-/// What the newest turn says about progress.
+/// Progress after the newest turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Whether as many turns as the threshold says left the same behind.
+    /// Whether the number of equal turns has reached the threshold.
     pub stalled: bool,
-    /// How many turns in a row did, the newest included; counted up to twice the threshold.
+    /// Consecutive equal turns, including the newest; counted up to twice the threshold.
     pub same: usize,
 }
 
-/// How many facts are remembered.
+/// Maximum number of known facts.
 const FACTS: usize = 1_024;
 
-/// Remembers what turns left behind. A turn that leaves nothing behind that was not there before counts as
-/// equal to the one before it: going to and fro between two states is no progress. Only a work item that
-/// changes its status is progress each time.
+/// Tracks the fingerprints of turns. A turn without new facts counts as equal to the one before, so alternating between
+/// two states is not progress. A status change of a work item always is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressTracker {
@@ -139,12 +134,12 @@ impl Default for ProgressTracker {
 }
 
 impl ProgressTracker {
-    /// A run stalls when `threshold` turns in a row leave the same behind; at least 2, by default 3.
+    /// Creates a tracker that stalls after `threshold` consecutive equal turns; at least 2, by default 3.
     pub fn new(threshold: usize) -> Self {
         Self { threshold: threshold.max(2), latest: VecDeque::new(), known: BTreeSet::new() }
     }
 
-    /// Takes note of a turn.
+    /// Records a turn.
     pub fn note(&mut self, turn: &Fingerprint) -> Progress {
         let kept = self.threshold.saturating_mul(2);
         if self.latest.len() >= kept {
@@ -162,25 +157,25 @@ impl ProgressTracker {
         self.progress()
     }
 
-    /// Whether the run stalls if a turn leaves this behind.
+    /// Whether a turn with this fingerprint would stall the run.
     pub(super) fn would_stall(&self, turn: &Fingerprint) -> bool {
         let is_new = turn.has_transition() || turn.0.iter().any(|fact| !self.known.contains(&digest(fact)));
         !is_new && !self.latest.is_empty() && self.progress().same + 1 >= self.threshold
     }
 
-    /// What the newest turn says.
+    /// Progress after the newest turn.
     pub(crate) fn progress(&self) -> Progress {
         let newest = self.latest.back();
         let same = self.latest.iter().rev().take_while(|turn| Some(*turn) == newest).count();
         Progress { stalled: same >= self.threshold, same }
     }
 
-    /// How many turns are remembered, at most twice the threshold.
+    /// Number of recorded turns, at most twice the threshold.
     pub fn len(&self) -> usize {
         self.latest.len()
     }
 
-    /// Whether no turn was noted.
+    /// Whether no turn was recorded.
     pub fn is_empty(&self) -> bool {
         self.latest.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What the end of a controlled run reports.
+//! Report at the end of a controlled run.
 
 use harness_core::{End, GateName};
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,28 @@ use super::decision::{StopCode, StopDecision};
 use crate::contract::{Coverage, GapReport};
 use crate::work::{Deliverable, ItemId, ItemStatus};
 
-/// How a controlled run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Status of a controlled run at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
     /// Every gate accepted, or an interactive run waived the signal.
     Done,
     /// A limit was reached.
     Exhausted,
-    /// Nothing changed any more.
+    /// The run made no progress.
     Stalled,
-    /// The user, or somebody who approves, has to say something first.
+    /// The run waits for the user's answer or an approval.
     AwaitingInput,
     /// A turn failed.
     Failed,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
 impl RunStatus {
-    /// The status that follows from a decision. One that does not stop the run counts as cut off.
+    /// Status after a decision. A decision that does not stop the run counts as exhausted.
     pub fn of(code: StopCode) -> Self {
         match code {
             StopCode::AgentDone => Self::Done,
@@ -52,158 +53,146 @@ impl RunStatus {
         }
     }
 
-    /// The wire name.
+    /// Wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Exhausted => "exhausted",
-            Self::Stalled => "stalled",
-            Self::AwaitingInput => "awaiting_input",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 }
 
-/// What a gate said last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Last judgement of a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum GateJudgement {
-    /// It accepted the end.
+    /// The gate accepted the end.
     Accepted,
-    /// It was not satisfied, and the run ended all the same (interactive only).
+    /// The gate was not satisfied, and the run ended nevertheless (interactive only).
     Waived,
-    /// It was not satisfied.
+    /// The gate was not satisfied.
     Refused,
-    /// An earlier gate refused first, or nobody claimed that the work was done.
+    /// An earlier gate refused, or the turn did not claim that the work is done.
     NotAsked,
 }
 
 impl GateJudgement {
-    /// The wire name.
+    /// Wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Waived => "waived",
-            Self::Refused => "refused",
-            Self::NotAsked => "not_asked",
-        }
+        self.into()
     }
 }
 
-/// What one gate said about the end, and on which evidence.
+/// Judgement of a gate on the end, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GateReport {
-    /// The gate: `signal`, `contract`, `acceptability`, `control_invariant`, `work_items`, or the name of a
+    /// Name of the gate: `signal`, `contract`, `acceptability`, `control_invariant`, `work_items`, or that of a
     /// check of the application.
     pub gate: GateName,
-    /// What it said.
+    /// Judgement of the gate.
     pub judgement: GateJudgement,
-    /// Why, for people.
+    /// Human-readable reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The events that it rests on, by their numbers; a word where there is none (`file_check`, …).
+    /// Numbers of the events it is based on, or a word such as `file_check`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }
 
 impl GateReport {
-    /// What a gate said, without reason and evidence.
+    /// Creates a report without reason and evidence.
     pub fn new(gate: impl Into<GateName>, judgement: GateJudgement) -> Self {
         Self { gate: gate.into(), judgement, why: None, evidence: Vec::new() }
     }
 }
 
-/// What the model reports when it says that the work is done: the arguments of `work_complete`.
+/// Report of the model with its completion signal: the arguments of `work_complete`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CompletionReport {
-    /// What was done.
+    /// Summary of the work.
     pub summary: String,
-    /// What is handed over, in the model's words.
+    /// Deliverables in the model's words.
     pub deliverables: Vec<String>,
-    /// What is open.
+    /// Open questions.
     pub open_questions: Vec<String>,
-    /// How sure the model is, 0 to 1; absent when it did not say.
+    /// Confidence from 0 to 1, if reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }
 
-// The confidence comes out of JSON, which has nothing that differs from itself.
+// The confidence is read from JSON, which has no NaN.
 impl Eq for CompletionReport {}
 
-/// Where the work items stand.
+/// Summary of the work items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ItemsSummary {
-    /// All of them.
+    /// Number of items.
     pub total: usize,
-    /// Done.
+    /// Number of items that are done.
     pub done: usize,
-    /// Skipped.
+    /// Number of skipped items.
     pub skipped: usize,
-    /// What is left, the unfinished first.
+    /// Incomplete items, unfinished ones first.
     pub open: Vec<OpenItem>,
 }
 
-/// A work item that is left.
+/// Incomplete work item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OpenItem {
-    /// Its name.
+    /// Id of the item.
     pub id: ItemId,
-    /// What is to be done.
+    /// Title of the item.
     pub title: String,
-    /// How far it is.
+    /// Status of the item.
     pub status: ItemStatus,
-    /// Whether it is done, and a revision is asked for.
+    /// Whether it is closed and needs a revision.
     #[serde(default)]
     pub to_revise: bool,
 }
 
-/// What the end of a controlled run reports beside its stop reason.
+/// Report at the end of a controlled run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ControlReport {
-    /// How it ended.
+    /// Status of the run.
     pub status: RunStatus,
-    /// The last decision.
+    /// Last decision.
     pub decision: StopDecision,
-    /// What each gate said about the end, in order.
+    /// Judgement of each gate, in order.
     pub gates: Vec<GateReport>,
-    /// What of the contract is met, and on which evidence.
+    /// Coverage of the contract, with evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
-    /// What of the contract is not met, when something is not.
+    /// Gaps of the contract, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmet: Option<GapReport>,
-    /// Where the work items stand, when there are any.
+    /// Summary of the work items, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<ItemsSummary>,
-    /// What is handed over, in the order of the items.
+    /// Deliverables in the order of the items.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliverables: Vec<Deliverable>,
-    /// What the model reported with its signal.
+    /// Report of the model with its signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<CompletionReport>,
-    /// Turns in a row, the last one included, that left the same behind; 1 when the last one changed
-    /// something.
+    /// Consecutive turns with the same result, including the last; 1 after progress.
     #[serde(default)]
     pub same_turns: u32,
-    /// The text of the last answer that has any.
+    /// Text of the last answer with text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
 }
 
 impl ControlReport {
-    /// What the control of a run reported at its end; `None` for turns, and for runs under another control.
+    /// Reads the report of a run; `None` for turns, and for runs with a different control.
     pub fn of(end: &End) -> Option<Self> {
         end.control.as_ref()?.to().ok()
     }

@@ -1,4 +1,4 @@
-//! What configures the control of a run.
+//! Configuration of a run's control.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,14 @@ use harness_core::ToolName;
 use harness_core::outcome::StopMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::VariantNames as _;
 
 use super::feedback::FeedbackKind;
-use super::instruction::{Instruction, Instructions};
+use super::instruction::Instruction;
 use crate::contract::{ContractFault, TaskContract};
 
-/// What makes a run go on until its work is done, and prove it. Each part is optional; a run without any is
-/// judged by its checks of the end alone.
+/// Configuration of a run that continues until its work is done. Each part is optional; without any, only the
+/// checks of the application judge the end.
 ///
 /// ```
 /// use harness_control::contract::{PredicateKind, TaskContract};
@@ -26,26 +27,25 @@ use crate::contract::{ContractFault, TaskContract};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ControlSpec {
-    /// The run is over only when the model says so by a tool. Without it an answer without tool calls claims
-    /// to be the end.
+    /// Completion signal: the model ends the run by calling a tool. Without it, an answer without tool calls
+    /// claims the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<SignalSpec>,
-    /// What must have been produced.
+    /// Contract: required outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<TaskContract>,
-    /// The work items must be complete.
+    /// Work items that must be complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkSpec>,
-    /// A run that changes nothing any more ends.
+    /// Stall detection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stall: Option<StallSpec>,
-    /// What the model is told with each request.
+    /// Guidance at the end of each request.
     pub guidance: GuidanceSpec,
 }
 
 impl ControlSpec {
-    /// What a run of this mode has unless something else is said: the completion signal, and in strict
-    /// automation the detection of stalls.
+    /// Default configuration of a mode: the completion signal, and stall detection in strict automation.
     pub fn for_mode(mode: StopMode) -> Self {
         let stall = match mode {
             StopMode::Interactive => None,
@@ -54,31 +54,31 @@ impl ControlSpec {
         Self { signal: Some(SignalSpec::default()), stall, ..Self::default() }
     }
 
-    /// The same with a completion signal.
+    /// Sets the completion signal.
     #[must_use]
     pub fn with_signal(self, signal: SignalSpec) -> Self {
         Self { signal: Some(signal), ..self }
     }
 
-    /// The same with a contract.
+    /// Sets the contract.
     #[must_use]
     pub fn with_contract(self, contract: TaskContract) -> Self {
         Self { contract: Some(contract), ..self }
     }
 
-    /// The same with work items.
+    /// Requires complete work items.
     #[must_use]
     pub fn with_work(self, work: WorkSpec) -> Self {
         Self { work: Some(work), ..self }
     }
 
-    /// The same with the detection of stalls.
+    /// Sets the stall detection.
     #[must_use]
     pub fn with_stall(self, stall: StallSpec) -> Self {
         Self { stall: Some(stall), ..self }
     }
 
-    /// Checks the settings; gives every problem.
+    /// Checks the configuration and returns every error.
     pub fn check(&self) -> Vec<ControlFault> {
         let contract = self.contract.iter().flat_map(TaskContract::check).map(ControlFault::Contract);
         let mut faults: Vec<ControlFault> = contract.collect();
@@ -86,14 +86,14 @@ impl ControlSpec {
             faults.push(ControlFault::Value { field, value, expected });
         };
         if let Some(signal) = self.signal.as_ref().filter(|signal| signal.tool.as_str().is_empty()) {
-            value("signal.tool", signal.tool.to_string(), "it must name a tool");
+            value("signal.tool", signal.tool.to_string(), "the name of a tool");
         }
         if let Some(stall) = self.stall.as_ref().filter(|stall| stall.threshold < 2) {
-            value("stall.threshold", stall.threshold.to_string(), "it must be at least 2");
+            value("stall.threshold", stall.threshold.to_string(), "at least 2");
         }
         let guidance = &self.guidance;
         if !(0.0..=1.0).contains(&guidance.budget_from) {
-            value("guidance.budget_from", guidance.budget_from.to_string(), "it must be between 0 and 1");
+            value("guidance.budget_from", guidance.budget_from.to_string(), "a number between 0 and 1");
         }
         let texts = guidance.texts.keys().filter(|id| !GuidanceSpec::has_text(id));
         faults.extend(texts.map(|id| ControlFault::Text { id: id.clone() }));
@@ -104,49 +104,49 @@ impl ControlSpec {
     }
 }
 
-/// Something in a [`ControlSpec`] that can not be meant.
+/// Error in a [`ControlSpec`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlFault {
-    /// The contract.
+    /// Error in the contract.
     #[error("contract: {0}")]
     Contract(ContractFault),
-    /// A value.
-    #[error("`{field}` is {value}: {expected}")]
+    /// Invalid value.
+    #[error("invalid `{field}` {value}: expected {expected}")]
     Value {
-        /// The setting.
+        /// Name of the setting.
         field: &'static str,
-        /// What was given.
+        /// Value in question.
         value: String,
-        /// What it must be.
+        /// Expected value.
         expected: &'static str,
     },
-    /// A text that nothing says.
-    #[error("`guidance.texts` has `{id}`; there are {known}", known = GuidanceSpec::texts_known())]
+    /// Unknown text.
+    #[error("unknown text `{id}` in `guidance.texts`: expected one of {known}", known = GuidanceSpec::texts_known())]
     Text {
-        /// What was given.
+        /// Unknown id.
         id: String,
     },
-    /// Two instructions have one name.
-    #[error("`guidance.instructions` names `{id}` twice")]
+    /// Two instructions have the same id.
+    #[error("duplicate id `{id}` in `guidance.instructions`")]
     Twice {
-        /// The name.
+        /// Duplicate id.
         id: String,
     },
 }
 
-/// The completion signal: a tool by which the model says that the work is done.
+/// Completion signal: a tool that the model calls when the work is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SignalSpec {
-    /// Rejections in a row of an end without the signal, before an interactive run accepts it. Default 3.
+    /// Consecutive rejections of an end without the signal, before an interactive run accepts it. Default 3.
     /// Strict automation never accepts it.
     pub retries: u32,
-    /// Turns in a row without any tool call that are answered by a prompt to go on, before such a turn counts
-    /// as an end without the signal. Default 5.
+    /// Consecutive continuation prompts after turns without a tool call, before such a turn counts as an end
+    /// without the signal. Default 5.
     pub prompts: u32,
-    /// The tool. Default `work_complete`.
+    /// Name of the tool. Default `work_complete`.
     #[schemars(with = "String")]
     pub tool: ToolName,
 }
@@ -158,19 +158,19 @@ impl Default for SignalSpec {
 }
 
 impl SignalSpec {
-    /// The same with so many rejections and prompts.
+    /// Sets the numbers of prompts and rejections.
     #[must_use]
     pub fn patience(self, prompts: u32, retries: u32) -> Self {
         Self { retries, prompts, ..self }
     }
 }
 
-/// Work items: the run is over only when none is left.
+/// Work items: the run ends when all are complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WorkSpec {
-    /// Items that guidance and feedback name at most; of the others the number is told. Default 20.
+    /// Maximum number of items that guidance and feedback list; the others are counted. Default 20.
     pub shown: u32,
 }
 
@@ -180,14 +180,14 @@ impl Default for WorkSpec {
     }
 }
 
-/// The detection of runs that change nothing any more.
+/// Stall detection: ends runs that make no progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StallSpec {
-    /// Turns in a row that leave the same behind. At least 2; default 3.
+    /// Consecutive turns without progress. At least 2; default 3.
     pub threshold: u32,
-    /// What follows. Default to stop.
+    /// Reaction to a stall. Default [`StallReaction::Stop`].
     pub reaction: StallReaction,
 }
 
@@ -198,81 +198,89 @@ impl Default for StallSpec {
 }
 
 impl StallSpec {
-    /// Stops after so many equal turns in a row.
+    /// Stops after `threshold` consecutive turns without progress.
     pub fn after(threshold: u32) -> Self {
         Self { threshold, ..Self::default() }
     }
 
-    /// The same with one word to the model before the stop.
+    /// Warns the model once before the stop.
     #[must_use]
     pub fn nudging(self) -> Self {
         Self { reaction: StallReaction::NudgeThenStop, ..self }
     }
 }
 
-/// What follows when a run makes no progress.
+/// Reaction to a stall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StallReaction {
-    /// It stops.
+    /// Stops the run.
     #[default]
     Stop,
-    /// The model is told once; when the next turns leave the same behind again, it stops.
+    /// Warns the model once, and stops the run if the next turns make no progress either.
     NudgeThenStop,
 }
 
-/// A part of the guidance that goes with each request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+/// Section of the guidance.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum GuidanceSection {
-    /// Which work items are left.
+    /// Open work items.
     Items,
-    /// Instructions whose moment has come.
+    /// Instructions whose condition holds.
     Instructions,
-    /// What is left of the limits, when it is little.
+    /// Limits that are almost reached.
     Budget,
-    /// Where the run takes place.
+    /// Environment of the run.
     Environment,
 }
 
 impl GuidanceSection {
-    /// All of them, in the order in which they are told.
-    pub const ALL: &[Self] = &[Self::Items, Self::Instructions, Self::Budget, Self::Environment];
+    /// Every section, in order.
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// The wire name.
+    /// Wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Items => "items",
-            Self::Instructions => "instructions",
-            Self::Budget => "budget",
-            Self::Environment => "environment",
-        }
+        self.into()
     }
 }
 
-/// What the model is told with each request, behind everything else and stored nowhere.
+/// Guidance at the end of each request, which is not stored.
 ///
-/// Each part is told at most once in a request and only when there is something to tell; together they keep
-/// within a number of tokens (counted as four characters each): what does not fit is left out, the later
-/// parts first.
+/// A section without content is omitted. All sections together are bounded by a number of tokens, estimated at four
+/// characters each; text that does not fit is cut, last sections first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GuidanceSpec {
-    /// Tokens of all parts together at most. Default 600.
+    /// Maximum number of tokens. Default 600.
     pub tokens: u32,
-    /// Parts that are not told. Default none.
+    /// Disabled sections. Default none.
     pub off: BTreeSet<GuidanceSection>,
-    /// Other words for a part or for a kind of feedback, by its name; the facts (items, requirements) follow
-    /// them.
+    /// Custom texts by section or kind of feedback; the facts (items, requirements) follow them.
     pub texts: BTreeMap<String, String>,
-    /// What to tell when. Default [`Instructions::standard`].
+    /// Instructions. Default [`Instruction::standard`].
     pub instructions: Vec<Instruction>,
-    /// The share of a limit from which on what is left is told. Default 0.8.
+    /// Share of a limit from which the budget section reports it. Default 0.8.
     pub budget_from: f64,
-    /// Where the run takes place, captured once by whoever begins it. Default nothing.
+    /// Environment of the run, captured by the caller at the start. Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
 }
@@ -283,7 +291,7 @@ impl Default for GuidanceSpec {
             tokens: 600,
             off: BTreeSet::new(),
             texts: BTreeMap::new(),
-            instructions: Instructions::standard().into_list(),
+            instructions: Instruction::standard(),
             budget_from: 0.8,
             environment: None,
         }
@@ -291,14 +299,14 @@ impl Default for GuidanceSpec {
 }
 
 impl GuidanceSpec {
-    /// Whether a part is told.
-    pub(crate) fn tells(&self, section: GuidanceSection) -> bool {
+    /// Whether a section is enabled.
+    pub(super) fn has(&self, section: GuidanceSection) -> bool {
         !self.off.contains(&section)
     }
 
-    /// The text of a part or a kind of feedback, or `usual`.
-    pub fn text<'a>(&'a self, id: &str, usual: &'a str) -> &'a str {
-        self.texts.get(id).map_or(usual, String::as_str)
+    /// Custom text of a section or a kind of feedback, or `default`.
+    pub(super) fn text<'a>(&'a self, id: &str, default: &'a str) -> &'a str {
+        self.texts.get(id).map_or(default, String::as_str)
     }
 
     fn has_text(id: &str) -> bool {
@@ -307,10 +315,7 @@ impl GuidanceSpec {
 
     fn ids() -> impl Iterator<Item = &'static str> {
         let sections = [GuidanceSection::Items, GuidanceSection::Budget, GuidanceSection::Environment];
-        sections
-            .map(GuidanceSection::as_str)
-            .into_iter()
-            .chain(FeedbackKind::ALL.iter().map(|kind| kind.as_str()))
+        sections.map(GuidanceSection::as_str).into_iter().chain(FeedbackKind::VARIANTS.iter().copied())
     }
 
     fn texts_known() -> String {

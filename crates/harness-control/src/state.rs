@@ -1,4 +1,4 @@
-//! What the control of a run knows: plain data, part of the run's state.
+//! State of a run's control: plain data, part of the run's state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,81 +11,82 @@ use super::decision::{StopDecision, TurnOutcome};
 use super::progress::{Fingerprint, ProgressTracker};
 use super::report::{CompletionReport, GateReport};
 use super::spec::ControlSpec;
-use crate::contract::{Coverage, EvidenceIndex, FactsAsk, Verifier};
+use crate::contract::{Coverage, EvidenceIndex, FactsAsk, Patterns};
 use crate::work::{ItemChange, ItemId, ItemStatus, WorkLedger};
 
-/// How many tools' calls are counted apart.
+/// Maximum number of tools whose calls are counted.
 const TOOLS: usize = 512;
-/// How many texts of a completion report's lists are kept, and how many characters of each.
+/// Maximum entries of each list in a completion report, and characters of each.
 const LISTED: usize = 50;
 const TEXT: usize = 2_000;
-/// How many bytes of the texts of a turn are looked at for progress, about.
+/// Approximate maximum of bytes of a turn's texts that count for progress.
 const SAID: usize = 64 << 10;
 
-/// Tools that only look at the work items.
-const LOOKS: [&str; 2] = ["work_item_list", "work_item_get"];
+/// Tools that only read work items.
+const READS: [&str; 2] = ["work_item_list", "work_item_get"];
 
-/// What the control of a run knows: the evidence, what of the contract is met, the work items, what was told,
-/// and how long nothing has changed. A fold over the messages of the run; bounded.
+/// State of a run's control: evidence, coverage of the contract, work items, sent instructions and progress. A
+/// bounded fold over the messages of the run.
 ///
-/// The run machine keeps it. Whoever decides for a loop of their own feeds it the messages
-/// ([`ControlState::note_message`]), says how each turn ended and asks [`ControlState::judge`] and
-/// [`ControlState::decide`].
+/// [`UntilDone`](super::UntilDone) keeps it. A different loop records messages with
+/// [`note_message`](ControlState::note_message), then calls [`judge`](ControlState::judge) and
+/// [`decide`](ControlState::decide) after each turn.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ControlState {
     pub(super) evidence: EvidenceIndex,
     pub(super) coverage: Option<Coverage>,
     pub(super) ledger: WorkLedger,
-    /// How often each tool was called.
-    usage: BTreeMap<ToolName, u64>,
-    /// Turns in a row without a call that were answered by a prompt to go on.
+    /// Number of calls by tool.
+    pub(super) usage: BTreeMap<ToolName, u64>,
+    /// Consecutive turns that were answered by a continuation prompt.
     pub(super) silent: u32,
-    /// Ends without the signal in a row.
+    /// Consecutive ends without the signal.
     pub(super) retries: u32,
     pub(super) progress: ProgressTracker,
-    /// Whether the model was told that nothing changes.
+    /// Whether the model was warned of a stall.
     pub(super) nudged: bool,
-    /// Instructions that are told only once, and were.
-    pub(super) told: BTreeSet<String>,
+    /// Instructions that were sent and are sent only once.
+    #[serde(rename = "told")]
+    pub(super) sent: BTreeSet<String>,
     pub(super) completion: Option<CompletionReport>,
     /// Revisions that were skipped without a note. Strict automation does not accept them.
     pub(super) unexplained: BTreeSet<ItemId>,
     pub(super) turn: TurnSeen,
-    /// The calls of the latest answer, whose results follow.
+    /// Calls of the latest assistant message.
     calls: Vec<Arc<ToolCall>>,
-    /// The text of the last answer that has any.
+    /// Text of the last answer with text.
     pub(super) response: Option<String>,
-    /// What the gates said last.
+    /// Last judgements of the gates.
     pub(super) gates: Vec<GateReport>,
     pub(super) last: Option<StopDecision>,
-    /// What spares work; nothing rests on it.
+    /// Compiled patterns of the contract.
     #[serde(skip)]
-    pub(super) verifier: Verifier,
+    pub(super) patterns: Patterns,
 }
 
-/// What was seen of the turn that runs.
+/// Observations of the current turn.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct TurnSeen {
     /// A tool other than the signal was called.
     pub(super) called: bool,
-    /// One of them does more than look at the work items.
+    /// One of them did more than read work items.
     pub(super) worked: bool,
-    /// The event of the signal's result.
+    /// Event of the signal's result.
     pub(super) signal: Option<u64>,
-    /// Calls with digests of their arguments and results, for the fingerprint.
+    /// Calls with digests of arguments and results, for the fingerprint.
     results: Fingerprint,
-    /// Items that changed.
+    /// Changed items.
     changed: BTreeSet<ItemId>,
-    /// The status that items which changed had before the turn; new items have none.
+    /// Status of changed items before the turn; new items have none.
     before: BTreeMap<ItemId, ItemStatus>,
-    /// The texts of its answers.
+    /// Texts of its answers.
     said: String,
 }
 
 impl ControlState {
-    /// Nothing is known yet of a run with these settings.
+    /// Creates the state of a new run.
     pub fn new(spec: &ControlSpec) -> Self {
         let threshold = spec.stall.as_ref().map_or(2, |stall| stall.threshold);
         Self {
@@ -96,60 +97,49 @@ impl ControlState {
         }
     }
 
-    /// The same with the work items of an earlier run.
+    /// Starts with the work items of an earlier run.
     #[must_use]
     pub fn with_ledger(self, ledger: WorkLedger) -> Self {
         Self { ledger, ..self }
     }
 
-    /// The same after so many ends in a row without the signal.
+    /// Starts after a number of consecutive ends without the signal.
     #[must_use]
     pub fn with_retries(self, retries: u32) -> Self {
         Self { retries, ..self }
     }
 
-    /// The work items as the results of the work tools told them.
+    /// Work items, from the results of the work tools.
     pub fn ledger(&self) -> &WorkLedger {
         &self.ledger
     }
 
-    /// What of the contract is met; `None` without a contract.
+    /// Coverage of the contract; `None` without a contract.
     pub fn coverage(&self) -> Option<&Coverage> {
         self.coverage.as_ref()
     }
 
-    /// Lets a requirement of the contract go, for a reason that the report shows. Whether there is one of
-    /// that name.
+    /// Waives a requirement of the contract, for a reason that the report shows. Returns whether it exists.
     pub fn waive(&mut self, requirement: &str, reason: impl Into<String>) -> bool {
         self.coverage.as_mut().is_some_and(|coverage| coverage.waive(requirement, reason))
     }
 
-    /// What the messages prove; what the contract does not ask for is not kept.
+    /// Evidence for the contract.
     pub fn evidence(&self) -> &EvidenceIndex {
         &self.evidence
     }
 
-    /// Ends without the signal in a row.
+    /// Consecutive ends without the signal.
     pub fn retries(&self) -> u32 {
         self.retries
     }
 
-    /// How often each tool was called in this run.
-    pub fn usage(&self) -> &BTreeMap<ToolName, u64> {
-        &self.usage
-    }
-
-    /// What the model reported with its signal.
-    pub fn completion(&self) -> Option<&CompletionReport> {
-        self.completion.as_ref()
-    }
-
-    /// The last decision.
+    /// Last decision.
     pub fn last_decision(&self) -> Option<&StopDecision> {
         self.last.as_ref()
     }
 
-    /// A message of the transcript, with the number of the event that told it. Which work items it changed.
+    /// Records a message with the number of its event. Returns the work items that it changed.
     pub fn note_message(&mut self, spec: &ControlSpec, event: u64, message: &Message) -> Vec<ItemId> {
         if spec.contract.is_some() {
             self.evidence.note_message(event, message);
@@ -176,7 +166,7 @@ impl ControlState {
         for call in &self.calls {
             let signal = is_signal(spec, &call.name);
             self.turn.called |= !signal;
-            self.turn.worked |= !signal && !LOOKS.contains(&call.name.as_str());
+            self.turn.worked |= !signal && !READS.contains(&call.name.as_str());
             if let Some(count) = self.usage.get_mut(&call.name) {
                 *count += 1;
             } else if self.usage.len() < TOOLS {
@@ -194,7 +184,7 @@ impl ControlState {
             }
             return Vec::new();
         }
-        if let Some(call) = call.filter(|call| spec.stall.is_some() && !LOOKS.contains(&call.name.as_str())) {
+        if let Some(call) = call.filter(|call| spec.stall.is_some() && !READS.contains(&call.name.as_str())) {
             let text: String = result.content.iter().filter_map(Block::as_text).collect();
             let results = std::mem::take(&mut self.turn.results);
             self.turn.results = results.call(call.name.as_str(), &call.arguments, &text);
@@ -225,7 +215,7 @@ impl ControlState {
         }
     }
 
-    /// A turn with an answer is over: what it came to.
+    /// Ends a turn with an answer and returns its outcome.
     pub fn turn_over(&mut self, spec: &ControlSpec) -> TurnOutcome {
         if spec.contract.is_some() {
             self.evidence.note_turn_end();
@@ -242,18 +232,18 @@ impl ControlState {
         }
     }
 
-    /// What has to be found out before the contract can be judged.
+    /// Facts that the contract needs.
     pub fn asks(&self, spec: &ControlSpec) -> FactsAsk {
         let contract = spec.contract.as_ref();
         contract.map(|contract| contract.asks(&self.evidence, &self.ledger)).unwrap_or_default()
     }
 
-    /// Whether nothing will have changed for too long when this turn is done with.
+    /// Whether the run stalls with the current turn.
     pub(crate) fn is_about_to_stall(&self, spec: &ControlSpec) -> bool {
         spec.stall.is_some() && self.progress.would_stall(&self.fingerprint())
     }
 
-    /// What the turn left behind.
+    /// Fingerprint of the current turn.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let mut left = self.turn.results.clone().answer(&self.turn.said, self.turn.called);
         for item in self.turn.changed.iter().filter_map(|id| self.ledger.get(id).ok()) {
@@ -276,7 +266,7 @@ fn is_signal(spec: &ControlSpec, tool: &ToolName) -> bool {
     spec.signal.as_ref().is_some_and(|signal| signal.tool == *tool)
 }
 
-/// What the arguments of the signal report; whatever is not as it should be is left out.
+/// Reads the arguments of the signal; invalid fields are omitted.
 fn completion_of(call: &ToolCall) -> CompletionReport {
     fn texts(value: Option<&serde_json::Value>) -> Vec<String> {
         let list = value.and_then(serde_json::Value::as_array).into_iter().flatten();
@@ -295,7 +285,7 @@ fn completion_of(call: &ToolCall) -> CompletionReport {
     }
 }
 
-/// The first characters of a text.
+/// Cuts a text to its bound.
 pub(super) fn bounded(text: &str) -> String {
     text.chars().take(TEXT).collect()
 }

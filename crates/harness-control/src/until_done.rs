@@ -1,4 +1,4 @@
-//! The control of a run that goes on until its work is done.
+//! The control of a run that continues until its work is done.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use harness_core::run::Run;
 use harness_core::{End, Json, Outcome, StopReason};
 use serde::{Deserialize, Serialize};
 
-use super::decide::{Deciding, Refusal};
+use super::decide::{DecisionCx, Refusal};
 use super::decision::{StopCode, StopDecision, TurnOutcome};
 use super::event::ControlEvent;
 use super::report::{GateJudgement, GateReport};
@@ -20,7 +20,7 @@ use super::state::ControlState;
 use crate::contract::{FactsAsk, FactsFound};
 use crate::work::{ItemId, WorkLedger};
 
-/// The control of a run that goes on until its work is done, and proves it.
+/// Control of a run that continues until its work is done, with evidence.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,22 +38,22 @@ use crate::work::{ItemId, WorkLedger};
 pub struct UntilDone {
     spec: Arc<ControlSpec>,
     state: ControlState,
-    /// The turn that is judged.
-    judged: Judged,
-    /// Work items that changed since that was told.
+    /// Review of the current turn.
+    review: TurnReview,
+    /// Work items that changed since the last event.
     changed: BTreeSet<ItemId>,
-    /// Deliverables that are told.
+    /// Deliverables of the last event.
     delivered: Vec<(ItemId, u32)>,
     events: Vec<ControlEvent>,
 }
 
-/// A turn that is judged.
+/// Review of a turn.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Judged {
+struct TurnReview {
     outcome: Option<TurnOutcome>,
     asked: FactsAsk,
-    /// What refused the end; nothing that is stored is ever in between.
+    /// Refusal of the end. Snapshots are never taken between review and decision.
     #[serde(skip)]
     refusal: Option<Refusal>,
 }
@@ -61,47 +61,49 @@ struct Judged {
 #[derive(Serialize)]
 struct SavedRef<'a> {
     state: &'a ControlState,
-    judged: &'a Judged,
+    #[serde(rename = "judged")]
+    review: &'a TurnReview,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved {
     state: ControlState,
-    judged: Judged,
+    #[serde(rename = "judged")]
+    review: TurnReview,
 }
 
 impl UntilDone {
-    /// For one run with these settings.
+    /// Creates the control of one run.
     pub fn new(spec: impl Into<Arc<ControlSpec>>) -> Self {
         let spec = spec.into();
         let state = ControlState::new(&spec);
-        let (judged, changed, events) = (Judged::default(), BTreeSet::new(), Vec::new());
-        Self { spec, state, judged, changed, delivered: Vec::new(), events }
+        let (review, changed, events) = (TurnReview::default(), BTreeSet::new(), Vec::new());
+        Self { spec, state, review, changed, delivered: Vec::new(), events }
     }
 
-    /// The same, with what is known already.
+    /// Starts with an existing state.
     #[must_use]
     pub fn with_state(self, state: ControlState) -> Self {
         Self { delivered: state.ledger().delivered(), state, ..self }
     }
 
-    /// What it knows.
+    /// State of the control.
     pub fn state(&self) -> &ControlState {
         &self.state
     }
 }
 
 impl ControlState {
-    /// What the control of a run knows; `None` when that is no [`UntilDone`].
+    /// State of a run's control; `None` unless it is [`UntilDone`].
     pub fn of(run: &Run) -> Option<Self> {
         run.control().save().to::<Saved>().ok().map(|saved| saved.state)
     }
 }
 
 impl WorkLedger {
-    /// The work items of a run whose control is [`UntilDone`], with what was stored since its state was saved; `None` for
-    /// other runs. Whoever takes a run up gives them to its work tools.
+    /// Work items of a run, for the work tools of a resumed run, including changes since its state was saved; `None`
+    /// unless its control is [`UntilDone`].
     pub fn of(run: &Run) -> Option<Self> {
         let mut items = ControlState::of(run)?.ledger().clone();
         run.since_saved().filter_map(|message| message.as_tool_result()).for_each(|result| {
@@ -127,18 +129,18 @@ impl Control for UntilDone {
         if facts.is_none() {
             let outcome = self.outcome_of(turn);
             let asked =
-                if self.looks(turn, outcome) { self.state.asks(&self.spec) } else { FactsAsk::default() };
-            self.judged = Judged { outcome: Some(outcome), asked, refusal: None };
-            if !self.judged.asked.is_empty() {
-                return Review::NeedsFacts(Json::of(&self.judged.asked).unwrap_or_default());
+                if self.verifies(turn, outcome) { self.state.asks(&self.spec) } else { FactsAsk::default() };
+            self.review = TurnReview { outcome: Some(outcome), asked, refusal: None };
+            if !self.review.asked.is_empty() {
+                return Review::NeedsFacts(Json::of(&self.review.asked).unwrap_or_default());
             }
         }
         self.judge(turn, facts.and_then(|facts| facts.to().ok()))
     }
 
     fn decide(&mut self, turn: &TurnEnd<'_>, checks: &[Checked]) -> RunNext {
-        let judged = std::mem::take(&mut self.judged);
-        let outcome = match judged.outcome {
+        let review = std::mem::take(&mut self.review);
+        let outcome = match review.outcome {
             _ if turn.end.reason() == StopReason::Cancelled => TurnOutcome::Ended(StopCode::Cancelled),
             _ if turn.end.reason() == StopReason::ClarificationRequired => {
                 TurnOutcome::Ended(StopCode::AwaitingInput)
@@ -154,15 +156,15 @@ impl Control for UntilDone {
         }
         let limit = limit_of(turn, outcome);
         let nothing = FactsFound::default();
-        let at = deciding(&self.spec, turn, &judged.asked, &nothing);
-        let refusal = judged.refusal.or(refusal);
+        let at = decision_cx(&self.spec, turn, &review.asked, &nothing);
+        let refusal = review.refusal.or(refusal);
         let decision = self.state.decide(&at, outcome, refusal, limit.map(|reached| code_of(reached.limit)));
         self.events.push(ControlEvent::StopDecided { decision: Box::new(decision.clone()) });
         if decision.stops {
             return RunNext::Stop(self.stop(decision, limit, checks));
         }
-        let told = decision.feedback.as_ref();
-        RunNext::Continue(told.map(|told| told.message(&self.spec, self.state.ledger())))
+        let feedback = decision.feedback.as_ref();
+        RunNext::Continue(feedback.map(|feedback| feedback.message(&self.spec, self.state.ledger())))
     }
 
     fn take_events(&mut self) -> Vec<Json> {
@@ -173,18 +175,18 @@ impl Control for UntilDone {
     }
 
     fn save(&self) -> Json {
-        Json::of(&SavedRef { state: &self.state, judged: &self.judged }).unwrap_or_default()
+        Json::of(&SavedRef { state: &self.state, review: &self.review }).unwrap_or_default()
     }
 
     fn restore(&mut self, saved: &Json) -> Result<(), serde_json::Error> {
-        let Saved { state, judged } = saved.to()?;
-        (self.delivered, self.state, self.judged) = (state.ledger().delivered(), state, judged);
+        let Saved { state, review } = saved.to()?;
+        (self.delivered, self.state, self.review) = (state.ledger().delivered(), state, review);
         Ok(())
     }
 }
 
 impl UntilDone {
-    /// What a turn came to. One that its own limits ended goes on in the next, while the run's are not reached.
+    /// Outcome of a turn. After a limit of the turn, the run continues unless a limit of the run is reached.
     fn outcome_of(&mut self, turn: &TurnEnd<'_>) -> TurnOutcome {
         let (over, end): (_, &End) = (self.state.turn_over(&self.spec), turn.end);
         match (end.outcome(), end.reason()) {
@@ -202,8 +204,8 @@ impl UntilDone {
         }
     }
 
-    /// Whether it matters what is met: somebody claims that all is, or this is the last turn.
-    fn looks(&self, turn: &TurnEnd<'_>, outcome: TurnOutcome) -> bool {
+    /// Whether the contract is verified: the turn claims the end, or may be the last one.
+    fn verifies(&self, turn: &TurnEnd<'_>, outcome: TurnOutcome) -> bool {
         match outcome {
             TurnOutcome::Done { .. } => true,
             TurnOutcome::Working { .. } | TurnOutcome::Silent => {
@@ -213,23 +215,23 @@ impl UntilDone {
         }
     }
 
-    /// Asks the gates of the control.
+    /// Evaluates the gates of the control.
     fn judge(&mut self, turn: &TurnEnd<'_>, found: Option<FactsFound>) -> Review {
-        let Some(outcome) = self.judged.outcome else { return Review::NotDone };
+        let Some(outcome) = self.review.outcome else { return Review::NotDone };
         let claims = matches!(outcome, TurnOutcome::Done { .. });
-        // What could not be found out says nothing about a contract that nobody claims to be met.
-        let is_known = claims || self.judged.asked.is_empty() || found.is_some();
-        if !(is_known && self.looks(turn, outcome)) {
+        // Without a claim, missing facts must not change the coverage.
+        let is_known = claims || self.review.asked.is_empty() || found.is_some();
+        if !(is_known && self.verifies(turn, outcome)) {
             return Review::NotDone;
         }
         let found = found.unwrap_or_default();
-        let at = deciding(&self.spec, turn, &self.judged.asked, &found);
-        self.judged.refusal = self.state.judge(&at, outcome);
+        let at = decision_cx(&self.spec, turn, &self.review.asked, &found);
+        self.review.refusal = self.state.judge(&at, outcome);
         if !claims {
             return Review::NotDone;
         }
         let own = self.state.gates().iter().filter_map(check_of).collect();
-        if self.judged.refusal.is_some() {
+        if self.review.refusal.is_some() {
             return Review::Refused(own);
         }
         Review::Done { signalled: outcome == TurnOutcome::Done { signal: true }, waives: false, own }
@@ -251,7 +253,7 @@ impl UntilDone {
         let is_done = decision.code == StopCode::AgentDone;
         let report = self.state.report(&self.spec, decision);
         if is_done {
-            // What the signal answers is no answer to the user.
+            // The answer after the signal is not addressed to the user.
             let summary = report.completion.as_ref().map(|completion| completion.summary.clone());
             stop.answer = report.response.clone().or(summary);
         }
@@ -259,7 +261,7 @@ impl UntilDone {
         stop
     }
 
-    /// The events of work items that changed.
+    /// Events of changed work items.
     fn items_changed(&mut self, changed: &BTreeSet<ItemId>) -> Vec<ControlEvent> {
         if changed.is_empty() {
             return Vec::new();
@@ -279,17 +281,17 @@ impl UntilDone {
     }
 }
 
-fn deciding<'a>(
+fn decision_cx<'a>(
     spec: &'a ControlSpec,
     turn: &TurnEnd<'_>,
     asked: &'a FactsAsk,
     found: &'a FactsFound,
-) -> Deciding<'a> {
+) -> DecisionCx<'a> {
     let (mode, max_turns, now) = (turn.mode, turn.max_turns, turn.now);
-    Deciding { spec, mode, turn: turn.turn, max_turns, asked, found, now }
+    DecisionCx { spec, mode, turn: turn.turn, max_turns, asked, found, now }
 }
 
-/// The limit that lets no further turn begin, unless the turn ended the run itself.
+/// The limit that prevents another turn, unless the turn ended the run.
 fn limit_of(turn: &TurnEnd<'_>, outcome: TurnOutcome) -> Option<Reached> {
     match outcome {
         TurnOutcome::Ended(_) => None,
@@ -307,7 +309,7 @@ fn code_of(limit: Limit) -> StopCode {
     }
 }
 
-/// What a gate of the control said, for the run.
+/// Converts the judgement of a gate for the run.
 fn check_of(report: &GateReport) -> Option<Checked> {
     let verdict = match report.judgement {
         GateJudgement::Accepted => CheckedAs::Accepted,
@@ -318,7 +320,7 @@ fn check_of(report: &GateReport) -> Option<Checked> {
     Some(Checked { why: report.why.clone(), ..Checked::new(report.gate.clone(), verdict) })
 }
 
-/// What a check of the application said, for the report.
+/// Converts the judgement of a check for the report.
 fn report_of(check: &Checked) -> GateReport {
     let judgement = match check.verdict {
         CheckedAs::Accepted => GateJudgement::Accepted,

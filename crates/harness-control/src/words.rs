@@ -1,4 +1,4 @@
-//! The words in which feedback is told.
+//! Texts of feedback.
 
 use std::fmt::{Display, Write as _};
 
@@ -6,15 +6,14 @@ use super::feedback::Feedback;
 use super::spec::{ControlSpec, GuidanceSpec};
 use crate::work::{ItemId, ItemStatus, WorkItem, WorkLedger};
 
-/// Facts of one kind that are told at most.
+/// Maximum number of facts of one kind.
 const FACTS: usize = 20;
 
 impl Feedback {
-    /// The message that the model is told: the configured or usual words, then the facts, 20 of each kind at
-    /// most.
+    /// Builds the message for the model: the configured or default text, then at most 20 facts of each kind.
     pub(crate) fn message(&self, spec: &ControlSpec, ledger: &WorkLedger) -> String {
-        let usual = self.usual(spec);
-        let mut text = spec.guidance.text(self.kind().as_str(), &usual).to_owned();
+        let default = self.default_text(spec);
+        let mut text = spec.guidance.text(self.kind().as_str(), &default).to_owned();
         match self {
             Self::Continuation { .. } => {
                 open_items(&mut text, spec, &ledger.incomplete().collect::<Vec<_>>());
@@ -22,7 +21,7 @@ impl Feedback {
             Self::ContractGap { descriptions, questions, .. } => {
                 list(&mut text, descriptions, FACTS);
                 if !questions.is_empty() {
-                    text.push_str("\nThese questions are open; ask the user what you can not answer:");
+                    text.push_str("\nThese questions are open; ask the user those you cannot answer:");
                     list(&mut text, questions, FACTS);
                 }
             }
@@ -40,37 +39,43 @@ impl Feedback {
         text
     }
 
-    fn usual(&self, spec: &ControlSpec) -> String {
+    fn default_text(&self, spec: &ControlSpec) -> String {
         let signal =
             spec.signal.as_ref().map_or("an answer without tool calls", |signal| signal.tool.as_str());
         match self {
             Self::Continuation { .. } => format!(
-                "You stopped without a tool call. Do not repeat what you said. If everything is done, call \
-                 `{signal}`; else make the next tool call, or try another way."
+                "You stopped without a tool call. Do not repeat yourself. If everything is done, call `{signal}`; \
+                 otherwise make the next tool call, or try a different approach."
             ),
             Self::WorkCompleteMissing { .. } => format!(
-                "The work does not count as finished yet: when it is, call `{signal}` with a summary; when it is \
-                 not, go on with it."
+                "The work does not count as finished yet. If it is finished, call `{signal}` with a summary; \
+                 otherwise continue."
             ),
-            Self::ContractGap { .. } => "The work is not finished: these requirements are not met.".to_owned(),
+            Self::ContractGap { .. } => {
+                "The work is not finished: these requirements are not met.".to_owned()
+            }
             Self::Acceptability { .. } => format!(
-                "The work is not good enough yet, by your own report. Mend that, then call `{signal}` again."
+                "By your own report, the work is not acceptable yet. Fix that, then call `{signal}` again."
             ),
-            Self::ControlInvariant { .. } => "A control item failed, and nothing has answered it. Ask for a \
-                                              revision of what it found wrong, and do that. The failed checks:"
-                .to_owned(),
-            Self::WorkItemsIncomplete { .. } => "The work is not finished: these work items are open. Do them, \
-                                                 or skip those that are not needed any more."
-                .to_owned(),
-            Self::HookBlock { gate, .. } => format!("The work is not accepted yet, by `{gate}`:"),
+            Self::ControlInvariant { .. } => {
+                "An audit failed, and no revision has answered it. Request a revision \
+                                              of the audited items, and complete it. Failed checks:"
+                    .to_owned()
+            }
+            Self::WorkItemsIncomplete { .. } => {
+                "The work is not finished: these work items are open. Complete \
+                                                 them, or skip those that are no longer needed."
+                    .to_owned()
+            }
+            Self::HookBlock { gate, .. } => format!("`{gate}` did not accept the work yet:"),
             Self::StallNudge { turns } => format!(
-                "The last {turns} turns changed nothing. Do something else than before: another tool, other \
-                 arguments, a smaller step; or say what keeps you from going on."
+                "The last {turns} turns made no progress. Do something different: another tool, other arguments, \
+                 a smaller step; or explain what blocks you."
             ),
         }
     }
 
-    /// In a few words, for people.
+    /// Human-readable summary.
     pub(crate) fn summary(&self) -> String {
         match self {
             Self::Continuation { count, max } => format!("no tool was called ({count} of {max})"),
@@ -80,12 +85,12 @@ impl Feedback {
             Self::ControlInvariant { failed_checks, .. } => format!("failed: {}", failed_checks.join(", ")),
             Self::WorkItemsIncomplete { item_ids } => format!("open: {}", item_ids.join(", ")),
             Self::HookBlock { gate, reason } => format!("{gate}: {reason}"),
-            Self::StallNudge { turns } => format!("{turns} turns changed nothing"),
+            Self::StallNudge { turns } => format!("no progress in {turns} turns"),
         }
     }
 }
 
-/// Lines for facts, and how many are left out.
+/// Appends one line per fact, and the number of omitted ones.
 pub(super) fn list<T: Display>(text: &mut String, facts: &[T], most: usize) {
     for fact in facts.iter().take(most) {
         let _ = write!(text, "\n- {fact}");
@@ -95,19 +100,19 @@ pub(super) fn list<T: Display>(text: &mut String, facts: &[T], most: usize) {
     }
 }
 
-/// Lines for work items that are at hand.
+/// Appends one line per work item.
 pub(super) fn open_items(text: &mut String, spec: &ControlSpec, open: &[&WorkItem]) {
     let Some(work) = &spec.work else { return };
     list(text, open, usize::try_from(work.shown).unwrap_or(usize::MAX));
 }
 
-/// Lines for work items by their names.
+/// Appends one line per work item, by id.
 fn items(text: &mut String, spec: &ControlSpec, ledger: &WorkLedger, ids: &[String]) {
     let Some(work) = &spec.work else { return };
     let items = ids.iter().map(|id| match ledger.get(&ItemId::from(id.as_str())) {
-        // Only strict automation names a skipped item: a revision that lacks its reason.
+        // Only strict automation lists a skipped item: a revision without a reason.
         Ok(item) if item.status == ItemStatus::Skipped && !item.requires_revision => {
-            format!("{item}: skipped without a note; say in `notes` why the revision is not needed")
+            format!("{item}: skipped without a note; explain in `notes` why the revision is not needed")
         }
         Ok(item) => item.to_string(),
         Err(_) => id.clone(),
@@ -116,6 +121,6 @@ fn items(text: &mut String, spec: &ControlSpec, ledger: &WorkLedger, ids: &[Stri
 }
 
 impl GuidanceSpec {
-    /// What opens and closes the guidance of a request, so that a model does not take it for the user's words.
+    /// Marks around the guidance of a request, which set it apart from the user's text.
     pub(super) const MARKS: (&'static str, &'static str) = ("<harness-guidance>", "</harness-guidance>");
 }

@@ -1,9 +1,9 @@
 //! Progress and just-in-time instructions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use harness_control::contract::{Coverage, CoverageStatus, TaskContract};
-use harness_control::{Fingerprint, Instructions, ProgressTracker, Standing};
+use harness_control::{Fingerprint, Instruction, ProgressTracker, RunFacts};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -78,9 +78,9 @@ pub(super) fn jit(input: Turns<Moment>) -> Done<Value> {
     if input.threshold.is_some() {
         return Err("unknown word `threshold`".to_owned());
     }
-    let mut instructions = Instructions::with_files();
+    let (list, mut sent) = (Instruction::for_files(), BTreeSet::new());
     let fired = input.turns.into_iter().map(|turn| {
-        let now = Standing {
+        let now = RunFacts {
             turn: turn.turn,
             max_turns: turn.max_turns.unwrap_or(MAX_TURNS),
             calls: turn.tool_usage.iter().map(|(tool, n)| (tool.as_str().into(), *n)).collect(),
@@ -88,7 +88,8 @@ pub(super) fn jit(input: Turns<Moment>) -> Done<Value> {
             items: turn.work_items_total,
             compactions: turn.compaction_count,
         };
-        instructions.due(&now, None).into_iter().map(|due| due.id.clone()).collect::<Vec<_>>()
+        let due = Instruction::due(&list, &mut sent, &now, |_| true);
+        due.into_iter().map(|due| due.id.clone()).collect::<Vec<_>>()
     });
     Ok(json!({ "fired": fired.collect::<Vec<_>>() }))
 }

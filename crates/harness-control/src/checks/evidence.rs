@@ -1,40 +1,73 @@
-//! Evidence density: an answer full of details after one thin listing was made up.
+//! Evidence density: an answer full of details after one thin listing is made up.
+
+use std::sync::LazyLock;
 
 use harness_core::decide::{CheckVerdict, DynCheck, Guarded, Points, check};
 use harness_core::message::Message;
 use harness_core::outcome::ThinEvidence;
 use harness_core::transcript::Prefix;
+use regex::Regex;
 
-/// The reason code of thin evidence, the only one.
+/// The only reason code of thin evidence.
 pub const SPARSE_EVIDENCE: &str = "sparse_tool_evidence_with_structured_claims";
 
-/// Tools whose single short result proves little.
+/// Tools whose single short result is thin evidence.
 const LISTING_TOOLS: [&str; 2] = ["workspace_list", "workspace_search"];
 
-/// The length of a result, in UTF-16 units, from which it counts as evidence.
+/// Length in UTF-16 units from which a result is sufficient evidence.
 const ENOUGH: usize = 1_024;
 
-/// A tool result as evidence: which tool, and how much it said, in UTF-16 units.
+/// Markers of structured items, with their patterns.
+static MARKERS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
+    let patterns = [
+        ("sha_like", r"(?-u:\b)[0-9a-f]{6,40}(?-u:\b)"),
+        (
+            "date",
+            concat!(
+                r"(?:^|[^A-Za-z0-9_./-])[._-]*",
+                r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}/[0-9]{1,2}(?:/[0-9]{2,4})?)",
+                r"[._-]*(?:$|[^A-Za-z0-9_./-])",
+            ),
+        ),
+        ("owner_repo", r"(?:^|[^A-Za-z0-9_./-])[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]"),
+    ];
+    compiled(patterns)
+});
+
+/// Patterns of lines: a separator row of a table, and a numbered item.
+static LINES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
+    compiled([
+        ("separator", r"^\s*\|+\s*:?-{3,}:?\s*(?:\|\s*:?-{3,}:?\s*)*\|*\s*$"),
+        ("item", r"^\s*[0-9]+\. (.*)$"),
+    ])
+});
+
+fn compiled<const N: usize>(patterns: [(&'static str, &str); N]) -> Vec<(&'static str, Regex)> {
+    patterns.into_iter().filter_map(|(name, pattern)| Some((name, Regex::new(pattern).ok()?))).collect()
+}
+
+/// Tool result as evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolOutput<'a> {
-    /// The tool.
+    /// Name of the tool.
     pub name: &'a str,
-    /// The length of its output.
+    /// Length of the output in UTF-16 units.
     pub chars: usize,
 }
 
 impl<'a> ToolOutput<'a> {
-    /// A tool and the length of its output in UTF-16 units.
+    /// Creates evidence from a tool and the length of its output in UTF-16 units.
     pub fn new(name: &'a str, chars: usize) -> Self {
         Self { name, chars }
     }
 }
 
-/// Whether an answer claims more than its evidence holds: there was exactly one tool call, of
-/// `workspace_list` or `workspace_search`, its output was shorter than 1,024 UTF-16 units, and the text has
-/// a Markdown table, or a numbered list of at least three items each with a hash, a date or an
-/// `owner/repository`.
+/// Returns the claims of an answer that exceed its evidence.
+///
+/// They do after exactly one tool call, of `workspace_list` or `workspace_search`, with an output shorter than 1,024
+/// UTF-16 units, if the text has a Markdown table, or a numbered list of at least three items each with a hash, a date
+/// or an `owner/repository`.
 ///
 /// ```
 /// use harness_control::checks::{ToolOutput, exceeds_evidence_budget};
@@ -49,8 +82,7 @@ pub fn exceeds_evidence_budget(outputs: &[ToolOutput<'_>], text: &str) -> Option
     if !LISTING_TOOLS.contains(&output.name) || output.chars >= ENOUGH {
         return None;
     }
-    let markers = claim_markers(text);
-    let claim_markers: Vec<_> = markers.into_iter().map(str::to_owned).collect();
+    let claim_markers: Vec<_> = claim_markers(text).into_iter().map(str::to_owned).collect();
     (!claim_markers.is_empty()).then_some(ThinEvidence {
         tool_call_count: 1,
         output_chars: output.chars,
@@ -58,8 +90,8 @@ pub fn exceeds_evidence_budget(outputs: &[ToolOutput<'_>], text: &str) -> Option
     })
 }
 
-/// A check of answers: ends the turn `evidence_density_violation` when an answer claims more than the tool results
-/// since the last user message hold; see [`exceeds_evidence_budget`].
+/// Check of answers: ends the turn with `evidence_density_violation` when an answer exceeds the evidence of the tool
+/// results since the last user message; see [`exceeds_evidence_budget`].
 ///
 /// ```
 /// use harness_core::driver::Ports;
@@ -77,7 +109,7 @@ pub fn evidence_density() -> Guarded<dyn DynCheck> {
     })
 }
 
-/// The tool results since the last user message: two are enough to know.
+/// The last tool results since the last user message; two are enough.
 fn outputs(log: &Prefix) -> Vec<ToolOutput<'_>> {
     let since_user = log.iter().rev().take_while(|message| !matches!(***message, Message::User(_)));
     let results = since_user.filter_map(|message| message.as_tool_result().map(|result| (result, message)));
@@ -89,126 +121,76 @@ fn outputs(log: &Prefix) -> Vec<ToolOutput<'_>> {
 }
 
 fn claim_markers(text: &str) -> Vec<&'static str> {
+    let lines: Vec<&str> = text.lines().collect();
     let mut markers = Vec::new();
-    if has_table(text) {
+    if has_table(&lines) {
         markers.push("markdown_table");
     }
-    if let Some(fields) = numbered_list(text) {
+    if let Some(found) = numbered_list(&lines) {
         markers.push("numbered_list");
-        let named = [("sha_like", fields.sha), ("date", fields.date), ("owner_repo", fields.owner_repo)];
-        markers.extend(named.iter().filter(|(_, found)| *found).map(|(name, _)| *name));
+        markers.extend(found);
     }
     markers
 }
 
-/// A run of at least two lines that begin with `|`, one of them a separator row.
-fn has_table(text: &str) -> bool {
-    let (mut run, mut separated) = (0, false);
-    for line in text.lines() {
-        let line = line.trim();
-        if line.starts_with('|') {
-            run += 1;
-            separated |= is_separator(line);
-            if run >= 2 && separated {
-                return true;
-            }
-        } else {
-            (run, separated) = (0, false);
-        }
-    }
-    false
+/// Whether at least two consecutive lines start with `|`, one of them a separator row.
+fn has_table(lines: &[&str]) -> bool {
+    let is_separator = |line: &&str| line_pattern("separator").is_some_and(|pattern| pattern.is_match(line));
+    let mut tables = lines.split(|line| !line.trim().starts_with('|'));
+    tables.any(|rows| rows.len() >= 2 && rows.iter().any(is_separator))
 }
 
-/// Cells of three or more dashes with optional colons.
-fn is_separator(line: &str) -> bool {
-    let cells = line.trim_start_matches('|').trim_end_matches('|');
-    cells.split('|').all(|cell| {
-        let dashes = cell.trim();
-        let dashes = dashes.strip_prefix(':').unwrap_or(dashes);
-        let dashes = dashes.strip_suffix(':').unwrap_or(dashes);
-        dashes.len() >= 3 && dashes.bytes().all(|byte| byte == b'-')
-    })
-}
-
-/// The structured fields of a line or a run of lines.
-#[derive(Clone, Copy, Debug, Default)]
-struct FieldsSeen {
-    sha: bool,
-    date: bool,
-    owner_repo: bool,
-}
-
-impl FieldsSeen {
-    fn of(item: &str) -> Self {
-        let is_name = |char: char| char.is_ascii_alphanumeric() || "_.-".contains(char);
-        let words = || item.split(|char: char| !(is_name(char) || char == '/'));
-        let plain = || item.split(|char: char| !(char.is_ascii_alphanumeric() || char == '_'));
-        let sha = |word: &str| {
-            (6..=40).contains(&word.len()) && word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        };
-        Self {
-            sha: plain().any(sha),
-            date: words().any(is_date),
-            owner_repo: words().any(|word| {
-                word.split_once('/').is_some_and(|(owner, rest)| {
-                    let name = rest.split('/').next().unwrap_or_default();
-                    !owner.is_empty() && !name.is_empty()
-                })
-            }),
-        }
-    }
-
-    fn any(self) -> bool {
-        self.sha || self.date || self.owner_repo
-    }
-
-    fn or(self, other: Self) -> Self {
-        Self {
-            sha: self.sha || other.sha,
-            date: self.date || other.date,
-            owner_repo: self.owner_repo || other.owner_repo,
-        }
-    }
-}
-
-/// `YYYY-MM-DD`, or `D/M` with an optional year.
-fn is_date(word: &str) -> bool {
-    let word = word.trim_matches(['.', '-', '_']);
-    let digits = |part: &str, sizes: std::ops::RangeInclusive<usize>| {
-        sizes.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+/// Markers of the first list of at least three numbered lines that each have one.
+fn numbered_list(lines: &[&str]) -> Option<Vec<&'static str>> {
+    let pattern = line_pattern("item")?;
+    let markers = |line: &&str| {
+        let item = pattern.captures(line).and_then(|found| found.get(1)).map_or("", |item| item.as_str());
+        MARKERS.iter().map(|(_, marker)| marker.is_match(item)).collect::<Vec<_>>()
     };
-    let iso: Vec<_> = word.split('-').collect();
-    if let [year, month, day] = iso[..] {
-        return digits(year, 4..=4) && digits(month, 2..=2) && digits(day, 2..=2);
-    }
-    let parts: Vec<_> = word.split('/').collect();
-    match parts[..] {
-        [day, month] => digits(day, 1..=2) && digits(month, 1..=2),
-        [day, month, year] => digits(day, 1..=2) && digits(month, 1..=2) && digits(year, 2..=4),
-        _ => false,
-    }
+    let lists = lines.split(|line| !pattern.is_match(line)).filter(|items| items.len() >= 3);
+    let found = lists
+        .map(|items| items.iter().map(markers).collect::<Vec<_>>())
+        .find(|items| items.iter().all(|markers| markers.contains(&true)))?;
+    let is_found = |at: usize| found.iter().any(|markers| markers.get(at) == Some(&true));
+    Some(MARKERS.iter().enumerate().filter(|(at, _)| is_found(*at)).map(|(_, (name, _))| *name).collect())
 }
 
-/// The fields of the first run of at least three numbered lines in which every item has one.
-fn numbered_list(text: &str) -> Option<FieldsSeen> {
-    let (mut run, mut fields, mut complete) = (0, FieldsSeen::default(), true);
-    for line in text.lines().map(Some).chain([None]) {
-        if let Some(item) = line.and_then(numbered_item) {
-            let own = FieldsSeen::of(item);
-            (run, fields, complete) = (run + 1, fields.or(own), complete && own.any());
-            continue;
-        }
-        if run >= 3 && complete {
-            return Some(fields);
-        }
-        (run, fields, complete) = (0, FieldsSeen::default(), true);
-    }
-    None
+fn line_pattern(name: &str) -> Option<&'static Regex> {
+    LINES.iter().find(|(known, _)| *known == name).map(|(_, pattern)| pattern)
 }
 
-/// What follows `N. ` in a line.
-fn numbered_item(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let (number, item) = line.split_once(". ")?;
-    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(item)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(claim_markers(text), expected);
+    }
+
+    #[test]
+    fn patterns_are_valid() {
+        assert_eq!((MARKERS.len(), LINES.len()), (3, 2));
+    }
+
+    #[test]
+    fn table_needs_two_lines_and_a_separator() {
+        check("| a |\n| :--- | ---: |", &["markdown_table"]);
+        check("| a |\n| b |", &[]);
+        check("| a |\n\n|---|", &[]);
+    }
+
+    #[test]
+    fn every_item_of_a_list_needs_a_detail() {
+        let list = |items: [&str; 3]| {
+            items.iter().enumerate().map(|(at, item)| format!("{}. {item}\n", at + 1)).collect::<String>()
+        };
+        check(
+            &list(["a1b2c3", "on 2024-05-01.", "see acme/rocket"]),
+            &["numbered_list", "sha_like", "date", "owner_repo"],
+        );
+        check(&list(["3/4", "12/5/24", "_1/2_"]), &["numbered_list", "date", "owner_repo"]);
+        check(&list(["a1b2c3", "nothing", "a1b2c3"]), &[]);
+        check("1. a1b2c3\n2. a1b2c3\n", &[]);
+    }
 }

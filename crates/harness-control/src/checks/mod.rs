@@ -1,4 +1,4 @@
-//! Ready-made checks: of answers that claim more than was found, and of results that say too little or too much.
+//! Ready-made checks: of answers without evidence, and of unclear results.
 
 mod evidence;
 mod unclear;

@@ -1,7 +1,9 @@
-//! Asking the user because of what a tool found: nothing, or too much.
+//! Questions to the user about unclear tool results.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::Value;
 
 use harness_core::decide::{
@@ -12,16 +14,28 @@ use harness_core::outcome::{AskReason, Question};
 use harness_core::tool::ToolOutcome;
 use harness_core::{Fault, ToolName};
 
-/// Lists whose emptiness means that nothing was found, when nothing else is said.
+/// Lists that mean no results when empty, by default.
 const LISTS: [&str; 6] = ["results", "items", "matches", "entries", "records", "data"];
 
-/// Lists of which more than one entry means that what was asked for is ambiguous.
+/// Lists that mean an ambiguous request when they have more than one entry.
 const CANDIDATES: [&str; 3] = ["candidates", "possibleMatches", "ambiguousMatches"];
 
-/// Asks the user when a tool's result is empty or ambiguous, or itself says what to ask.
+/// Texts of empty and of ambiguous results.
+static EMPTY: LazyLock<Option<Regex>> =
+    LazyLock::new(|| words(r"(?:no|zero)\s+(?:results?|match(?:e?s)?|items?|records?)"));
+static AMBIGUOUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    words(r"(?:ambiguous|multiple\s+(?:match(?:e?s)?|results?|candidates?)|more\s+than\s+one)")
+});
+
+/// Compiles a pattern of whole words. A test proves that the patterns are valid.
+fn words(pattern: &str) -> Option<Regex> {
+    Regex::new(&format!(r"(?i)(?-u:\b)(?:{pattern})(?-u:\b)")).ok()
+}
+
+/// Check of results: asks the user when a result is empty or ambiguous, or contains a question itself.
 ///
-/// The texts that it looks for occur in ordinary prose, too ("there were no matches for X but Y is fine"):
-/// exclude tools that return prose.
+/// Its text patterns also occur in prose ("there were no matches for X but Y is fine"): exclude tools that return
+/// prose.
 ///
 /// ```
 /// use harness_control::checks::UnclearResults;
@@ -37,22 +51,21 @@ pub struct UnclearResults {
 }
 
 impl UnclearResults {
-    /// The same with a question of the host's own for a reason. A blank one counts as none.
+    /// Sets the question for a reason; a blank one is ignored.
     #[must_use]
     pub fn asking(mut self, reason: AskReason, question: impl Into<String>) -> Self {
         self.questions.insert(reason, question.into());
         self
     }
 
-    /// The same, which looks for empty lists under these keys only.
+    /// Sets the keys of lists that mean no results when empty.
     #[must_use]
     pub fn with_empty_result_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.empty_result_keys = Some(keys.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The same, which does not guess about results of these tools. What such a result itself asks
-    /// is still asked.
+    /// Excludes tools. Questions that their results contain are still asked.
     #[must_use]
     pub fn excluding<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.excluded.extend(names.into_iter().map(Into::into));
@@ -64,16 +77,16 @@ impl UnclearResults {
         check::new("unclear-results", Points::RESULT, self).on_error(OnError::Lenient)
     }
 
-    /// What the user has to be asked because of a result, if anything. In this order:
+    /// Returns the question about a result, if any. In this order:
     ///
-    /// 1. a failure worth another try asks nothing;
-    /// 2. a hint of the tool itself: `clarification` or `clarificationHint` in its metadata, then in its
-    ///    data, as a text or as an object with `question`, `reason?` and `metadata?`;
-    /// 3. any other failure, and an excluded tool, ask nothing;
-    /// 4. ambiguous: `ambiguous: true`, more than one of `candidates`, `possibleMatches` or
-    ///    `ambiguousMatches`, or a text that says so;
-    /// 5. empty: `empty: true`, `resultCount` or `total` of 0, an empty list under one of the keys, or a text
-    ///    that says so.
+    /// 1. a retryable error needs no question;
+    /// 2. a question of the tool: `clarification` or `clarificationHint` in its metadata, then in its data, as a
+    ///    string or as an object with `question`, `reason?` and `metadata?`;
+    /// 3. other errors and excluded tools need no question;
+    /// 4. ambiguous: `ambiguous: true`, more than one of `candidates`, `possibleMatches` or `ambiguousMatches`, or
+    ///    a text such as "multiple matches";
+    /// 5. empty: `empty: true`, `resultCount` or `total` of 0, an empty list under one of the keys, or a text such
+    ///    as "no results".
     pub fn detect(&self, call: &ToolCall, outcome: &ToolOutcome) -> Option<Question> {
         if outcome.is_retryable() {
             return None;
@@ -90,27 +103,25 @@ impl UnclearResults {
             return None;
         }
         let text: String = outcome.content.iter().filter_map(Block::as_text).collect();
-        let words = words(&text);
         let data = data.unwrap_or(Value::Null);
-        if is_ambiguous(&data, &words) {
+        if is_ambiguous(&data, &text) {
             return Some(self.guess(call, AskReason::AmbiguousIdentifier));
         }
-        self.is_empty(&data, &words).then(|| self.guess(call, AskReason::EmptyResults))
+        self.is_empty(&data, &text).then(|| self.guess(call, AskReason::EmptyResults))
     }
 
-    fn is_empty(&self, data: &Value, words: &[String]) -> bool {
+    fn is_empty(&self, data: &Value, text: &str) -> bool {
         let zero = |key: &str| data.get(key).and_then(Value::as_f64) == Some(0.0);
         let empty = |key: &str| data.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty);
         let lists = match &self.empty_result_keys {
             Some(keys) => keys.iter().any(|key| empty(key)),
             None => LISTS.iter().any(|key| empty(key)),
         };
-        let nothing = ["result", "match", "item", "record"];
-        let said = words.windows(2).any(|pair| match pair {
-            [count, what] => matches!(count.as_str(), "no" | "zero") && nothing.contains(&singular(what)),
-            _ => false,
-        });
-        data.get("empty") == Some(&Value::Bool(true)) || zero("resultCount") || zero("total") || lists || said
+        data.get("empty") == Some(&Value::Bool(true))
+            || zero("resultCount")
+            || zero("total")
+            || lists
+            || EMPTY.as_ref().is_some_and(|pattern| pattern.is_match(text))
     }
 
     fn guess(&self, call: &ToolCall, reason: AskReason) -> Question {
@@ -135,24 +146,26 @@ impl Check for UnclearResults {
     }
 }
 
-/// The question that is asked when the host has none of its own for the reason.
+/// Default question for a reason.
 pub fn default_question(reason: AskReason, tool: &str) -> String {
     match reason {
         AskReason::EmptyResults => {
-            format!("`{tool}` found nothing. Could you give me the exact identifier, or a different filter?")
+            format!(
+                "`{tool}` found no results. Could you give me the exact identifier, or a different filter?"
+            )
         }
         AskReason::AmbiguousIdentifier => format!(
-            "`{tool}` found several things that fit. Which one do you mean: could you give me the exact \
-             identifier, or a narrower filter?"
+            "`{tool}` found several matches. Which one do you mean? Please give me the exact identifier, or a \
+             narrower filter."
         ),
         AskReason::TransientProviderError => {
-            format!("`{tool}` cannot be reached just now. Should I try again with the same request?")
+            format!("`{tool}` is not available at the moment. Should I retry the same request?")
         }
         AskReason::Custom | _ => format!("`{tool}` needs more detail. What exactly are you looking for?"),
     }
 }
 
-/// A hint of the tool itself.
+/// Reads a question of the tool.
 fn explicit(call: &ToolCall, hint: &Value) -> Option<Question> {
     let (text, reason, metadata) = match hint {
         Value::String(text) => (text.as_str(), AskReason::Custom, None),
@@ -171,37 +184,34 @@ fn explicit(call: &ToolCall, hint: &Value) -> Option<Question> {
     Some(Question::new(text, reason).with_metadata(metadata.into()))
 }
 
-fn is_ambiguous(data: &Value, words: &[String]) -> bool {
+fn is_ambiguous(data: &Value, text: &str) -> bool {
     let several = |key: &str| data.get(key).and_then(Value::as_array).is_some_and(|list| list.len() > 1);
-    let many = ["match", "result", "candidate"];
-    let said = words.iter().any(|word| word == "ambiguous")
-        || words.windows(2).any(
-            |pair| matches!(pair, [count, what] if count == "multiple" && many.contains(&singular(what))),
-        )
-        || words.windows(3).any(|row| row == ["more", "than", "one"]);
-    data.get("ambiguous") == Some(&Value::Bool(true)) || CANDIDATES.iter().any(|key| several(key)) || said
+    data.get("ambiguous") == Some(&Value::Bool(true))
+        || CANDIDATES.iter().any(|key| several(key))
+        || AMBIGUOUS.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// The words of a text in lower case. What stands between two of them other than white space is a word of
-/// its own, so that only neighbours look like neighbours.
-fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for part in text.split_whitespace() {
-        let mut rest = part;
-        while let Some(first) = rest.chars().next() {
-            let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
-            let end = rest.find(|char| is_word(char) != is_word(first)).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            words.push(word.to_ascii_lowercase());
-            rest = after;
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, is_empty: bool, is_ambiguous: bool) {
+        let matches =
+            |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(text));
+        assert_eq!((matches(&EMPTY), matches(&AMBIGUOUS)), (is_empty, is_ambiguous), "{text}");
     }
-    words
-}
 
-fn singular(word: &str) -> &str {
-    match word {
-        "matches" => "match",
-        word => word.strip_suffix('s').unwrap_or(word),
+    #[test]
+    fn only_neighboring_words_match() {
+        check("There were No  matches.", true, false);
+        check("zero items", true, false);
+        check("no-results", false, false);
+        check("no, results", false, false);
+        check("casino results", false, false);
+        check("Multiple\ncandidates", false, true);
+        check("it is ambiguous!", false, true);
+        check("unambiguous", false, false);
+        check("more than one", false, true);
     }
 }

@@ -1,4 +1,4 @@
-//! What of a contract is met, and on which evidence.
+//! Coverage of contracts, with evidence.
 
 use std::collections::BTreeMap;
 
@@ -7,107 +7,103 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskContract;
 
-/// How many pieces of evidence are kept for one requirement; the latest stay.
+/// Maximum evidence per requirement; the latest stays.
 const MOST_EVIDENCE: usize = 20;
 
-/// What sort of thing proves something.
+/// Kind of evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EvidenceKind {
     /// A file or a stored artifact.
     Artifact,
-    /// An answer.
+    /// Text of an answer.
     Response,
     /// The result of a tool.
     ToolResult,
-    /// The user said so.
+    /// A confirmation of the user.
     UserConfirmation,
 }
 
-/// Something that proves something.
+/// Evidence for a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Evidence {
-    /// The event that it lies in, by its number; a word (`file_check`, …) where there is none.
+    /// Number of its event, or a word such as `file_check`.
     pub event_ref: String,
-    /// What it is.
+    /// Kind of the evidence.
     pub kind: EvidenceKind,
-    /// What it says, for people, with the name of what it proves before it.
+    /// Human-readable text, prefixed with the id of the requirement.
     pub value: String,
-    /// When it was found.
+    /// Time of the verification.
     #[serde(default)]
     pub timestamp: Time,
 }
 
-/// How far a requirement is met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Status of a requirement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum CoverageStatus {
-    /// Not at all.
+    /// Not met.
     #[default]
     Unmet,
-    /// Wholly.
+    /// Met.
     Met,
-    /// In part; counts as unmet.
+    /// Partially met; counts as unmet.
     PartiallyMet,
-    /// Somebody who may do so let it go; counts as met, and a result says so.
+    /// Waived by the application; counts as met, and the report shows it.
     Skipped,
 }
 
 impl CoverageStatus {
-    /// The wire name.
+    /// Wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unmet => "unmet",
-            Self::Met => "met",
-            Self::PartiallyMet => "partially_met",
-            Self::Skipped => "skipped",
-        }
+        self.into()
     }
 
-    /// Whether nothing is missing.
+    /// Whether the requirement is met or waived.
     pub fn is_satisfied(self) -> bool {
         matches!(self, Self::Met | Self::Skipped)
     }
 }
 
-/// How far one requirement is met.
+/// Coverage of one requirement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RequirementCoverage {
-    /// The requirement.
+    /// Id of the requirement.
     pub requirement_id: String,
-    /// How far.
+    /// Status of the requirement.
     pub status: CoverageStatus,
-    /// On which evidence, the latest last; what was found earlier stays.
+    /// Evidence, oldest first.
     pub evidence: Vec<Evidence>,
-    /// A word for people: why it was let go.
+    /// Human-readable note, for example the reason of a waiver.
     pub notes: String,
 }
 
-/// The coverage ledger of a contract: how far it is met.
+/// Coverage of a contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// The contract.
+    /// Id of the contract.
     pub contract_id: String,
-    /// Each requirement by its name.
+    /// Requirements by id.
     pub coverage: BTreeMap<String, RequirementCoverage>,
 }
 
 impl Coverage {
-    /// Nothing is met yet.
+    /// Creates the coverage of a contract, with every requirement unmet.
     pub fn of(contract: &TaskContract) -> Self {
         let mut coverage = Self { contract_id: contract.id.clone(), coverage: BTreeMap::new() };
         coverage.complete(contract);
         coverage
     }
 
-    /// Adds what the contract requires and this does not know.
+    /// Adds missing requirements of the contract.
     pub(super) fn complete(&mut self, contract: &TaskContract) {
         for output in &contract.required_outputs {
             let entry = self.coverage.entry(output.id.clone()).or_default();
@@ -115,7 +111,7 @@ impl Coverage {
         }
     }
 
-    /// How far a requirement is met.
+    /// Status of a requirement.
     pub fn status(&self, requirement: &str) -> CoverageStatus {
         self.coverage.get(requirement).map(|entry| entry.status).unwrap_or_default()
     }
@@ -135,8 +131,7 @@ impl Coverage {
         }
     }
 
-    /// Notes a failed check. A requirement that the application called partially met stays so: that counts as
-    /// unmet, too, and a failed check does not contradict it.
+    /// Records a failed check. A partially met requirement keeps its status, which counts as unmet, too.
     pub(super) fn miss(&mut self, requirement: &str) {
         let entry = self.coverage.entry(requirement.to_owned()).or_default();
         if entry.status != CoverageStatus::PartiallyMet {
@@ -144,8 +139,8 @@ impl Coverage {
         }
     }
 
-    /// Marks a requirement as partially met, with a note on what is missing. Returns whether the contract has
-    /// this requirement. Counts as unmet until a check passes.
+    /// Marks a requirement as partially met; it counts as unmet until a check passes. Returns whether the
+    /// requirement exists.
     pub fn meet_partially(&mut self, requirement: &str, notes: impl Into<String>) -> bool {
         let Some(entry) = self.coverage.get_mut(requirement) else { return false };
         entry.status = CoverageStatus::PartiallyMet;
@@ -153,7 +148,7 @@ impl Coverage {
         true
     }
 
-    /// Lets a requirement go, for a reason that results show. Returns whether there is such a requirement.
+    /// Waives a requirement, for a reason that the report shows. Returns whether the requirement exists.
     pub fn waive(&mut self, requirement: &str, reason: impl Into<String>) -> bool {
         let Some(entry) = self.coverage.get_mut(requirement) else { return false };
         entry.status = CoverageStatus::Skipped;
@@ -175,30 +170,30 @@ impl Coverage {
     }
 }
 
-/// A requirement that is not met.
+/// Unmet requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UnmetRequirement {
-    /// Its name.
+    /// Id of the requirement.
     pub id: String,
-    /// What it is.
+    /// Description of the requirement.
     pub description: String,
 }
 
-/// What is missing.
+/// Gaps of a contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GapReport {
-    /// Required outputs that are not optional and not met.
+    /// Unmet requirements that are not optional.
     pub unmet_requirements: Vec<UnmetRequirement>,
-    /// Questions that were not asked, or not answered.
+    /// Questions that were not asked or not answered.
     pub unanswered_questions: Vec<String>,
-    /// What to do, in sentences.
+    /// Suggestions in sentences.
     pub suggestions: Vec<String>,
 }
 
 impl TaskContract {
-    /// What is missing, as a coverage has it.
+    /// Lists the gaps of a coverage.
     pub fn gaps(&self, coverage: &Coverage) -> GapReport {
         let unmet: Vec<_> = self
             .required_outputs

@@ -1,4 +1,4 @@
-//! What the events of a run prove.
+//! Evidence from the events of a run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -10,32 +10,31 @@ use serde::{Deserialize, Serialize};
 
 use super::{PredicateKind, SchemaSource, TaskContract, TextField};
 
-/// How many results of one tool are kept, the latest.
+/// Maximum number of results per tool; the latest stay.
 const RESULTS: usize = 64;
-/// How many tools are kept apart.
+/// Maximum number of tools.
 const TOOLS: usize = 512;
-/// How many characters of an answer are kept: its end.
+/// Maximum characters of an answer; its end stays.
 const ANSWER: usize = 8_000;
-/// How many bytes the texts of one turn may have, before only their end is kept; that is still more than is
-/// kept of an answer.
+/// Maximum bytes of the texts of one turn, before they are cut to more than an answer needs.
 const SAID: usize = 16 * ANSWER;
-/// How many answers are kept, the latest.
+/// Maximum number of answers; the latest stay.
 const ANSWERS: usize = 64;
-/// How many bytes the arguments of a call may have to be kept.
+/// Maximum bytes of arguments; larger ones are dropped.
 const ARGUMENTS: usize = 8_000;
-/// How many bytes of arguments and values are kept in all.
+/// Maximum bytes of all arguments and values.
 const BYTES: usize = 4 << 20;
 
-/// One result of a tool.
+/// Result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ToolFact {
-    /// The event.
+    /// Number of the event.
     pub(super) event: String,
-    /// The arguments of its call.
+    /// Arguments of the call.
     pub(super) arguments: Json,
-    /// Why it is no good one.
+    /// Error text, unless it succeeded.
     pub(super) error: Option<String>,
-    /// What came of it.
+    /// Value of a success.
     pub(super) value: Option<String>,
 }
 
@@ -46,23 +45,18 @@ impl ToolFact {
     }
 }
 
-/// What a contract asks for: the rest need not be kept.
+/// Evidence to keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Keeps {
     #[default]
     Everything,
-    Asked {
-        /// Results of these tools.
-        tools: BTreeSet<String>,
-        /// Their arguments.
-        arguments: bool,
-        answers: bool,
-    },
+    /// Evidence for a contract.
+    Asked { tools: BTreeSet<String>, answers: bool },
 }
 
 impl Keeps {
     fn of(contract: &TaskContract) -> Self {
-        let (mut tools, mut arguments, mut answers) = (BTreeSet::new(), false, false);
+        let (mut tools, mut answers) = (BTreeSet::new(), false);
         for output in &contract.required_outputs {
             match &output.predicate.kind {
                 PredicateKind::ContainsText { field: TextField::Transcript, .. } => return Self::Everything,
@@ -70,11 +64,8 @@ impl Keeps {
                     field: TextField::Response | TextField::AnyResponse, ..
                 }
                 | PredicateKind::JsonSchemaValid { source: SchemaSource::Response, .. } => answers = true,
-                PredicateKind::ToolResultSuccess { tool_name, args_match, .. } => {
-                    tools.insert(tool_name.clone());
-                    arguments |= args_match.is_some();
-                }
-                PredicateKind::JsonSchemaValid { source: SchemaSource::Tool(tool), .. } => {
+                PredicateKind::ToolResultSuccess { tool_name: tool, .. }
+                | PredicateKind::JsonSchemaValid { source: SchemaSource::Tool(tool), .. } => {
                     tools.insert(tool.clone());
                 }
                 PredicateKind::AlwaysTrue
@@ -89,7 +80,7 @@ impl Keeps {
                 } => {}
             }
         }
-        Self::Asked { tools, arguments, answers }
+        Self::Asked { tools, answers }
     }
 
     fn tool(&self, name: &str) -> bool {
@@ -99,61 +90,53 @@ impl Keeps {
         }
     }
 
-    fn arguments(&self) -> bool {
-        matches!(self, Self::Everything | Self::Asked { arguments: true, .. })
-    }
-
     fn answers(&self) -> bool {
         matches!(self, Self::Everything | Self::Asked { answers: true, .. })
     }
 }
 
-/// One answer.
+/// Answer of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AnswerFact {
-    /// The event; empty when nobody named one.
+    /// Number of the event; may be empty.
     pub(super) event: String,
-    /// Its text, or the end of it.
+    /// Text, or its end.
     pub(super) text: String,
-    /// Whether its beginning was left out.
+    /// Whether the beginning was cut.
     pub(super) truncated: bool,
 }
 
-/// Keeps what the predicates of contracts ask for, from the events of a run. A [`Fold`]: give it to the
-/// run, or feed it a stored record; the outcome is the same.
+/// Fold over the events of a run that keeps the evidence for contracts.
 ///
-/// Bounded: the latest 64 results of each of 512 tools, the latest 64 answers, of each the last 8,000
-/// characters, and 4 MiB in all. Arguments of more than 8,000 bytes are not kept.
+/// Bounded: the latest 64 results of each of 512 tools, the last 8,000 characters of each of the latest 64 answers,
+/// and 4 MiB in total. Arguments of more than 8,000 bytes are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EvidenceIndex {
     pub(super) tools: BTreeMap<String, VecDeque<ToolFact>>,
     pub(super) answers: VecDeque<AnswerFact>,
     keeps: Keeps,
-    /// The texts of the turn that runs, to be one answer.
+    /// Texts of the current turn, one answer together.
     said: String,
     said_in: Option<String>,
-    /// The calls of the latest answer, whose results follow.
+    /// Calls of the latest assistant message.
     calls: Vec<Arc<ToolCall>>,
-    /// How many bytes the results hold.
+    /// Size of the results in bytes.
     bytes: usize,
-    /// How many results of each tool there were, and how many answers.
-    results_noted: BTreeMap<String, u64>,
-    answers_noted: u64,
 }
 
 impl EvidenceIndex {
-    /// Nothing is proven.
+    /// Creates an index that keeps everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same for one contract: what it does not ask for is not kept.
+    /// Creates an index that keeps the evidence for one contract.
     pub fn of(contract: &TaskContract) -> Self {
         Self { keeps: Keeps::of(contract), ..Self::default() }
     }
 
-    /// A result of a tool: in which event, for which arguments, why it is no good one.
+    /// Records a result of a tool: event, arguments, and either an error or a value.
     pub fn note_result(
         &mut self,
         event: impl Into<String>,
@@ -166,10 +149,8 @@ impl EvidenceIndex {
         if is_full || !self.keeps.tool(tool) {
             return;
         }
-        *self.results_noted.entry(tool.to_owned()).or_default() += 1;
-        let kept = self.keeps.arguments() && arguments.text().len() <= ARGUMENTS;
-        let arguments = if kept { arguments } else { Json::empty_object() };
-        // A value that is cut is no JSON any more: a schema then says so instead of judging a part.
+        let arguments = if arguments.text().len() <= ARGUMENTS { arguments } else { Json::empty_object() };
+        // A value that is cut is not valid JSON: schema predicates then report that.
         let value = value.map(|text| end_of(text, ANSWER).to_owned());
         let error = error.map(|text| end_of(&text, ANSWER).to_owned());
         let fact = ToolFact { event: event.into(), arguments, error, value };
@@ -179,18 +160,18 @@ impl EvidenceIndex {
         if facts.len() > RESULTS {
             self.bytes -= facts.pop_front().map_or(0, |fact| fact.bytes());
         }
-        while self.bytes > BYTES && self.let_go_of_one() {}
+        while self.bytes > BYTES && self.drop_one() {}
     }
 
-    /// Lets go of the oldest result of the tool that has the most; of each tool the latest stays.
-    fn let_go_of_one(&mut self) -> bool {
+    /// Drops the oldest result of the tool with most results; the latest of each tool stays.
+    fn drop_one(&mut self) -> bool {
         let most = self.tools.values_mut().max_by_key(|facts| facts.len()).filter(|facts| facts.len() > 1);
         let Some(fact) = most.and_then(VecDeque::pop_front) else { return false };
         self.bytes -= fact.bytes();
         true
     }
 
-    /// An answer, in which event; `event` may be empty.
+    /// Records an answer; `event` may be empty.
     pub fn note_answer(&mut self, event: impl Into<String>, text: &str) {
         if !self.keeps.answers() {
             return;
@@ -198,38 +179,18 @@ impl EvidenceIndex {
         if self.answers.len() >= ANSWERS {
             self.answers.pop_front();
         }
-        self.answers_noted += 1;
         let end = end_of(text, ANSWER);
         let truncated = end.len() < text.len();
         self.answers.push_back(AnswerFact { event: event.into(), text: end.to_owned(), truncated });
     }
 
-    /// Tells whether there is something newer to judge a predicate by; `None` when it rests on other things.
-    pub(super) fn version(&self, predicate: &PredicateKind) -> Option<u64> {
-        let results = |tool: &str| self.results_noted.get(tool).copied().unwrap_or(0);
-        match predicate {
-            PredicateKind::AlwaysTrue => Some(0),
-            PredicateKind::ContainsText { field: TextField::Response | TextField::AnyResponse, .. } => {
-                Some(self.answers_noted)
-            }
-            PredicateKind::ContainsText { field: TextField::Transcript, .. } => {
-                Some(self.answers_noted + self.results_noted.values().sum::<u64>())
-            }
-            PredicateKind::ToolResultSuccess { tool_name, .. } => Some(results(tool_name)),
-            PredicateKind::ContainsText { field: TextField::Artifact(_) | TextField::Data(_), .. }
-            | PredicateKind::JsonSchemaValid { .. }
-            | PredicateKind::FileExists { .. }
-            | PredicateKind::Custom { .. } => None,
-        }
-    }
-
-    /// The newest answer that has text.
+    /// The newest answer with text.
     pub(super) fn newest_answer(&self) -> Option<&AnswerFact> {
         self.answers.iter().rev().find(|answer| !answer.text.is_empty())
     }
 }
 
-/// The last characters of a text.
+/// The last `most` characters of a text.
 fn end_of(text: &str, most: usize) -> &str {
     match text.char_indices().rev().nth(most.saturating_sub(1)) {
         Some((at, _)) => text.get(at..).unwrap_or(text),
@@ -238,7 +199,7 @@ fn end_of(text: &str, most: usize) -> &str {
 }
 
 impl Fold for EvidenceIndex {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "evidence lies in few kinds of events")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "few events are evidence")]
     fn apply(&mut self, event: &Event) {
         match &event.kind {
             EventKind::MessageAppended { message, .. } => self.note_message(event.seq, message),
@@ -249,8 +210,7 @@ impl Fold for EvidenceIndex {
 }
 
 impl EvidenceIndex {
-    /// A message of the transcript, in the event that told it: an answer, or the result of a call of the
-    /// answer before it.
+    /// Records a message with the number of its event.
     pub(crate) fn note_message(&mut self, event: u64, message: &Message) {
         match message {
             Message::Assistant(answer) => {
@@ -272,7 +232,7 @@ impl EvidenceIndex {
         }
     }
 
-    /// The turn is over: what was said in it is one answer.
+    /// Records the texts of the finished turn as one answer.
     pub(crate) fn note_turn_end(&mut self) {
         let said = std::mem::take(&mut self.said);
         if let Some(event) = self.said_in.take() {

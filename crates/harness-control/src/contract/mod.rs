@@ -1,10 +1,9 @@
-//! Contracts: what a run must have produced before it may be called done, judged on evidence.
+//! Contracts: outputs that a run must produce before it counts as done, verified on evidence.
 //!
-//! A [`TaskContract`] lists required outputs, each with a [`Predicate`]. [`EvidenceIndex`] is a fold over
-//! the events of a run that keeps what predicates ask for: the results of tools, the texts of answers.
-//! [`TaskContract::verify`] judges the whole contract on it, on files, on data and on artifacts, notes the
-//! outcome in a [`Coverage`], and [`TaskContract::gaps`] says what is missing. Nothing here does I/O: who
-//! verifies gathers the state of files first.
+//! A [`TaskContract`] lists required outputs, each with a [`Predicate`]. [`EvidenceIndex`] is a fold over the events
+//! of a run that keeps the evidence: results of tools and texts of answers. [`TaskContract::verify`] evaluates the
+//! contract on evidence, files, data and artifacts and updates a [`Coverage`]; [`TaskContract::gaps`] lists what is
+//! missing. Nothing here does I/O: the caller gathers the state of files.
 
 mod coverage;
 mod evidence;
@@ -12,7 +11,6 @@ mod facts;
 mod predicate;
 #[cfg(test)]
 mod tests;
-mod verifier;
 mod verify;
 
 use schemars::JsonSchema;
@@ -22,39 +20,39 @@ pub use coverage::{
     Coverage, CoverageStatus, Evidence, EvidenceKind, GapReport, RequirementCoverage, UnmetRequirement,
 };
 pub use evidence::EvidenceIndex;
+pub(crate) use facts::FoundSchemas;
 pub use facts::{FactsAsk, FactsFound, SchemaAsk, SchemaData};
+pub(crate) use predicate::Patterns;
 pub use predicate::{Predicate, PredicateFault, PredicateKind, SchemaSource, TextField};
-pub(crate) use verifier::FoundSchemas;
-pub use verifier::Verifier;
 pub use verify::{CheckResult, CustomChecks, Facts, FileFact, Verification};
 
-/// What sort of thing is required. For people: the predicate decides.
+/// Type of a required output, for readers; the predicate decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OutputType {
     /// A file or a stored artifact.
     Artifact,
-    /// Something in an answer.
+    /// Part of an answer.
     #[default]
     Response,
-    /// Something done.
+    /// A completed action.
     Action,
 }
 
-/// Something that a run must have produced.
+/// Output that a run must produce.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RequiredOutput {
-    /// Its name within the contract.
+    /// Id, unique in the contract.
     pub id: String,
-    /// What it is, for people and for the model.
+    /// Description for users and the model.
     pub description: String,
-    /// What sort of thing it is.
+    /// Type of the output.
     #[serde(default, rename = "type")]
     pub kind: OutputType,
-    /// How it is judged. Default: not at all (`always_true`).
+    /// Predicate of the output. Default `always_true`.
     #[serde(default)]
     pub predicate: Predicate,
     /// Whether the run may end without it.
@@ -62,36 +60,36 @@ pub struct RequiredOutput {
     pub optional: bool,
 }
 
-/// Something that only the user can answer.
+/// Question that only the user can answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct UserQuestion {
-    /// Its name within the contract.
+    /// Id, unique in the contract.
     pub id: String,
-    /// The question.
+    /// Text of the question.
     pub question: String,
-    /// The required outputs that need the answer.
+    /// Ids of required outputs that need the answer.
     #[serde(default)]
     pub required_for: Vec<String>,
     /// Whether it was asked.
     #[serde(default)]
     pub asked: bool,
-    /// The answer.
+    /// Answer of the user.
     #[serde(default)]
     pub answer: Option<String>,
 }
 
-/// What is good enough. Enforced in strict automation, against the model's own report.
+/// Acceptance limits for the model's own report, enforced in strict automation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Acceptability {
-    /// Open questions at most. Default 0.
+    /// Maximum number of open questions. Default 0.
     pub max_known_unknowns: u32,
-    /// How sure the model must be, 0 to 1. Default 0.6.
+    /// Minimum confidence, from 0 to 1. Default 0.6.
     pub min_confidence: f64,
-    /// Whether optional outputs may stay open, for the application: a run never waits for them. Default false.
+    /// Whether optional outputs may be missing, as information for the application. Default false.
     pub allow_partial: bool,
 }
 
@@ -101,7 +99,7 @@ impl Default for Acceptability {
     }
 }
 
-/// The outputs that a run must have produced.
+/// Contract: the outputs that a run must produce.
 ///
 /// ```
 /// use harness_control::contract::TaskContract;
@@ -118,21 +116,21 @@ impl Default for Acceptability {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TaskContract {
-    /// Its name. Default `contract`.
+    /// Id of the contract. Default `contract`.
     #[serde(default = "unnamed")]
     pub id: String,
-    /// What it is about.
+    /// Goal in one sentence.
     pub goal: String,
-    /// What is required.
+    /// Required outputs.
     #[serde(default)]
     pub required_outputs: Vec<RequiredOutput>,
-    /// What only the user can answer.
+    /// Questions for the user.
     #[serde(default)]
     pub questions: Vec<UserQuestion>,
-    /// What is good enough.
+    /// Acceptance limits.
     #[serde(default)]
     pub acceptability: Acceptability,
-    /// When it was made, as it was written.
+    /// Creation time, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
 }
@@ -141,42 +139,42 @@ fn unnamed() -> String {
     "contract".to_owned()
 }
 
-/// Something in a contract that can not be meant.
+/// Error in a contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContractFault {
-    /// Two outputs or two questions have one name.
-    #[error("`{id}` names two things of the contract")]
+    /// Two outputs or questions have the same id.
+    #[error("duplicate id `{id}` in the contract")]
     Twice {
-        /// The name.
+        /// Duplicate id.
         id: String,
     },
-    /// A question is for an output that is not there.
-    #[error("question `{question}` is required for `{output}`, which the contract does not have")]
+    /// A question is required for an unknown output.
+    #[error("question `{question}` is required for unknown output `{output}`")]
     NoSuchOutput {
-        /// The question.
+        /// Id of the question.
         question: String,
-        /// The name.
+        /// Unknown id.
         output: String,
     },
-    /// A predicate can not be judged.
+    /// A predicate is invalid.
     #[error("required output `{output}`: {fault}")]
     Predicate {
-        /// The output.
+        /// Id of the output.
         output: String,
-        /// Why.
+        /// Error in the predicate.
         fault: PredicateFault,
     },
-    /// A share that is none.
-    #[error("`acceptability.min_confidence` is {value}, and must be between 0 and 1")]
+    /// A confidence is out of range.
+    #[error("invalid `acceptability.min_confidence` {value}: expected a number between 0 and 1")]
     Confidence {
-        /// What was given.
+        /// Value in question.
         value: String,
     },
 }
 
 impl TaskContract {
-    /// A contract with nothing in it.
+    /// Creates an empty contract.
     pub fn new(id: impl Into<String>, goal: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -188,7 +186,7 @@ impl TaskContract {
         }
     }
 
-    /// One more thing that is required.
+    /// Adds a required output.
     #[must_use]
     pub fn require(
         mut self,
@@ -206,7 +204,7 @@ impl TaskContract {
         self
     }
 
-    /// Checks the contract; gives every problem. In strict automation a run does not start with one.
+    /// Checks the contract and returns every error. In strict automation a run does not start with one.
     pub fn check(&self) -> Vec<ContractFault> {
         let mut faults = Vec::new();
         let mut seen = std::collections::BTreeSet::new();

@@ -1,22 +1,27 @@
-//! How a required output is judged.
+//! Predicates of required outputs.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use regex::Regex;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-/// The most that a compiled pattern may weigh, in bytes.
+use super::TaskContract;
+
+/// Maximum size of a compiled pattern in bytes.
 const PATTERN_SIZE: usize = 1 << 20;
 
-/// How a required output is judged, with a word for people. Written as `{type, args, description}`.
+/// Predicate of a required output, with a description. Written as `{type, args, description}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Predicate {
-    /// The judgement.
+    /// Kind and arguments.
     pub kind: PredicateKind,
-    /// A word for people; may be empty.
+    /// Human-readable description; may be empty.
     pub description: String,
 }
 
@@ -27,11 +32,11 @@ impl JsonSchema for Predicate {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "How a required output is judged.",
+            "description": "Predicate of a required output.",
             "type": "object",
             "properties": {
                 "type": {
-                    "description": "The judgement.",
+                    "description": "Kind of the predicate.",
                     "enum": [
                         "always_true",
                         "file_exists",
@@ -42,11 +47,11 @@ impl JsonSchema for Predicate {
                     ],
                 },
                 "args": {
-                    "description": "What the judgement needs: `path`; `pattern` and `field`; `tool_name`, \
+                    "description": "Arguments by kind: `path`; `pattern` and `field`; `tool_name`, \
                                     `args_match` and `min_count`; `schema` and `source`; or `check`.",
                     "type": "object",
                 },
-                "description": { "description": "A word for people.", "type": "string" },
+                "description": { "description": "Human-readable description.", "type": "string" },
             },
             "required": ["type"],
             "additionalProperties": false,
@@ -60,177 +65,170 @@ impl From<PredicateKind> for Predicate {
     }
 }
 
-/// Where a text is looked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Text that a predicate searches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 #[non_exhaustive]
 pub enum TextField {
-    /// The newest answer that has text.
+    /// The newest answer with text.
+    #[default]
     Response,
     /// Any answer of the run.
     AnyResponse,
     /// The artifact of a work item, `artifact:ID`.
     Artifact(String),
-    /// Answers and results of the run together.
+    /// All answers and tool results of the run.
     Transcript,
-    /// Data that the host gave under this name.
+    /// Data of the application with this name.
     Data(String),
 }
 
-impl TextField {
-    /// As it is written.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Response => "response".to_owned(),
-            Self::AnyResponse => "any_response".to_owned(),
-            Self::Artifact(item) => format!("artifact:{item}"),
-            Self::Transcript => "transcript".to_owned(),
-            Self::Data(key) => key.clone(),
-        }
-    }
-
-    fn parse(text: &str) -> Self {
-        match text {
-            "response" => Self::Response,
-            "any_response" => Self::AnyResponse,
-            "transcript" => Self::Transcript,
-            _ => match text.strip_prefix("artifact:") {
-                Some(item) => Self::Artifact(item.to_owned()),
-                None => Self::Data(text.to_owned()),
-            },
+impl From<TextField> for String {
+    fn from(field: TextField) -> Self {
+        match field {
+            TextField::Response => "response".to_owned(),
+            TextField::AnyResponse => "any_response".to_owned(),
+            TextField::Artifact(item) => format!("artifact:{item}"),
+            TextField::Transcript => "transcript".to_owned(),
+            TextField::Data(key) => key,
         }
     }
 }
 
-/// What a schema is held against.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl From<String> for TextField {
+    fn from(text: String) -> Self {
+        match (&*text, text.strip_prefix("artifact:")) {
+            ("response", _) => Self::Response,
+            ("any_response", _) => Self::AnyResponse,
+            ("transcript", _) => Self::Transcript,
+            (_, Some(item)) => Self::Artifact(item.to_owned()),
+            (_, None) => Self::Data(text),
+        }
+    }
+}
+
+/// Data that a predicate validates against a schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 #[non_exhaustive]
 pub enum SchemaSource {
     /// The newest answer, which must be JSON; `response_json`.
     Response,
     /// The artifact of a work item, `artifact:ID`.
     Artifact(String),
-    /// The latest good result of a tool, `tool:NAME`.
+    /// The latest successful result of a tool, `tool:NAME`.
     Tool(String),
-    /// Data that the host gave under this name; `data` by default.
+    /// Data of the application with this name. Default `data`.
     Data(String),
 }
 
-impl SchemaSource {
-    /// As it is written.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Response => "response_json".to_owned(),
-            Self::Artifact(item) => format!("artifact:{item}"),
-            Self::Tool(tool) => format!("tool:{tool}"),
-            Self::Data(key) => key.clone(),
-        }
+impl Default for SchemaSource {
+    fn default() -> Self {
+        Self::Data("data".to_owned())
     }
+}
 
-    fn parse(text: &str) -> Self {
-        match (text, text.split_once(':')) {
-            ("response_json", _) => Self::Response,
-            (_, Some(("artifact", item))) => Self::Artifact(item.to_owned()),
-            (_, Some(("tool", tool))) => Self::Tool(tool.to_owned()),
-            _ => Self::Data(text.to_owned()),
+impl From<SchemaSource> for String {
+    fn from(source: SchemaSource) -> Self {
+        match source {
+            SchemaSource::Response => "response_json".to_owned(),
+            SchemaSource::Artifact(item) => format!("artifact:{item}"),
+            SchemaSource::Tool(tool) => format!("tool:{tool}"),
+            SchemaSource::Data(key) => key,
         }
     }
 }
 
-/// The kind of a predicate: how a requirement is judged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+impl From<String> for SchemaSource {
+    fn from(text: String) -> Self {
+        match (&*text, text.split_once(':')) {
+            ("response_json", _) => Self::Response,
+            (_, Some(("artifact", item))) => Self::Artifact(item.to_owned()),
+            (_, Some(("tool", tool))) => Self::Tool(tool.to_owned()),
+            _ => Self::Data(text),
+        }
+    }
+}
+
+/// Kind of a predicate, with its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "args", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PredicateKind {
-    /// Passes: the requirement is for the model alone.
+    /// Always passes: the requirement is information for the model.
     #[default]
     AlwaysTrue,
-    /// A regular file is there.
+    /// A regular file exists.
     FileExists {
-        /// Its path, below the workspace.
+        /// Path in the workspace.
         path: String,
     },
-    /// A text holds a pattern, whatever its case.
+    /// A text matches a pattern, ignoring case.
     ContainsText {
-        /// A regular expression, in linear time and bounded size.
+        /// Regular expression, with linear time and bounded size.
         pattern: String,
-        /// Where.
+        /// Text to search.
+        #[serde(default)]
         field: TextField,
     },
-    /// The latest result of a tool is a good one.
+    /// The latest result of a tool is a success.
     ToolResultSuccess {
-        /// The tool.
+        /// Name of the tool.
         tool_name: String,
-        /// Only calls whose arguments hold these count.
+        /// Arguments that a call must have to count.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         args_match: Option<Map<String, Value>>,
-        /// How many good results there must be. Default 1.
+        /// Minimum number of successes. Default 1.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
         min_count: u32,
     },
-    /// Data fits a JSON Schema.
+    /// Data is valid against a JSON Schema.
     JsonSchemaValid {
-        /// The schema.
+        /// JSON Schema.
         schema: Value,
-        /// The data.
+        /// Data to validate.
+        #[serde(default)]
         source: SchemaSource,
     },
-    /// The application judges.
+    /// A check of the application passes.
     Custom {
-        /// The name of its check; `None` fails.
+        /// Name of the check; `None` fails.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         check: Option<String>,
     },
 }
 
-/// Why a predicate can not be judged.
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// Error in a predicate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredicateFault {
-    /// There is no such type.
-    #[error(
-        "`{name}` is no type of predicate; there are always_true, file_exists, contains_text, \
-         tool_result_success, json_schema_valid and custom"
-    )]
-    UnknownType {
-        /// What was given.
-        name: String,
-    },
-    /// An argument is missing or of another type.
-    #[error("a predicate of type `{kind}` needs `args.{argument}`, {expected}")]
-    Argument {
-        /// The type.
-        kind: &'static str,
-        /// The argument.
-        argument: &'static str,
-        /// What it must be.
-        expected: &'static str,
-    },
-    /// A pattern is no regular expression, or too large a one.
-    #[error("`{pattern}` is no regular expression: {reason}")]
+    /// A pattern is invalid or too large.
+    #[error("invalid regular expression `{pattern}`: {reason}")]
     Pattern {
-        /// The pattern.
+        /// Pattern in question.
         pattern: String,
-        /// Why.
+        /// Reason in one line.
         reason: String,
     },
-    /// A custom predicate names no check.
-    #[error("a predicate of type `custom` needs `args.check`, the name of a check")]
+    /// A custom predicate has no check.
+    #[error("missing `args.check` of the `custom` predicate: name a check of the application")]
     NoCheck,
 }
 
 impl PredicateKind {
-    /// The wire name of its type.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::AlwaysTrue => "always_true",
-            Self::FileExists { .. } => "file_exists",
-            Self::ContainsText { .. } => "contains_text",
-            Self::ToolResultSuccess { .. } => "tool_result_success",
-            Self::JsonSchemaValid { .. } => "json_schema_valid",
-            Self::Custom { .. } => "custom",
-        }
-    }
-
-    /// Whether it can be judged at all.
+    /// Checks whether the predicate can be evaluated.
     ///
     /// # Errors
-    /// A pattern that is no regular expression, a custom predicate without a check.
+    /// An invalid pattern, or a custom predicate without a check.
     pub fn check(&self) -> Result<(), PredicateFault> {
         match self {
             Self::ContainsText { pattern, .. } => compiled(pattern).map(drop),
@@ -242,86 +240,27 @@ impl PredicateKind {
             | Self::Custom { check: Some(_) } => Ok(()),
         }
     }
+}
 
-    fn parse(name: &str, args: &Map<String, Value>) -> Result<Self, PredicateFault> {
-        let text = |kind, argument| {
-            args.get(argument)
-                .and_then(Value::as_str)
-                .map(ToOwned::to_owned)
-                .ok_or(PredicateFault::Argument { kind, argument, expected: "a text" })
-        };
-        let optional = |argument, default: &str| {
-            args.get(argument).and_then(Value::as_str).unwrap_or(default).to_owned()
-        };
-        Ok(match name {
-            "always_true" => Self::AlwaysTrue,
-            "file_exists" => Self::FileExists { path: text("file_exists", "path")? },
-            "contains_text" => Self::ContainsText {
-                pattern: text("contains_text", "pattern")?,
-                field: TextField::parse(&optional("field", "response")),
-            },
-            "tool_result_success" => Self::ToolResultSuccess {
-                tool_name: text("tool_result_success", "tool_name")?,
-                args_match: args.get("args_match").and_then(Value::as_object).cloned(),
-                min_count: args
-                    .get("min_count")
-                    .and_then(Value::as_u64)
-                    .and_then(|count| u32::try_from(count).ok())
-                    .unwrap_or(1)
-                    .max(1),
-            },
-            "json_schema_valid" => Self::JsonSchemaValid {
-                schema: args.get("schema").cloned().ok_or(PredicateFault::Argument {
-                    kind: "json_schema_valid",
-                    argument: "schema",
-                    expected: "a JSON Schema",
-                })?,
-                source: SchemaSource::parse(&optional("source", "data")),
-            },
-            "custom" => {
-                Self::Custom { check: args.get("check").and_then(Value::as_str).map(ToOwned::to_owned) }
-            }
-            name => return Err(PredicateFault::UnknownType { name: name.to_owned() }),
-        })
-    }
+/// Compiled patterns of a contract, by their text.
+pub(crate) type Patterns = BTreeMap<String, Regex>;
 
-    fn args(&self) -> Map<String, Value> {
-        let mut args = Map::new();
-        let mut put = |key: &str, value: Value| args.insert(key.to_owned(), value);
-        match self {
-            Self::AlwaysTrue | Self::Custom { check: None } => {}
-            Self::FileExists { path } => drop(put("path", path.as_str().into())),
-            Self::ContainsText { pattern, field } => {
-                put("pattern", pattern.as_str().into());
-                put("field", field.name().into());
-            }
-            Self::ToolResultSuccess { tool_name, args_match, min_count } => {
-                put("tool_name", tool_name.as_str().into());
-                if let Some(wanted) = args_match {
-                    put("args_match", wanted.clone().into());
-                }
-                if *min_count > 1 {
-                    put("min_count", (*min_count).into());
-                }
-            }
-            Self::JsonSchemaValid { schema, source } => {
-                put("schema", schema.clone());
-                put("source", source.name().into());
-            }
-            Self::Custom { check: Some(check) } => drop(put("check", check.as_str().into())),
-        }
-        args
+impl TaskContract {
+    /// Compiles the valid patterns of the contract.
+    pub(crate) fn patterns(&self) -> Patterns {
+        let patterns = self.required_outputs.iter().filter_map(|output| match &output.predicate.kind {
+            PredicateKind::ContainsText { pattern, .. } => Some((pattern.clone(), compiled(pattern).ok()?)),
+            PredicateKind::AlwaysTrue
+            | PredicateKind::FileExists { .. }
+            | PredicateKind::ToolResultSuccess { .. }
+            | PredicateKind::JsonSchemaValid { .. }
+            | PredicateKind::Custom { .. } => None,
+        });
+        patterns.collect()
     }
 }
 
-/// With the keys in one order, whichever the build keeps them in.
-fn sorted(mut args: Map<String, Value>) -> Map<String, Value> {
-    args.sort_keys();
-    args.values_mut().for_each(Value::sort_all_objects);
-    args
-}
-
-/// The pattern, ready to search with.
+/// Compiles a pattern.
 pub(super) fn compiled(pattern: &str) -> Result<Regex, PredicateFault> {
     regex::RegexBuilder::new(pattern)
         .case_insensitive(true)
@@ -331,10 +270,10 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, PredicateFault> {
         .map_err(|error| PredicateFault::Pattern { pattern: pattern.to_owned(), reason: reason(&error) })
 }
 
-/// Why a pattern is none, in one line: the library draws the pattern over several.
+/// The last line of a pattern error; the lines before it draw the pattern.
 fn reason(error: &regex::Error) -> String {
-    let told = error.to_string();
-    let last = told.lines().last().unwrap_or_default();
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
@@ -351,15 +290,29 @@ struct Wire {
 
 impl Serialize for Predicate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (kind, args) = (self.kind.as_str().to_owned(), sorted(self.kind.args()));
+        #[derive(Deserialize)]
+        struct TaggedKind {
+            r#type: String,
+            #[serde(default)]
+            args: Map<String, Value>,
+        }
+        let mut value = serde_json::to_value(&self.kind).map_err(S::Error::custom)?;
+        // One order of keys, whichever order the build's maps keep.
+        value.sort_all_objects();
+        let TaggedKind { r#type: kind, args } = serde_json::from_value(value).map_err(S::Error::custom)?;
         Wire { kind, args, description: self.description.clone() }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Predicate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = Wire::deserialize(deserializer)?;
-        let kind = PredicateKind::parse(&wire.kind, &sorted(wire.args)).map_err(serde::de::Error::custom)?;
-        Ok(Self { kind, description: wire.description })
+        let Wire { kind, args, description } = Wire::deserialize(deserializer)?;
+        let tagged = match &*kind {
+            "always_true" => json!({ "type": kind }),
+            _ => json!({ "type": kind, "args": args }),
+        };
+        let kind = serde_json::from_value(tagged)
+            .map_err(|error| D::Error::custom(format_args!("predicate `{kind}`: {error}")))?;
+        Ok(Self { kind, description })
     }
 }

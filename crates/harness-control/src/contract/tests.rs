@@ -42,10 +42,10 @@ fn index(results: &[(&str, &str, Option<&str>)], answers: &[&str]) -> EvidenceIn
 #[test]
 fn the_latest_result_of_a_tool_decides() {
     let predicate = json!({"type": "tool_result_success", "args": {"tool_name": "deploy"}});
-    check(predicate.clone(), &index(&[], &[]), "false: `deploy` gave no result yet");
+    check(predicate.clone(), &index(&[], &[]), "false: no result of `deploy` yet");
     check(predicate.clone(), &index(&[("deploy", "{}", None)], &[]), "true: `deploy` succeeded @e0");
     let failed_last = index(&[("deploy", "{}", None), ("deploy", "{}", Some("exit 1"))], &[]);
-    check(predicate, &failed_last, "false: the latest result of `deploy` is a failure: exit 1");
+    check(predicate, &failed_last, "false: the latest result of `deploy` is an error: exit 1");
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn only_calls_with_the_wanted_arguments_count() {
 fn a_text_is_looked_for_in_the_newest_answer() {
     let predicate = |pattern: &str, field: &str| json!({"type": "contains_text", "args": {"pattern": pattern, "field": field}});
     let answers = index(&[], &["first draft", "Now approved.", ""]);
-    check(predicate("APPROVED", "response"), &answers, "true: `APPROVED` was found @a1");
-    check(predicate("draft", "response"), &answers, "false: `draft` is not in `response`");
-    check(predicate("draft", "any_response"), &answers, "true: `draft` was found @a0");
-    check(predicate(".*", "response"), &index(&[], &[]), "false: there is no text in `response` yet");
-    check(predicate("x", "other"), &answers, "false: there is no text in `other` yet");
+    check(predicate("APPROVED", "response"), &answers, "true: `APPROVED` found @a1");
+    check(predicate("draft", "response"), &answers, "false: `draft` not found in `response`");
+    check(predicate("draft", "any_response"), &answers, "true: `draft` found @a0");
+    check(predicate(".*", "response"), &index(&[], &[]), "false: no text in `response` yet");
+    check(predicate("x", "other"), &answers, "false: no text in `other` yet");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_text_of_which_only_the_end_was_kept_is_said_so() {
     let mut index = EvidenceIndex::new();
     index.note_answer("a", &format!("needle{}", "x".repeat(9_000)));
     let predicate = json!({"type": "contains_text", "args": {"pattern": "needle"}});
-    check(predicate, &index, "false: `needle` is not in `response`; only the end of the text was kept");
+    check(predicate, &index, "false: `needle` not found in `response`; only the end of the text was kept");
 }
 
 #[test]
@@ -85,23 +85,23 @@ fn data_is_held_against_a_schema() {
                "args": {"schema": {"type": "object", "required": [required]}, "source": source}})
     };
     let facts = index(&[("sum", "{}", None)], &[r#"{"total": 3}"#]);
-    check(predicate("tool:sum", "total"), &facts, "true: `tool:sum` fits the schema @e0");
-    check(predicate("response_json", "total"), &facts, "true: `response_json` fits the schema @a0");
+    check(predicate("tool:sum", "total"), &facts, "true: `tool:sum` is valid @e0");
+    check(predicate("response_json", "total"), &facts, "true: `response_json` is valid @a0");
     check(
         predicate("response_json", "id"),
         &facts,
-        "false: `response_json` does not fit the schema: required fields are missing: id",
+        "false: `response_json` violates the schema: required fields are missing: id",
     );
-    check(predicate("data", "id"), &facts, "false: there is no data in `data`");
+    check(predicate("data", "id"), &facts, "false: no data in `data`");
 }
 
 #[test]
 fn what_can_not_be_judged_fails() {
     let custom = |args: serde_json::Value| json!({"type": "custom", "args": args});
-    check(custom(json!({})), &index(&[], &[]), "false: the custom predicate names no check");
-    check(custom(json!({"check": "x"})), &index(&[], &[]), "false: nobody registered a check named `x`");
+    check(custom(json!({})), &index(&[], &[]), "false: the custom predicate has no check");
+    check(custom(json!({"check": "x"})), &index(&[], &[]), "false: unknown check `x`");
     let file = json!({"type": "file_exists", "args": {"path": "a.md"}});
-    check(file, &index(&[], &[]), "false: nobody looked for `a.md`: the run has no workspace");
+    check(file, &index(&[], &[]), "false: cannot inspect `a.md`: the run has no workspace");
 }
 
 #[test]
@@ -160,21 +160,21 @@ fn a_contract_that_can_not_be_meant_is_refused() {
                "questions": [{"id": "q", "question": "Why?", "required_for": ["S"]}],
                "acceptability": {"min_confidence": 2.0}}),
         &[
-            "`R` names two things of the contract",
-            "required output `R`: a predicate of type `custom` needs `args.check`, the name of a check",
-            "required output `R`: `a{99999}{99999}` is no regular expression: Compiled regex exceeds size limit of 1048576 bytes.",
-            "question `q` is required for `S`, which the contract does not have",
-            "`acceptability.min_confidence` is 2, and must be between 0 and 1",
+            "duplicate id `R` in the contract",
+            "required output `R`: missing `args.check` of the `custom` predicate: name a check of the application",
+            "required output `R`: invalid regular expression `a{99999}{99999}`: Compiled regex exceeds size limit of 1048576 bytes.",
+            "question `q` is required for unknown output `S`",
+            "invalid `acceptability.min_confidence` 2: expected a number between 0 and 1",
         ],
     );
     check_faults(
         json!({"goal": "g", "required_outputs": [output("R", json!({"type": "file_exists"}))]}),
-        &["a predicate of type `file_exists` needs `args.path`, a text"],
+        &["predicate `file_exists`: missing field `path`"],
     );
     check_faults(
         json!({"goal": "g", "required_outputs": [output("R", json!({"type": "magic"}))]}),
-        &["`magic` is no type of predicate; there are always_true, file_exists, contains_text, \
-           tool_result_success, json_schema_valid and custom"],
+        &["predicate `magic`: unknown variant `magic`, expected one of `always_true`, `file_exists`, \
+           `contains_text`, `tool_result_success`, `json_schema_valid`, `custom`"],
     );
 }
 

@@ -1,73 +1,72 @@
-//! Judging a contract.
+//! Verification of contracts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use harness_core::Time;
 use harness_core::tool::{SchemaValidator, ShallowSchemas};
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::evidence::{AnswerFact, ToolFact};
-use super::predicate::compiled;
+use super::predicate::{Patterns, compiled};
 use super::{
     Coverage, CoverageStatus, Evidence, EvidenceIndex, EvidenceKind, PredicateKind, SchemaSource,
     TaskContract, TextField,
 };
 use crate::work::{ItemId, WorkLedger};
 
-/// What is known of a path.
+/// Finding about a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileFact {
     /// A regular file.
     File {
-        /// Its size in bytes.
+        /// Size in bytes.
         bytes: u64,
-        /// The SHA-256 of its content in hexadecimal, where somebody read it.
+        /// SHA-256 of the content in hexadecimal, if it was read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
-    /// Something else: a folder, a device.
+    /// A directory or a device.
     NotAFile,
-    /// Nothing.
+    /// No such file.
     Missing,
-    /// It could not be looked at, or lies outside of the workspace.
+    /// The path could not be inspected.
     Unknown {
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
 }
 
-/// Checks of the application's own, by name, and how they came out: what was found, or why it fails.
+/// Results of the application's checks by name: finding, or reason of the failure.
 pub type CustomChecks = BTreeMap<String, Result<String, String>>;
 
-/// Everything that a contract is judged on.
+/// Facts for the verification of a contract.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Facts<'a> {
-    /// What the events prove.
+    /// Evidence from events.
     pub index: &'a EvidenceIndex,
-    /// The files that its predicates ask about.
+    /// Files by path.
     pub files: &'a BTreeMap<String, FileFact>,
-    /// Data that the host gave, by name.
+    /// Data of the application by name.
     pub data: &'a BTreeMap<String, Value>,
-    /// Work items and their artifacts.
+    /// Work items with their artifacts.
     pub work: &'a WorkLedger,
-    /// Checks of the application's own.
+    /// Results of the application's checks.
     pub custom: &'a CustomChecks,
-    /// Who knows JSON Schema.
+    /// Validator of JSON Schemas.
     pub schemas: &'a dyn SchemaValidator,
-    /// Patterns that are compiled already, by their text.
-    pub(crate) patterns: Option<&'a BTreeMap<String, Regex>>,
-    /// When it is judged.
+    /// Compiled patterns.
+    pub(crate) patterns: Option<&'a Patterns>,
+    /// Time of the verification.
     pub now: Time,
 }
 
 impl<'a> Facts<'a> {
-    /// Facts of a run that has neither files, data nor checks of its own.
+    /// Creates facts without files, data and checks.
     pub fn new(index: &'a EvidenceIndex) -> Self {
         static NO_FILES: BTreeMap<String, FileFact> = BTreeMap::new();
         static NO_DATA: BTreeMap<String, Value> = BTreeMap::new();
@@ -92,64 +91,54 @@ impl std::fmt::Debug for Facts<'_> {
     }
 }
 
-/// How one requirement came out.
+/// Result of one requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckResult {
     /// Whether it is met.
     pub success: bool,
-    /// Why, for people and for the model.
+    /// Reason, for users and the model.
     pub message: String,
-    /// What proves it.
+    /// Evidence that it is met.
     pub evidence: Option<Evidence>,
 }
 
-/// How a contract came out.
+/// Result of a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Whether everything that is not optional is met.
+    /// Whether all required outputs are met.
     pub satisfied: bool,
-    /// What is not, in the order of the contract.
+    /// Ids of unmet requirements, in order.
     pub unmet: Vec<String>,
-    /// Each requirement, in the order of the contract.
+    /// Result of each requirement, in order.
     pub results: Vec<(String, CheckResult)>,
-    /// In a sentence.
+    /// Summary in one sentence.
     pub message: String,
 }
 
-/// What a predicate found.
-enum Found {
-    /// It holds: in which event, of which sort, what it says.
+/// Evaluation of a predicate.
+enum Finding {
+    /// It holds.
     Proof { event: String, kind: EvidenceKind, says: String, message: String },
-    /// It does not.
+    /// It does not hold.
     Not(String),
-    /// There is nothing to judge it by; what was found earlier stands.
+    /// No evidence yet; an earlier result stays.
     Nothing(String),
 }
 
 impl TaskContract {
-    /// Judges every requirement on the latest evidence and notes the outcome in `coverage`.
+    /// Verifies every requirement on the latest evidence and updates `coverage`.
     ///
-    /// A requirement that was met stays met while there is nothing newer to judge it by; files and data are
-    /// judged anew each time. One that was let go is not judged.
+    /// A met requirement stays met without newer evidence; files and data are verified each time. A waived
+    /// requirement is skipped.
     pub fn verify(&self, coverage: &mut Coverage, facts: &Facts<'_>) -> Verification {
-        self.verify_by(coverage, facts, judge)
-    }
-
-    /// The same, with another way to judge one requirement that was not let go.
-    pub(super) fn verify_by(
-        &self,
-        coverage: &mut Coverage,
-        facts: &Facts<'_>,
-        mut judge: impl FnMut(&str, &PredicateKind, CoverageStatus, &mut Coverage, &Facts<'_>) -> CheckResult,
-    ) -> Verification {
         coverage.complete(self);
         let (mut results, mut unmet) = (Vec::new(), Vec::new());
         for output in &self.required_outputs {
             let result = match coverage.status(&output.id) {
                 CoverageStatus::Skipped => {
-                    CheckResult { success: true, message: "let go".to_owned(), evidence: None }
+                    CheckResult { success: true, message: "waived".to_owned(), evidence: None }
                 }
                 status @ (CoverageStatus::Met | CoverageStatus::PartiallyMet | CoverageStatus::Unmet) => {
                     judge(&output.id, &output.predicate.kind, status, coverage, facts)
@@ -169,8 +158,8 @@ impl TaskContract {
     }
 }
 
-/// Judges one requirement and notes the outcome.
-pub(super) fn judge(
+/// Verifies one requirement and updates the coverage.
+fn judge(
     id: &str,
     predicate: &PredicateKind,
     status: CoverageStatus,
@@ -178,25 +167,25 @@ pub(super) fn judge(
     facts: &Facts<'_>,
 ) -> CheckResult {
     match find(predicate, facts) {
-        Found::Proof { event, kind, says, message } => {
+        Finding::Proof { event, kind, says, message } => {
             let evidence =
                 Evidence { event_ref: event, kind, value: format!("{id}: {says}"), timestamp: facts.now };
             coverage.meet(id, evidence.clone());
             CheckResult { success: true, message, evidence: Some(evidence) }
         }
-        Found::Nothing(_) if status == CoverageStatus::Met => {
-            CheckResult { success: true, message: "met before".to_owned(), evidence: None }
+        Finding::Nothing(_) if status == CoverageStatus::Met => {
+            CheckResult { success: true, message: "met earlier".to_owned(), evidence: None }
         }
-        Found::Not(message) | Found::Nothing(message) => {
+        Finding::Not(message) | Finding::Nothing(message) => {
             coverage.miss(id);
             CheckResult { success: false, message, evidence: None }
         }
     }
 }
 
-fn find(predicate: &PredicateKind, facts: &Facts<'_>) -> Found {
+fn find(predicate: &PredicateKind, facts: &Facts<'_>) -> Finding {
     match predicate {
-        PredicateKind::AlwaysTrue => Found::Proof {
+        PredicateKind::AlwaysTrue => Finding::Proof {
             event: "model_judgment".to_owned(),
             kind: EvidenceKind::Response,
             says: "left to the model's judgement".to_owned(),
@@ -212,25 +201,25 @@ fn find(predicate: &PredicateKind, facts: &Facts<'_>) -> Found {
     }
 }
 
-fn find_file(path: &str, facts: &Facts<'_>) -> Found {
+fn find_file(path: &str, facts: &Facts<'_>) -> Finding {
     match facts.files.get(path) {
         Some(FileFact::File { bytes, digest }) => {
             let digest = digest.as_ref().map(|digest| format!(", sha256 {digest}")).unwrap_or_default();
-            Found::Proof {
+            Finding::Proof {
                 event: "file_check".to_owned(),
                 kind: EvidenceKind::Artifact,
                 says: format!("{path} ({bytes} bytes{digest})"),
-                message: format!("`{path}` is there"),
+                message: format!("`{path}` exists"),
             }
         }
-        Some(FileFact::NotAFile) => Found::Not(format!("`{path}` is no regular file")),
-        Some(FileFact::Missing) => Found::Not(format!("`{path}` is not there")),
-        Some(FileFact::Unknown { reason }) => Found::Not(format!("`{path}` can not be looked at: {reason}")),
-        None => Found::Not(format!("nobody looked for `{path}`: the run has no workspace")),
+        Some(FileFact::NotAFile) => Finding::Not(format!("`{path}` is not a regular file")),
+        Some(FileFact::Missing) => Finding::Not(format!("file `{path}` not found")),
+        Some(FileFact::Unknown { reason }) => Finding::Not(format!("cannot inspect `{path}`: {reason}")),
+        None => Finding::Not(format!("cannot inspect `{path}`: the run has no workspace")),
     }
 }
 
-/// A text to search, the event that it lies in, and whether its beginning is missing.
+/// Text to search, its event, and whether its beginning was cut.
 struct Searched<'a> {
     event: &'a str,
     text: Cow<'a, str>,
@@ -270,28 +259,28 @@ fn texts<'a>(field: &'a TextField, facts: &Facts<'a>) -> Vec<Searched<'a>> {
     }
 }
 
-fn find_text(pattern: &str, field: &TextField, facts: &Facts<'_>) -> Found {
+fn find_text(pattern: &str, field: &TextField, facts: &Facts<'_>) -> Finding {
     let known = facts.patterns.and_then(|patterns| patterns.get(pattern));
     let regex =
         match known.map_or_else(|| compiled(pattern).map(Cow::Owned), |known| Ok(Cow::Borrowed(known))) {
             Ok(regex) => regex,
-            Err(fault) => return Found::Not(format!("it can not be judged: {fault}")),
+            Err(error) => return Finding::Not(error.to_string()),
         };
     let texts = texts(field, facts);
-    let name = field.name();
+    let name = String::from(field.clone());
     let Some(newest) = texts.first() else {
-        return Found::Nothing(format!("there is no text in `{name}` yet"));
+        return Finding::Nothing(format!("no text in `{name}` yet"));
     };
     let Some(found) = texts.iter().find(|searched| regex.is_match(&searched.text)) else {
         let cut = if newest.truncated { "; only the end of the text was kept" } else { "" };
-        return Found::Not(format!("`{pattern}` is not in `{name}`{cut}"));
+        return Finding::Not(format!("`{pattern}` not found in `{name}`{cut}"));
     };
     let event = if found.event.is_empty() { "text_search" } else { found.event };
-    Found::Proof {
+    Finding::Proof {
         event: event.to_owned(),
         kind: EvidenceKind::Response,
         says: format!("`{pattern}` is in `{name}`"),
-        message: format!("`{pattern}` was found"),
+        message: format!("`{pattern}` found"),
     }
 }
 
@@ -300,21 +289,21 @@ fn find_result(
     args_match: Option<&Map<String, Value>>,
     min_count: u32,
     facts: &Facts<'_>,
-) -> Found {
+) -> Finding {
     let known = facts.index.tools.get(tool);
     let mut fitting = known.into_iter().flatten().rev().filter(|fact| fits(fact, args_match)).peekable();
     let Some(latest) = fitting.peek().copied() else {
-        return Found::Nothing(format!("`{tool}` gave no result yet"));
+        return Finding::Nothing(format!("no result of `{tool}` yet"));
     };
     if let Some(error) = &latest.error {
-        let told: String = error.chars().take(200).collect();
-        return Found::Not(format!("the latest result of `{tool}` is a failure: {told}"));
+        let error: String = error.chars().take(200).collect();
+        return Finding::Not(format!("the latest result of `{tool}` is an error: {error}"));
     }
     let good = fitting.filter(|fact| fact.error.is_none()).take(min_count as usize).count();
     if good < min_count as usize {
-        return Found::Not(format!("`{tool}` succeeded {good} time(s); {min_count} are required"));
+        return Finding::Not(format!("`{tool}` succeeded {good} time(s); {min_count} are required"));
     }
-    Found::Proof {
+    Finding::Proof {
         event: latest.event.clone(),
         kind: EvidenceKind::ToolResult,
         says: format!("`{tool}` succeeded"),
@@ -322,77 +311,77 @@ fn find_result(
     }
 }
 
-/// Whether the arguments of a call hold everything that is wanted.
+/// Whether the arguments of a call contain all wanted entries.
 fn fits(fact: &ToolFact, wanted: Option<&Map<String, Value>>) -> bool {
     let Some(wanted) = wanted else { return true };
     let Ok(arguments) = fact.arguments.to::<Map<String, Value>>() else { return false };
     wanted.iter().all(|(key, value)| arguments.get(key) == Some(value))
 }
 
-/// Data to be held against a schema.
+/// Data to validate against a schema.
 pub(super) enum Data {
-    /// The event that it lies in, empty where there is none, and the data, or why it is none.
-    There(String, Result<Value, String>),
-    /// There is none, and there was none before.
+    /// Event of the data, empty without one, and the data or the parse error.
+    Found(String, Result<Value, String>),
+    /// No data so far.
     NotYet,
-    /// There is none, whatever was before.
+    /// No data, even if there was some earlier.
     Missing,
 }
 
-/// What a source of data holds now.
+/// Reads the current data of a source.
 pub(super) fn data_in(source: &SchemaSource, facts: &Facts<'_>) -> Data {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).map_err(|error| error.to_string());
     match source {
         SchemaSource::Response => match facts.index.newest_answer() {
-            Some(answer) => Data::There(answer.event.clone(), parsed(&answer.text)),
+            Some(answer) => Data::Found(answer.event.clone(), parsed(&answer.text)),
             None => Data::NotYet,
         },
         SchemaSource::Artifact(item) => match facts.work.get(&ItemId::from(item.as_str())) {
-            Ok(item) if !item.artifact.is_empty() => Data::There(String::new(), parsed(&item.artifact)),
+            Ok(item) if !item.artifact.is_empty() => Data::Found(String::new(), parsed(&item.artifact)),
             _ => Data::Missing,
         },
         SchemaSource::Tool(tool) => {
             let mut results = facts.index.tools.get(tool).into_iter().flatten().rev();
             match results.find_map(|fact| Some((fact, fact.value.as_ref()?))) {
-                Some((fact, value)) => Data::There(fact.event.clone(), parsed(value)),
+                Some((fact, value)) => Data::Found(fact.event.clone(), parsed(value)),
                 None => Data::NotYet,
             }
         }
         SchemaSource::Data(key) => match facts.data.get(key) {
-            Some(value) => Data::There(String::new(), Ok(value.clone())),
+            Some(value) => Data::Found(String::new(), Ok(value.clone())),
             None => Data::Missing,
         },
     }
 }
 
-fn find_data(schema: &Value, source: &SchemaSource, facts: &Facts<'_>) -> Found {
-    let name = source.name();
+fn find_data(schema: &Value, source: &SchemaSource, facts: &Facts<'_>) -> Finding {
+    let name = String::from(source.clone());
     let (event, data) = match data_in(source, facts) {
-        Data::There(event, data) => (event, data),
-        Data::NotYet => return Found::Nothing(format!("there is no data in `{name}` yet")),
-        Data::Missing => return Found::Not(format!("there is no data in `{name}`")),
+        Data::Found(event, data) => (event, data),
+        Data::NotYet => return Finding::Nothing(format!("no data in `{name}` yet")),
+        Data::Missing => return Finding::Not(format!("no data in `{name}`")),
     };
     match data.and_then(|data| facts.schemas.check(schema, &data)) {
-        Ok(()) => Found::Proof {
+        Ok(()) => Finding::Proof {
             event: if event.is_empty() { "schema_check".to_owned() } else { event },
             kind: EvidenceKind::Response,
-            says: format!("`{name}` fits the schema"),
-            message: format!("`{name}` fits the schema"),
+            says: format!("`{name}` is valid"),
+            message: format!("`{name}` is valid"),
         },
-        Err(why) => Found::Not(format!("`{name}` does not fit the schema: {why}")),
+        Err(why) => Finding::Not(format!("`{name}` violates the schema: {why}")),
     }
 }
 
-fn find_custom(check: Option<&str>, facts: &Facts<'_>) -> Found {
-    let Some(name) = check else { return Found::Not("the custom predicate names no check".to_owned()) };
+fn find_custom(check: Option<&str>, facts: &Facts<'_>) -> Finding {
+    let Some(name) = check else { return Finding::Not("the custom predicate has no check".to_owned()) };
     match facts.custom.get(name) {
-        Some(Ok(says)) => Found::Proof {
+        Some(Ok(says)) => Finding::Proof {
             event: "custom_check".to_owned(),
             kind: EvidenceKind::Response,
             says: says.clone(),
-            message: format!("the check `{name}` passed"),
+            message: format!("check `{name}` passed"),
         },
-        Some(Err(why)) => Found::Not(format!("the check `{name}` failed: {why}")),
-        None => Found::Not(format!("nobody registered a check named `{name}`")),
+        Some(Err(why)) => Finding::Not(format!("check `{name}` failed: {why}")),
+        None => Finding::Not(format!("unknown check `{name}`")),
     }
 }

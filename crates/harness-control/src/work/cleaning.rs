@@ -1,24 +1,23 @@
-//! Removing a model's talk from the ends of what it stores.
+//! Removing a model's commentary from the ends of artifacts.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// How many lines at each end are looked at.
+/// Number of lines at each end that are cleaned.
 const ZONE: usize = 5;
 
-/// An artifact without the talk around it.
+/// Artifact without commentary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cleaned {
-    /// The artifact.
+    /// Text of the artifact.
     pub text: String,
-    /// The lines that were removed, in order; empty when the artifact was clean.
+    /// Removed lines in order; empty for a clean artifact.
     pub removed: Vec<String>,
 }
 
-/// `None` only if a pattern of ours were no regular expression, which a test rules out; nothing is removed
-/// then.
+/// Compiles a pattern. A test proves that the patterns are valid.
 fn talk(patterns: &str) -> Option<Regex> {
     regex::RegexBuilder::new(&format!(r"^\s*(?:{patterns})\b")).case_insensitive(true).build().ok()
 }
@@ -37,8 +36,8 @@ static AFTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
 });
 
-/// Removes lines in which a model talks about what it does, within the first and the last five lines.
-/// Lines inside fenced code stay, and so does everything where cleaning would leave nothing.
+/// Removes lines in which a model comments on its work, from the first and the last five lines. Fenced code is not
+/// changed, nor is an artifact that would become empty.
 pub fn clean_artifact(artifact: &str) -> Cleaned {
     let clean = || Cleaned { text: artifact.to_owned(), removed: Vec::new() };
     let lines: Vec<&str> = artifact.split('\n').collect();

@@ -1,4 +1,4 @@
-//! What a change of a ledger was, so that the ledger can be rebuilt from the results of tools.
+//! Changes of a ledger, from which it can be rebuilt.
 
 use harness_core::Json;
 use harness_core::message::ToolResultMessage;
@@ -10,36 +10,35 @@ use super::{ItemId, ItemStatus, WorkItem, WorkLedger};
 const CHANGING: [&str; 4] =
     ["work_item_add", "work_item_update", "work_item_set_artifact", "work_item_flag_revision"];
 
-/// What a change of a ledger was: the items as they are after it, whole. Tools give it in the structured part
-/// of their results, under `ledger`.
+/// Change of a ledger: the changed items as a whole. Work tools return it under `ledger` in their structured results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct LedgerDelta {
-    /// The items that changed, with their artifacts.
+    /// Changed items, with their artifacts.
     pub items: Vec<WorkItem>,
-    /// How many items there were before; 0 begins a ledger anew.
+    /// Number of items before the change; 0 starts a new ledger.
     pub before: usize,
-    /// The number of the item added last.
+    /// Number of the last added item.
     pub added: u32,
-    /// How many times an item was added or an artifact stored.
+    /// Number of added items and stored artifacts.
     pub changes: u32,
 }
 
-/// How a change affected one item.
+/// Effect of a change on one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ItemChange {
-    /// The item.
+    /// Id of the item.
     pub id: ItemId,
-    /// The status before the change; `None` for a new item.
+    /// Status before the change; `None` for a new item.
     pub before: Option<ItemStatus>,
     /// Whether the notes differ from those before. True for a new item.
     pub has_new_notes: bool,
 }
 
 impl WorkLedger {
-    /// What changed since `before`, an earlier state of the same ledger.
+    /// Computes the change since `before`, an earlier state of this ledger.
     pub fn delta_since(&self, before: &Self) -> LedgerDelta {
         let is_new = |item: &&WorkItem| before.get(&item.id).ok() != Some(*item);
         LedgerDelta {
@@ -50,7 +49,7 @@ impl WorkLedger {
         }
     }
 
-    /// Applies a change. Returns the items that it changed.
+    /// Applies a change and returns its effects.
     pub(crate) fn apply(&mut self, delta: LedgerDelta) -> Vec<ItemChange> {
         if delta.before == 0 {
             self.items.clear();
@@ -72,8 +71,7 @@ impl WorkLedger {
         changes
     }
 
-    /// Applies the change in the result of a work tool. Returns the items that it changed; the results of other
-    /// tools change none.
+    /// Applies the change in the result of a work tool and returns its effects. Other results have none.
     pub fn fold(&mut self, result: &ToolResultMessage) -> Vec<ItemChange> {
         #[derive(Deserialize)]
         struct Changed {
@@ -82,7 +80,7 @@ impl WorkLedger {
         if result.is_error || !CHANGING.contains(&result.tool_name.as_str()) {
             return Vec::new();
         }
-        let told = result.structured.as_ref().map(Json::to::<Changed>);
-        told.and_then(Result::ok).map_or_else(Vec::new, |told| self.apply(told.ledger))
+        let changed = result.structured.as_ref().map(Json::to::<Changed>);
+        changed.and_then(Result::ok).map_or_else(Vec::new, |changed| self.apply(changed.ledger))
     }
 }

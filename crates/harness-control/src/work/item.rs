@@ -1,14 +1,13 @@
-//! One work item.
+//! Work items.
 
 use std::fmt;
-use std::str::FromStr;
 
 use harness_core::Time;
 use harness_core::canonical::sha256_hex;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// The name of a work item: eight hexadecimal digits, counted from `00000001` in each ledger, so that the
-/// same work has the same names in a replay.
+/// Id of a work item: eight hexadecimal digits, counted from `00000001` in each ledger, equal in a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ItemId(String);
@@ -18,7 +17,7 @@ impl ItemId {
         Self(format!("{number:08x}"))
     }
 
-    /// The name as text.
+    /// Id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,56 +35,50 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// Declares an enum of wire words.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $word:literal ),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[non_exhaustive]
-        pub enum $name { $( $(#[$variant_meta])* #[serde(rename = $word)] $variant ),* }
-
-        impl $name {
-            /// All of them, in order.
-            pub const ALL: &[Self] = &[$( Self::$variant ),*];
-
-            /// The wire name.
-            pub fn as_str(self) -> &'static str {
-                match self { $( Self::$variant => $word ),* }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = ();
-
-            fn from_str(text: &str) -> Result<Self, ()> {
-                match text { $( $word => Ok(Self::$variant), )* _ => Err(()) }
-            }
-        }
-    };
-}
-
-words! {
-    /// How far an item is.
-    ItemStatus {
-        /// Nothing was done.
-        #[default]
-        Pending = "pending",
-        /// Somebody is at it.
-        InProgress = "in_progress",
-        /// Done.
-        Done = "done",
-        /// Not needed any more.
-        Skipped = "skipped",
-    }
+/// Status of an item.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum ItemStatus {
+    /// Not started.
+    #[default]
+    Pending,
+    /// Started.
+    InProgress,
+    /// Done.
+    Done,
+    /// No longer needed.
+    Skipped,
 }
 
 impl ItemStatus {
-    /// Whether nothing is left to do: done or skipped.
+    /// Every status, in order.
+    pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
+
+    /// Wire name.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the item is done or skipped.
     pub fn is_closed(self) -> bool {
         matches!(self, Self::Done | Self::Skipped)
     }
 
-    /// How a list marks it.
+    /// Mark in a list.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Pending => "[ ]",
@@ -96,118 +89,136 @@ impl ItemStatus {
     }
 }
 
-words! {
-    /// How much an item matters.
-    ItemPriority {
-        /// Before others.
-        High = "high",
-        /// As others.
-        #[default]
-        Medium = "medium",
-        /// After others.
-        Low = "low",
+/// Priority of an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum ItemPriority {
+    /// Before others.
+    High,
+    /// Like others.
+    #[default]
+    Medium,
+    /// After others.
+    Low,
+}
+
+impl ItemPriority {
+    /// Wire name.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// What an item's artifact is for.
-    ItemRole {
-        /// The user gets it.
-        Deliverable = "deliverable",
-        /// The agent needs it on the way.
-        #[default]
-        Working = "working",
-        /// It judges other items; see [`AuditReport`](super::AuditReport).
-        Control = "control",
+/// Role of an item's artifact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum ItemRole {
+    /// Delivered to the user.
+    Deliverable,
+    /// Used by the agent.
+    #[default]
+    Working,
+    /// Judges other items; see [`AuditReport`](super::AuditReport).
+    Control,
+}
+
+impl ItemRole {
+    /// Wire name.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-/// Something to do, and its result.
+/// Work item with its artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WorkItem {
-    /// Its name.
+    /// Id of the item.
     pub id: ItemId,
-    /// What is to be done.
+    /// Title of the work.
     pub title: String,
-    /// How far it is.
+    /// Status of the item.
     #[serde(default)]
     pub status: ItemStatus,
-    /// How much it matters.
+    /// Priority of the item.
     #[serde(default)]
     pub priority: ItemPriority,
-    /// More about it; empty when there is nothing.
+    /// Notes; may be empty.
     #[serde(default)]
     pub notes: String,
-    /// What came of it, cleaned; empty when there is nothing yet.
+    /// Cleaned artifact; empty until it is stored.
     #[serde(default)]
     pub artifact: String,
-    /// What came of it as it was given, when cleaning changed it.
+    /// Original artifact, if cleaning changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_raw: Option<String>,
-    /// The number of the change of the ledger that stored the artifact; tells what came later.
+    /// Number of the ledger change that stored the artifact.
     #[serde(default)]
     pub stored_at_change: u32,
-    /// What the artifact is for.
+    /// Role of the artifact.
     #[serde(default, deserialize_with = "known_role")]
     pub artifact_role: ItemRole,
-    /// Whether a revision of it is asked for and open.
+    /// Whether a requested revision is open.
     #[serde(default)]
     pub requires_revision: bool,
-    /// The item that this one revises; empty when none.
+    /// Id of the revised item; empty if this is not a revision.
     #[serde(default)]
     pub revision_of: String,
-    /// The finished revision that took its place.
+    /// Id of the finished revision that replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<ItemId>,
-    /// The number of the change of the ledger that added it.
+    /// Number of the ledger change that added the item.
     #[serde(default)]
     pub added_at_change: u32,
-    /// When it was added.
+    /// Creation time.
     #[serde(default)]
     pub created_at: Time,
-    /// When it was changed last.
+    /// Time of the last change.
     #[serde(default)]
     pub updated_at: Time,
 }
 
-/// A role that this version does not know is `working`.
+/// Reads an unknown role as `working`.
 fn known_role<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ItemRole, D::Error> {
     String::deserialize(deserializer).map(|word| word.parse().unwrap_or_default())
 }
 
-/// What a run hands over.
+/// Deliverable of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Deliverable {
-    /// The item.
+    /// Id of the item.
     pub item_id: ItemId,
-    /// Its title.
+    /// Title of the item.
     pub title: String,
-    /// Its artifact.
+    /// Artifact of the item.
     pub content: String,
 }
 
-/// A deliverable in an event: its content when it is small, else its size and digest.
+/// Deliverable in an event: with its content if that is small, and size and digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeliverableRef {
-    /// The item.
+    /// Id of the item.
     pub item_id: ItemId,
-    /// Its title.
+    /// Title of the item.
     pub title: String,
     /// Size of the content in bytes.
     pub bytes: u64,
-    /// SHA-256 of the content, as lower-case hexadecimal digits.
+    /// SHA-256 of the content in lower-case hexadecimal.
     pub sha256: String,
-    /// The content; `None` above 4 KiB. The end of the run and the ledger have it whole.
+    /// Content; `None` above 4 KiB. The report of the run has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
 }
 
 impl DeliverableRef {
-    /// Largest content that an event carries, in bytes.
+    /// Maximum size of content in an event, in bytes.
     pub(crate) const INLINE: usize = 4 << 10;
 }
 
@@ -221,7 +232,7 @@ impl From<Deliverable> for DeliverableRef {
 }
 
 impl WorkItem {
-    /// Whether its artifact goes to the user: of that role, not empty, and not replaced by a revision.
+    /// Whether the artifact is delivered: in that role, not empty, and not replaced by a revision.
     pub(crate) fn is_deliverable(&self) -> bool {
         self.artifact_role == ItemRole::Deliverable
             && !self.artifact.is_empty()

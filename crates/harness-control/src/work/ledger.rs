@@ -1,4 +1,4 @@
-//! All work items of a run.
+//! Ledger of work items.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,17 +11,17 @@ use super::{
     clean_artifact,
 };
 
-/// How much a ledger holds.
+/// Limits of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkLimits {
-    /// Items. Default 500.
+    /// Maximum number of items. Default 500.
     pub items: usize,
-    /// Bytes of a title or of notes. Default 4 KiB.
+    /// Maximum bytes of a title or of notes. Default 4 KiB.
     pub text: usize,
-    /// Bytes of one artifact. Default 1 MiB.
+    /// Maximum bytes of an artifact. Default 1 MiB.
     pub artifact: usize,
-    /// Bytes of all artifacts. Default 16 MiB.
+    /// Maximum bytes of all artifacts. Default 16 MiB.
     pub artifacts: usize,
 }
 
@@ -31,62 +31,62 @@ impl Default for WorkLimits {
     }
 }
 
-/// Why the ledger does not do what it is told; nothing has changed then.
+/// Error of a ledger operation, which changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkFault {
-    /// There is no such item.
-    #[error("there is no work item [{id}]")]
+    /// The item does not exist.
+    #[error("work item [{id}] not found")]
     Unknown {
-        /// What was asked for.
+        /// Unknown id.
         id: ItemId,
     },
-    /// A control artifact is no audit report.
-    #[error("{0}")]
+    /// A control artifact is not an audit report.
+    #[error(transparent)]
     Audit(AuditFault),
     /// The ledger is full.
-    #[error("the ledger holds {most} work items at most")]
+    #[error("the limit of {most} work items is reached")]
     TooMany {
-        /// The bound.
+        /// Maximum number of items.
         most: usize,
     },
     /// A text is too long.
-    #[error("{what} has {bytes} bytes; at most {most} are kept")]
+    #[error("{what} has {bytes} bytes; the limit is {most}")]
     TooLong {
-        /// Which text.
+        /// Name of the text.
         what: &'static str,
-        /// Its size.
+        /// Size in bytes.
         bytes: usize,
-        /// The bound.
+        /// Limit in bytes.
         most: usize,
     },
     /// A title is blank.
-    #[error("a work item needs a title")]
+    #[error("missing title of the work item")]
     NoTitle,
 }
 
-/// What is to be added.
+/// Item to add.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewItem {
-    /// What is to be done.
+    /// Title of the work.
     pub title: String,
-    /// What its artifact will be for.
+    /// Planned role of the artifact.
     pub role: ItemRole,
-    /// How much it matters.
+    /// Priority of the item.
     pub priority: ItemPriority,
-    /// More about it.
+    /// Notes; may be empty.
     pub notes: String,
 }
 
-/// What storing an artifact did.
+/// Result of storing an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stored {
-    /// How many lines of talk were removed.
+    /// Number of removed lines of commentary.
     pub removed_lines: usize,
 }
 
-/// The work items of a run, in the order in which they were added.
+/// Work items of a run, in the order of their creation.
 ///
 /// ```
 /// use harness_control::work::{ItemStatus, NewItem, WorkLedger, WorkLimits};
@@ -103,9 +103,9 @@ pub struct Stored {
 #[serde(default)]
 pub struct WorkLedger {
     pub(super) items: Vec<WorkItem>,
-    /// The number of the item added last.
+    /// Number of the last added item.
     pub(super) added: u32,
-    /// How many times an item was added or an artifact stored.
+    /// Number of added items and stored artifacts.
     pub(super) changes: u32,
 }
 
@@ -115,12 +115,12 @@ impl WorkLedger {
         &self.items
     }
 
-    /// Whether there is none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The item of that name.
+    /// Returns an item.
     ///
     /// # Errors
     /// [`WorkFault::Unknown`].
@@ -135,7 +135,7 @@ impl WorkLedger {
     /// Adds an item.
     ///
     /// # Errors
-    /// A blank or too long title, too long notes, a full ledger.
+    /// A blank title, a text that is too long, or a full ledger.
     pub fn add(&mut self, item: NewItem, now: Time, limits: &WorkLimits) -> Result<ItemId, WorkFault> {
         self.insert(item, String::new(), now, limits)
     }
@@ -178,14 +178,13 @@ impl WorkLedger {
         Ok(id)
     }
 
-    /// Says how far an item is; notes that are not empty replace those before.
+    /// Sets the status of an item, and its notes unless they are empty.
     ///
-    /// A revision that is done takes the place of what it revises: the flag of the item goes, and its
-    /// artifact is no deliverable any more where the revision has one. A revision that is skipped lets the
-    /// item stand as it is.
+    /// A revision that is done clears the flag of the revised item, and replaces its artifact if it has one itself.
+    /// A skipped revision only clears the flag.
     ///
     /// # Errors
-    /// An unknown item, notes that are too long.
+    /// An unknown item, or notes that are too long.
     pub fn update(
         &mut self,
         id: &ItemId,
@@ -205,12 +204,11 @@ impl WorkLedger {
         Ok(())
     }
 
-    /// Stores what came of an item; its status stays. Without a role the item keeps the one that it was
-    /// planned with. A control artifact must be an [`AuditReport`]; any other is cleaned first (see
-    /// [`clean_artifact`]).
+    /// Stores the artifact of an item, in the given or planned role, without changing the status. A control artifact
+    /// must be an [`AuditReport`]; others are cleaned by [`clean_artifact`].
     ///
     /// # Errors
-    /// An unknown item, a control artifact that is no report, too many bytes.
+    /// An unknown item, an invalid control artifact, or too many bytes.
     pub fn store(
         &mut self,
         id: &ItemId,
@@ -252,11 +250,10 @@ impl WorkLedger {
         Ok(Stored { removed_lines })
     }
 
-    /// Asks for a revision of an item: flags it, and adds an item of the same role and high priority that
-    /// revises it. Each call adds one.
+    /// Requests a revision of an item: flags it, and adds an item with its role and high priority.
     ///
     /// # Errors
-    /// An unknown item, a reason that is too long, a full ledger.
+    /// An unknown item, a reason that is too long, or a full ledger.
     pub fn flag_revision(
         &mut self,
         id: &ItemId,
@@ -279,8 +276,7 @@ impl WorkLedger {
         Ok(revision)
     }
 
-    /// Lets finished revisions take the place of what they revise. A flag goes when every revision of its
-    /// item is closed.
+    /// Replaces artifacts by finished revisions. The flag of an item is cleared when all its revisions are closed.
     fn settle_revisions(&mut self) {
         let mut open: BTreeMap<String, bool> = BTreeMap::new();
         let mut replaced: BTreeMap<String, ItemId> = BTreeMap::new();
@@ -298,14 +294,13 @@ impl WorkLedger {
         }
     }
 
-    /// What is left to do: items that are neither done nor skipped, then flagged ones that no closed
-    /// revision answers.
+    /// Incomplete items: open ones, then flagged ones without a closed revision.
     pub fn incomplete(&self) -> impl Iterator<Item = &WorkItem> {
         let open = self.items.iter().filter(|item| !item.status.is_closed());
         open.chain(self.to_revise())
     }
 
-    /// Closed items that are flagged, without a closed revision.
+    /// Closed items that are flagged and have no closed revision.
     pub fn to_revise(&self) -> impl Iterator<Item = &WorkItem> {
         self.items.iter().filter(|item| {
             item.status.is_closed()
@@ -317,12 +312,12 @@ impl WorkLedger {
         })
     }
 
-    /// Whether nothing is left to do; so it is in an empty ledger.
+    /// Whether no item is incomplete; true for an empty ledger.
     pub fn is_complete(&self) -> bool {
         self.incomplete().next().is_none()
     }
 
-    /// The share of items that are done or skipped, in percent; 100 in an empty ledger.
+    /// Percentage of items that are done or skipped; 100 for an empty ledger.
     #[expect(clippy::cast_precision_loss, reason = "a ledger has some hundred items")]
     pub fn percent_complete(&self) -> f64 {
         if self.items.is_empty() {
@@ -332,7 +327,7 @@ impl WorkLedger {
         closed as f64 / self.items.len() as f64 * 100.0
     }
 
-    /// How many items have each status, without those that none has; sorted by the status's name.
+    /// Number of items by status name, without zeros.
     pub fn counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
         for item in &self.items {
@@ -341,7 +336,7 @@ impl WorkLedger {
         counts
     }
 
-    /// What the run hands over, in the order of the ledger.
+    /// Deliverables in the order of the items.
     pub fn deliverables(&self) -> Vec<Deliverable> {
         let given = self.items.iter().filter(|item| item.is_deliverable());
         given
@@ -353,13 +348,13 @@ impl WorkLedger {
             .collect()
     }
 
-    /// Which artifacts are delivered, each with the number of the change that stored it.
+    /// Ids of delivered items, with the number of the change that stored the artifact.
     pub(crate) fn delivered(&self) -> Vec<(ItemId, u32)> {
         let given = self.items.iter().filter(|item| item.is_deliverable());
         given.map(|item| (item.id.clone(), item.stored_at_change)).collect()
     }
 
-    /// Audits that failed and were not answered: no revision was added after the report was stored.
+    /// Failed audits without a revision that was added after the report was stored.
     pub fn failed_audits(&self) -> Vec<FailedAudit> {
         let audits = self.items.iter().filter(|item| {
             item.artifact_role == ItemRole::Control
@@ -383,7 +378,7 @@ fn within(what: &'static str, text: &str, most: usize) -> Result<(), WorkFault> 
     if text.len() > most { Err(WorkFault::TooLong { what, bytes: text.len(), most }) } else { Ok(()) }
 }
 
-/// As a list for a model or a person: one line for each item.
+/// One line of a list, for the model or a user.
 impl fmt::Display for WorkItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [{}] {}", self.status.mark(), self.id, self.title)?;
@@ -397,147 +392,5 @@ impl fmt::Display for WorkItem {
             write!(f, " (revision of {})", self.revision_of)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is done to a ledger.
-    enum Do<'a> {
-        Add(&'a str, ItemRole),
-        Set(&'a str, ItemStatus),
-        Store(&'a str, &'a str),
-        Flag(&'a str, &'a str),
-    }
-    use Do::{Add, Flag, Set, Store};
-
-    const FAILED: &str =
-        r#"{"verdict":"fail","checks":[{"name":"sum","result":"fail","detail":""}],"summary":"off"}"#;
-
-    fn ledger(steps: &[Do<'_>]) -> WorkLedger {
-        let (mut ledger, limits) = (WorkLedger::default(), WorkLimits::default());
-        for step in steps {
-            let done = match step {
-                Add(title, role) => {
-                    let item = NewItem { title: (*title).to_owned(), role: *role, ..NewItem::default() };
-                    ledger.add(item, Time(0), &limits).map(drop)
-                }
-                Set(id, status) => ledger.update(&(*id).into(), *status, "", Time(0), &limits),
-                Store(id, text) => ledger.store(&(*id).into(), text, None, Time(0), &limits).map(drop),
-                Flag(id, reason) => ledger.flag_revision(&(*id).into(), reason, Time(0), &limits).map(drop),
-            };
-            done.expect("the step is legal");
-        }
-        ledger
-    }
-
-    /// The items, then what is incomplete, delivered and failed.
-    #[track_caller]
-    fn check(steps: &[Do<'_>], expected: &str) {
-        let ledger = ledger(steps);
-        let items: Vec<_> = ledger.items().iter().map(ToString::to_string).collect();
-        let open: Vec<_> = ledger.incomplete().map(|item| item.id.as_str()).collect();
-        let given: Vec<_> = ledger.deliverables().into_iter().map(|given| given.content).collect();
-        let failed: Vec<_> =
-            ledger.failed_audits().into_iter().flat_map(|audit| audit.failed_checks).collect();
-        let told = format!("{}\nopen {open:?} given {given:?} failed {failed:?}", items.join("\n"));
-        assert_eq!(told, expected);
-    }
-
-    #[test]
-    fn a_finished_revision_takes_the_place_of_what_it_revises() {
-        let before = [
-            Add("Draft", ItemRole::Deliverable),
-            Store("00000001", "v1"),
-            Set("00000001", ItemStatus::Done),
-            Flag("00000001", "wrong year"),
-            Store("00000002", "v2"),
-        ];
-        check(
-            &before,
-            "[x] [00000001] Draft [NEEDS REVISION]\n\
-             [ ] [00000002] Revise: Draft (high) (revision of 00000001)\n\
-             open [\"00000002\", \"00000001\"] given [\"v1\", \"v2\"] failed []",
-        );
-        let after: Vec<_> = before.into_iter().chain([Set("00000002", ItemStatus::Done)]).collect();
-        check(
-            &after,
-            "[x] [00000001] Draft\n[x] [00000002] Revise: Draft (high) (revision of 00000001)\n\
-             open [] given [\"v2\"] failed []",
-        );
-    }
-
-    #[test]
-    fn a_skipped_revision_lets_the_artifact_stand() {
-        check(
-            &[
-                Add("Draft", ItemRole::Deliverable),
-                Store("00000001", "v1"),
-                Set("00000001", ItemStatus::Done),
-                Flag("00000001", "style"),
-                Set("00000002", ItemStatus::Skipped),
-            ],
-            "[x] [00000001] Draft\n[-] [00000002] Revise: Draft (high) (revision of 00000001)\n\
-             open [] given [\"v1\"] failed []",
-        );
-    }
-
-    #[test]
-    fn a_failed_audit_is_answered_only_by_a_later_revision() {
-        let audit = [
-            Add("Table", ItemRole::Deliverable),
-            Add("Audit", ItemRole::Control),
-            Flag("00000001", "an earlier thing"),
-            Store("00000002", FAILED),
-            Set("00000002", ItemStatus::Done),
-            Set("00000001", ItemStatus::Done),
-            Set("00000003", ItemStatus::Done),
-        ];
-        assert_eq!(ledger(&audit).failed_audits().len(), 1);
-        let answered: Vec<_> = audit.into_iter().chain([Flag("00000001", "the sum")]).collect();
-        assert_eq!(ledger(&answered).failed_audits(), []);
-    }
-
-    #[test]
-    fn the_role_of_an_item_stays_when_none_is_given() {
-        let (mut ledger, limits) = (ledger(&[Add("Audit", ItemRole::Control)]), WorkLimits::default());
-        let fault = ledger.store(&"00000001".into(), "no report", None, Time(0), &limits);
-        assert!(matches!(fault, Err(WorkFault::Audit(_))), "a control item can not hold just anything");
-        assert_eq!(ledger.items()[0].artifact, "");
-    }
-
-    #[test]
-    fn every_bound_holds_and_changes_nothing() {
-        let limits = WorkLimits { items: 1, text: 8, artifact: 4, artifacts: 4 };
-        let mut ledger = WorkLedger::default();
-        let item = |title: &str| NewItem { title: title.to_owned(), ..NewItem::default() };
-        assert_eq!(ledger.add(item(" "), Time(0), &limits), Err(WorkFault::NoTitle));
-        assert!(matches!(
-            ledger.add(item("too long a title"), Time(0), &limits),
-            Err(WorkFault::TooLong { .. })
-        ));
-        let id = ledger.add(item("A"), Time(0), &limits).expect("fits");
-        let before = ledger.clone();
-        assert_eq!(ledger.add(item("B"), Time(0), &limits), Err(WorkFault::TooMany { most: 1 }));
-        assert!(matches!(ledger.store(&id, "12345", None, Time(0), &limits), Err(WorkFault::TooLong { .. })));
-        assert!(matches!(
-            ledger.update(&"x".into(), ItemStatus::Done, "", Time(0), &limits),
-            Err(WorkFault::Unknown { .. })
-        ));
-        assert_eq!(ledger.flag_revision(&id, "r", Time(0), &limits), Err(WorkFault::TooMany { most: 1 }));
-        assert_eq!(ledger, before);
-    }
-
-    #[test]
-    fn a_ledger_reads_back_as_it_was() {
-        let ledger = ledger(&[
-            Add("A", ItemRole::Deliverable),
-            Store("00000001", "Let me see:\n1"),
-            Flag("00000001", "r"),
-        ]);
-        let text = serde_json::to_string(&ledger).expect("JSON");
-        assert_eq!(serde_json::from_str::<WorkLedger>(&text).expect("a ledger"), ledger);
     }
 }

@@ -1,14 +1,16 @@
-//! Work items: what a run has set out to do, and what came of it.
+//! Work items: planned work and its artifacts.
 //!
-//! A [`WorkLedger`] is plain data with a handful of operations; the tools of harness-tools offer them to a
-//! model, and a check of the end asks the ledger whether anything is left. An artifact keeps the role that its item was
-//! planned with, a finished revision replaces what it revises, and cleaning never empties an artifact.
+//! A [`WorkLedger`] is plain data with a few operations. The tools of harness-tools offer them to a model, and the
+//! control of a run requires complete items. An artifact keeps the planned role of its item, a finished revision
+//! replaces the artifact that it revises, and cleaning never empties an artifact.
 
 mod cleaning;
 mod control;
 mod delta;
 mod item;
 mod ledger;
+#[cfg(test)]
+mod tests;
 
 pub use cleaning::{Cleaned, clean_artifact};
 pub use control::{AuditFault, AuditReport, FailedAudit};

@@ -102,7 +102,7 @@ fn what_is_missing_is_told_once_and_stays_in_the_transcript() {
     let scene = Scene::new(contract(result_of("publish")), replies);
     let played = scene.with_tool("publish", [ToolOutcome::text("ok")]).play();
     assert_eq!(played.decisions(), ["contract_not_satisfied", "agent_working", "agent_done"]);
-    assert_eq!(played.told("R1: it is there (`publish` gave no result yet)"), [0, 1, 1, 1]);
+    assert_eq!(played.told("R1: it is there (no result of `publish` yet)"), [0, 1, 1, 1]);
     let told = |event: &ControlEvent| matches!(event, ControlEvent::StopDecided { decision } if decision.feedback.is_some());
     assert_eq!(played.control_events().iter().filter(|event| told(event)).count(), 1);
 }

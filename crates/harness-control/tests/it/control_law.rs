@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use harness_control::contract::{EvidenceIndex, FactsAsk, FactsFound, PredicateKind, TaskContract};
 use harness_control::{
-    ControlEvent, ControlReport, ControlSpec, ControlState, Deciding, SignalSpec, StopCode, TurnOutcome,
+    ControlEvent, ControlReport, ControlSpec, ControlState, DecisionCx, SignalSpec, StopCode, TurnOutcome,
     UntilDone, WorkSpec,
 };
 use harness_core::decide::{DecideCx, FactSource};
@@ -12,7 +12,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Input, Op, Reply, Start};
 use harness_core::message::Message;
 use harness_core::outcome::StopMode;
-use harness_core::port::{RunProgress, Used};
+use harness_core::port::{Control as _, RunProgress, Used};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{
     Answer, Ran, ScriptedDriver, ScriptedModel, ScriptedWorld, VirtualClock, replay,
@@ -180,7 +180,7 @@ fn a_decision_and_the_guidance_are_made_without_the_loop() {
     let mut state = ControlState::new(&spec);
     state.note_message(&spec, 1, &Message::Assistant(done()));
     let (asked, found) = (FactsAsk::default(), FactsFound::default());
-    let at = Deciding {
+    let at = DecisionCx {
         spec: &spec,
         mode: StopMode::StrictAutomation,
         turn: 1,
@@ -195,12 +195,17 @@ fn a_decision_and_the_guidance_are_made_without_the_loop() {
     let decision = state.decide(&at, TurnOutcome::Done { signal: false }, refusal, None);
     assert_eq!((decision.code, decision.retries), (StopCode::WorkCompleteNotCalled, Some(1)));
 
-    assert_eq!(state.guidance(&spec, &RunProgress::of_turn(1, 9)), None);
+    let mut control = UntilDone::new(spec).with_state(state);
+    assert_eq!(control.guide(&RunProgress::of_turn(1, 9)), None);
     let mut late = RunProgress::of_turn(9, 9);
     late.used[0] = Used { what: "turns".into(), used: 9, most: 9 };
-    let told = state.guidance(&spec, &late).expect("little is left");
-    assert_eq!(told.sections, ["instructions.approaching_turn_limit", "budget"]);
-    assert!(told.message.joined_text().contains("- 9 of 9 turns"));
+    let guidance = control.guide(&late).expect("the budget is almost used up").joined_text();
+    let [event] = control.take_events().try_into().expect("one event");
+    assert!(
+        event.text().contains(r#""sections":["instructions.approaching_turn_limit","budget"]"#),
+        "{event}"
+    );
+    assert!(guidance.contains("- 9 of 9 turns"));
 }
 
 /// Knows everything, at once.
@@ -245,9 +250,9 @@ fn settings_that_can_not_be_meant_are_all_told() {
     assert_eq!(
         told,
         [
-            "`stall.threshold` is 1: it must be at least 2",
-            "`guidance.budget_from` is 2: it must be between 0 and 1",
-            "`guidance.texts` has `greeting`; there are items, budget, environment, continuation, \
+            "invalid `stall.threshold` 1: expected at least 2",
+            "invalid `guidance.budget_from` 2: expected a number between 0 and 1",
+            "unknown text `greeting` in `guidance.texts`: expected one of items, budget, environment, continuation, \
              work_complete_missing, contract_gap, acceptability, control_invariant, work_items_incomplete, \
              hook_block, stall_nudge",
         ]

@@ -144,7 +144,7 @@ fn a_failing_call_that_is_made_again_and_again_stalls() {
     let scene = Scene::new(control, turn().into_iter().chain(turn()).chain(turn()));
     let played = scene.with_tool("look", [ToolOutcome::error("down", "no connection")]).play();
     assert_eq!(played.decisions(), ["agent_working", "stall_nudged", "stalled"]);
-    assert_eq!(played.told("changed nothing").last(), Some(&1), "told once before the stop");
+    assert_eq!(played.told("made no progress").last(), Some(&1), "told once before the stop");
 }
 
 #[test]

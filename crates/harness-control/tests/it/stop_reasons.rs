@@ -15,26 +15,25 @@ crates/harness-core/src/outcome/stop.rs, reply.rs, and crates/harness-control/sr
 Every turn and every run ends with exactly one stop reason, and the outcome
 follows from it: no other pair than those below can occur. An ordinary stop is not
 an error. Reaching a limit is `deferred`; the evidence names the limit, the value
-and the ceiling, and the work can be taken up again.
+and the ceiling, and the work can be resumed.
 ";
 
 const DECISIONS: &str = "
 ## Decisions of a controlled run
 
-After each turn of a run that goes on until its work is done exactly one of these is
-decided, and told by an event `control` of the kind `stop_decided`; the last one is in
-the end's `control`, with the gates, the evidence, the work items and what is not met.
+Each turn of a run that continues until its work is done ends with one of these decisions, in an
+event `control` of the kind `stop_decided`. The last decision is in `control` of the end, with
+gates, evidence, work items and gaps.
 
 | code | run | meaning |
 |---|---|---|
 ";
 
 const TAIL: &str = "
-The message is what `StopReason::user_message` gives a product for its user; with
-*retry* the sentence for a product that tries again by itself, where it differs.
+The message is that of `StopReason::user_message`, for the user of a product; *retry* is the
+message of a product that retries automatically, where it differs.
 
-How a program should act on an outcome stands in [exit-codes.md](exit-codes.md),
-which limits there are in [limits.md](limits.md).
+Outcomes map to exit codes in [exit-codes.md](exit-codes.md); limits are listed in [limits.md](limits.md).
 ";
 
 /// The page as the source has it.
@@ -47,10 +46,10 @@ fn page() -> String {
     }
     page.push_str(DECISIONS);
     for code in StopCode::ALL {
-        let status = if code.stops() { RunStatus::of(*code).as_str() } else { "goes on" };
+        let status = if code.stops() { RunStatus::of(*code).as_str() } else { "continues" };
         let _ = writeln!(page, "| `{code}` | {status} | {} |", code.meaning());
     }
-    page.push_str("\n## What to tell a user\n\n| stop reason | message |\n|---|---|\n");
+    page.push_str("\n## Messages for users\n\n| stop reason | message |\n|---|---|\n");
     for reason in StopReason::ALL {
         let (plain, retried) = (reason.user_message(false), reason.user_message(true));
         let _ = writeln!(page, "| `{reason}` | {plain} |");

@@ -79,11 +79,11 @@ fn what_is_wrong_is_said_with_what_to_do() {
     );
     check(
         &[ADD, ("work_item_get", r#"{"item_id":"7"}"#)],
-        "error: there is no work item [7]; work_item_list shows what there is",
+        "error: work item [7] not found; work_item_list shows what there is",
     );
     check(
         &[ADD, ("work_item_set_artifact", r#"{"item_id":"00000002","artifact":"fine"}"#)],
-        "error: a control artifact must be a JSON object: expected ident at line 1 column 2. It must look like \
+        "error: invalid control artifact: expected ident at line 1 column 2. It must look like \
          {\"verdict\": \"pass\"|\"fail\", \"checks\": [{\"name\": \"...\", \"result\": \"pass\"|\"fail\", \
          \"detail\": \"...\"}], \"summary\": \"...\"}",
     );
@@ -99,7 +99,7 @@ fn several_changes_happen_together_or_not_at_all() {
         limits
     });
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    assert_eq!(runtime.block_on(said(&tools, &[ADD])), "error: the ledger holds 1 work items at most");
+    assert_eq!(runtime.block_on(said(&tools, &[ADD])), "error: the limit of 1 work items is reached");
     assert_eq!(tools.ledger(&harness_core::Origin::default()), WorkLedger::default());
 }
 

@@ -143,7 +143,7 @@ fn a_strict_run_needs_every_check_that_its_contract_names() {
 fn settings_of_control_are_checked() {
     check_refused(
         |builder| builder.control(ControlSpec::default().with_stall(StallSpec::after(1))),
-        &["`stall.threshold` is 1: it must be at least 2"],
+        &["invalid `stall.threshold` 1: expected at least 2"],
     );
     let mut signal = SignalSpec::default();
     signal.tool = "finish".into();

@@ -59,10 +59,7 @@ async fn files_and_programs_of_a_step_are_those_of_its_folder() {
     let execution = runner.start(ExecutionSpec::new("x"));
     let output = execution.run(&Flow::new(write).unwrap(), Json::null()).await;
     assert_eq!(output, Ok(Json::string("other\nmade\n")));
-    assert_eq!(
-        (&*runner.root_cwd.get(), runner.root_cwd.previous().as_deref()),
-        ("/other", Some("/in"))
-    );
+    assert_eq!((&*runner.root_cwd.get(), runner.root_cwd.previous().as_deref()), ("/other", Some("/in")));
 }
 
 /// Runs a step that starts what hangs, aborts the execution when it is up, and waits until all of it is gone.
