@@ -11,7 +11,7 @@ use crate::args::{LimitArgs, SpanArgs, ViewArgs};
 use crate::bind::Needs;
 use crate::error::CliError;
 use crate::model::Source;
-use crate::run::{memory, set_limits, view};
+use crate::run::{set_limits, view};
 
 /// Agents, and what answers them.
 pub(crate) struct Agents<'a> {
@@ -38,6 +38,7 @@ impl Agents<'_> {
         approver: impl Approver + 'static,
     ) -> Result<Builder, CliError> {
         let Self { graph, needs, overrides, source, clock, session } = self;
+        let memory = needs.memory.clone();
         let mut builder = Harness::new(Arc::clone(&source.model));
         let mut compaction = None;
         if let Some(graph) = graph {
@@ -49,6 +50,6 @@ impl Agents<'_> {
         builder = builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, limits));
         let view = &ViewArgs { window: Some(view.window(source.window)), ..view.clone() };
         builder = view::compacted(builder, view, compaction, session, &source.model, clock)?;
-        memory::remembering(builder, view, &source.model, clock)
+        view::remembering(builder, view, memory)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness::core::port::Clock;
 use harness::core::tool::DynTool;
 use harness::descriptor::{Fault, load_file};
-use harness::tools::{Modes, Registry, RunnerSlot};
+use harness::tools::{MemorySetting, Modes, Registry, RunnerSlot, WorkTools};
 use harness::{BoundGraph, Builder, HarnessError};
 
 use crate::error::CliError;
@@ -23,6 +23,8 @@ pub(crate) struct Bound {
 pub(crate) struct Needs {
     runner: Option<RunnerSlot>,
     modes: Option<Modes>,
+    work: Option<WorkTools>,
+    pub(crate) memory: Option<MemorySetting>,
 }
 
 impl Needs {
@@ -30,13 +32,16 @@ impl Needs {
         Self {
             runner: registry.and_then(Registry::runner_slot).cloned(),
             modes: registry.and_then(Registry::modes).cloned(),
+            work: registry.and_then(Registry::work_tools).cloned(),
+            memory: registry.and_then(Registry::memory).cloned(),
         }
     }
 
     pub(crate) fn meet(&self, builder: Builder) -> Builder {
         let builder = builder.redactor(secrets::redactor());
         let builder = self.runner.iter().cloned().fold(builder, Builder::runner_slot);
-        self.modes.iter().cloned().fold(builder, Builder::modes)
+        let builder = self.modes.iter().cloned().fold(builder, Builder::modes);
+        self.work.iter().cloned().fold(builder, Builder::work_tools)
     }
 }
 

@@ -9,7 +9,6 @@ use harness::HarnessError;
 use harness::adapters::AdapterError;
 use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
-use harness::memory::MemoryError;
 use harness::record::RecordError;
 use harness::tools::ToolsError;
 
@@ -109,8 +108,6 @@ pub(crate) enum CliError {
     /// A file of `--backend command:FILE`.
     #[error("invalid backend file {}: {problem}", file.display())]
     BackendFile { file: PathBuf, problem: String },
-    #[error("cannot open the memory {}: {source}", path.display())]
-    Memory { path: PathBuf, source: MemoryError },
     #[error(transparent)]
     Runtime(#[from] harness::runtime::RuntimeError),
     /// `chat` without a descriptor and without a model.
@@ -189,7 +186,6 @@ impl CliError {
             Self::NoTool { .. } => "cli.no_tool",
             Self::ToolArguments { .. } => "cli.tool_arguments",
             Self::BackendFile { .. } => "cli.backend_file",
-            Self::Memory { source, .. } => source.kind(),
             Self::Runtime(error) => error.kind(),
             Self::Decision(error) => error.kind(),
             Self::NobodyToTalkTo => "cli.nobody",
@@ -267,7 +263,7 @@ impl CliError {
             Self::TokenFile { fault: KeyFileFault::TooLong, .. } => None,
             Self::KeyFile { path, fault } | Self::TokenFile { path, fault } => Some(fault.hint(path)),
             Self::NoTool { known, .. } if !known.is_empty() => Some(format!("available: {}", listed(known))),
-            Self::Memory { source, .. } => source.hint().map(str::to_owned),
+            Self::Harness(HarnessError::Memory(error)) => error.hint().map(str::to_owned),
             Self::Runtime(error) => error.hint().map(str::to_owned),
             _ => None,
         }
@@ -318,7 +314,9 @@ impl CliError {
                 "required keys are `version: 1` and `command`, optional ones `args`, `stdin`, `env`, `set`, `cwd`, \
                  `timeout`, `output` and `backend`"
             }
-            Self::Memory { .. } => "pass a file created by `--memory`, or a new path",
+            Self::Harness(HarnessError::Memory(_)) => {
+                "correct `memory` in the registry file, or pass a file that `--memory` created"
+            }
             Self::NobodyToTalkTo => {
                 "pass a descriptor, `--model PROVIDER/NAME`, `--base-url URL` or `--backend NAME`; `harness new` creates \
                  a descriptor"

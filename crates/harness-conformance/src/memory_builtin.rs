@@ -10,8 +10,8 @@ use harness_core::{Json, Time};
 use harness_host::{Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit};
 use harness_memory::MemoryError;
 use harness_memory::builtin::{
-    DataMerge, FactFinder, FileReferences, LayerProbe, Observations, Observer, StaticContent, TaskState,
-    TemporalFacts, WorkingMemory,
+    DataMerge, FactFinder, FileReferences, LayerProbe, Observations, Observer, Scratchpad, StaticContent,
+    TaskState, TemporalFacts,
 };
 use harness_memory::compact::tokens::TokenCounter as _;
 use harness_memory::layer::{Layer, LayerCx, Utf16Quarters};
@@ -104,7 +104,7 @@ async fn shown(input: Input) -> Done<Value> {
 }
 
 async fn working_memory(input: Input) -> Done<Value> {
-    let mut probe = begun(WorkingMemory::new()).await?;
+    let mut probe = begun(Scratchpad::new()).await?;
     probe.cx.state = input.state;
     for update in input.updates {
         probe.call("update", update).await.map_err(told)?;
@@ -115,13 +115,13 @@ async fn working_memory(input: Input) -> Done<Value> {
 async fn observations(input: Input) -> Done<Value> {
     let mut layer = Observations::new();
     if let Some(threshold) = input.threshold {
-        layer = layer.with_threshold(threshold);
+        layer.threshold = threshold;
     }
     if let Some(most) = input.max {
-        layer = layer.keeping(most);
+        layer.kept = most;
     }
     if let Some(lines) = input.observer {
-        layer = layer.with_observer(Arc::new(Always(lines)));
+        layer.observer = Some(Arc::new(Always(lines)));
     }
     let mut probe = begun(layer).await?;
     for feed in input.feeds {
@@ -146,7 +146,9 @@ async fn task_state(input: Input) -> Done<Value> {
         Some(Merge::Namespace) => DataMerge::Namespace,
         Some(Merge::Shallow) | None => DataMerge::Shallow,
     };
-    let mut probe = begun(TaskState::new().merging(merge)).await?;
+    let mut layer = TaskState::new();
+    layer.merge = merge;
+    let mut probe = begun(layer).await?;
     if let Some(state) = input.parent.or(input.state) {
         probe.cx.state = Some(state);
     }
@@ -167,7 +169,7 @@ async fn task_state(input: Input) -> Done<Value> {
 async fn static_content(input: Input) -> Done<Value> {
     let mut layer = StaticContent::new(Arc::new(input.raw));
     if let Some(tag) = input.tag {
-        layer = layer.tagged(tag);
+        layer.tag = tag.into();
     }
     finished(begun(layer).await?, input.budget).await
 }
@@ -181,9 +183,10 @@ async fn temporal(input: Input) -> Done<Value> {
     }
     let count = input.batches.len();
     let finder = Arc::new(Batches(Mutex::new(input.batches.into_iter().rev().collect())));
-    let mut layer = TemporalFacts::new().with_finder(finder).with_threshold(0).ungrounded().with_ledger();
+    let mut layer = TemporalFacts::new().with_finder(finder).ungrounded().with_ledger();
+    layer.threshold = 0;
     if let Some(most) = input.max {
-        layer = layer.keeping(most);
+        layer.kept = most;
     }
     let mut probe = begun(layer).await?;
     for _ in 0..count {

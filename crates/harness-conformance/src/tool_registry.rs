@@ -3,14 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use harness::control::work::WorkLimits;
 use harness::tools::{
-    DuplicateGuard, DuplicateOptions, Keep, PlanningTools, ScratchpadTools, Subagent, SubagentAsk,
-    SubagentCode, SubagentReport, SubagentRunner, SubagentTool,
+    DuplicateGuard, DuplicateOptions, Keep, Subagent, SubagentAsk, SubagentCode, SubagentReport,
+    SubagentRunner, SubagentTool, WorkTools,
 };
 use harness_core::message::ToolCall;
-use harness_core::testing::{ScriptedTools, ToolStep};
-use harness_core::tool::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope};
-use harness_core::{Json, Origin};
+use harness_core::testing::{ScriptedTools, ToolStep, VirtualClock};
+use harness_core::tool::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope, Toolbox};
+use harness_core::{Json, Origin, Time};
+use harness_memory::builtin::Scratchpad;
+use harness_memory::layer::{LayerSetup, Pipeline, Scope};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -121,7 +124,7 @@ struct Cx {
 fn check(vector: Written) -> Done<()> {
     let outcomes = vector.options.inner.iter().map(|output| ToolStep::outcome(ToolOutcome::text(output)));
     let inner = ScriptedTools::new([]).answering(outcomes.collect::<Vec<_>>());
-    let registry = registry(vector.registry, vector.options, &inner);
+    let registry = registry(vector.registry, vector.options, &inner)?;
     let scope = ToolScope::new(Arc::new(Origin::default()), None);
     let defs = block_on(registry.list_boxed(&scope))?.map_err(|e| e.to_string())?;
     let names = defs.iter().map(|def| json!(def.name.as_str())).collect();
@@ -140,21 +143,22 @@ fn check(vector: Written) -> Done<()> {
     same("innerExecutions", &Value::Array(vector.inner_executions), &executed)
 }
 
-fn registry(kind: Kind, options: Options, inner: &ScriptedTools) -> Arc<dyn DynToolRegistry> {
-    match kind {
+fn registry(kind: Kind, options: Options, inner: &ScriptedTools) -> Done<Arc<dyn DynToolRegistry>> {
+    Ok(match kind {
         Kind::Planning => {
-            let tools = options.max_todos.map(|most| PlanningTools::new(most, Keep::Run));
-            Arc::new(tools.unwrap_or_default().into_set())
+            let mut limits = WorkLimits::default();
+            limits.items = options.max_todos.unwrap_or(limits.items);
+            let clock = Arc::new(VirtualClock::frozen(Time(0)));
+            Arc::new(WorkTools::new(Keep::Run, clock).with_limits(limits).into_list())
         }
         Kind::Scratchpad => {
-            let tools = ScratchpadTools::default();
-            Arc::new(match (options.max_file_bytes, options.max_total_bytes) {
-                (None, None) => tools.into_set(),
-                // What is not named is as by default.
-                (file, total) => {
-                    tools.with_bounds(file.unwrap_or(65_536), total.unwrap_or(262_144)).into_set()
-                }
-            })
+            let mut layer = Scratchpad::new().with_notes();
+            layer.def.scope = Scope::Execution;
+            layer.notes.note = options.max_file_bytes.unwrap_or(layer.notes.note);
+            layer.notes.total = options.max_total_bytes.unwrap_or(layer.notes.total);
+            let clock = Arc::new(VirtualClock::frozen(Time(0)));
+            let pipeline = Pipeline::build(LayerSetup::new().with(layer), clock);
+            Arc::new(Toolbox::new(pipeline.map_err(|e| e.to_string())?.tools()))
         }
         Kind::Subagent => {
             let subagents = options.subagents.into_iter().map(|words| {
@@ -172,7 +176,7 @@ fn registry(kind: Kind, options: Options, inner: &ScriptedTools) -> Arc<dyn DynT
             guard.max_runs = options.max_turns.unwrap_or(guard.max_runs);
             Arc::new(DuplicateGuard::new(Arc::new(inner.clone()), guard))
         }
-    }
+    })
 }
 
 /// Sub-agents that do what the vector wrote down.

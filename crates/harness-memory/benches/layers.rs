@@ -65,7 +65,8 @@ fn ten_layers() -> LayerSetup {
             .on_store(|_, cx| async move { Update::set(&(cx.state_as::<u64>()? + 1)) });
         setup = setup.with(count);
     }
-    let eventual = LayerDef::new("eventual", 300, []).with_recall_mode(RecallMode::Eventual);
+    let mut eventual = LayerDef::new("eventual", 300, []);
+    eventual.recall_mode = RecallMode::Eventual;
     let live = LayerDef::new("clock", 80, []).with_placement(Placement::Live);
     setup
         .with(FnLayer::new(eventual).on_recall(|_, _| async { Ok(Recalled::text("slow to find")) }))

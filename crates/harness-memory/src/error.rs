@@ -1,4 +1,4 @@
-//! What can go wrong in this crate.
+//! Errors of this crate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use harness_host::StorageError;
 
 use crate::layer::{ItemCategory, LayerId};
 
-/// What can go wrong with layers.
+/// Errors of layers.
 ///
-/// A hook of a layer gives [`MemoryError::failed`] for what may pass (the layer abstains, the run goes on)
-/// and [`MemoryError::config`] for what somebody has to repair first (it is never swallowed).
+/// A hook of a layer returns [`MemoryError::failed`] for passing failures (the layer abstains, the run continues) and
+/// [`MemoryError::config`] for what must be corrected first (it is never swallowed).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// A hook of a layer did not work.
     #[error("{message}")]
     Failed {
-        /// What happened and what to do.
+        /// Failure, and what to do.
         message: String,
     },
     /// A hook took longer than its limit. It was cancelled; nothing of it is applied.
     #[error("no answer within {limit}")]
     TimedOut {
-        /// The limit.
+        /// Time limit of the hook.
         limit: Millis,
     },
     /// A layer needs an `init` that it never had in this execution, and is left out.
@@ -35,19 +35,19 @@ pub enum MemoryError {
     Config {
         /// A stable code, for example `MISSING_CALL_MODEL`.
         code: Arc<str>,
-        /// What is wrong and what to do.
+        /// Mistake, and what to do.
         message: String,
     },
-    /// What a layer keeps could not be read or written.
+    /// A stored value could not be read or written.
     #[error("{0}")]
     Storage(#[from] StorageError),
     /// A figure that budgets are made of is not a number.
     #[error("the budget figure `{field}` is not a number")]
     BudgetInput {
-        /// The figure.
+        /// Name of the figure.
         field: &'static str,
     },
-    /// A value is no item: it is not an object with a non-empty text `type`.
+    /// The value is not an item: an object with a non-empty text `type`.
     #[error("not an item: an object with a non-empty `type` is expected")]
     NotAnItem,
     /// An item that no registered schema accepts.
@@ -55,30 +55,30 @@ pub enum MemoryError {
     ItemMismatch {
         /// The kind of schemas that were asked.
         category: ItemCategory,
-        /// The item's type, where the type is what nobody knows.
+        /// Type of the item, if the type is unknown.
         item_type: Option<Arc<str>>,
     },
-    /// Layers that cannot stand together; all faults at once.
+    /// The layers do not fit together; all problems at once.
     #[error("{}", Listed(.0))]
     Layers(Vec<LayerProblem>),
     /// There is no such layer.
     #[error("there is no layer `{id}`")]
     UnknownLayer {
-        /// What was asked for.
+        /// Requested layer.
         id: LayerId,
     },
     /// The layer has no such function.
     #[error("layer `{id}` has no function `{function}`")]
     UnknownFunction {
-        /// The layer.
+        /// Layer of the function.
         id: LayerId,
-        /// What was asked for.
+        /// Requested function.
         function: String,
     },
-    /// The execution has not begun, or is over.
-    #[error("the execution `{execution}` has not begun or is over")]
+    /// The execution is not open.
+    #[error("execution `{execution}` is not open")]
     UnknownExecution {
-        /// What was asked for.
+        /// Requested execution.
         execution: Arc<str>,
     },
 }
@@ -112,7 +112,7 @@ impl MemoryError {
         }
     }
 
-    /// What to do about it, where that is not in the message.
+    /// Remedy, if it is not part of the message.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::TimedOut { .. } => Some("raise the layer's limit for this hook, or make the hook quicker"),
@@ -130,7 +130,7 @@ impl MemoryError {
         }
     }
 
-    /// Whether somebody has to repair something first, so that it must not be passed over.
+    /// Whether the setup must be corrected first.
     pub fn is_config(&self) -> bool {
         matches!(self, Self::Config { .. })
     }
@@ -143,14 +143,14 @@ fn mismatch(category: ItemCategory, item_type: Option<&str>) -> String {
     }
 }
 
-/// A fault in how layers are set up.
+/// A problem in the setup of layers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerProblem {
     /// Two layers of one id: they would share their state.
     #[error("layer `{id}`: its id is used {times} times; give each layer its own")]
     DuplicateId {
-        /// The id.
+        /// Repeated id.
         id: LayerId,
         /// How many layers have it.
         times: usize,
@@ -164,13 +164,13 @@ pub enum LayerProblem {
     /// Neither hooks nor functions nor data: it does nothing.
     #[error("layer `{id}`: it names no hook and provides nothing; list its hooks in its definition")]
     NoHooks {
-        /// The layer.
+        /// Layer without hooks.
         id: LayerId,
     },
     /// A budget that is negative, not a number, or whose minimum is above its maximum.
     #[error("layer `{id}`: its budget {budget} is not a range of tokens from 0 up")]
     Budget {
-        /// The layer.
+        /// Layer with the budget.
         id: LayerId,
         /// The budget as it was given.
         budget: String,
@@ -178,17 +178,17 @@ pub enum LayerProblem {
     /// State that outlives an execution, and nowhere to keep it.
     #[error("layer `{id}`: its scope `{scope}` outlives an execution, but there is no storage")]
     NoStorage {
-        /// The layer.
+        /// Layer with the scope.
         id: LayerId,
-        /// Its scope.
+        /// Scope of its state.
         scope: &'static str,
     },
     /// Two functions or tools of one name.
-    #[error("layer `{id}`: its function `{function}` is called `{wire}` on the wire, like another one")]
+    #[error("layer `{id}`: its function `{function}` has the wire name `{wire}` of a different function")]
     DuplicateFunction {
-        /// The layer.
+        /// Layer of the function.
         id: LayerId,
-        /// The function.
+        /// Name of the function.
         function: String,
         /// The name that a provider sees.
         wire: String,

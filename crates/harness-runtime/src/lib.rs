@@ -20,7 +20,6 @@
 //! |---|---|
 //! | [`skill`] | skills: instructions that a model loads when a task asks for them |
 //! | [`template`] | prompt templates, and the commands `/name` and `/skill:name` |
-//! | [`context_file`] | the files that tell an agent about a project (`AGENTS.md`) |
 //!
 //! When a message is delivered stands in `docs/reference/delivery.md`.
 //!
@@ -70,7 +69,6 @@
 mod agent;
 mod approvals;
 mod config;
-pub mod context_file;
 mod error;
 mod front_matter;
 mod model;

@@ -153,51 +153,6 @@ pub(crate) mod checked {
         }
     }
 
-    /// A list of at most `most` values.
-    pub(crate) fn list<'v>(
-        path: &str,
-        value: Option<&'v Value>,
-        most: usize,
-    ) -> Result<&'v [Value], Refused> {
-        match value {
-            None => Err(Refused::new(path, REQUIRED)),
-            Some(Value::Array(list)) if list.len() > most => {
-                Err(Refused::new(path, format!("Array must contain at most {most} element(s)")))
-            }
-            Some(Value::Array(list)) => Ok(list),
-            Some(other) => Err(expected(path, "array", other)),
-        }
-    }
-
-    /// An object.
-    pub(crate) fn object<'v>(
-        path: &str,
-        value: &'v Value,
-    ) -> Result<&'v serde_json::Map<String, Value>, Refused> {
-        value.as_object().ok_or_else(|| expected(path, "object", value))
-    }
-
-    /// One of some words; `None` if it is absent.
-    pub(crate) fn word<'v>(
-        path: &str,
-        value: Option<&'v Value>,
-        words: &[&str],
-    ) -> Result<Option<&'v str>, Refused> {
-        let Some(value) = value else { return Ok(None) };
-        let known: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        let known = known.join(" | ");
-        match value {
-            Value::String(word) if words.contains(&&**word) => Ok(Some(word)),
-            Value::String(word) => {
-                let problem = format!("Invalid enum value. Expected {known}, received '{word}'");
-                Err(Refused::new(path, problem))
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                Err(expected(path, &known, value))
-            }
-        }
-    }
-
     /// A boolean; false if it is absent.
     pub(crate) fn flag(path: &str, value: Option<&Value>) -> Result<bool, Refused> {
         match value {

@@ -12,20 +12,6 @@ pub(crate) fn answered(value: &impl Serialize) -> ToolOutcome {
     outcome
 }
 
-/// The answer when something was asked for in the right form and cannot be done: a success, so that the
-/// turn goes on.
-#[derive(Serialize)]
-pub(crate) struct NotOk {
-    ok: bool,
-    error: String,
-}
-
-impl NotOk {
-    pub(crate) fn new(error: String) -> Self {
-        Self { ok: false, error }
-    }
-}
-
 /// A JSON value, indented by two spaces; numbers, the order of keys and keys that occur twice
 /// are kept. `None` when it would be longer than `most` bytes.
 pub(crate) fn indented(value: &Json, depth: usize, most: usize) -> Option<String> {

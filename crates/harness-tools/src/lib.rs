@@ -6,8 +6,7 @@
 //! | write and edit files | [`FileEdits`] |
 //! | run commands without a shell | [`ShellTool`] with a [`ShellPolicy`] |
 //! | run a program of yours | [`CommandTool`] |
-//! | keep a list of what is to be done, notes | [`PlanningTools`], [`ScratchpadTools`] |
-//! | keep a ledger of work items | [`WorkTools`] |
+//! | keep a to-do list, or work items with their results | [`WorkTools`] |
 //! | say that the work is done | [`work_complete`] |
 //! | give work to another agent | [`SubagentTool`] |
 //! | give work to agents that go on in the background | [`BackgroundAgents`] |
@@ -119,12 +118,10 @@ mod exact;
 pub mod mcp;
 mod modes;
 mod near;
-mod planning;
 mod programs;
 mod registry;
 #[cfg(feature = "schema-validation")]
 mod schema;
-mod scratchpad;
 mod shell;
 mod source;
 mod state;
@@ -141,15 +138,15 @@ pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
 pub use modes::{Mode, ModeCalls, ModeNotes, Modes};
-pub use planning::PlanningTools;
 pub use programs::SystemPrograms;
 pub use registry::{
-    MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, ModelAuth, ModelBreaker, ModelCache, ModelEndpoint,
-    ModelEntry, ModelFallback, ModelKey, ModelPrice, ModelProtocol, ModelRate, ModelRetry, Registry,
+    BudgetSetting, LayerKind, LayerScope, LayerSetting, MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT,
+    MemorySetting, ModelAuth, ModelBreaker, ModelCache, ModelEndpoint, ModelEntry, ModelFallback, ModelKey,
+    ModelPrice, ModelProtocol, ModelRate, ModelRetry, Registry, ReminderSetting, ReminderTrigger,
+    RuleSetting, RuleTarget,
 };
 #[cfg(feature = "schema-validation")]
 pub use schema::{ArgumentSchema, JsonSchemas, Validated};
-pub use scratchpad::ScratchpadTools;
 pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
 pub use source::{Binding, Combined, Source};
 pub use state::Keep;

@@ -4,14 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use harness_core::Origin;
 
-/// For how long a tool keeps what it was told.
+/// Lifetime of a tool's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keep {
     /// For one run; where a turn is driven alone, for that turn.
     #[default]
     Run,
-    /// For a thread, or a session where there is no thread: as long as the conversation goes on.
+    /// A thread, or a session without a thread.
     Thread,
 }
 

@@ -1,4 +1,4 @@
-//! Where an agent works: the folder, the platform and the day, as a part of its instructions.
+//! Place of work as a part of an agent's instructions: directory, platform and date.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use harness_core::{Fault, Origin, Time};
 
 use crate::state::{Keep, Kept, MOST_KEPT};
 
-/// How many entries of the folder are named, and how many are looked at.
+/// Entries of the directory that are listed, and that are read.
 const SHOWN: usize = 50;
 const LOOKED_AT: usize = 10_000;
 
 /// How many characters of a name are shown.
 const MOST_NAME: usize = 120;
 
-/// A part of instructions, told apart by its id and hash.
+/// A part of instructions, identified by its id and hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SurroundingsPart {
@@ -26,14 +26,14 @@ pub struct SurroundingsPart {
     pub id: &'static str,
     /// `sha256:` and the hash of the text.
     pub hash: String,
-    /// The text.
+    /// Text of the part.
     pub text: String,
 }
 
-/// Tells agents where they work: the folder with its entries, the platform, and the day.
+/// Describes where agents work: the directory with its entries, the platform, and the date.
 ///
-/// The entries are those directly in the folder, sorted, folders with a `/` behind them; 50 at most are
-/// named, and how many more there are is said. A folder that cannot be read is said to be unreadable.
+/// Lists the entries of the directory itself, sorted, directories with a trailing `/`; 50 at most, followed by the
+/// number of the others. An unreadable directory is reported as such.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -60,25 +60,25 @@ impl fmt::Debug for Surroundings {
 }
 
 impl Surroundings {
-    /// Work in a folder.
+    /// Place of work in a directory.
     pub fn new(folder: impl Into<PathBuf>, clock: Arc<dyn Clock>) -> Self {
         Self { folder: folder.into(), clock }
     }
 
-    /// How it is there now. Reads the folder.
+    /// Current description. Reads the directory.
     pub fn capture(&self) -> SurroundingsPart {
         part(&self.folder, self.clock.now(), entries(&self.folder))
     }
 }
 
 fn part(folder: &Path, now: Time, entries: io::Result<Entries>) -> SurroundingsPart {
-    let mut text = format!("# Environment\nWorking folder: {}\n", one_line(&folder.display().to_string()));
+    let mut text = format!("# Environment\nWorking directory: {}\n", one_line(&folder.display().to_string()));
     let _ = writeln!(text, "Platform: {} ({})", std::env::consts::OS, std::env::consts::ARCH);
     let _ = writeln!(text, "Date: {}", now.iso().chars().take(10).collect::<String>());
     match entries {
-        Ok(Entries { names, .. }) if names.is_empty() => text.push_str("The folder is empty."),
+        Ok(Entries { names, .. }) if names.is_empty() => text.push_str("The directory is empty."),
         Ok(Entries { names, all_seen }) => {
-            text.push_str("In the folder:");
+            text.push_str("In the directory:");
             names.iter().take(SHOWN).for_each(|name| text.extend(["\n- ", name]));
             let more = names.len().saturating_sub(SHOWN);
             if more > 0 {
@@ -87,7 +87,7 @@ fn part(folder: &Path, now: Time, entries: io::Result<Entries>) -> SurroundingsP
             }
         }
         Err(error) => {
-            let _ = write!(text, "What is in the folder cannot be read: {error}.");
+            let _ = write!(text, "The directory cannot be read: {error}.");
         }
     }
     let hash = format!("sha256:{}", sha256_hex(&text));
@@ -112,7 +112,7 @@ fn entries(folder: &Path) -> io::Result<Entries> {
     Ok(Entries { names, all_seen: listed.next().is_none() })
 }
 
-/// A name as a line of its own: one with line breaks in it would write instructions.
+/// A name on one line: line breaks in it would write instructions.
 fn one_line(name: &str) -> String {
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut shown: String = name.chars().map(plain).take(MOST_NAME).collect();
@@ -149,7 +149,7 @@ impl fmt::Debug for WithSurroundings {
 }
 
 impl WithSurroundings {
-    /// The same agents, told where they work.
+    /// Agents with a description of where they work.
     pub fn new(agents: Arc<dyn DynAgentSource>, surroundings: Surroundings) -> Self {
         Self { agents, surroundings, parts: Kept::new(Keep::Run, MOST_KEPT) }
     }
@@ -198,21 +198,21 @@ mod tests {
         });
         let part = part(Path::new("/srv/ada"), Time(0), entries);
         let (head, told) = part.text.split_once("Date: 1970-01-01\n").expect("a date");
-        assert!(head.starts_with("# Environment\nWorking folder: /srv/ada\nPlatform: "), "{head}");
+        assert!(head.starts_with("# Environment\nWorking directory: /srv/ada\nPlatform: "), "{head}");
         assert_eq!(told, expected);
         assert_eq!((part.id, part.hash), ("environment", format!("sha256:{}", sha256_hex(&part.text))));
     }
 
     #[test]
     fn at_most_fifty_entries_are_named() {
-        check(Ok((vec!["a.md", "src/"], true)), "In the folder:\n- a.md\n- src/");
-        check(Ok((vec![], true)), "The folder is empty.");
-        let fifty = format!("In the folder:{}", "\n- x".repeat(50));
+        check(Ok((vec!["a.md", "src/"], true)), "In the directory:\n- a.md\n- src/");
+        check(Ok((vec![], true)), "The directory is empty.");
+        let fifty = format!("In the directory:{}", "\n- x".repeat(50));
         check(Ok((vec!["x"; 50], true)), &fifty);
         check(Ok((vec!["x"; 51], true)), &format!("{fifty}\n- (1 more)"));
         check(Ok((vec!["x"; 60], false)), &format!("{fifty}\n- (at least 10 more)"));
         let refused = Err(io::Error::new(io::ErrorKind::PermissionDenied, "permission denied"));
-        check(refused, "What is in the folder cannot be read: permission denied.");
+        check(refused, "The directory cannot be read: permission denied.");
     }
 
     #[test]

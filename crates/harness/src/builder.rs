@@ -20,7 +20,7 @@ use harness_core::{Millis, ModelName, Origin, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionSetting, Map};
 use harness_memory::layer::Pipeline;
 use harness_record::Recording;
-use harness_tools::{Combined, Modes, Source, WorkTools};
+use harness_tools::{Combined, MemorySetting, Modes, Source, WorkTools};
 
 use crate::agents::{AgentDecorator, BoundGraph};
 use crate::compaction::compactor;
@@ -79,6 +79,10 @@ pub struct Builder {
     pub(crate) control: ControlParts,
     /// How a descriptor wants the model to be shown less.
     compaction: Option<CompactionSetting>,
+    /// Memory of a registry file.
+    pub(crate) memory: Option<MemorySetting>,
+    /// Work items that tools among the given ones keep.
+    work: Option<WorkTools>,
     pub(crate) team: SubagentSetup,
     pub(crate) threads: Threads,
 }
@@ -119,6 +123,8 @@ impl Builder {
             recording: None,
             control: ControlParts::default(),
             compaction: None,
+            memory: None,
+            work: None,
             team: SubagentSetup::default(),
             threads: Threads::default(),
         }
@@ -299,11 +305,19 @@ impl Builder {
         self
     }
 
-    /// Memory: a pipeline of layers is asked what to show, its gate is asked about tool calls, after the gates
-    /// that were given before, and every agent has its tools. Default none.
+    /// Memory: the layers of a pipeline contribute to every view, its gate decides on tool calls after the gates that
+    /// were given before, and every agent has its tools. Default none. See also
+    /// [`memory_setting`](Self::memory_setting).
     pub fn memory(self, pipeline: Pipeline) -> Self {
         let builder = pipeline.tools().into_iter().fold(self, Self::common_tool);
         builder.gate(pipeline.gate()).layers(pipeline)
+    }
+
+    /// Work items of tools that are given one by one, for example those of a registry file: with work items under
+    /// control, a run uses the same ones. Default: separate ones.
+    pub fn work_tools(mut self, work: WorkTools) -> Self {
+        self.work = Some(work);
+        self
     }
 
     /// What stands around the model calls in place of a [`memory`](Self::memory): a port of your own.
@@ -423,6 +437,7 @@ impl Builder {
 
     /// Everything in its place, but for what belongs to one conversation or to one run.
     pub(crate) fn assemble(mut self) -> Result<Assembled, HarnessError> {
+        self = self.with_configured_memory()?;
         if let Some(bound) = &self.graph {
             new_context(bound, "", self.context.clone(), &*self.ports.clock)?;
         }
@@ -431,7 +446,8 @@ impl Builder {
             return Err(HarnessError::Setup(faults));
         }
         let of_subagents = SubagentSetup::tools_of_subagents(&self.tools);
-        let (missing, work) = missing_tools(self.control.spec.as_ref(), &self.tools, &self.ports.clock);
+        let (missing, work) =
+            missing_tools(self.control.spec.as_ref(), &self.tools, self.work.take(), &self.ports.clock);
         self = missing.into_iter().fold(self, Self::common_tool);
         let control = match self.control.into_parts() {
             Some((control, facts)) => {

@@ -3,6 +3,7 @@
 use harness_control::ControlFault;
 use harness_core::turn::SpecFault;
 use harness_descriptor::DescriptorError;
+use harness_memory::MemoryError;
 use harness_runtime::RuntimeError;
 
 /// Why there is no harness, or why it could not begin a run.
@@ -34,6 +35,9 @@ pub enum HarnessError {
         /// The targets.
         targets: [String; 2],
     },
+    /// The memory of a registry file cannot be built: a file, a directory or a layer is unusable.
+    #[error("memory: {0}")]
+    Memory(#[from] MemoryError),
     /// A run could not be started, or a thread not do what it was asked to.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -46,6 +50,7 @@ impl HarnessError {
             Self::Setup(_) => "harness.setup",
             Self::Descriptor(error) => error.kind(),
             Self::SameName { .. } => "harness.same_tool_name",
+            Self::Memory(error) => error.kind(),
             Self::Runtime(error) => error.kind(),
         }
     }

@@ -64,6 +64,7 @@ mod error;
 mod execution;
 mod harness;
 mod instructions;
+mod layers;
 mod models;
 pub mod prelude;
 mod recording;

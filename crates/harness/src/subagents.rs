@@ -99,7 +99,12 @@ impl SubagentSetup {
         tools.iter().filter(|tool| !starts_others(tool)).cloned().collect()
     }
 
-    /// Where agents are told that they work.
+    /// Modes of the agents.
+    pub(crate) fn modes(&self) -> Option<&Modes> {
+        self.modes.as_ref()
+    }
+
+    /// Description of where agents work.
     pub(crate) fn surroundings(&self, clock: &Arc<dyn Clock>) -> Option<Surroundings> {
         let folder = self.folder.as_ref()?;
         Some(Surroundings::new(folder, Arc::clone(clock)))

@@ -137,6 +137,7 @@ impl Builder {
 pub(crate) fn missing_tools(
     control: Option<&ControlSpec>,
     given: &[Arc<dyn DynTool>],
+    shared: Option<WorkTools>,
     clock: &Arc<dyn Clock>,
 ) -> (Vec<Arc<dyn DynTool>>, Option<WorkTools>) {
     let Some(control) = control else { return (Vec::new(), None) };
@@ -146,7 +147,8 @@ pub(crate) fn missing_tools(
     if control.signal.as_ref().is_some_and(|signal| signal.tool == complete.tool_def().name) {
         missing.push(complete);
     }
-    let work = control.work.is_some().then(|| WorkTools::new(Keep::Run, Arc::clone(clock)));
+    let own = || WorkTools::new(Keep::Run, Arc::clone(clock));
+    let work = control.work.is_some().then(|| shared.unwrap_or_else(own));
     if let Some(work) = &work {
         missing.extend_from_slice(work.clone().into_set().tools());
     }

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::permission::{self, Choice};
 use super::update_mapper::UpdateMapper;
 use super::{Line, Session};
-use crate::{commands, plan, stop};
+use crate::{commands, stop};
 
 /// Job of a pump, done after all earlier events.
 pub(super) enum Job {
@@ -161,9 +161,11 @@ impl Pump {
             }
         };
         let mut updates = self.mapper.replay(&transcript);
-        // Each call that changed the plan told it; the last one is what counts.
-        updates.retain(|update| !matches!(update, SessionUpdate::Plan(_)));
-        updates.extend(plan::told_in(transcript.iter()).map(SessionUpdate::Plan));
+        // Each change of the plan sends all of it; the last one is enough.
+        let is_plan = |update: &SessionUpdate| matches!(update, SessionUpdate::Plan(_));
+        let last = updates.iter().rposition(is_plan).map(|at| updates.remove(at));
+        updates.retain(|update| !is_plan(update));
+        updates.extend(last);
         let there = self.send(updates).await;
         let _ = done.send(Ok(()));
         there

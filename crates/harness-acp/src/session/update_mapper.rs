@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, MessageId, SessionUpdate, ToolCall as WireCall, ToolCallContent,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
 };
+use harness::control::work::WorkLedger;
 use harness::core::CallId;
 use harness::core::event::{Event, EventKind};
 use harness::core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
@@ -38,6 +39,8 @@ pub(crate) struct UpdateMapper {
     /// Position in the transcript of the first unsent message, if known.
     next: u64,
     calls: HashMap<CallId, Call>,
+    /// Work items so far: the plan of the editor.
+    work: WorkLedger,
 }
 
 /// A call under the name that the client knows it by.
@@ -62,6 +65,7 @@ impl UpdateMapper {
             missed: false,
             next: 0,
             calls: HashMap::new(),
+            work: WorkLedger::default(),
         }
     }
 
@@ -229,7 +233,7 @@ impl UpdateMapper {
                 self.text.clear();
                 self.thinking.clear();
             }
-            Message::ToolResult(result) => self.result(result, message, updates),
+            Message::ToolResult(result) => self.result(result, updates),
             Message::User(_) | Message::System(_) | Message::Custom(_) | _ => {}
         }
     }
@@ -270,17 +274,12 @@ impl UpdateMapper {
         self.said = said;
     }
 
-    fn result(
-        &mut self,
-        result: &ToolResultMessage,
-        message: &Arc<Message>,
-        updates: &mut Vec<SessionUpdate>,
-    ) {
+    fn result(&mut self, result: &ToolResultMessage, updates: &mut Vec<SessionUpdate>) {
         let output = result.structured.as_ref().and_then(value);
         let content = shown_result(&result.content);
         self.end(&result.tool_call_id, status_of(result.is_error), content, output, updates);
-        if let Some(plan) = plan::told_in([message].into_iter()) {
-            updates.push(SessionUpdate::Plan(plan));
+        if !self.work.fold(result).is_empty() {
+            updates.push(SessionUpdate::Plan(plan::of_ledger(&self.work)));
         }
     }
 

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::StopReason;
 use harness::core::Json;
 use harness::core::message::{AssistantMessage, Block, ToolCall};
 use harness::core::tool::Toolbox;
-use harness::tools::{Keep, PlanningTools};
+use harness::tools::{Keep, WorkTools};
 
 use crate::support::{Scripted, Step, call, config, threads, tools, with_editor};
 
@@ -115,20 +115,21 @@ async fn two_calls_of_one_answer_keep_apart() {
 }
 
 #[tokio::test]
-async fn a_list_of_tasks_is_a_plan() {
+async fn work_items_are_the_plan_of_the_editor() {
     let model = Scripted::new([
-        call("c1", "write_todos", r#"{"todos":[{"id":"a","content":"look"},{"content":"write"}]}"#),
-        call("c2", "complete_todo", r#"{"id":"a"}"#),
+        call("c1", "work_item_add", r#"{"items":[{"title":"look"},{"title":"write","priority":"high"}]}"#),
+        call("c2", "work_item_update", r#"{"item_id":"00000001","status":"done"}"#),
         Step::Say(""),
     ]);
     let mut config = config(&model);
-    config.ports.tools = Arc::new(PlanningTools::new(32, Keep::Thread).into_set());
+    let clock = Arc::clone(&config.ports.clock);
+    config.ports.tools = Arc::new(WorkTools::new(Keep::Thread, clock).into_list());
     with_editor(threads(config), [], async |editor| {
         let session = editor.session().await;
         editor.prompt(&session, "go").await.unwrap();
         let plans: Vec<String> =
             editor.lines(&session).into_iter().filter(|line| line.starts_with("plan")).collect();
-        assert_eq!(plans, ["plan Pending look Pending write", "plan Completed look InProgress write"]);
+        assert_eq!(plans, ["plan Pending look Pending write", "plan Completed look Pending write"]);
     })
     .await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness::core::port::Clock;
 use harness::system::SystemClock;
 use harness::tools::Registry;
-use harness::{Harness, HarnessExecution};
+use harness::{Builder, Harness, HarnessExecution};
 
 use crate::args::{BridgeArgs, ModelArgs};
 use crate::bind;
@@ -31,7 +31,9 @@ pub(super) fn own(
     let source = model::choose(&asked, Some(&bound.graph), bound.registry.as_ref(), &clock)?;
     let needs = bind::Needs::of(bound.registry.as_ref());
     let (graph, model) = (bound.graph, source.model);
-    let backend =
-        HarnessExecution::new(move |_| Ok(needs.meet(Harness::new(Arc::clone(&model)).graph(graph.clone()))));
+    let backend = HarnessExecution::new(move |_| {
+        let builder = needs.meet(Harness::new(Arc::clone(&model)).graph(graph.clone()));
+        Ok(needs.memory.iter().cloned().fold(builder, Builder::memory_setting))
+    });
     Ok((backend.clock(clock), bound.registry))
 }

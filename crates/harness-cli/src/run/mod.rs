@@ -4,7 +4,6 @@ pub(crate) mod approve;
 pub(crate) mod context;
 pub(crate) mod decisions;
 pub(crate) mod deliverables;
-pub(crate) mod memory;
 mod message;
 mod pending;
 mod question;

@@ -1,4 +1,4 @@
-//! Compaction of a run.
+//! Compaction and memory of a run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,32 @@ use harness::host::DynArtifactStore;
 use harness::memory::compact::artifacts::{LargeResults, read_artifact_tool};
 use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::session::artifact::{FolderArtifacts, MemoryArtifacts};
+use harness::tools::MemorySetting;
 use harness::{Builder, compaction_policy};
 
 use crate::args::ViewArgs;
 use crate::error::CliError;
+
+/// Memory of the registry file, with the facts of the command line. `--window` is the size of a request unless the
+/// file has its own.
+pub(crate) fn remembering(
+    builder: Builder,
+    args: &ViewArgs,
+    registry: Option<MemorySetting>,
+) -> Result<Builder, CliError> {
+    #[cfg(not(feature = "sqlite"))]
+    if args.memory.is_some() {
+        return Err(crate::left_out::left_out("`--memory`", "sqlite"));
+    }
+    let short = args.memory.as_ref().map(MemorySetting::of_facts);
+    let setting = match (registry, short) {
+        (Some(file), Some(short)) => Some(file.with_facts(short)),
+        (file, short) => file.or(short),
+    };
+    let Some(mut setting) = setting else { return Ok(builder) };
+    setting.tokens.get_or_insert(args.window(None));
+    Ok(builder.memory_setting(setting))
+}
 
 /// Compaction of the arguments, or else of the descriptor. Large results and externalized content are stored in a
 /// directory beside the session for later runs, or in memory without a session.

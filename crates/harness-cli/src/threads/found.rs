@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use harness::Builder;
-use harness::runtime::context_file::{ContextFiles, read_context_files};
+use harness::memory::builtin::{ContextFileLimits, ContextFileSet, directories_down_to};
 use harness::runtime::skill::{Skill, SkillSet, read_skills};
 use harness::runtime::template::{PromptTemplate, TemplateSet, read_templates};
 
@@ -19,11 +19,15 @@ use crate::terminal;
 /// The folder of a project for what this program finds by itself.
 const OWN: &str = ".harness";
 
+/// Maximum bytes of one context file, and of all.
+const MAX_CONTEXT_FILE: usize = 128 * 1024;
+const MAX_CONTEXT: usize = 512 * 1024;
+
 /// What agents are told beside their descriptor.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) skills: SkillSet,
-    context: ContextFiles,
+    context: ContextFileSet,
     /// What was left out, and what is odd.
     pub(crate) problems: Vec<String>,
 }
@@ -61,7 +65,10 @@ impl Found {
 
     /// Adds the files from a root down, whose paths are shown to agents behind `shown`.
     async fn add_context(&mut self, disk: &Disk, below: &str, (shown, root): (&str, &Path)) {
-        let read = read_context_files(disk, None, below).await;
+        let mut limits = ContextFileLimits::default();
+        (limits.lines, limits.bytes, limits.total) = (usize::MAX, MAX_CONTEXT_FILE, MAX_CONTEXT);
+        let read = ContextFileSet::read(disk, &directories_down_to(below), limits).await;
+        self.context.is_cut |= read.is_cut;
         self.context.files.extend(read.files.into_iter().map(|mut file| {
             file.path.insert_str(0, shown);
             file

@@ -65,10 +65,50 @@ fn a_memory_that_is_no_memory_is_refused_before_anything_runs() {
     insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: cannot open the memory facts.db: cannot open the notes file facts.db: file is not a database; check that it is a database of notes
-      hint: pass a file created by `--memory`, or a new path
+    error: memory: cannot open the notes file facts.db: file is not a database; check that it is a database of notes
+      hint: correct `memory` in the registry file, or pass a file that `--memory` created
     ");
     assert_eq!(project.read("facts.db"), "these are no facts");
+}
+
+#[test]
+fn the_registry_file_configures_memory() {
+    let note = json!({"goal": "sell cod"});
+    let server = Server::start([
+        reply(Answer::call("c1", "scratchpad_update", &note)),
+        Reply::text("Noted."),
+        Reply::text("Cod."),
+    ]);
+    let project = Project::plain();
+    let registry = project.read("registry.yaml");
+    let memory = "memory:\n  storage: memory\n  layers:\n    scratchpad: { scope: user }\n    \
+                  texts: { house_rules: { text: Prices include VAT. } }\n";
+    project.write("registry.yaml", &format!("{registry}{memory}"));
+    let run = |message: &str, more: &[&str]| {
+        let all = ["run", "harness.yaml", message, "--base-url", &server.url];
+        project.harness(&[&all[..], more].concat())
+    };
+    assert_eq!(run("what is the goal?", &[]).code, Some(0));
+    assert_eq!(run("and now?", &["--memory", "facts.db"]).code, Some(0));
+    let last = texts(&server.requests()[2]).join("\n");
+    assert!(last.contains("sell cod") && last.contains("Prices include VAT."), "{last}");
+    assert!(server.requests()[2].to_string().contains("memory_remember"), "--memory adds facts");
+    assert!(project.path().join("memory").is_dir() && project.path().join("facts.db").is_file());
+}
+
+#[test]
+fn errors_in_the_memory_section_have_a_place() {
+    let project = Project::plain();
+    let registry = project.read("registry.yaml");
+    project.write("registry.yaml", &format!("{registry}memory:\n  layers:\n    scratchpd: {{}}\n"));
+    let output = project.ask(NOWHERE, &[]);
+    assert_eq!(output.code, Some(2));
+    assert!(
+        output.stderr.contains("memory.layers.scratchpd: unknown layer `scratchpd`"),
+        "{}",
+        output.stderr
+    );
+    assert!(output.stderr.contains("did you mean `scratchpad`?"), "{}", output.stderr);
 }
 
 #[test]

@@ -64,7 +64,8 @@ async fn check(input: Input) -> Done<Value> {
     if let Some(unknown) = input.turns.iter().flat_map(Turn::keys).find(|id| !known.contains(&&***id)) {
         return Err(format!("a turn speaks of `{unknown}`, which is no layer"));
     }
-    let mut setup = LayerSetup::new().with_cache(config);
+    let mut setup = LayerSetup::new();
+    setup.cache = config;
     for spec in input.layers {
         setup = setup.with(layer(spec, &texts));
     }

@@ -48,8 +48,8 @@ enum Op {
 async fn check(input: Input) -> Done<Value> {
     let calls = Arc::new(AtomicU64::new(0));
     let (texts, counted) = (input.recall_by_state, Arc::clone(&calls));
-    let def =
-        LayerDef::new("eventual", 100, []).with_recall_mode(RecallMode::Eventual).with_scope(input.scope);
+    let mut def = LayerDef::new("eventual", 100, []).with_scope(input.scope);
+    def.recall_mode = RecallMode::Eventual;
     let layer = FnLayer::new(def)
         .on_init(|storage, _| async move {
             let known = storage.get(ScopedStorage::STATE).await?;
@@ -61,7 +61,8 @@ async fn check(input: Input) -> Done<Value> {
             async move { Ok(text?.map_or_else(Recalled::nothing, Recalled::text)) }
         })
         .on_store(|_, cx| async move { Update::set(&(cx.state_as::<u64>()? + 1)) });
-    let setup = LayerSetup::new().with(layer).with_all_atomic(input.force_atomic);
+    let mut setup = LayerSetup::new().with(layer);
+    setup.all_atomic = input.force_atomic;
     let setup = setup.with_storage(Arc::new(MemoryStorage::default()));
     let stage = Stage::new(setup)?;
     let answer = items::message("a:y")?;

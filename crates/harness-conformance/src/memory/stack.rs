@@ -204,13 +204,14 @@ fn outputs(outputs: &[Output]) -> Vec<Value> {
 
 fn layer(spec: LayerSpec, calls: &Lines) -> Done<FnLayer> {
     let id = spec.id;
-    let mut def = LayerDef::new(id.as_str(), spec.slot, []).with_budget(Amount::budget(spec.budget));
+    let mut def = LayerDef::new(id.as_str(), spec.slot, []);
+    def.budget = Amount::budget(spec.budget);
     for (hook, ms) in spec.timeouts {
         let named = Hook::ALL.into_iter().find(|known| known.as_str() == hook);
         def = def.with_limit(named.ok_or_else(|| format!("`{hook}` is no hook"))?, Some(Millis(ms)));
     }
-    def = def.with_on_init_error(spec.on_init_error.unwrap_or_default());
-    def = def.with_rerender_timing(spec.rerender_timing.unwrap_or_default());
+    def.on_init_error = spec.on_init_error.unwrap_or_default();
+    def.rerender_timing = spec.rerender_timing.unwrap_or_default();
     let mut layer = FnLayer::new(def);
     // A layer that only stands there: the product asks for at least one hook.
     if spec.init.is_none() && spec.append.is_none() && spec.recall.is_none() {

@@ -90,7 +90,7 @@ async fn judged(replies: &[String], retries: Option<u32>) -> Done<Value> {
     let model = ScriptedModel::new(replies.iter().map(AssistantMessage::text));
     let mut steering = Steering::new([SteeringRule::judged("rule", "no writes")]);
     if let Some(retries) = retries {
-        steering = steering.with_retries(retries);
+        steering.max_retries = retries;
     }
     let setup = LayerSetup::new().with(steering).with_model(Arc::new(model.clone()));
     let stage = Stage::new(setup)?;
@@ -136,7 +136,7 @@ async fn aggregated(input: &Input) -> Done<Value> {
 
 fn layer(spec: &LayerSpec, asked: &Lines) -> FnLayer {
     let mut def = LayerDef::new(spec.id.as_str(), spec.slot, []);
-    def = def.with_on_tool_gate_error(spec.on_error.unwrap_or_default());
+    def.on_tool_gate_error = spec.on_error.unwrap_or_default();
     if let Some(limit) = spec.limit.map(Millis) {
         def = def.with_limit(Hook::BeforeTool, Some(limit)).with_limit(Hook::AfterModel, Some(limit));
     }

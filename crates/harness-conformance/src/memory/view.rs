@@ -1,17 +1,24 @@
-//! Vectors of kind `view-assembly`.
+//! Vectors of kind `view-assembly`: views of a pipeline whose messages cost what the vector says.
 
-use harness_memory::layer::{Bands, Link, Part, ViewBudget, assemble};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use harness_core::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage};
+use harness_core::transcript::View;
+use harness_memory::compact::tokens::TokenCounter;
+use harness_memory::layer::{FnLayer, LayerDef, LayerSetup, Pipeline, Placement, Recalled, ViewBudget};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::each;
+use super::scripted::Stage;
+use super::{Done, each, on_paused_time};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, |input| Ok(check(&input)))
+    each(vector, |input: Input| on_paused_time(check(input)))
 }
 
 #[derive(Deserialize)]
@@ -65,8 +72,7 @@ enum Item {
     Message {
         #[serde(rename = "id")]
         _id: String,
-        #[serde(rename = "role")]
-        _role: String,
+        role: String,
         #[serde(rename = "status")]
         _status: String,
         #[serde(rename = "content")]
@@ -116,44 +122,90 @@ struct Content {
     _annotations: Option<Vec<IgnoredAny>>,
 }
 
-fn check(input: &Input) -> Value {
-    let budget = input.policy.as_ref().map(|policy| {
-        let default = ViewBudget::default();
-        let tokens = policy.token_budget.unwrap_or(default.tokens);
-        let budget = ViewBudget::new(tokens, policy.response_reserve.unwrap_or(default.response_reserve));
-        policy.window_size.map_or(budget, |window| budget.with_window(window))
-    });
-    let parts = |entries: &[Entry]| entries.iter().map(part).collect::<Vec<_>>();
-    let mut bands = Bands::default();
-    bands.system = parts(&input.system);
-    bands.anchor = parts(&input.anchor);
-    bands.history = parts(&input.history);
-    bands.live = parts(&input.live);
-    bands.supersedes = parts(&input.supersedes);
-    bands.tail = parts(&input.tail);
-    let chosen = assemble(budget.as_ref(), &bands);
-
-    let all = |band: &[Entry]| band.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>();
-    let some = |band: &[Entry], at: &[usize]| {
-        at.iter().filter_map(|at| band.get(*at)).map(|entry| entry.id.clone()).collect::<Vec<_>>()
-    };
-    let shown = [
-        all(&input.system),
-        some(&input.anchor, &chosen.anchor),
-        some(&input.history, &chosen.history),
-        some(&input.live, &chosen.live),
-        all(&input.supersedes),
-        all(&input.tail),
-    ];
-    json!({"ids": shown.concat()})
+impl Entry {
+    /// A message whose text is the entry's id.
+    fn message(&self) -> Done<Arc<Message>> {
+        let call = |call_id: &str| ToolCall::new(call_id, "work", json!({ "entry": self.id }).into());
+        Ok(Arc::new(match &self.item {
+            Item::Message { role, .. } if role == "user" => Message::user(&*self.id),
+            Item::Message { role, .. } if role == "assistant" => AssistantMessage::text(&*self.id).into(),
+            Item::Message { role, .. } if role == "system" => SystemMessage::text(&*self.id).into(),
+            Item::Message { .. } => return Ok(harness_memory::layer::developer(&*self.id)),
+            Item::FunctionCall { call_id, .. } => AssistantMessage::calls([call(call_id)]).into(),
+            Item::FunctionCallOutput { call_id, .. } => {
+                ToolResultMessage::new(&call(call_id), vec![Block::text(&*self.id)], false).into()
+            }
+            Item::Reasoning { .. } => {
+                let thinking = json!({ "type": "thinking", "thinking": self.id });
+                let mut answer = AssistantMessage::default();
+                answer.content = vec![serde_json::from_value(thinking).map_err(|e| e.to_string())?];
+                answer.into()
+            }
+        }))
+    }
 }
 
-fn part(entry: &Entry) -> Part {
-    let link = match &entry.item {
-        Item::FunctionCall { call_id, .. } => Link::Calls(vec![call_id.clone()]),
-        Item::FunctionCallOutput { call_id, .. } => Link::Answers(call_id.clone()),
-        Item::Reasoning { .. } => Link::Reasoning,
-        Item::Message { .. } => Link::None,
+/// The entry that a message was made from.
+fn id_of(message: &Message) -> String {
+    if let Message::Assistant(answer) = message {
+        if let Some(call) = answer.tool_calls().next() {
+            let entry = call.arguments.to::<HashMap<String, String>>().ok();
+            return entry.and_then(|mut entry| entry.remove("entry")).unwrap_or_default();
+        }
+        if let Some(Block::Thinking(thinking)) = answer.content.first() {
+            return thinking.thinking.to_string();
+        }
+    }
+    message.joined_text()
+}
+
+/// Counts a message as its entry says.
+struct Costs(HashMap<String, u64>);
+
+impl TokenCounter for Costs {
+    fn count(&self, text: &str) -> u64 {
+        let cost = self.0.iter().find(|(id, _)| text.contains(&format!("\"{id}\"")));
+        cost.map_or(0, |(_, tokens)| *tokens)
+    }
+
+    fn name(&self) -> &'static str {
+        "vector"
+    }
+}
+
+async fn check(input: Input) -> Done<Value> {
+    let bands = [&input.system, &input.anchor, &input.history, &input.live, &input.supersedes, &input.tail];
+    let costs = bands.iter().flat_map(|band| band.iter()).map(|entry| (entry.id.clone(), entry.tokens));
+    let mut setup = LayerSetup::new();
+    setup.counter = Arc::new(Costs(costs.collect()));
+    setup.budget = input.policy.map(|policy| {
+        let mut budget = ViewBudget::default();
+        budget.tokens = policy.token_budget.unwrap_or(budget.tokens);
+        budget.response_reserve = policy.response_reserve.unwrap_or(budget.response_reserve);
+        budget.window = policy.window_size;
+        budget
+    });
+    let anchored = input.anchor.iter().map(|entry| (entry, Placement::Anchor));
+    // The product has no bands for foreign updates and guidance: they are what layers show after the history.
+    let after = input.live.iter().chain(&input.supersedes).chain(&input.tail);
+    for (slot, (entry, placement)) in (0..).zip(anchored.chain(after.map(|entry| (entry, Placement::Live)))) {
+        let message = entry.message()?;
+        let def = LayerDef::new(entry.id.as_str(), slot, []).with_placement(placement);
+        setup = setup.with(FnLayer::new(def).on_recall(move |_, _| {
+            let items = vec![Arc::clone(&message)];
+            async move { Ok(Recalled::items(items)) }
+        }));
+    }
+    let stage = Stage::new(setup)?;
+    let log = input.system.iter().chain(&input.history).map(Entry::message).collect::<Done<Vec<_>>>()?;
+    let cx = stage.cx(&log);
+    let run = stage.pipeline.open(Pipeline::execution_of(&cx.origin), &cx).await;
+    let (plan, _) = run.map_err(|e| e.to_string())?.view(&cx).await.map_err(|e| e.to_string())?;
+    let mut ids = Vec::new();
+    let view = match plan {
+        Some(plan) => View::planned(cx.log.clone(), plan),
+        None => View::whole(cx.log.clone()),
     };
-    Part::new(entry.tokens, link)
+    view.for_each(|message| ids.push(id_of(message)));
+    Ok(json!({ "ids": ids }))
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::text::{input_of, output_of};
 use crate::layer::LayerCx;
 
-/// Thresholds that a buffer holds at most. Beyond, because nobody empties it, the oldest texts go.
+/// Size of a buffer in thresholds. If nothing empties it, the oldest texts are dropped beyond.
 const MAX_THRESHOLDS: u64 = 16;
 
 /// The texts that wait.

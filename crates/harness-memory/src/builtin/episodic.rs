@@ -9,7 +9,7 @@ use super::notes::{LongTermMemory, Note, NoteDraft, NoteScope, NoteSource};
 use super::observations::Observer;
 use super::text::{listed, one_line};
 use crate::MemoryError;
-use crate::layer::{Ending, Execution, Hook, Layer, LayerCx, LayerDef, RecallAsk, Recalled, Update, slot};
+use crate::layer::{Ending, Execution, Hook, Layer, LayerCx, LayerDef, RecallAsk, Recalled, Update};
 
 /// The tag of notes that are episodes.
 const TAG: &str = "episode";
@@ -23,11 +23,15 @@ const MOST_KEPT: usize = 500;
 /// Children and executions that only pause leave no episode.
 #[derive(Clone)]
 pub struct Episodes {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     memory: LongTermMemory,
-    shown: usize,
-    kept: usize,
-    observer: Option<Arc<dyn Observer>>,
+    /// Episodes per view. Default 5.
+    pub shown: usize,
+    /// Stored episodes per user. Default 100.
+    pub kept: usize,
+    /// Summarizes an episode from its last request and answer. If it fails, both are stored as they are. Default none.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl fmt::Debug for Episodes {
@@ -45,28 +49,8 @@ impl fmt::Debug for Episodes {
 impl Episodes {
     /// Episodes in `memory`: the newest 100 are kept, five are shown, in at most 2,000 tokens.
     pub fn new(memory: LongTermMemory) -> Self {
-        let def = LayerDef::new("episodic-memory", slot::EPISODIC, [Hook::Recall, Hook::Complete])
-            .with_range(0, 2_000);
+        let def = LayerDef::new("episodic-memory", 300, [Hook::Recall, Hook::Complete]).with_range(0, 2_000);
         Self { def, memory, shown: 5, kept: 100, observer: None }
-    }
-
-    /// The same, showing so many.
-    #[must_use]
-    pub fn showing(self, shown: usize) -> Self {
-        Self { shown, ..self }
-    }
-
-    /// The same, keeping so many of a user's.
-    #[must_use]
-    pub fn keeping(self, kept: usize) -> Self {
-        Self { kept, ..self }
-    }
-
-    /// The same, where `observer` says what an episode was about from the last request and the last answer.
-    /// When it fails they are kept in their own words.
-    #[must_use]
-    pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
-        Self { observer: Some(observer), ..self }
     }
 
     async fn summary(&self, cx: &LayerCx) -> Result<Option<String>, MemoryError> {

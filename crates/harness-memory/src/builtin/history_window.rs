@@ -19,7 +19,8 @@ const HEAD: usize = 4;
 /// message or no answer, and never a result without its call.
 #[derive(Clone, Debug)]
 pub struct HistoryWindow {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     max_items: usize,
 }
 
@@ -27,7 +28,7 @@ impl HistoryWindow {
     /// The newest `max_items` messages, 2 to 10,000.
     ///
     /// # Errors
-    /// `INVALID_HISTORY_MAX_ITEMS`, when the number lies outside.
+    /// `INVALID_HISTORY_MAX_ITEMS`, when the number is out of bounds.
     pub fn new(max_items: usize) -> Result<Self, MemoryError> {
         if !(2..=10_000).contains(&max_items) {
             return Err(invalid(max_items));
@@ -35,10 +36,10 @@ impl HistoryWindow {
         Ok(Self { def: LayerDef::new("history", 275, [Hook::ProjectHistory]), max_items })
     }
 
-    /// The same from a number of a configuration, which may be anything.
+    /// The newest `max_items` messages, from a number of a configuration.
     ///
     /// # Errors
-    /// `INVALID_HISTORY_MAX_ITEMS`, when it is no whole number or lies outside.
+    /// `INVALID_HISTORY_MAX_ITEMS`, when the number is fractional or out of bounds.
     pub fn from_number(max_items: f64) -> Result<Self, MemoryError> {
         // Few enough counts that trying them is simpler than a cast that is exact.
         let count = (2..=10_000_u16).find(|count| f64::from(*count).total_cmp(&max_items).is_eq());

@@ -3,7 +3,7 @@
 use super::notes::{LongTermMemory, NoteQuery, NoteScope, Recalled as Hit};
 use super::text::{listed, one_line};
 use crate::MemoryError;
-use crate::layer::{Execution, Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled, slot};
+use crate::layer::{Execution, Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled};
 
 /// UTF-16 units of one note that are shown.
 const MOST_SHOWN: usize = 1_000;
@@ -11,35 +11,26 @@ const MOST_SHOWN: usize = 1_000;
 /// Shows the notes of a [`LongTermMemory`] that fit the newest message of the user, the best first, each
 /// with its date, its scope, where it comes from and how well it fits.
 ///
-/// It reads notes of the thread, of its user, of its workspace and of everybody. Notes are written by
+/// It reads notes of the thread, its user, its workspace, and global ones. Notes are written by
 /// [`memory_tools`](super::memory_tools), by [`Episodes`](super::Episodes) or by the host.
 #[derive(Clone, Debug)]
 pub struct SemanticRecall {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     memory: LongTermMemory,
-    limit: usize,
-    min_score: f64,
+    /// Maximum notes per view. Default 5.
+    pub limit: usize,
+    /// Minimum score, from 0 to 1. Default 0.
+    pub min_score: f64,
 }
 
 impl SemanticRecall {
     /// The best five notes of `memory`, in at most 4,000 tokens.
     pub fn new(memory: LongTermMemory) -> Self {
-        let def = LayerDef::new("semantic-recall", slot::SEMANTIC_RECALL, [Hook::Recall])
+        let def = LayerDef::new("semantic-recall", 400, [Hook::Recall])
             .with_range(0, 4_000)
             .with_placement(Placement::Live);
         Self { def, memory, limit: 5, min_score: 0.0 }
-    }
-
-    /// The same, showing at most so many notes.
-    #[must_use]
-    pub fn at_most(self, limit: usize) -> Self {
-        Self { limit, ..self }
-    }
-
-    /// The same, showing only notes that score at least so much, from 0 to 1.
-    #[must_use]
-    pub fn with_min_score(self, min_score: f64) -> Self {
-        Self { min_score, ..self }
     }
 }
 

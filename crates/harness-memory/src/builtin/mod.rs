@@ -5,7 +5,7 @@
 //! | [`TemporalFacts`] | the date, facts by their time | 80 |
 //! | [`Reminders`] | what a model tends to forget | 80 |
 //! | [`steering::Steering`] | objections to what the agent did; it judges calls and answers | 90 |
-//! | [`WorkingMemory`] | what the agent keeps in mind | 100 |
+//! | [`Scratchpad`] | content that the agent keeps in view, and its notes | 100 |
 //! | [`StaticContent`] | a text of the host | 105 |
 //! | [`TaskState`] | files, data and outcome of the work | 110 |
 //! | [`ToolMemory`] | what tools keep in mind | 110 |
@@ -34,6 +34,7 @@ mod observations;
 pub mod plan;
 mod probe;
 mod reminders;
+mod scratchpad;
 mod static_content;
 pub mod steering;
 mod task_state;
@@ -42,9 +43,8 @@ mod text;
 mod tool_memory;
 mod tools;
 mod tree;
-mod working_memory;
 
-pub use context_files::ContextFiles;
+pub use context_files::{ContextFile, ContextFileLimits, ContextFileSet, ContextFiles, directories_down_to};
 pub use environment::Environment;
 pub use episodic::Episodes;
 pub use files::FileReferences;
@@ -53,9 +53,9 @@ pub use long_term::SemanticRecall;
 pub use observations::{ModelObserver, Observations, Observer};
 pub use probe::LayerProbe;
 pub use reminders::{Reminder, Reminders};
+pub use scratchpad::{NoteBounds, Scratchpad, StateCheck};
 pub use static_content::{ContentSource, StaticContent};
 pub use task_state::{DataMerge, TaskState};
 pub use temporal::{FactFinder, TemporalFacts};
 pub use tool_memory::ToolMemory;
 pub use tools::memory_tools;
-pub use working_memory::{StateCheck, WorkingMemory};

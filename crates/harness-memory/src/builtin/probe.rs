@@ -19,11 +19,11 @@ use crate::layer::{
 ///
 /// ```
 /// use harness_core::Json;
-/// use harness_memory::builtin::{LayerProbe, WorkingMemory};
+/// use harness_memory::builtin::{LayerProbe, Scratchpad};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut probe = LayerProbe::new(WorkingMemory::new());
+/// let mut probe = LayerProbe::new(Scratchpad::new());
 /// probe.call("update", Json::parse(r#"{"goal":"ship"}"#)?).await?;
 /// assert_eq!(probe.recall("", 100).await?, "<working_memory>\n{\n  \"goal\": \"ship\"\n}\n</working_memory>");
 /// # Ok(())
@@ -32,7 +32,7 @@ use crate::layer::{
 #[derive(Debug)]
 pub struct LayerProbe<L> {
     layer: L,
-    /// What the hooks are given: time, execution, model, transcript. The state is in it, too.
+    /// Context of the hooks: time, execution, model, transcript, state.
     pub cx: LayerCx,
 }
 
@@ -43,7 +43,7 @@ impl<L: Layer> LayerProbe<L> {
         Self { layer, cx }
     }
 
-    /// The layer.
+    /// Layer under test.
     pub fn layer(&self) -> &L {
         &self.layer
     }
@@ -83,7 +83,7 @@ impl<L: Layer> LayerProbe<L> {
         Ok(appended)
     }
 
-    /// What the layer shows, as text; empty when it shows nothing.
+    /// Recalls the layer: its content as text, empty when it shows nothing.
     ///
     /// # Errors
     /// As the layer's `recall`.
@@ -99,7 +99,7 @@ impl<L: Layer> LayerProbe<L> {
         })
     }
 
-    /// Tells it of an accepted answer.
+    /// Passes an accepted answer to the layer.
     ///
     /// # Errors
     /// As the layer's `store`.
@@ -120,13 +120,13 @@ impl<L: Layer> LayerProbe<L> {
         Ok(decided.decision)
     }
 
-    /// Asks about a call of the tool `tool`.
+    /// Asks about a call of a tool.
     ///
     /// # Errors
     /// As the layer's `before_tool`.
-    pub async fn before_tool(&mut self, tool: &str, arguments: Json) -> Result<Decision, MemoryError> {
-        let call = Arc::new(ToolCall::new("call", tool, arguments));
-        let decided = self.layer.before_tool(&ToolAsk::new(call, ToolDef::new(tool, "")), &self.cx).await?;
+    pub async fn before_tool(&mut self, tool: ToolDef, arguments: Json) -> Result<Decision, MemoryError> {
+        let call = Arc::new(ToolCall::new("call", tool.name.clone(), arguments));
+        let decided = self.layer.before_tool(&ToolAsk::new(call, tool), &self.cx).await?;
         self.update(decided.state);
         Ok(decided.decision)
     }
@@ -143,7 +143,7 @@ impl<L: Layer> LayerProbe<L> {
         Ok(called.result)
     }
 
-    /// Takes back a child that ended with this state of the layer.
+    /// Returns a child that ended with this state of the layer.
     ///
     /// # Errors
     /// As the layer's `on_return`.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::text::fenced;
 use crate::MemoryError;
 use crate::layer::{
-    AppendAsk, Appended, Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled, Update, slot,
+    AppendAsk, Appended, Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled, Update,
 };
 
 type OnView = Arc<dyn Fn(&LayerCx) -> bool + Send + Sync>;
@@ -49,36 +49,37 @@ impl Reminder {
         Self { id: id.into(), text: text.into(), trigger, every: 10, at_most: u32::MAX }
     }
 
-    /// The same, only in views for which `is_due` says so.
+    /// Shows it only in views for which `is_due` returns true.
     #[must_use]
     pub fn when(self, is_due: impl Fn(&LayerCx) -> bool + Send + Sync + 'static) -> Self {
         Self { trigger: Trigger::View(Arc::new(is_due)), ..self }
     }
 
-    /// The same, in the view after a message has entered the transcript for which `is_due` says so.
+    /// Shows it in the view after a message for which `is_due` returns true.
     #[must_use]
     pub fn after(self, is_due: impl Fn(&Message) -> bool + Send + Sync + 'static) -> Self {
         Self { trigger: Trigger::Message(Arc::new(is_due)), ..self }
     }
 
-    /// The same, at most once in so many views.
+    /// Shows it at most once in so many views.
     #[must_use]
     pub fn every(self, views: u32) -> Self {
         Self { every: views.max(1), ..self }
     }
 
-    /// The same, at most so often in an execution.
+    /// Shows it at most so many times in an execution.
     #[must_use]
     pub fn at_most(self, times: u32) -> Self {
         Self { at_most: times, ..self }
     }
 }
 
-/// Shows reminders as `<system-reminder>` blocks, throttled. They stand after the history and are never part of
-/// the transcript.
+/// Shows reminders as `<system-reminder>` blocks, throttled. They come after the history and are never part of the
+/// transcript.
 #[derive(Clone, Debug)]
 pub struct Reminders {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     reminders: Vec<Reminder>,
 }
 
@@ -104,8 +105,8 @@ impl State {
 impl Reminders {
     /// These reminders, shown in this order.
     pub fn new(reminders: impl IntoIterator<Item = Reminder>) -> Self {
-        let def = LayerDef::new("reminders", slot::REMINDER, [Hook::Append, Hook::Recall])
-            .with_placement(Placement::Live);
+        let def =
+            LayerDef::new("reminders", 80, [Hook::Append, Hook::Recall]).with_placement(Placement::Live);
         Self { def, reminders: reminders.into_iter().collect() }
     }
 }

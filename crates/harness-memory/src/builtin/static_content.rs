@@ -9,7 +9,7 @@ use harness_core::port::BoxFuture;
 use super::text::{cut, units, units_of};
 use crate::MemoryError;
 use crate::layer::{
-    Hook, Layer, LayerCx, LayerDef, LayerId, Placement, RecallAsk, Recalled, Scope, ScopedStorage, Update,
+    Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled, Scope, ScopedStorage, Update,
 };
 
 /// Where static content comes from.
@@ -32,8 +32,10 @@ impl ContentSource for String {
 /// budget it is cut, its closing tag stays.
 #[derive(Clone)]
 pub struct StaticContent {
-    def: LayerDef,
-    tag: Arc<str>,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
+    /// Tag around the text. Default `instructions`.
+    pub tag: Arc<str>,
     source: Arc<dyn ContentSource>,
 }
 
@@ -53,31 +55,6 @@ impl StaticContent {
             .with_scope(Scope::Resource)
             .with_placement(Placement::Anchor);
         Self { def, tag: Arc::from("instructions"), source }
-    }
-
-    /// The same as another layer, so that there can be several.
-    #[must_use]
-    pub fn named(mut self, id: impl Into<LayerId>) -> Self {
-        self.def.id = id.into();
-        self
-    }
-
-    /// The same in another slot.
-    #[must_use]
-    pub fn in_slot(self, slot: i32) -> Self {
-        Self { def: self.def.with_slot(slot), ..self }
-    }
-
-    /// The same in another scope.
-    #[must_use]
-    pub fn in_scope(self, scope: Scope) -> Self {
-        Self { def: self.def.with_scope(scope), ..self }
-    }
-
-    /// The same between other tags.
-    #[must_use]
-    pub fn tagged(self, tag: impl Into<Arc<str>>) -> Self {
-        Self { tag: tag.into(), ..self }
     }
 }
 

@@ -22,7 +22,7 @@ const MOST_CHECKPOINTS: usize = 50;
 const MOST_FILES: usize = 1_000;
 /// Bytes of the data as JSON; an entry that makes it longer is refused.
 const MOST_DATA: usize = 256 * 1_024;
-/// The key under which the outcome of the work stands.
+/// Key of the outcome of the work.
 const OUTCOME: &str = "__outcome";
 
 /// How the data of a child execution is merged into that of its parent.
@@ -38,8 +38,10 @@ pub enum DataMerge {
 /// Durable task state: checkpoints, files that were made, data by key.
 #[derive(Clone, Debug)]
 pub struct TaskState {
-    def: LayerDef,
-    merge: DataMerge,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
+    /// Merging of the data of sub-agents. Default [`DataMerge::Shallow`].
+    pub merge: DataMerge,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -132,12 +134,6 @@ impl TaskState {
             .with_function(artifact.with_class(RetryClass::Idempotent))
             .with_function(datum.with_class(RetryClass::Idempotent));
         Self { def, merge: DataMerge::Shallow }
-    }
-
-    /// The same, merging the data of children otherwise.
-    #[must_use]
-    pub fn merging(self, merge: DataMerge) -> Self {
-        Self { merge, ..self }
     }
 }
 

@@ -51,12 +51,15 @@ pub trait FactFinder: Send + Sync {
 /// The date and the time of day in the view, and facts by the time they belong to.
 #[derive(Clone)]
 pub struct TemporalFacts {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     finder: Option<Arc<dyn FactFinder>>,
-    threshold: u64,
-    most: usize,
-    /// What local time is ahead of UTC, in milliseconds.
-    offset: i64,
+    /// Tokens of text after which facts are extracted. Default 2,000.
+    pub threshold: u64,
+    /// Stored facts; the oldest are dropped first. Default 200.
+    pub kept: usize,
+    /// Minutes of local time ahead of UTC. Default 0.
+    pub utc_offset: i32,
     grounded: bool,
     ledger: bool,
 }
@@ -68,7 +71,7 @@ struct State {
     #[serde(flatten)]
     waiting: Buffer,
     version: u64,
-    /// Why the last search for facts failed.
+    /// Error of the last extraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
 }
@@ -104,7 +107,7 @@ impl State {
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchArguments {
-    /// What to look for.
+    /// Words to search for.
     query: String,
 }
 
@@ -114,7 +117,7 @@ impl fmt::Debug for TemporalFacts {
             .field("def", &self.def)
             .field("has_finder", &self.finder.is_some())
             .field("threshold", &self.threshold)
-            .field("most", &self.most)
+            .field("kept", &self.kept)
             .field("grounded", &self.grounded)
             .field("ledger", &self.ledger)
             .finish_non_exhaustive()
@@ -132,10 +135,10 @@ impl TemporalFacts {
             .with_placement(Placement::Live)
             .with_limit(Hook::Append, minute)
             .with_limit(Hook::Store, minute);
-        Self { def, finder: None, threshold: 2_000, most: 200, offset: 0, grounded: true, ledger: false }
+        Self { def, finder: None, threshold: 2_000, kept: 200, utc_offset: 0, grounded: true, ledger: false }
     }
 
-    /// The same, learning facts from what is said and answering `searchMemory`.
+    /// Extracts facts from the conversation, and adds the function `searchMemory`.
     #[must_use]
     pub fn with_finder(self, finder: Arc<dyn FactFinder>) -> Self {
         let search = arguments::function::<SearchArguments>(
@@ -146,31 +149,13 @@ impl TemporalFacts {
         Self { finder: Some(finder), def, ..self }
     }
 
-    /// The same, where local time is so many minutes ahead of UTC (negative: behind).
-    #[must_use]
-    pub fn with_utc_offset(self, minutes: i32) -> Self {
-        Self { offset: i64::from(minutes) * 60_000, ..self }
-    }
-
-    /// The same, looking for facts as soon as this many tokens of text wait.
-    #[must_use]
-    pub fn with_threshold(self, tokens: u64) -> Self {
-        Self { threshold: tokens, ..self }
-    }
-
-    /// The same, keeping this many facts.
-    #[must_use]
-    pub fn keeping(self, most: usize) -> Self {
-        Self { most, ..self }
-    }
-
-    /// The same without date and time in the view; it may then be anchored, because it changes seldom.
+    /// Omits date and time. The layer can then be anchored, because it rarely changes.
     #[must_use]
     pub fn ungrounded(self) -> Self {
         Self { grounded: false, def: self.def.with_placement(Placement::Auto), ..self }
     }
 
-    /// The same with the facts in the view, the newest first, up to 800 tokens.
+    /// Shows the facts, newest first, in up to 800 tokens.
     #[must_use]
     pub fn with_ledger(self) -> Self {
         Self { ledger: true, def: self.def.with_range(0, 800), ..self }
@@ -183,7 +168,7 @@ impl TemporalFacts {
         {
             match finder.extract(&state.waiting.buffer, cx.now, cx).await {
                 Ok(found) => {
-                    state.learn(found, self.most);
+                    state.learn(found, self.kept);
                     state.waiting.clear();
                     state.version += 1;
                     state.failed = None;
@@ -196,7 +181,7 @@ impl TemporalFacts {
     }
 
     fn date_block(&self, now: Time) -> String {
-        let line = date_line(Time(now.0.saturating_add(self.offset)));
+        let line = date_line(Time(now.0.saturating_add(i64::from(self.utc_offset) * 60_000)));
         let rule = "Work out relative dates (today, tomorrow, last week) from this date and time.";
         fenced("current_datetime", &format!("{line}\n{rule}"))
     }

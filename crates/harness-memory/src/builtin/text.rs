@@ -28,9 +28,8 @@ pub(crate) fn units_of(tokens: u64) -> usize {
     usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
 }
 
-/// `body` between an opening and a closing tag, each on its own line. A closing tag of that name in `body`,
-/// which whoever wrote it may have put there to step out of the element, is written `<\/tag`: the same text
-/// in JSON, and no tag any more.
+/// `body` between an opening and a closing tag, each on its own line. A closing tag of that name in `body`, which its
+/// author may have written to leave the element, becomes `<\/tag`: the same text in JSON, but not a tag.
 pub(crate) fn fenced(tag: &str, body: &str) -> String {
     format!("<{tag}>\n{}\n</{tag}>", defused(tag, body))
 }
@@ -58,14 +57,13 @@ fn find_ignoring_case(text: &str, wanted: &str) -> Option<usize> {
     text.as_bytes().windows(wanted.len()).position(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
-/// What a model said in a message; `None` when it said nothing.
+/// Text of a model's message; `None` when it is empty.
 pub(crate) fn output_of(message: &Message) -> Option<String> {
     let text = message.as_assistant()?.joined_text();
     (!text.is_empty()).then_some(text)
 }
 
-/// What came in with a message: the text of a user, an instruction or a tool's result; `None` when it has
-/// none.
+/// Text of an incoming message: of a user, an instruction or a tool's result; `None` when it is empty.
 pub(crate) fn input_of(message: &Message) -> Option<String> {
     let text = message.joined_text();
     (!text.is_empty()).then_some(text)

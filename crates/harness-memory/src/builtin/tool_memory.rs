@@ -4,13 +4,17 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::message::{Message, ToolResultMessage};
+use harness_core::message::{Block, Message, ToolResultMessage};
 use harness_core::{Json, ToolName};
 
+use super::text::{cut, fenced};
 use crate::MemoryError;
 use crate::layer::{
-    AppendAsk, Appended, Hook, Layer, LayerCx, LayerDef, LayerId, RecallAsk, Recalled, ScopedStorage, Update,
+    AppendAsk, Appended, Hook, Layer, LayerCx, LayerDef, RecallAsk, Recalled, ScopedStorage, Update,
 };
+
+/// UTF-16 units of a result that are shown.
+const MOST_SHOWN: usize = 2_000;
 
 type Init = Arc<dyn Fn() -> Json + Send + Sync>;
 type Learn = Arc<dyn Fn(&Json, &ToolResultMessage) -> Option<Json> + Send + Sync>;
@@ -30,8 +34,10 @@ type Show = Arc<dyn Fn(&Json) -> Option<String> + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct ToolMemory {
-    def: LayerDef,
-    tools: HashSet<ToolName>,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
+    /// Tools whose results it learns from.
+    pub tools: HashSet<ToolName>,
     init: Init,
     learn: Option<Learn>,
     show: Option<Show>,
@@ -47,20 +53,14 @@ impl fmt::Debug for ToolMemory {
 }
 
 impl ToolMemory {
-    /// The memory of the tool `tool`, which is also the layer's id; `init` gives its first state.
+    /// Memory of the tool `tool`, which is also the layer's id; `init` returns its first state. For several tools, add
+    /// the others to [`tools`](Self::tools).
     pub fn new(tool: &str, init: impl Fn() -> Json + Send + Sync + 'static) -> Self {
         let def = LayerDef::new(tool, 110, [Hook::Init, Hook::Append, Hook::Recall]);
         Self { def, tools: HashSet::from([tool.into()]), init: Arc::new(init), learn: None, show: None }
     }
 
-    /// The same under another id: memories of one id are one.
-    #[must_use]
-    pub fn named(mut self, id: impl Into<LayerId>) -> Self {
-        self.def.id = id.into();
-        self
-    }
-
-    /// The same, replacing the state by what `learn` makes of it and a result of the tool; `None` keeps it.
+    /// Replaces the state after each result of a tool with the result of `learn`; `None` keeps it.
     #[must_use]
     pub fn learning(
         self,
@@ -69,23 +69,37 @@ impl ToolMemory {
         Self { learn: Some(Arc::new(learn)), ..self }
     }
 
-    /// The same, showing what `show` makes of the state; `None` shows nothing.
+    /// Shows the result of `show`; `None` shows nothing.
     #[must_use]
     pub fn showing(self, show: impl Fn(&Json) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { show: Some(Arc::new(show)), ..self }
     }
 
-    /// One layer for each id: the first memory of an id says how it works, the tools of the others share its
-    /// state.
-    pub fn shared(memories: impl IntoIterator<Item = Self>) -> Vec<Self> {
-        let mut layers: Vec<Self> = Vec::new();
-        for memory in memories {
-            match layers.iter_mut().find(|layer| layer.def.id == memory.def.id) {
-                Some(layer) => layer.tools.extend(memory.tools),
-                None => layers.push(memory),
-            }
-        }
-        layers
+    /// Shows the latest `kept` results of each of `tools`, even after compaction has removed them from the view. At
+    /// most 2,000 UTF-16 units of a result are shown.
+    pub fn latest_results(tools: impl IntoIterator<Item = ToolName>, kept: usize) -> Self {
+        let mut layer = Self::new("tool_results", || Json::parse("[]").unwrap_or_default())
+            .learning(move |state, result| {
+                let mut all: Vec<(ToolName, String)> = state.to().ok()?;
+                let text: String = result.content.iter().filter_map(Block::as_text).collect();
+                all.push((result.tool_name.clone(), cut(&text, MOST_SHOWN).to_owned()));
+                let mut newer = 0;
+                let mut keeps = |tool: &ToolName| {
+                    newer += usize::from(*tool == result.tool_name);
+                    *tool != result.tool_name || newer <= kept
+                };
+                let mut shown: Vec<_> = all.into_iter().rev().filter(|(tool, _)| keeps(tool)).collect();
+                shown.reverse();
+                Json::of(&shown).ok()
+            })
+            .showing(|state| {
+                let all: Vec<(ToolName, String)> = state.to().ok()?;
+                let blocks = all.iter().map(|(tool, text)| format!("{tool}: {text}"));
+                let text = blocks.collect::<Vec<_>>().join("\n\n");
+                (!text.is_empty()).then(|| fenced("latest_tool_results", &text))
+            });
+        layer.tools = tools.into_iter().collect();
+        layer
     }
 
     fn state(&self, cx: &LayerCx) -> Json {

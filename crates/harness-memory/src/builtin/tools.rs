@@ -18,8 +18,8 @@ const DAY: u64 = 86_400_000;
 /// The tools `memory_remember`, `memory_recall` and `memory_forget` over `memory`; without one they answer
 /// `memory_unavailable`. What expires does so by `clock`.
 ///
-/// A note is of the session (the thread), the user or the workspace, as they are named by the origin of the
-/// call; nobody reads or removes another's.
+/// A note belongs to the session (the thread), the user or the workspace of the call. Notes of others are neither
+/// read nor removed.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -69,7 +69,7 @@ pub fn memory_tools(memory: Option<LongTermMemory>, clock: Arc<dyn Clock>) -> Ve
     vec![Arc::new(remember.idempotent()), Arc::new(recall.pure()), Arc::new(forget.idempotent())]
 }
 
-/// Whose a fact is.
+/// Owner of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ScopeName {
@@ -78,7 +78,7 @@ enum ScopeName {
     Workspace,
 }
 
-/// Whose facts are looked at.
+/// Owners of the searched facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ScopeChoice {
@@ -94,7 +94,7 @@ enum ScopeChoice {
 struct Remember {
     /// The fact, at most 2,000 characters.
     content: String,
-    /// Who it is for: this session, the user in all sessions, or all who work in the workspace.
+    /// Owner: this session, the user in all sessions, or all users of the workspace.
     scope: ScopeName,
     /// At most 10 words to find it by.
     #[serde(default)]
@@ -105,7 +105,7 @@ struct Remember {
 
 #[derive(Deserialize, JsonSchema)]
 struct Recall {
-    /// What to look for, at most 500 characters.
+    /// Words to search for, at most 500 characters.
     query: String,
     /// Where to look; everywhere when absent.
     #[serde(default)]
@@ -166,7 +166,7 @@ struct Bench {
 impl Bench {
     fn memory(&self) -> Result<&LongTermMemory, ToolError> {
         self.memory.as_ref().ok_or_else(|| {
-            ToolError::new("memory_unavailable", "there is no memory here; go on without remembering")
+            ToolError::new("memory_unavailable", "no memory is configured; continue without remembering")
         })
     }
 

@@ -17,9 +17,9 @@ const NO_DATA: [&str; 2] = ["__proto__", "constructor"];
 pub(crate) enum Tree {
     /// A number, `true`, `false`, `null`, or a value that is too deep to be taken apart.
     Leaf(Json),
-    /// A string.
+    /// String value.
     Text(String),
-    /// A list.
+    /// List of values.
     List(Vec<Self>),
     /// An object, its keys in order and each once.
     Object(Vec<(String, Self)>),
@@ -72,13 +72,13 @@ impl Tree {
         }
     }
 
-    /// This value with `update` merged into it: objects are merged key by key, anything else replaces what
-    /// was there. Keys that are no data are left out of `update`.
+    /// Merges `update` into this value: objects are merged key by key, anything else is replaced. Keys that name no
+    /// data are omitted.
     pub(crate) fn merged(self, update: Self) -> Self {
         merged(self, update.cleaned(), 0)
     }
 
-    /// The value without keys that are no data.
+    /// The value without keys that name no data.
     fn cleaned(self) -> Self {
         match self {
             Self::Object(entries) => Self::Object(

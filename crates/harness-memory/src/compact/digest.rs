@@ -40,7 +40,7 @@ pub struct SummaryKey {
     pub schema_version: String,
     /// The rules by which it was asked for.
     pub policy_version: String,
-    /// The model.
+    /// Model that wrote it.
     pub model_id: String,
     /// The wording of the request.
     pub prompt_version: String,

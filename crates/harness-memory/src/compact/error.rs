@@ -1,16 +1,16 @@
-//! What can go wrong in a compaction.
+//! Errors of compactions.
 
-/// Why a compaction, or a part of it, was not done. What it was to make shorter is as it was.
+/// Reason why a compaction, or a part of it, was not done. Its subject is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactError {
     /// A span that names no message.
     #[error("a span must name at least one message")]
     EmptySpan,
-    /// A summarizer's reply that is no summary.
+    /// The response of a summarizer is not a summary.
     #[error("the summary is not a JSON object ({reason}); it begins with {begin:?}")]
     InvalidSummary {
-        /// What the parser says.
+        /// Message of the parser.
         reason: String,
         /// The first characters of the reply.
         begin: String,
@@ -24,12 +24,12 @@ pub enum CompactError {
     /// A summary that lost what it had to keep.
     #[error("the summary lost {what} {lost:?}")]
     SummaryLost {
-        /// What kind of thing: `the fact`, `the open item`, `the artifact`.
+        /// Kind: `the fact`, `the open item`, `the artifact`.
         what: &'static str,
-        /// The thing.
+        /// Missing text.
         lost: String,
     },
-    /// A summary that is no shorter than what it stands for.
+    /// The summary is not shorter than its subject.
     #[error("the summary has {tokens} tokens, and what it stands for only {replaced}")]
     SummaryTooLarge {
         /// Tokens of the summary.
@@ -51,7 +51,7 @@ impl CompactError {
         }
     }
 
-    /// What to do about it, when there is something to do.
+    /// Remedy, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::InvalidSummary { .. } | Self::EmptySummary { .. } | Self::SummaryLost { .. } => {

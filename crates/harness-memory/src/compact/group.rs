@@ -1,4 +1,4 @@
-//! Atomic groups: messages that are only ever taken away together.
+//! Atomic groups: messages that are removed together or not at all.
 //!
 //! A call without its result, or a result without its call, is a request that no provider accepts, and
 //! some refuse a call without the reasoning before it. So the unit of every compaction is the group: one
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use harness_core::message::{ApprovalState, AssistantMessage, Block, Message};
 use harness_core::{CallId, Json};
 
-/// What a [`Group`] is.
+/// Kind of a [`Group`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GroupKind {
@@ -39,11 +39,11 @@ impl GroupKind {
     }
 }
 
-/// Messages that are only taken away together, by their positions.
+/// Messages that are removed together or not at all, by their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Group {
-    /// What it is.
+    /// Kind of the group.
     pub kind: GroupKind,
     /// The positions of its messages, ascending; never empty. A result that came late lies behind messages
     /// of other groups.
@@ -81,11 +81,6 @@ impl Group {
     /// The position of its last message.
     pub fn last(&self) -> usize {
         self.members.last().copied().unwrap_or_default()
-    }
-
-    /// Whether no message of another group lies between its messages.
-    pub fn is_contiguous(&self) -> bool {
-        self.last() - self.first() + 1 == self.members.len()
     }
 
     /// Whether no compaction may touch it: the system part, what is pinned, and what waits for a result or
@@ -160,18 +155,18 @@ impl Groups {
         self.group_of.get(position).copied()
     }
 
-    /// The index of the first group that a user said, which states the task and is never taken away.
+    /// Index of the first group of the user, which states the task and is never removed.
     pub fn first_user(&self) -> Option<usize> {
         self.groups.iter().position(|group| group.kind == GroupKind::User)
     }
 
-    /// The index of the newest group that is no system message, which is never taken away.
+    /// Index of the newest group other than system messages, which is never removed.
     pub fn newest(&self) -> Option<usize> {
         self.groups.iter().rposition(|group| !matches!(group.kind, GroupKind::System | GroupKind::Unsent))
     }
 }
 
-/// Marks a message as pinned: no compaction takes it away.
+/// Marks a message as pinned: no compaction removes it.
 ///
 /// The mark is a block that no model is sent.
 ///
@@ -314,7 +309,7 @@ impl<'a, M: AsRef<Message>> Scan<'a, M> {
     }
 }
 
-/// Whether the last word on an approval in the group is that somebody must decide.
+/// Whether the last entry about an approval in the group is pending.
 fn waits_for_approval<M: AsRef<Message>>(members: &[usize], messages: &[M]) -> bool {
     let mut requested: Vec<&CallId> = Vec::new();
     let blocks = members.iter().filter_map(|at| messages.get(*at)).flat_map(|m| m.as_ref().content());

@@ -78,7 +78,7 @@ impl BudgetMeter {
         }
     }
 
-    /// What counts.
+    /// Token counter.
     pub fn counter(&self) -> &Arc<dyn TokenCounter> {
         &self.counter
     }
@@ -94,7 +94,7 @@ impl BudgetMeter {
         self.corrected(counted)
     }
 
-    /// The same before the correction.
+    /// Estimate before the correction.
     pub fn counted(
         &mut self,
         log: &Prefix,
@@ -189,7 +189,7 @@ impl BudgetMeter {
     }
 }
 
-/// What a request was long: its disjoint input parts, or its total without the answer.
+/// Length of a request: its disjoint input parts, or its total without the answer.
 fn input_tokens(usage: &Usage) -> Option<u64> {
     let parts = [usage.input, usage.cache_read, usage.cache_write];
     if parts.iter().any(Option::is_some) {

@@ -37,7 +37,7 @@ pub(crate) struct Size {
     pub(crate) request: u64,
     /// Tokens of its messages, as counted.
     pub(crate) tokens: u64,
-    /// Its messages.
+    /// Messages of the group.
     pub(crate) messages: usize,
 }
 
@@ -94,7 +94,7 @@ pub enum Rung {
     Externalize,
     /// Everything that is old becomes one summary.
     Summarize,
-    /// What was cleared or collapsed goes.
+    /// Cleared and collapsed groups are removed.
     Drop,
     /// The oldest groups go, with everything that they say.
     Truncate,
@@ -143,9 +143,9 @@ pub struct CompactionPolicy {
     pub window: u64,
     /// When a view is too long.
     pub trigger: Trigger,
-    /// What is kept as it is.
+    /// Protected recent part.
     pub recency: Recency,
-    /// What is done, in order.
+    /// Rungs in order.
     pub ladder: Vec<Rung>,
     /// How far a compaction goes.
     pub target: Target,

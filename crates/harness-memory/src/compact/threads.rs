@@ -1,4 +1,4 @@
-//! What a compactor knows of each thread.
+//! State of a compactor for each thread.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness_core::Origin;
 
 /// Threads that are remembered; the one that was not asked about for the longest time is forgotten first.
-/// A forgotten thread goes on from the plan that the ask carries.
+/// A forgotten thread continues from the plan of the request.
 const KEPT: usize = 256;
 
 type Known<S> = VecDeque<(Box<str>, Arc<Mutex<S>>)>;
@@ -28,7 +28,7 @@ impl<S> fmt::Debug for Threads<S> {
 }
 
 impl<S: Clone> Threads<S> {
-    /// The same states, each in a place of its own.
+    /// Separate copies of the states.
     pub(crate) fn copied(&self) -> Self {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let apart = |state: &Mutex<S>| state.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -38,7 +38,7 @@ impl<S: Clone> Threads<S> {
 }
 
 impl<S> Threads<S> {
-    /// The state of the thread that this work belongs to, begun with `new` when it is not known.
+    /// State of the thread of this work, created with `new` if it is unknown.
     pub(crate) fn or_new(&self, origin: &Origin, new: impl FnOnce() -> S) -> Arc<Mutex<S>> {
         let thread = origin.thread.as_ref().map_or("", |id| id.as_str());
         let session = origin.session.as_ref().map_or("", |id| id.as_str());

@@ -13,7 +13,7 @@ use super::supersede::UpdateAction;
 
 /// Supersede messages of this many tokens never force a new anchor.
 const FREE_DELTA_TOKENS: f64 = 256.0;
-/// Misses in a row after which the provider is believed to cache nothing.
+/// Misses in a row after which the provider is assumed to cache nothing.
 const MISSES_TO_BLINDNESS: u32 = 3;
 
 /// How the anchor is kept.
@@ -37,7 +37,7 @@ pub struct CacheConfig {
     pub auto_promote_churn: f64,
     /// Views that this judgement needs. Default 3.
     pub min_churn_samples: u32,
-    /// What is left of earlier views in that judgement with each new anchor. Default 0.5.
+    /// Weight of earlier views in that judgement after each new anchor. Default 0.5.
     pub churn_decay: f64,
 }
 
@@ -64,7 +64,7 @@ impl CacheConfig {
     }
 }
 
-/// Why a new anchor was made.
+/// Reason for a new anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -113,7 +113,7 @@ pub(crate) struct Stale {
     pub(crate) action: UpdateAction,
     /// The block in the anchor, with the state at that time.
     pub(crate) prev: Option<Pin>,
-    /// What is true now.
+    /// Current content.
     pub(crate) next: Option<Arc<[Arc<Message>]>>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct Lineage {
     /// Where layers of placement `auto` are shown in this epoch; the anchor when absent.
     is_live: BTreeMap<LayerId, bool>,
     churn: BTreeMap<LayerId, Churn>,
-    /// What live layers of placement `auto` showed last.
+    /// Last content of live layers of placement `auto`.
     shown: BTreeMap<LayerId, Arc<[Arc<Message>]>>,
     pending: Option<ReanchorReason>,
     is_blind: bool,
@@ -246,7 +246,7 @@ impl Lineage {
         spread
     }
 
-    /// What in the anchor is out of date: pinned layers in the order of the anchor, then new ones.
+    /// Outdated blocks of the anchor: pinned layers in the order of the anchor, then new ones.
     fn compare(&mut self, anchored: &[&(Output, Placement, Option<Json>)]) -> Vec<Stale> {
         let Some(epoch) = &self.epoch else { return Vec::new() };
         let now = |layer: &LayerId| anchored.iter().map(|(o, ..)| o).find(|output| output.layer == *layer);
@@ -323,7 +323,7 @@ impl Lineage {
         as_float(delta_tokens) > part.max(FREE_DELTA_TOKENS)
     }
 
-    /// What the anchor says in tokens.
+    /// Tokens of the anchor.
     pub(crate) fn anchor_tokens(&self) -> u64 {
         self.epoch.iter().flat_map(|epoch| &epoch.pins).map(|pin| pin.output.tokens).sum()
     }
@@ -333,7 +333,7 @@ impl Lineage {
         format!("{}#{}", self.key, self.epoch.as_ref().map_or(0, |epoch| epoch.generation))
     }
 
-    /// Views made in this epoch, and why it began while it is new.
+    /// Views of this epoch, and the reason for it while it is new.
     pub(crate) fn age(&self) -> (u32, Option<ReanchorReason>) {
         let Some(epoch) = &self.epoch else { return (0, None) };
         (epoch.assemblies, (epoch.assemblies <= 1).then_some(epoch.reason))

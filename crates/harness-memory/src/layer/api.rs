@@ -1,4 +1,4 @@
-//! What layers offer: functions and data, to the host and to the model.
+//! Functions and data of layers, for the host and the model.
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ impl Pipeline {
                 let mut tool =
                     ToolDef::new(name, Arc::clone(&function.description)).with_class(function.class);
                 tool.input_schema.clone_from(&function.input_schema);
+                (tool.requires_approval, tool.internal) = (function.requires_approval, true);
                 (at, Arc::clone(&function.name), tool)
             })
         });

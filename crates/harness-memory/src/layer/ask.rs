@@ -1,4 +1,4 @@
-//! What hooks of layers are asked, and what they answer.
+//! Inputs and results of the hooks of layers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::cx::Execution;
 use super::def::RerenderTiming;
 use crate::MemoryError;
 
-/// What becomes of a layer's state after a hook.
+/// Change of a layer's state by a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Update {
     /// It stays. The default.
@@ -54,13 +54,13 @@ impl AppendAsk {
     }
 }
 
-/// What enters the transcript instead.
+/// Messages that enter the transcript.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Appended {
-    /// The messages.
+    /// Messages in order.
     pub items: Vec<Arc<Message>>,
-    /// The state.
+    /// Change of the layer's state.
     pub state: Update,
     /// Asks for more recalls in the next view.
     pub rerender: Option<Rerender>,
@@ -72,13 +72,13 @@ impl Appended {
         Self { items, ..Self::default() }
     }
 
-    /// The same with a state.
+    /// Adds a change of state.
     #[must_use]
     pub fn with_state(self, state: Update) -> Self {
         Self { state, ..self }
     }
 
-    /// The same, asking for more recalls.
+    /// Adds a request for further recalls.
     #[must_use]
     pub fn with_rerender(self, rerender: Rerender) -> Self {
         Self { rerender: Some(rerender), ..self }
@@ -127,14 +127,14 @@ impl Rerender {
         Self { scope, timing: None }
     }
 
-    /// The same at another time.
+    /// Sets the time.
     #[must_use]
     pub fn at(self, timing: RerenderTiming) -> Self {
         Self { timing: Some(timing), ..self }
     }
 }
 
-/// What a layer is asked when a view is made.
+/// Input of a recall.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecallAsk {
@@ -151,7 +151,7 @@ impl RecallAsk {
     }
 }
 
-/// What a layer shows.
+/// Content of a layer in a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Content {
     /// Nothing. The default.
@@ -159,16 +159,15 @@ pub enum Content {
     Nothing,
     /// A text: one developer message. An empty text is nothing.
     Text(String),
-    /// Messages. No message says that there is nothing any more, which is more than `Nothing`: what was
-    /// shown before is declared void.
+    /// Messages. An empty list voids what the layer showed before; `Nothing` does not.
     Items(Vec<Arc<Message>>),
 }
 
-/// What a layer answers when a view is made.
+/// Result of a recall.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Recalled {
-    /// What is shown.
+    /// Content for the view.
     pub content: Content,
     /// The tokens by the layer's own count. They are counted again; a wrong count is reported.
     pub tokens: Option<u64>,
@@ -182,7 +181,7 @@ impl Recalled {
         Self::default()
     }
 
-    /// A text.
+    /// One text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: Content::Text(text.into()), ..Self::default() }
     }
@@ -192,20 +191,20 @@ impl Recalled {
         Self { content: Content::Items(items), ..Self::default() }
     }
 
-    /// The same with a state.
+    /// Adds a change of state.
     #[must_use]
     pub fn with_state(self, state: Update) -> Self {
         Self { state, ..self }
     }
 
-    /// The same with the layer's own count.
+    /// Adds the layer's own count of tokens.
     #[must_use]
     pub fn counted(self, tokens: u64) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 }
 
-/// What a layer thinks of an answer or of a tool call.
+/// Decision of a layer on an answer or a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
     /// No objection. The default.
@@ -213,12 +212,12 @@ pub enum Decision {
     Allow,
     /// No.
     Deny {
-        /// What the model is told.
+        /// Reason, for the model.
         guidance: Option<String>,
     },
     /// Not like this.
     Guide {
-        /// What the model is told.
+        /// Guidance for the model.
         guidance: Option<String>,
     },
 }
@@ -243,7 +242,7 @@ impl Decision {
         }
     }
 
-    /// What the model is told.
+    /// Text for the model.
     pub fn guidance(&self) -> Option<&str> {
         match self {
             Self::Allow => None,
@@ -256,14 +255,14 @@ impl Decision {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decided {
-    /// The decision.
+    /// Decision on the answer or call.
     pub decision: Decision,
     /// The state; written whatever the decision.
     pub state: Update,
 }
 
 impl Decided {
-    /// The same with a state.
+    /// Adds a change of state.
     #[must_use]
     pub fn with_state(self, state: Update) -> Self {
         Self { state, ..self }
@@ -280,7 +279,7 @@ impl From<Decision> for Decided {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolAsk {
-    /// The call.
+    /// Call to be executed.
     pub call: Arc<ToolCall>,
     /// The tool, under its registered name.
     pub def: ToolDef,
@@ -297,9 +296,9 @@ impl ToolAsk {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreAsk {
-    /// The answer.
+    /// Accepted answer.
     pub answer: Arc<Message>,
-    /// What entered the transcript since the last time, the answer included.
+    /// Messages that entered the transcript since the last call, including the answer.
     pub new_items: Vec<Arc<Message>>,
 }
 
@@ -310,7 +309,7 @@ impl StoreAsk {
     }
 }
 
-/// What a child starts with.
+/// Start of a child execution.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Spawned {
@@ -326,7 +325,7 @@ impl Spawned {
         Self { state, items: Vec::new() }
     }
 
-    /// The same with messages.
+    /// Adds messages.
     #[must_use]
     pub fn with_items(self, items: Vec<Arc<Message>>) -> Self {
         Self { items, ..self }
@@ -337,11 +336,11 @@ impl Spawned {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReturnAsk {
-    /// The child.
+    /// Execution of the child.
     pub child: Arc<Execution>,
     /// Its state of the layer.
     pub child_state: Json,
-    /// Its transcript.
+    /// Transcript of the child.
     pub child_log: Prefix,
     /// Its result, as the layers before left it.
     pub result: Option<String>,
@@ -354,7 +353,7 @@ impl ReturnAsk {
     }
 }
 
-/// What a layer makes of a child that succeeded.
+/// Effect of a child's success on its parent.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Returned {
@@ -370,7 +369,7 @@ impl Returned {
         Self { state, result: None }
     }
 
-    /// The same with another result.
+    /// Replaces the result.
     #[must_use]
     pub fn with_result(self, result: impl Into<String>) -> Self {
         Self { result: Some(result.into()), ..self }
@@ -386,9 +385,9 @@ pub enum Ending {
     Success,
     /// It did not.
     Failure,
-    /// Somebody stopped it.
+    /// The caller cancelled it.
     Aborted,
-    /// It waits for somebody, or ran out of something, and can be taken up again.
+    /// It waits for input or reached a limit, and can be resumed.
     Paused,
 }
 
@@ -404,13 +403,13 @@ impl Ending {
     }
 }
 
-/// What stands in the view and is out of date.
+/// An outdated block of the anchored part.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeltaAsk {
-    /// What stands there.
+    /// Messages in the anchored part.
     pub prev: Vec<Arc<Message>>,
-    /// What is true now.
+    /// Current messages.
     pub next: Vec<Arc<Message>>,
     /// The state at the time of `prev`.
     pub prev_state: Option<Json>,
@@ -419,7 +418,7 @@ pub struct DeltaAsk {
 }
 
 impl DeltaAsk {
-    /// A change.
+    /// Change from `prev` to `next`.
     pub fn new(
         prev: Vec<Arc<Message>>,
         next: Vec<Arc<Message>>,
@@ -430,13 +429,13 @@ impl DeltaAsk {
     }
 }
 
-/// What a function of a layer gives.
+/// Result of a function of a layer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Called {
     /// The result: a JSON text is shown as text, anything else as JSON.
     pub result: Json,
-    /// The state.
+    /// Change of state.
     pub state: Update,
 }
 
@@ -451,7 +450,7 @@ impl Called {
         Self::new(Json::string(text))
     }
 
-    /// The same with a state.
+    /// Adds a change of state.
     #[must_use]
     pub fn with_state(self, state: Update) -> Self {
         Self { state, ..self }

@@ -1,4 +1,4 @@
-//! Which parts of a view fit: the bands of a view and their claims on its tokens.
+//! Budget of a view, and calls without results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -29,12 +29,6 @@ impl ViewBudget {
         Self { tokens, response_reserve, window: None }
     }
 
-    /// The same with at most so many messages of history.
-    #[must_use]
-    pub fn with_window(self, window: usize) -> Self {
-        Self { window: Some(window), ..self }
-    }
-
     /// Tokens of the view itself.
     pub fn room(&self) -> u64 {
         self.tokens.saturating_sub(self.response_reserve)
@@ -43,8 +37,7 @@ impl ViewBudget {
 
 /// How a message hangs together with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Link {
+pub(crate) enum Link {
     /// It stands alone.
     #[default]
     None,
@@ -54,79 +47,6 @@ pub enum Link {
     Answers(String),
     /// Reasoning that led to the calls right after it.
     Reasoning,
-}
-
-/// A message of a band: what it costs and what it belongs to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Part {
-    /// Its tokens.
-    pub tokens: u64,
-    /// What it belongs to.
-    pub link: Link,
-}
-
-impl Part {
-    /// A message of so many tokens.
-    pub fn new(tokens: u64, link: Link) -> Self {
-        Self { tokens, link }
-    }
-}
-
-/// The bands of a view in the order in which they are shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Bands<T> {
-    /// System messages; always shown.
-    pub system: Vec<T>,
-    /// What layers show before the history.
-    pub anchor: Vec<T>,
-    /// The history.
-    pub history: Vec<T>,
-    /// What layers show after the history.
-    pub live: Vec<T>,
-    /// What replaces parts of the anchor; always shown.
-    pub supersedes: Vec<T>,
-    /// Guidance for the next answer; always shown.
-    pub tail: Vec<T>,
-}
-
-/// What of the bands is shown: positions in each band. System, supersedes and tail are shown whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Chosen {
-    /// Of the anchor.
-    pub anchor: Vec<usize>,
-    /// Of the history.
-    pub history: Vec<usize>,
-    /// Of the live band.
-    pub live: Vec<usize>,
-}
-
-/// Chooses what is shown (memory reference, section 10.2): the bands claim tokens in the order system,
-/// anchor, live, tail, supersedes, history. A message of anchor or live that does not fit is left out alone;
-/// of the history the newest messages that fit are shown, without calls that have no result there. Without
-/// a budget everything is shown.
-pub fn assemble(budget: Option<&ViewBudget>, bands: &Bands<Part>) -> Chosen {
-    let Some(budget) = budget else {
-        return Chosen {
-            anchor: (0..bands.anchor.len()).collect(),
-            history: (0..bands.history.len()).collect(),
-            live: (0..bands.live.len()).collect(),
-        };
-    };
-    let mut room = Room(budget.room());
-    room.take_all(bands.system.iter().map(|part| part.tokens));
-    let anchor = room.take_each(bands.anchor.iter().map(|part| part.tokens));
-    let live = room.take_each(bands.live.iter().map(|part| part.tokens));
-    room.take_all(bands.tail.iter().map(|part| part.tokens));
-    room.take_all(bands.supersedes.iter().map(|part| part.tokens));
-    let newest = bands.history.len().saturating_sub(budget.window.unwrap_or(usize::MAX));
-    let shown = bands.history.iter().skip(newest).rev().take_while(|part| room.take(part.tokens)).count();
-    let start = bands.history.len() - shown;
-    let links: Vec<&Link> = bands.history.iter().skip(start).map(|part| &part.link).collect();
-    let history = resolved(&links).into_iter().map(|at| start + at).collect();
-    Chosen { anchor, history, live }
 }
 
 /// Tokens that are left.
@@ -143,11 +63,6 @@ impl Room {
     /// Takes them all, down to nothing.
     pub(crate) fn take_all(&mut self, tokens: impl Iterator<Item = u64>) {
         self.0 = tokens.fold(self.0, u64::saturating_sub);
-    }
-
-    /// The positions of those that fit, each asked by itself.
-    pub(crate) fn take_each(&mut self, tokens: impl Iterator<Item = u64>) -> Vec<usize> {
-        tokens.enumerate().filter(|(_, tokens)| self.take(*tokens)).map(|(at, _)| at).collect()
     }
 }
 
@@ -245,22 +160,5 @@ mod tests {
         check("r: c:1 u", "u");
         check("r: r: c:1 c:2 o:2 u", "r: r: c:2 o:2 u");
         check("r: a c:1", "r: a");
-    }
-
-    #[test]
-    fn history_takes_what_the_other_bands_leave() {
-        let part = |tokens| Part::new(tokens, Link::None);
-        let bands = Bands {
-            system: vec![part(10)],
-            anchor: vec![part(90), part(10)],
-            history: vec![part(5), part(30), part(20)],
-            live: vec![part(5)],
-            supersedes: vec![part(5)],
-            tail: vec![part(5)],
-        };
-        let chosen = assemble(Some(&ViewBudget::new(100, 15)), &bands);
-        assert_eq!((chosen.anchor, chosen.history, chosen.live), (vec![1], vec![1, 2], vec![0]));
-        let chosen = assemble(Some(&ViewBudget::new(500, 0).with_window(1)), &bands);
-        assert_eq!(chosen.history, [2]);
     }
 }

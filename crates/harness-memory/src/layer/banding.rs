@@ -16,7 +16,7 @@ use super::supersede::{LayerUpdate, Supersede, UpdateAction};
 use super::tokens::message_tokens;
 use super::usage::EpochFigures;
 
-/// What layers show, by band.
+/// Content of the layers by band.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Banded {
@@ -24,7 +24,7 @@ pub struct Banded {
     pub anchor: Vec<Output>,
     /// After the history.
     pub live: Vec<Output>,
-    /// What brings the anchor up to date.
+    /// Message that brings the anchor up to date.
     pub updates: Option<Supersede>,
     /// The anchor, where one is kept.
     pub epoch: Option<EpochFigures>,
@@ -88,7 +88,7 @@ impl LayerRun {
         figures(&lineage, spread, updates, supersede)
     }
 
-    /// What is to be said about blocks that are out of date; `None` when one of them has no words.
+    /// Updates of outdated blocks; `None` when one of them has no text.
     async fn describe(&self, spread: &Spread, cx: &ViewCx) -> Option<Vec<LayerUpdate>> {
         let mut updates = Vec::with_capacity(spread.stale.len());
         if spread.stale.is_empty() {

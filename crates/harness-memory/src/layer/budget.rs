@@ -3,7 +3,7 @@
 use super::def::Budget;
 use crate::MemoryError;
 
-/// What layers get of what they share with the history.
+/// Part of the shared tokens that layers get; the history gets the rest.
 const POOL: f64 = 0.6;
 
 /// How many tokens a view may have.
@@ -37,7 +37,7 @@ impl Totals {
     }
 }
 
-/// Who gets how much. Nothing is rounded.
+/// Shares of the layers and the history. Nothing is rounded.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Shares {
@@ -80,7 +80,7 @@ pub fn share(totals: Totals, budgets: &[Budget]) -> Result<Shares, MemoryError> 
     Ok(Shares { layers, history: (1.0 - POOL) * remaining })
 }
 
-/// What of `pool` each headroom gets, never more than it takes.
+/// Share of `pool` for each headroom, never more than the headroom.
 fn divide(pool: f64, headrooms: &[f64]) -> Vec<f64> {
     let is_open = |headroom: &f64| headroom.is_infinite();
     let open = headrooms.iter().filter(|h| is_open(h)).count();

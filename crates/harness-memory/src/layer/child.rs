@@ -15,7 +15,7 @@ use crate::MemoryError;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Child {
-    /// Its layers.
+    /// Layers of the child.
     pub run: Arc<LayerRun>,
     /// What its transcript begins with. A parallel path, which begins with its parent's transcript, leaves
     /// this out.
@@ -55,12 +55,12 @@ impl LayerRun {
         run.init(cx).await
     }
 
-    /// What its transcript begins with, once.
+    /// First messages of the transcript, once.
     pub(crate) fn take_items(&self) -> Vec<Arc<Message>> {
         std::mem::take(&mut *self.begins_with.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What a child starts with must be known items.
+    /// Checks that the first messages are known items.
     fn known(&self, spawned: Option<Spawned>) -> Result<Option<Spawned>, MemoryError> {
         let mut items = spawned.iter().flat_map(|spawned| &spawned.items);
         items.try_for_each(|item| self.stack.judge.check_message(item))?;
@@ -105,7 +105,7 @@ impl LayerRun {
         result
     }
 
-    /// What a child used counts for its parent, however it ended.
+    /// Charges the usage of a child to its parent, whatever its outcome.
     pub(crate) fn charge(&self, child: &LayerRun) {
         let used = child.lock_progress().usage.clone();
         self.lock_progress().usage.merge(&used);

@@ -63,34 +63,34 @@ macro_rules! fn_layer {
 }
 
 fn_layer! {
-    /// What is done once per execution, before anything else.
+    /// Sets `init`: called once per execution, before anything else.
     init / on_init: Init(ScopedStorage) -> Update;
-    /// What becomes of messages that are about to enter the transcript.
+    /// Sets `on_append`: messages before they enter the transcript.
     append / on_append: Append(AppendAsk) -> Appended;
-    /// What is shown.
+    /// Sets `recall`: the layer's part of a view.
     recall / on_recall: Recall(RecallAsk) -> Recalled;
     /// Which history is shown.
     project / on_project_history: ProjectHistory(History) -> History;
-    /// What is thought of an answer.
+    /// Sets `after_model`: the decision on an answer.
     after_model / on_after_model: AfterModel(Arc<Message>) -> Decided;
-    /// What is thought of a tool call.
+    /// Sets `before_tool`: the decision on a tool call.
     before_tool / on_before_tool: BeforeTool(ToolAsk) -> Decided;
-    /// What is learned from an answer that was accepted.
+    /// Sets `store`: called after an accepted answer.
     store / on_store: Store(StoreAsk) -> Update;
-    /// What a child starts with.
+    /// Sets `spawn`: the start of a child.
     spawn / on_spawn: Spawn(Execution) -> Option<Spawned>;
-    /// What is made of a child that succeeded.
+    /// Sets `on_return`: called after a child's success.
     returned / on_child_return: Return(ReturnAsk) -> Returned;
-    /// What is done at the end.
+    /// Sets `complete`: called at the end of an execution.
     complete / on_complete: Complete(Ending) -> Update;
-    /// What is let go at the end.
+    /// Sets `dispose`: releases resources at the end.
     dispose / on_dispose: Dispose(()) -> ();
-    /// How a change is told.
+    /// Sets `render_delta`: the text of a change.
     render_delta / on_render_delta: RenderDelta(DeltaAsk) -> Option<String>;
 }
 
 impl FnLayer {
-    /// The same with one more function.
+    /// Adds a function.
     #[must_use]
     pub fn with_function<F, T>(mut self, def: FunctionDef, call: F) -> Self
     where

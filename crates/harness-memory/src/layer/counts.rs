@@ -12,7 +12,7 @@ use crate::compact::tokens::TokenCounter;
 /// Tokens of the messages of one transcript, as sums, so that a stretch of it costs two look-ups.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// What was counted.
+    /// Counted transcript.
     log: Prefix,
     /// Tokens of the first `n` messages, for each `n` from 1.
     sums: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What a layer may look at.
+//! Context of the hooks of layers.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,11 +18,11 @@ use crate::compact::tokens::TokenCounter;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Execution {
-    /// Its id.
+    /// Id of the run, turn or child.
     pub id: Arc<str>,
-    /// The conversation.
+    /// Thread of the execution.
     pub thread: Option<ThreadId>,
-    /// Whose work it is: what scope `resource` stands for.
+    /// User for whom the work is done: the owner of states of scope `resource`.
     pub resource: Option<Arc<str>>,
     /// The workspace that the work belongs to.
     pub workspace: Option<Arc<str>>,
@@ -36,19 +36,19 @@ impl Execution {
         Self { id: id.into(), thread: None, resource: None, workspace: None, depth: 0 }
     }
 
-    /// The same in a conversation.
+    /// Sets the thread.
     #[must_use]
     pub fn in_thread(self, thread: impl Into<ThreadId>) -> Self {
         Self { thread: Some(thread.into()), ..self }
     }
 
-    /// The same for somebody.
+    /// Sets the user.
     #[must_use]
     pub fn for_resource(self, resource: impl Into<Arc<str>>) -> Self {
         Self { resource: Some(resource.into()), ..self }
     }
 
-    /// The same in a workspace.
+    /// Sets the workspace.
     #[must_use]
     pub fn in_workspace(self, workspace: impl Into<Arc<str>>) -> Self {
         Self { workspace: Some(workspace.into()), ..self }
@@ -66,23 +66,23 @@ pub(crate) trait States: Send + Sync {
     fn state_of(&self, layer: &LayerId) -> Option<Json>;
 }
 
-/// What a hook of a layer gets beside its question. Everything in it is a snapshot; cloning it is cheap.
+/// Context of a hook. All of it is a snapshot; clones are cheap.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct LayerCx {
-    /// The execution.
+    /// Execution that the hook belongs to.
     pub execution: Arc<Execution>,
     /// The transcript so far.
     pub log: Prefix,
     /// When it is asked.
     pub now: Time,
-    /// Fires when the answer is not wanted any more.
+    /// Fires when the result is no longer needed.
     pub cancel: Cancel,
     /// The agent at work: model, instructions, tools. `None` before the first one was prepared.
     pub prepared: Option<Arc<PreparedAgent>>,
-    /// Iterations begun so far in this execution.
+    /// Iterations started so far in this execution.
     pub step: u32,
-    /// What the execution has used so far; its cost, too.
+    /// Usage and cost of the execution so far.
     pub usage: TotalUsage,
     /// The layer's own state as it was when the hook was asked.
     pub state: Option<Json>,
@@ -113,19 +113,19 @@ impl LayerCx {
         }
     }
 
-    /// The same with a state of the layer.
+    /// Sets the state of the layer.
     #[must_use]
     pub fn with_state(self, state: Option<Json>) -> Self {
         Self { state, ..self }
     }
 
-    /// The same with a model that layers may ask.
+    /// Sets the model that layers may call.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn DynModel>) -> Self {
         Self { model: Some(model), ..self }
     }
 
-    /// The same with another token counter.
+    /// Sets the token counter.
     #[must_use]
     pub fn with_counter(self, counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter, ..self }
@@ -135,7 +135,7 @@ impl LayerCx {
         Self { states: Some(states), ..self }
     }
 
-    /// The same with a ledger for its model calls.
+    /// Sets the ledger of model calls.
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger, ..self }
@@ -171,8 +171,8 @@ impl LayerCx {
         self.model.is_some()
     }
 
-    /// Calls the model of the layers. The call is reserved from and charged to the budget of the run, with the
-    /// purpose `layer`.
+    /// Calls the model of the layers, by default under the name of the agent's model. The call is reserved from and
+    /// charged to the budget of the run, with the purpose `layer`.
     ///
     /// # Errors
     /// `MISSING_CALL_MODEL` when layers were given no model; otherwise when the call failed, or the budget has no
@@ -185,8 +185,9 @@ impl LayerCx {
             ));
         };
         let log: Transcript = ask.messages.into_iter().collect();
+        let name = ask.model.or_else(|| self.prepared.as_ref().and_then(|agent| agent.model.clone()));
         let prepared = PreparedAgent::new("layer", ask.instructions.unwrap_or_else(|| Arc::from("")), [])
-            .with_model(ask.model, None);
+            .with_model(name, None);
         let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
         request.with_tools = false;
         request.cancel = self.cancel.clone();
@@ -209,15 +210,15 @@ impl fmt::Debug for LayerCx {
     }
 }
 
-/// What a layer asks a model.
+/// Model call of a layer.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct AskModel {
-    /// Which model; `None` is the default of the model that layers were given.
+    /// Name of the model. `None`: the agent's.
     pub model: Option<ModelName>,
-    /// The instructions.
+    /// System instructions.
     pub instructions: Option<Arc<str>>,
-    /// The messages.
+    /// Messages of the request.
     pub messages: Vec<Arc<Message>>,
 }
 
@@ -227,13 +228,13 @@ impl AskModel {
         Self { messages: vec![Arc::new(Message::user(text))], ..Self::default() }
     }
 
-    /// The same with instructions.
+    /// Sets the instructions.
     #[must_use]
     pub fn instructed(self, instructions: impl Into<Arc<str>>) -> Self {
         Self { instructions: Some(instructions.into()), ..self }
     }
 
-    /// The same to another model.
+    /// Sets the name of the model.
     #[must_use]
     pub fn to_model(self, model: Option<ModelName>) -> Self {
         Self { model, ..self }

@@ -1,4 +1,4 @@
-//! What a layer is, as data.
+//! Definition of a layer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,29 +46,6 @@ impl fmt::Debug for LayerId {
     }
 }
 
-/// Where a layer stands in the order: a lower slot is asked first and shown first. Layers of your own use
-/// multiples of 10 by convention.
-pub mod slot {
-    /// Reminders.
-    pub const REMINDER: i32 = 80;
-    /// Steering.
-    pub const STEERING: i32 = 90;
-    /// Working memory.
-    pub const WORKING_MEMORY: i32 = 100;
-    /// Known entities.
-    pub const ENTITY: i32 = 150;
-    /// Observations.
-    pub const OBSERVATIONS: i32 = 200;
-    /// How things are done.
-    pub const PROCEDURAL: i32 = 250;
-    /// Earlier episodes.
-    pub const EPISODIC: i32 = 300;
-    /// Retrieved documents.
-    pub const RAG: i32 = 350;
-    /// Long-term memory by meaning.
-    pub const SEMANTIC_RECALL: i32 = 400;
-}
-
 /// How long the state of a layer lives, and who shares it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,7 +55,7 @@ pub enum Scope {
     Thread,
     /// One user, over conversations; the thread's where no user is known.
     Resource,
-    /// Everybody.
+    /// All users.
     Global,
     /// One execution: nothing is kept after it. The default.
     #[default]
@@ -152,8 +129,7 @@ pub enum RecallMode {
     Eventual,
 }
 
-/// When a layer that asked for it is recalled again. It is told to observers and does not change the order
-/// of work.
+/// Time of a requested recall. It is reported to observers and does not change the order of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -165,7 +141,7 @@ pub enum RerenderTiming {
     Batched,
 }
 
-/// What a failing `init` does.
+/// Effect of a failed `init`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -177,7 +153,7 @@ pub enum OnInitError {
     Disable,
 }
 
-/// What a failing `before_tool` does.
+/// Effect of a failed `before_tool`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -220,9 +196,9 @@ pub enum Hook {
     /// The execution ends.
     #[serde(rename = "onComplete")]
     Complete,
-    /// What was held for the execution is let go.
+    /// Resources of the execution are released.
     Dispose,
-    /// What stands in the anchored part is out of date.
+    /// A block in the anchored part is outdated.
     RenderDelta,
 }
 
@@ -285,14 +261,16 @@ impl fmt::Display for Hook {
 pub struct FunctionDef {
     /// The name within the layer.
     pub name: Arc<str>,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: Arc<str>,
     /// The JSON Schema of its arguments; `None` is an open object.
     pub input_schema: Option<Json>,
-    /// The JSON Schema of its result, for people; results are not checked.
+    /// JSON Schema of the result, for documentation; results are not checked.
     pub output_schema: Option<Json>,
-    /// What a restart may do with a call. Default `unsafe`.
+    /// Whether a restart may repeat a call. Default `unsafe`.
     pub class: RetryClass,
+    /// Whether each call of the model requires approval. Default false.
+    pub requires_approval: bool,
 }
 
 impl FunctionDef {
@@ -304,39 +282,33 @@ impl FunctionDef {
             input_schema: None,
             output_schema: None,
             class: RetryClass::Unsafe,
+            requires_approval: false,
         }
     }
 
-    /// The same with the schema of its arguments.
+    /// Sets the schema of the arguments.
     #[must_use]
     pub fn with_input(self, schema: Json) -> Self {
         Self { input_schema: Some(schema), ..self }
     }
 
-    /// The same with the schema of its result.
-    #[must_use]
-    pub fn with_output(self, schema: Json) -> Self {
-        Self { output_schema: Some(schema), ..self }
-    }
-
-    /// The same with another retry class.
+    /// Sets the retry class.
     #[must_use]
     pub fn with_class(self, class: RetryClass) -> Self {
         Self { class, ..self }
     }
 }
 
-/// A layer as data: who it is, where it stands, what it may use, which hooks it has.
+/// Definition of a layer: identity, position, budget and hooks.
 ///
 /// A hook that is not named here is never asked.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LayerDef {
-    /// Its id.
+    /// Key of the layer's state, storage and place in the prompt cache.
     pub id: LayerId,
-    /// A name for people; the id when there is none.
-    pub name: Option<Arc<str>>,
-    /// Where it stands, see [`slot`]. Layers of one slot keep the order of their declaration.
+    /// Position: layers of a lower slot are called first and shown first; see [`builtin`](crate::builtin) for those of
+    /// the crate. Use multiples of 10 for your own. Layers of one slot keep the order of their declaration.
     pub slot: i32,
     /// How long its state lives. Default `execution`.
     pub scope: Scope,
@@ -348,9 +320,9 @@ pub struct LayerDef {
     pub recall_mode: RecallMode,
     /// When it is recalled again. Default `batched`.
     pub rerender_timing: RerenderTiming,
-    /// What a failing `init` does. Default `throw`.
+    /// Effect of a failed `init`. Default `throw`.
     pub on_init_error: OnInitError,
-    /// What a failing `before_tool` does. Default `abstain`.
+    /// Effect of a failed `before_tool`. Default `abstain`.
     pub on_tool_gate_error: OnToolGateError,
     /// The functions it offers.
     pub functions: Vec<FunctionDef>,
@@ -367,7 +339,6 @@ impl LayerDef {
     pub fn new(id: impl Into<LayerId>, slot: i32, hooks: impl IntoIterator<Item = Hook>) -> Self {
         Self {
             id: id.into(),
-            name: None,
             slot,
             scope: Scope::default(),
             budget: Budget::default(),
@@ -389,7 +360,7 @@ impl LayerDef {
         self.hooks.contains(&hook)
     }
 
-    /// Its hooks.
+    /// Listed hooks.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks
     }
@@ -400,7 +371,7 @@ impl LayerDef {
         self.limits.get(&hook).copied().unwrap_or_else(|| Some(hook.default_limit()))
     }
 
-    /// The same with one more hook.
+    /// Adds a hook.
     #[must_use]
     pub fn with_hook(mut self, hook: Hook) -> Self {
         if !self.has(hook) {
@@ -409,90 +380,35 @@ impl LayerDef {
         self
     }
 
-    /// The same with another limit of a hook; `None` or zero switches it off.
+    /// Sets the time limit of a hook; `None` or zero removes it.
     #[must_use]
     pub fn with_limit(mut self, hook: Hook, limit: Option<Millis>) -> Self {
         self.limits.insert(hook, limit.filter(|limit| limit.0 > 0));
         self
     }
 
-    /// The same with a name for people.
-    #[must_use]
-    pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
-        Self { name: Some(name.into()), ..self }
-    }
-
-    /// The same in another slot.
-    #[must_use]
-    pub fn with_slot(self, slot: i32) -> Self {
-        Self { slot, ..self }
-    }
-
-    /// The same with another scope.
+    /// Sets the scope of the state.
     #[must_use]
     pub fn with_scope(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 
-    /// The same with another budget.
-    #[must_use]
-    pub fn with_budget(self, budget: Budget) -> Self {
-        Self { budget, ..self }
-    }
-
-    /// The same with a budget between two numbers of tokens.
+    /// Sets a budget from `min` to `max` tokens.
     #[must_use]
     pub fn with_range(self, min: u32, max: u32) -> Self {
-        self.with_budget(Budget::Range { min: f64::from(min), max: f64::from(max) })
+        Self { budget: Budget::Range { min: f64::from(min), max: f64::from(max) }, ..self }
     }
 
-    /// The same in another place of the view.
+    /// Sets the placement.
     #[must_use]
     pub fn with_placement(self, placement: Placement) -> Self {
         Self { placement, ..self }
     }
 
-    /// The same, recalled at other times.
-    #[must_use]
-    pub fn with_recall_mode(self, recall_mode: RecallMode) -> Self {
-        Self { recall_mode, ..self }
-    }
-
-    /// The same, recalled again at other times.
-    #[must_use]
-    pub fn with_rerender_timing(self, rerender_timing: RerenderTiming) -> Self {
-        Self { rerender_timing, ..self }
-    }
-
-    /// The same, with another answer to a failing `init`.
-    #[must_use]
-    pub fn with_on_init_error(self, on_init_error: OnInitError) -> Self {
-        Self { on_init_error, ..self }
-    }
-
-    /// The same, with another answer to a failing `before_tool`.
-    #[must_use]
-    pub fn with_on_tool_gate_error(self, on_tool_gate_error: OnToolGateError) -> Self {
-        Self { on_tool_gate_error, ..self }
-    }
-
-    /// The same with one more function.
+    /// Adds a function.
     #[must_use]
     pub fn with_function(mut self, function: FunctionDef) -> Self {
         self.functions.push(function);
         self
-    }
-
-    /// The same with one more value that it shows to the host.
-    #[must_use]
-    pub fn with_data(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.data.push(name.into());
-        self
-    }
-
-    /// The same with schemas of the items that it makes.
-    #[must_use]
-    pub fn with_schemas(self, schemas: ItemSchemas) -> Self {
-        Self { schemas, ..self }
     }
 }

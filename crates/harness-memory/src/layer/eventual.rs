@@ -1,4 +1,4 @@
-//! What eventual layers recalled last.
+//! Last results of eventual layers.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use super::def::LayerId;
 use super::flow::Output;
 use super::recent::Recent;
 
-/// What an eventual layer recalled last.
+/// Last result of an eventual layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// What it showed; `None` is nothing.
+    /// Shown content; `None` is nothing.
     pub(crate) output: Option<Output>,
     /// Whether its state changed since.
     pub(crate) is_stale: bool,
@@ -39,10 +39,5 @@ impl EventualCache {
         if let Some(kept) = self.0.get_mut(key) {
             kept.is_stale = true;
         }
-    }
-
-    /// Forgets everything of a scope.
-    pub(crate) fn forget(&mut self, scope: &str) {
-        self.0.retain(|(key, _)| **key != *scope);
     }
 }

@@ -1,5 +1,4 @@
-//! What flows through the layers before a model is asked: messages that are appended, what layers recall,
-//! the history that they choose.
+//! Layers before a model call: appended messages, recalls and the choice of history.
 
 use std::sync::{Arc, PoisonError};
 
@@ -21,9 +20,9 @@ use crate::MemoryError;
 pub struct RerenderRequest {
     /// The layer that asks.
     pub layer: LayerId,
-    /// Its slot.
+    /// Position of the layer.
     pub slot: i32,
-    /// When.
+    /// Requested time.
     pub timing: RerenderTiming,
     /// Of which layers.
     pub scope: RerenderScope,
@@ -39,7 +38,7 @@ impl RerenderRequest {
     }
 }
 
-/// What the append pipeline made of messages.
+/// Result of the append pipeline.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AppendFlow {
@@ -49,31 +48,31 @@ pub struct AppendFlow {
     pub requests: Vec<RerenderRequest>,
 }
 
-/// What a layer shows in a view.
+/// Content of a layer in a view.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Output {
-    /// The layer.
+    /// Layer that shows it.
     pub layer: LayerId,
     /// Its position in the declaration.
     pub(crate) at: usize,
-    /// Its slot.
+    /// Position of the layer.
     pub slot: i32,
-    /// The messages.
+    /// Messages in order.
     pub items: Arc<[Arc<Message>]>,
-    /// What they say in tokens.
+    /// Tokens of the messages.
     pub tokens: u64,
     /// Whether recalling it changed its state.
     pub mutated: bool,
 }
 
-/// What all layers show in a view.
+/// Content of all layers in a view.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RecallFlow {
     /// The first recall, by slot.
     pub base: Vec<Output>,
-    /// What was recalled once more because a layer wished so, by slot.
+    /// Further recalls that layers requested, by slot.
     pub rerendered: Vec<Output>,
     /// The first with the second put in, by slot.
     pub merged: Vec<Output>,
@@ -121,8 +120,8 @@ impl LayerRun {
         made.iter().filter(|item| !is_given(item)).try_for_each(|item| self.stack.judge.check_message(item))
     }
 
-    /// What the layers show: atomic layers are asked, eventual ones when their state changed, and those that
-    /// a layer wished for once more. `budgets` has the tokens of each layer by position.
+    /// Recalls the layers: atomic layers always, eventual ones after a change of state, and those of requests once
+    /// more. `budgets` has the tokens of each layer by position.
     pub async fn recall(&self, budgets: &[u64], cx: &ViewCx) -> RecallFlow {
         self.step();
         let base_cx = self.cx(cx);
@@ -197,7 +196,7 @@ impl LayerRun {
         }
     }
 
-    /// What a layer shows, counted and checked, and its state taken over.
+    /// Counts and checks the content of a layer, and applies its change of state.
     fn output(
         &self,
         at: usize,
@@ -284,7 +283,7 @@ impl LayerRun {
     }
 }
 
-/// Whether somebody asks something; what gates and summaries say in a user's place is no question.
+/// Whether a user wrote the message; gates and summaries also write in the user's role.
 fn is_asked(message: &Message) -> bool {
     let Message::User(user) = message else { return false };
     !matches!(user.origin.as_deref(), Some("hook" | "summary"))

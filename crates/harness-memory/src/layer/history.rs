@@ -23,7 +23,7 @@ impl History {
         Self { log, spans }
     }
 
-    /// Spans over a transcript; what lies past its end is left out.
+    /// Spans over a transcript; positions past its end are omitted.
     pub fn of(log: Prefix, spans: impl IntoIterator<Item = Span>) -> Self {
         let mut history = Self { log, spans: Vec::new() };
         for span in spans {
@@ -96,7 +96,7 @@ impl History {
         slice
     }
 
-    /// This history and then another one over the same transcript.
+    /// This history followed by `other`, over the same transcript.
     #[must_use]
     pub fn then(mut self, other: &Self) -> Self {
         for span in &other.spans {
@@ -149,7 +149,7 @@ fn length(span: &Span) -> usize {
     }
 }
 
-/// The messages at positions `range` of a span, which must lie in it.
+/// Messages at positions `range` of a span, which must contain it.
 fn part(span: &Span, range: Range<usize>) -> Span {
     match span {
         Span::Kept(kept) => Span::Kept(kept.start + range.start..kept.start + range.end),

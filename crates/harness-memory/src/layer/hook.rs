@@ -49,10 +49,10 @@ use crate::MemoryError;
 /// # let _ = count;
 /// ```
 pub trait Layer: Send + Sync {
-    /// Who it is; must not change.
+    /// Definition of the layer; must not change.
     fn def(&self) -> &LayerDef;
 
-    /// Once per execution, before anything else. The default takes up what is stored under `state`.
+    /// Once per execution, before anything else. The default loads the state stored under `state`.
     ///
     /// # Errors
     /// The run fails with it, or the layer is left out; see [`super::OnInitError`].
@@ -67,7 +67,7 @@ pub trait Layer: Send + Sync {
     /// Messages are about to enter the transcript: prompts, tool results, steering; never a model's answer.
     ///
     /// # Errors
-    /// Reported; the messages go on unchanged.
+    /// Reported; the messages continue unchanged.
     fn on_append(
         &self,
         ask: AppendAsk,
@@ -76,7 +76,7 @@ pub trait Layer: Send + Sync {
         async { Ok(Appended::items(ask.items)) }
     }
 
-    /// What the layer shows in the view of an iteration.
+    /// The layer's content in the view of an iteration.
     ///
     /// # Errors
     /// Reported; the layer shows nothing.
@@ -91,7 +91,7 @@ pub trait Layer: Send + Sync {
     /// Which part of the history is shown. It never changes the transcript.
     ///
     /// # Errors
-    /// Reported; the history goes on unchanged.
+    /// Reported; the history continues unchanged.
     fn project_history(
         &self,
         history: History,
@@ -172,7 +172,7 @@ pub trait Layer: Send + Sync {
         async { Ok(Update::Keep) }
     }
 
-    /// What was held for the execution is let go.
+    /// Releases resources of the execution.
     ///
     /// # Errors
     /// Reported.

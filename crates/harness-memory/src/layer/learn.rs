@@ -1,4 +1,4 @@
-//! What layers learn from an execution: after each accepted answer, at its end, from its children.
+//! Learning of layers: after each accepted answer, at the end of an execution, from children.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl LayerRun {
         self.flush().await;
     }
 
-    /// The execution ends: each layer is told in the order of declaration; then the states are written.
+    /// Ends the execution: calls each layer in the order of declaration, then writes the states.
     pub async fn complete(&self, ending: Ending, cx: &ViewCx) {
         let base = self.cx(cx);
         for (at, layer) in self.stack.layers.iter().enumerate() {
@@ -49,7 +49,7 @@ impl LayerRun {
         self.flush().await;
     }
 
-    /// What was held for the execution is let go, in the reverse order of declaration.
+    /// Releases resources of the execution, in the reverse order of declaration.
     pub async fn dispose(&self, cx: &ViewCx) {
         let base = self.cx(cx);
         for (at, layer) in self.stack.layers.iter().enumerate().rev() {

@@ -39,7 +39,7 @@ pub use ask::{
     AppendAsk, Appended, Called, Content, Decided, Decision, DeltaAsk, Ending, RecallAsk, Recalled, Rerender,
     RerenderScope, ReturnAsk, Returned, Spawned, StoreAsk, ToolAsk, Update, developer, is_developer,
 };
-pub use assembly::{Bands, Chosen, Link, Part, ViewBudget, assemble};
+pub use assembly::ViewBudget;
 pub use banding::Banded;
 pub use budget::{Shares, Totals, share};
 pub use child::Child;
@@ -47,7 +47,7 @@ pub use closures::FnLayer;
 pub use cx::{AskModel, Execution, LayerCx};
 pub use def::{
     Budget, FunctionDef, Hook, LayerDef, LayerId, OnInitError, OnToolGateError, Placement, RecallMode,
-    RerenderTiming, Scope, slot,
+    RerenderTiming, Scope,
 };
 pub use flow::{AppendFlow, Output, RecallFlow, RerenderRequest};
 pub use history::History;

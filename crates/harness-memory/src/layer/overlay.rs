@@ -1,4 +1,4 @@
-//! A storage over another one, which stays as it is.
+//! A storage over a second one, which is not changed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -9,7 +9,7 @@ use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, G
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
 use harness_core::transcript::{Plan, Prefix};
-use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, ThreadId, TurnId};
+use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, TurnId};
 
 use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::child::Child;
@@ -18,13 +18,12 @@ use super::def::{LayerId, Scope};
 use super::recent::Recent;
 use super::run::LayerRun;
 use super::stack::{LayerSetup, Stack};
-use super::storage::scope_key;
 use super::usage::LayerUsage;
 use crate::MemoryError;
 
 /// Executions that are open at once. One that was not used for longest is forgotten beyond that.
 const OPEN_RUNS: usize = 4_096;
-/// Executions that ended before their end, whose states are kept until they are taken up again.
+/// Executions with kept states that stopped before their end and can be resumed.
 const KEPT_PAUSES: usize = 256;
 /// Reports that are kept after their executions.
 const KEPT_USAGES: usize = 256;
@@ -38,9 +37,8 @@ const GUIDES_IN_A_ROW: u32 = 3;
 /// [`gate`](Self::gate) as a tool gate, and its [`tools`](Self::tools) as tools; the builder of `harness` does
 /// all of that at once.
 ///
-/// Work that a call began ([`Origin::parent`]) is a child of the execution of that call, as far as it is open
-/// here: its layers begin with what those of the parent give them, and when it has completed the parent's learn
-/// from it.
+/// Work that a call started ([`Origin::parent`]) is a child of the execution of that call, if that is open here: its
+/// layers start with what the parent's layers pass on, and the parent's layers learn from it when it completes.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -74,18 +72,18 @@ pub struct Pipeline(Arc<Inner>);
 struct Inner {
     stack: Arc<Stack>,
     runs: Mutex<Recent<Arc<str>, Arc<Opened>>>,
-    /// States of scope `execution` of executions that can be taken up again.
+    /// States of scope `execution` of resumable executions.
     paused: Mutex<Recent<Arc<str>, BTreeMap<LayerId, Json>>>,
     usages: Mutex<Recent<Arc<str>, LayerUsage>>,
 }
 
-/// An execution that has begun.
+/// An opened execution.
 struct Opened {
     run: Arc<LayerRun>,
     parent: Option<Arc<LayerRun>>,
-    /// Whether the parent learns from it at its own end, and not when somebody joins it.
+    /// Whether the parent learns from it at its own end instead of at a join.
     joins_itself: bool,
-    /// What came of `init`; `None` before it.
+    /// Result of `init`; `None` before it.
     begun: AsyncMutex<Option<Result<(), MemoryError>>>,
 }
 
@@ -96,7 +94,7 @@ impl fmt::Debug for Pipeline {
 }
 
 impl Pipeline {
-    /// Layers that can stand together. `clock` limits how long their hooks may take.
+    /// Builds a valid set of layers. `clock` limits the time of their hooks.
     ///
     /// # Errors
     /// [`MemoryError::Layers`] with everything that is wrong with the set.
@@ -155,8 +153,8 @@ impl Pipeline {
         result.map(|()| Arc::clone(&opened.run))
     }
 
-    /// Puts back the states of an execution that began elsewhere, before it is opened here: these layers
-    /// are not initialised again.
+    /// Restores the states of an execution from elsewhere, before it is opened here: these layers are not initialised
+    /// again.
     pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
         let opened = self.fresh(execution, 0, states, None);
         let id = Arc::clone(&opened.run.execution().id);
@@ -233,9 +231,9 @@ impl Pipeline {
         &self.0.stack
     }
 
-    /// Opens a child of an execution that no call began, a parallel path for example: its layers begin with what
-    /// those of the parent give them. The child's work then runs with this same pipeline under the child's id as
-    /// its run. `cx` is the parent's.
+    /// Opens a child of an execution that no call started, for example a parallel path: its layers start with what
+    /// the parent's layers pass on. Run the child's work with this pipeline and the child's id as its run. `cx` is
+    /// the parent's.
     ///
     /// End it with [`join`](Self::join) or [`abandon`](Self::abandon).
     ///
@@ -301,19 +299,7 @@ impl Pipeline {
             .map(|usage| usage.clone())
     }
 
-    /// Forgets what is kept in memory for a thread: results of eventual layers, its anchor, its counts. What
-    /// is in the storage stays.
-    pub fn forget_thread(&self, thread: &ThreadId) {
-        let stack = &self.0.stack;
-        let execution = Execution::new("").in_thread(thread.clone());
-        let scope = scope_key(Scope::Thread, &execution);
-        stack.eventual.lock().unwrap_or_else(PoisonError::into_inner).forget(&scope);
-        let lineage = format!("t:{thread}");
-        stack.lineages.lock().unwrap_or_else(PoisonError::into_inner).retain(|key| **key != *lineage);
-        stack.counts.lock().unwrap_or_else(PoisonError::into_inner).retain(|key| **key != *lineage);
-    }
-
-    /// What the layers think of tool calls, as a gate of the turn.
+    /// Gate with the decisions of the layers on tool calls.
     pub fn gate(&self) -> Guarded<dyn DynGate> {
         gate::new("layers", LayerGate(self.clone()))
     }
@@ -328,7 +314,7 @@ impl Pipeline {
         states
     }
 
-    /// Keeps what an execution that may be taken up again has nowhere else.
+    /// Keeps the states that a resumable execution has nowhere else.
     fn pause(&self, run: &LayerRun) {
         let states = self.own_states(run);
         if !states.is_empty() {
@@ -349,7 +335,7 @@ impl Pipeline {
     }
 }
 
-/// A fault of the layers for the machine's events.
+/// Error of the layers for events of the machine.
 fn as_fault(error: &MemoryError) -> Fault {
     let message = match error.hint() {
         Some(hint) => format!("{error}: {hint}"),

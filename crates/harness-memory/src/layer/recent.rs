@@ -18,7 +18,7 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         Self { entries: HashMap::new(), cap: cap.max(1), uses: 0 }
     }
 
-    /// A map of its own, with the values that `copy` makes of these.
+    /// Separate map with the values that `copy` returns.
     pub(crate) fn copied(&self, copy: impl Fn(&V) -> V) -> Self {
         let entries = self.entries.iter().map(|(key, (used, value))| (key.clone(), (*used, copy(value))));
         Self { entries: entries.collect(), cap: self.cap, uses: self.uses }
@@ -47,7 +47,7 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         self.entries.insert(key, (self.uses, value));
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,

@@ -36,13 +36,13 @@ pub struct LayerRun {
     pub(crate) progress: Mutex<Progress>,
     /// Wishes for more recalls in the next view.
     pub(crate) requests: Mutex<Vec<RerenderRequest>>,
-    /// What the transcript of a child begins with, until it does.
+    /// First messages of a child's transcript, until they are used.
     pub(crate) begins_with: Mutex<Vec<Arc<Message>>>,
     /// Held while a function of the layer is called.
     pub(crate) callers: Vec<AsyncMutex<()>>,
     /// Held while the layers learn from a child.
     pub(crate) merging: AsyncMutex<()>,
-    /// What layers spent on model calls.
+    /// Usage of model calls by layers.
     pub(crate) spent: Arc<Mutex<TotalUsage>>,
     step: AtomicU32,
 }
@@ -50,7 +50,7 @@ pub struct LayerRun {
 /// How far the execution has come.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// What its answers used.
+    /// Usage of the answers.
     pub(crate) usage: TotalUsage,
     /// The text of the newest user message, and how much of the transcript was looked through for it.
     pub(crate) query: (usize, Arc<str>),
@@ -94,7 +94,7 @@ impl LayerRun {
         }
     }
 
-    /// The execution.
+    /// Execution that the layers belong to.
     pub fn execution(&self) -> &Arc<Execution> {
         &self.execution
     }
@@ -110,7 +110,7 @@ impl LayerRun {
         ids.filter_map(|(at, id)| Some((id.clone(), self.states.get(at)?))).collect()
     }
 
-    /// What layers spent on model calls so far.
+    /// Usage of model calls by layers so far.
     pub fn spent(&self) -> TotalUsage {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -144,7 +144,7 @@ impl LayerRun {
         Ok(())
     }
 
-    /// What hooks may look at now; each gets it with its own state.
+    /// Context for hooks; each receives it with its own state.
     pub(crate) fn cx(&self, cx: &ViewCx) -> LayerCx {
         let mut own = LayerCx::new(Arc::clone(&self.execution), cx.log.clone(), cx.now)
             .with_counter(Arc::clone(&self.stack.counter))
@@ -161,7 +161,7 @@ impl LayerRun {
         own
     }
 
-    /// The same for one layer.
+    /// Context for one layer.
     pub(crate) fn cx_of(&self, layer: usize, base: &LayerCx) -> LayerCx {
         base.clone().with_state(self.states.get(layer))
     }
@@ -248,7 +248,7 @@ impl LayerRun {
         }
     }
 
-    /// Another iteration has begun.
+    /// Counts a started iteration.
     pub(crate) fn step(&self) {
         self.step.fetch_add(1, Ordering::Relaxed);
     }

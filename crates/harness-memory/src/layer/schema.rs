@@ -65,7 +65,7 @@ impl ItemSchema {
         Self::new(name, move |item| Head::of(item).is_some_and(|head| head.item_type == *wanted))
     }
 
-    /// What it is called.
+    /// Name of the schema.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -97,7 +97,7 @@ pub struct ItemSchemas {
 }
 
 impl ItemSchemas {
-    /// The same with one more schema in a category.
+    /// Adds a schema to a category.
     #[must_use]
     pub fn with(mut self, category: ItemCategory, schema: ItemSchema) -> Self {
         self.list_mut(category).push(schema);
@@ -158,13 +158,13 @@ impl ItemJudge {
         Self { schemas, strict: true }
     }
 
-    /// The same, strict or not: without strictness unknown types pass.
+    /// Sets strictness: without it, unknown types pass.
     #[must_use]
     pub fn with_strict(self, strict: bool) -> Self {
         Self { strict, ..self }
     }
 
-    /// The same with more schemas after its own.
+    /// Adds schemas after the judge's own.
     #[must_use]
     pub fn with(self, schemas: &ItemSchemas) -> Self {
         Self { schemas: self.schemas.merged(schemas), ..self }
@@ -260,7 +260,7 @@ struct CustomItem<'a> {
     data: Option<&'a Json>,
 }
 
-/// What an item is judged by.
+/// Parts of an item that decide.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "type")]

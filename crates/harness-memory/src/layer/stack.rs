@@ -1,4 +1,4 @@
-//! A set of layers that can stand together, and what they share.
+//! A valid set of layers, and what they share.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,11 +29,11 @@ const LINEAGES: usize = 256;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LayerReport {
-    /// The layer.
+    /// Layer that failed.
     pub layer: LayerId,
     /// Where: the wire name of a hook, or `persist` for the mirror of its state.
     pub hook: &'static str,
-    /// What happened.
+    /// Error of the hook or the storage.
     pub error: MemoryError,
 }
 
@@ -51,33 +51,34 @@ fn warn(report: &LayerReport) {
     tracing::warn!(%layer, hook, %error, "a memory layer did not work");
 }
 
-/// What a pipeline is made of. [`Pipeline::build`](super::Pipeline::build) checks it.
-///
-/// | setting | default |
-/// |---|---|
-/// | storage | none: only layers of scope `execution` |
-/// | tools beside the layers' functions | none |
-/// | model | none: [`LayerCx::call_model`](super::LayerCx::call_model) fails |
-/// | token counter | [`Utf16Quarters`] |
-/// | budget of the view | 128,000 tokens, 4,000 of them for the answer |
-/// | prompt cache | see [`CacheConfig`] |
-/// | item schemas | those of the layers, strict |
-/// | kept results of eventual layers | 1,024 |
-/// | reports | a warning in the log |
+/// Parts of a pipeline, checked by [`Pipeline::build`](super::Pipeline::build).
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct LayerSetup {
-    pub(crate) layers: Vec<Arc<dyn DynLayer>>,
-    pub(crate) tools: Vec<Arc<dyn DynTool>>,
-    pub(crate) storage: Option<Arc<dyn DynStorage>>,
-    pub(crate) model: Option<Arc<dyn DynModel>>,
-    pub(crate) counter: Arc<dyn TokenCounter>,
-    pub(crate) budget: Option<ViewBudget>,
-    pub(crate) cache: CacheConfig,
-    pub(crate) schemas: ItemSchemas,
-    pub(crate) is_strict: bool,
-    pub(crate) all_atomic: bool,
-    pub(crate) kept_recalls: usize,
-    pub(crate) observer: Observer,
+    /// Layers, in the order of their declaration.
+    pub layers: Vec<Arc<dyn DynLayer>>,
+    /// Tools in addition to the functions of the layers. Default none.
+    pub tools: Vec<Arc<dyn DynTool>>,
+    /// Storage for states that outlive an execution. Default none: layers of scope `execution` only.
+    pub storage: Option<Arc<dyn DynStorage>>,
+    /// Model for [`LayerCx::call_model`](super::LayerCx::call_model). Default none.
+    pub model: Option<Arc<dyn DynModel>>,
+    /// Token counter. Default [`Utf16Quarters`].
+    pub counter: Arc<dyn TokenCounter>,
+    /// Budget of the view. Default 128,000 tokens with 4,000 for the answer; `None` shows everything, and layers have
+    /// no budgets.
+    pub budget: Option<ViewBudget>,
+    /// Prompt cache.
+    pub cache: CacheConfig,
+    /// Item schemas before those of the layers. Default none.
+    pub schemas: ItemSchemas,
+    /// Whether items of unknown types are rejected. Default true.
+    pub strict_items: bool,
+    /// Whether every layer is recalled in each iteration, whatever its definition says. Default false.
+    pub all_atomic: bool,
+    /// Results of eventual layers that are kept. Default 1,024.
+    pub kept_recalls: usize,
+    observer: Observer,
 }
 
 impl Default for LayerSetup {
@@ -91,7 +92,7 @@ impl Default for LayerSetup {
             budget: Some(ViewBudget::default()),
             cache: CacheConfig::default(),
             schemas: ItemSchemas::default(),
-            is_strict: true,
+            strict_items: true,
             all_atomic: false,
             kept_recalls: 1_024,
             observer: Arc::new(warn),
@@ -105,83 +106,33 @@ impl LayerSetup {
         Self::default()
     }
 
-    /// The same with one more layer.
+    /// Adds a layer.
     #[must_use]
     pub fn with(mut self, layer: impl super::Layer + 'static) -> Self {
         self.layers.push(Arc::new(layer));
         self
     }
 
-    /// The same with more layers.
-    #[must_use]
-    pub fn with_all(mut self, layers: impl IntoIterator<Item = Arc<dyn DynLayer>>) -> Self {
-        self.layers.extend(layers);
-        self
-    }
-
-    /// The same with tools that belong to the memory, beside the functions of its layers: the
-    /// [`memory_tools`](crate::builtin::memory_tools), for example.
+    /// Adds tools, for example the [`memory_tools`](crate::builtin::memory_tools).
     #[must_use]
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// The same, keeping what outlives an execution there.
+    /// Sets the storage.
     #[must_use]
     pub fn with_storage(self, storage: Arc<dyn DynStorage>) -> Self {
         Self { storage: Some(storage), ..self }
     }
 
-    /// The same with a model that layers may ask.
+    /// Sets the model.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn DynModel>) -> Self {
         Self { model: Some(model), ..self }
     }
 
-    /// The same with another token counter.
-    #[must_use]
-    pub fn with_counter(self, counter: Arc<dyn TokenCounter>) -> Self {
-        Self { counter, ..self }
-    }
-
-    /// The same with another budget of the view; `None` shows everything, and layers have no budgets.
-    #[must_use]
-    pub fn with_budget(self, budget: Option<ViewBudget>) -> Self {
-        Self { budget, ..self }
-    }
-
-    /// The same with other settings for the prompt cache.
-    #[must_use]
-    pub fn with_cache(self, cache: CacheConfig) -> Self {
-        Self { cache, ..self }
-    }
-
-    /// The same with item schemas before those of the layers.
-    #[must_use]
-    pub fn with_schemas(self, schemas: ItemSchemas) -> Self {
-        Self { schemas, ..self }
-    }
-
-    /// The same, strict about items or not.
-    #[must_use]
-    pub fn with_strict_items(self, is_strict: bool) -> Self {
-        Self { is_strict, ..self }
-    }
-
-    /// The same, recalling every layer in each iteration or as each says.
-    #[must_use]
-    pub fn with_all_atomic(self, all_atomic: bool) -> Self {
-        Self { all_atomic, ..self }
-    }
-
-    /// The same, keeping at most so many results of eventual layers.
-    #[must_use]
-    pub fn with_kept_recalls(self, kept_recalls: usize) -> Self {
-        Self { kept_recalls, ..self }
-    }
-
-    /// The same, telling somebody what was passed over, instead of the log.
+    /// Passes reports to `observer` instead of the log.
     #[must_use]
     pub fn reporting_to(self, observer: impl Fn(&LayerReport) + Send + Sync + 'static) -> Self {
         Self { observer: Arc::new(observer), ..self }
@@ -249,7 +200,7 @@ fn wire_name(layer: &LayerId, function: &str) -> String {
     format!("{layer}/{function}").chars().map(plain).collect()
 }
 
-/// Layers that can stand together.
+/// A valid set of layers.
 pub(crate) struct Stack {
     /// In the order of their declaration.
     pub(crate) layers: Vec<Arc<dyn DynLayer>>,
@@ -295,7 +246,7 @@ impl Stack {
             counter: setup.counter,
             budget: setup.budget,
             cache: setup.cache,
-            judge: ItemJudge::new(schemas).with_strict(setup.is_strict),
+            judge: ItemJudge::new(schemas).with_strict(setup.strict_items),
             all_atomic: setup.all_atomic,
             eventual: Mutex::new(EventualCache::new(setup.kept_recalls)),
             lineages: Mutex::new(Recent::new(LINEAGES)),
@@ -306,7 +257,7 @@ impl Stack {
         })
     }
 
-    /// The same layers with what they remember in a place of its own: these do not notice what is done with those.
+    /// Copy whose state is separate: work on it does not affect the original.
     pub(crate) fn ahead(&self) -> Self {
         let lock = |mutex| Mutex::lock(mutex).unwrap_or_else(PoisonError::into_inner);
         let apart = |lineage: &Arc<Mutex<Lineage>>| {
@@ -345,7 +296,7 @@ impl Stack {
         self.ids.iter().position(|known| known == id)
     }
 
-    /// Tells that something was passed over.
+    /// Reports a skipped error.
     pub(crate) fn report(&self, layer: usize, hook: &'static str, error: MemoryError) {
         if let Some(id) = self.ids.get(layer) {
             (self.observer)(&LayerReport { layer: id.clone(), hook, error });

@@ -101,7 +101,7 @@ impl StateTable {
         }
     }
 
-    /// What a hook made of the state. Gives whether anything was written.
+    /// Applies the change of a hook. Returns whether anything was written.
     pub(crate) fn apply(&self, layer: usize, update: Update) -> bool {
         let state = match update {
             Update::Keep => return false,

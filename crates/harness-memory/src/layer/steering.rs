@@ -1,4 +1,4 @@
-//! What the layers think of an answer or a tool call, as one decision.
+//! One decision of all layers on an answer or a tool call.
 
 use std::sync::Arc;
 
@@ -41,10 +41,10 @@ impl Guides {
 }
 
 impl LayerRun {
-    /// What the layers think of a tool call, asked by slot: the first denial ends the round with its own
+    /// Decision of the layers on a tool call, by slot: the first denial ends the round with its own
     /// words alone; otherwise all guidance, one line each; otherwise no objection.
     ///
-    /// A layer that fails is reported and has no opinion, or denies when its definition says so.
+    /// A layer that fails is reported and abstains, or denies if its definition requires it.
     ///
     /// # Errors
     /// A layer that is set up wrongly.
@@ -64,7 +64,7 @@ impl LayerRun {
         Ok(guides.decision())
     }
 
-    /// What the layers think of an answer, by the same rules; a layer that fails has no opinion.
+    /// Decision of the layers on an answer, by the same rules; a layer that fails abstains.
     ///
     /// # Errors
     /// A layer that is set up wrongly.

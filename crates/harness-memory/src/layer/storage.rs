@@ -1,6 +1,5 @@
-//! What a layer keeps: its own corner of a storage.
+//! Storage of a layer: its own part of a shared storage.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,7 +33,7 @@ impl ScopedStorage {
         Self { storage, prefix: Arc::from(prefix) }
     }
 
-    /// What stands before each key in the storage below.
+    /// Prefix of each key in the shared storage.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -81,20 +80,6 @@ impl ScopedStorage {
         let Some(storage) = &self.storage else { return Ok(Vec::new()) };
         let keys = storage.list_boxed(&self.full(prefix)).await?;
         Ok(keys.iter().filter_map(|key| key.strip_prefix(&*self.prefix)).map(str::to_owned).collect())
-    }
-
-    /// The values of several keys; one that is not there is left out. No key asks nobody.
-    ///
-    /// # Errors
-    /// When one cannot be read.
-    pub async fn get_many(&self, keys: &[String]) -> Result<BTreeMap<String, Json>, MemoryError> {
-        let Some(storage) = self.storage.as_ref().filter(|_| !keys.is_empty()) else {
-            return Ok(BTreeMap::new());
-        };
-        let full: Vec<String> = keys.iter().map(|key| self.full(key)).collect();
-        let found = storage.get_many_boxed(&full).await?;
-        let own = |(key, value): (String, Json)| Some((key.strip_prefix(&*self.prefix)?.to_owned(), value));
-        Ok(found.into_iter().filter_map(own).collect())
     }
 
     fn full(&self, key: &str) -> String {

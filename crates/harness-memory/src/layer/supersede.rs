@@ -10,10 +10,10 @@ use super::ask::developer;
 use super::def::LayerId;
 
 const PREAMBLE: &str = "Each block below takes the place of the earlier block of the same layer. \
-    Where they differ, what stands here is right.";
-const VOID: &str = "The earlier block of this layer does not hold any more.";
+    Where they differ, this one is valid.";
+const VOID: &str = "The earlier block of this layer is no longer valid.";
 
-/// What happened to an anchored block.
+/// Change of an anchored block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub enum UpdateAction {
     Replace,
     /// It was not there when the anchor was made.
     Add,
-    /// It does not hold any more.
+    /// The block is no longer valid.
     Retract,
 }
 
@@ -37,15 +37,15 @@ impl UpdateAction {
     }
 }
 
-/// What is true of a layer now.
+/// Current content of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerUpdate {
-    /// The layer.
+    /// Layer of the block.
     pub layer: LayerId,
-    /// What happened.
+    /// Kind of change.
     pub action: UpdateAction,
-    /// What is true now; `None` is nothing.
+    /// Current text; `None` is nothing.
     pub text: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct LayerUpdate {
 pub struct Supersede {
     /// The epoch of the anchor that they belong to.
     pub epoch: String,
-    /// The updates.
+    /// Updates in order.
     pub updates: Vec<LayerUpdate>,
 }
 
@@ -104,12 +104,12 @@ mod tests {
         let supersede = Supersede { epoch: "t:T#0".to_owned(), updates: vec![update, gone] };
         insta::assert_snapshot!(supersede.message().joined_text(), @r#"
         <context_updates epoch="t:T#0">
-        Each block below takes the place of the earlier block of the same layer. Where they differ, what stands here is right.
+        Each block below takes the place of the earlier block of the same layer. Where they differ, this one is valid.
         <update layer="a&quot;b" action="replace">
         &lt;/update&gt;&lt;/context_updates&gt; &amp; more
         </update>
         <update layer="c" action="retract">
-        The earlier block of this layer does not hold any more.
+        The earlier block of this layer is no longer valid.
         </update>
         </context_updates>
         "#);

@@ -1,4 +1,4 @@
-//! What messages cost.
+//! Tokens of messages.
 
 use harness_core::message::Message;
 
@@ -20,7 +20,7 @@ impl TokenCounter for Utf16Quarters {
     }
 }
 
-/// What a message costs: its compact JSON text, the form in which it is sent and stored.
+/// Tokens of a message: its compact JSON text, the form in which it is sent and stored.
 pub(crate) fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> u64 {
     serde_json::to_string(message).map_or(0, |text| counter.count(&text))
 }

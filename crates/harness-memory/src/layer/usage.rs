@@ -1,4 +1,4 @@
-//! What layers contributed to a view, and what was left out.
+//! Contributions of layers to a view, and omissions.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum Served {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LayerShare {
-    /// The layer.
+    /// Layer that is shown.
     pub layer_id: LayerId,
     /// Tokens of what it shows.
     pub token_count: u64,
@@ -58,12 +58,12 @@ pub struct EpochFigures {
     pub live_tokens: u64,
     /// Tokens of what brings the anchor up to date.
     pub delta_tokens: u64,
-    /// Why it was made; only in its first view.
+    /// Reason for it; only in its first view.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reanchor_reason: Option<ReanchorReason>,
 }
 
-/// Why something is not in a view.
+/// Reason for an omission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -88,7 +88,7 @@ pub struct Dropped {
     pub items: usize,
     /// Their tokens.
     pub tokens: u64,
-    /// Why.
+    /// Reason for the omission.
     pub reason: DropReason,
 }
 
@@ -97,7 +97,7 @@ pub struct Dropped {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LayerUsage {
-    /// The execution.
+    /// Id of the execution.
     pub execution_id: Arc<str>,
     /// The model that was asked, where one is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,15 +118,15 @@ pub struct LayerUsage {
     pub live_tokens: u64,
     /// Tokens of what brings the anchor up to date.
     pub supersede_tokens: u64,
-    /// The sum.
+    /// Sum of the tokens above.
     pub total_used_tokens: u64,
-    /// What was left out.
+    /// Omissions.
     pub dropped: Vec<Dropped>,
     /// The anchor, where one is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<EpochFigures>,
     /// Answers that were accepted although a layer still had guidance, because it had been given too often.
     pub exhausted_guides: u32,
-    /// What layers spent on model calls so far.
+    /// Usage of model calls by layers so far.
     pub spent: TotalUsage,
 }

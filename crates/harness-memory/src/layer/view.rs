@@ -21,7 +21,7 @@ use super::usage::{DropReason, Dropped, LayerShare, LayerUsage, Served};
 use crate::MemoryError;
 use crate::compact::tokens::TokenCounter;
 
-/// What is sent with every request besides the view.
+/// Tokens of a request in addition to the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PreparedTokens {
     pub(crate) instructions: u64,
@@ -69,7 +69,7 @@ impl LayerRun {
     /// Makes the view of an iteration: recall, projection, bands, budget. `None` shows the whole transcript.
     ///
     /// # Errors
-    /// When the totals of the budget are no numbers, or layers chose a history that splits a call from its
+    /// The totals of the budget are not numbers, or layers chose a history that splits a call from its
     /// result in a way that cannot be mended.
     pub async fn view(&self, cx: &ViewCx) -> Result<(Option<Plan>, LayerUsage), MemoryError> {
         let prepared = self.stack.prepared.of(self, cx.prepared.as_ref());

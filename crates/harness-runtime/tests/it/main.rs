@@ -7,7 +7,6 @@
     reason = "a panic is how a test fails, in its helpers too"
 )]
 
-mod context_files;
 mod delivery;
 mod ends;
 mod flat;

@@ -1,10 +1,10 @@
-//! What may be called in a mode.
+//! Gate of the current mode.
 
 use harness_core::decide::{DynGate, GateVerdict, Guarded, gate};
 
 use super::{Modes, SET};
 
-/// Denies calls that the mode does not allow; the model reads why, and the turn goes on.
+/// Denies calls that the mode does not allow; the model reads why, and the turn continues.
 pub(super) fn of_modes(modes: Modes) -> Guarded<dyn DynGate> {
     gate::func("mode", move |ask, _| {
         let mode = modes.current();

@@ -61,14 +61,14 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     current: Arc<Mode>,
-    /// The mode that the model was told of last.
+    /// Mode that the model was informed of last.
     told: Option<Arc<str>>,
     /// Counts changes, so that a note is known by one.
     change: u64,
 }
 
 impl Modes {
-    /// Some modes, the first of which is the one to begin with; of two with one name the first counts.
+    /// Modes, of which the first is the initial one; of two with one name the first is used.
     pub fn new(first: Mode, others: impl IntoIterator<Item = Mode>) -> Self {
         let mut modes = vec![Arc::new(first)];
         for mode in others {
@@ -85,7 +85,7 @@ impl Modes {
         Self::new(Mode::plan(), [Mode::execute()])
     }
 
-    /// The same modes, which the model may set without approval. Default not.
+    /// Lets the model set modes without approval. Default: each change requires approval.
     #[must_use]
     pub fn model_may_set(mut self) -> Self {
         self.model_may_set = true;
@@ -115,7 +115,7 @@ impl Modes {
         Ok(())
     }
 
-    /// Goes on in a mode that the model of a stored conversation knows of.
+    /// Continues in a mode that the model of a stored thread knows.
     ///
     /// # Errors
     /// As [`set`](Self::set).
@@ -142,7 +142,7 @@ impl Modes {
     /// The tools `mode_get` and `mode_set`.
     pub fn tools(&self) -> ToolSet {
         let (looks, sets) = (self.clone(), self.clone());
-        let get = tool_fn("mode_get", "Tells the mode, and which modes there are.", move |_: Nothing, _| {
+        let get = tool_fn("mode_get", "Returns the current mode and all modes.", move |_: Nothing, _| {
             let told = looks.told();
             async move { ToolOutcome::structured(told) }
         });
@@ -177,7 +177,7 @@ impl Modes {
         Some((state.change, Message::user(text)))
     }
 
-    /// The note of that change stands in the transcript. One that came after it is still to be told.
+    /// The note of that change is in the transcript. A later one is still pending.
     fn told_of(&self, change: u64) {
         let mut state = self.state();
         if state.change == change {

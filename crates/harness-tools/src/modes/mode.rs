@@ -1,4 +1,4 @@
-//! What a mode is.
+//! Modes as data.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub enum ModeCalls {
 pub struct Mode {
     /// Its name, by which it is chosen.
     pub name: Arc<str>,
-    /// What it asks of the model, in words for the model.
+    /// Instructions for the model.
     pub meaning: String,
     /// Which tools may be called. Default all.
     pub calls: ModeCalls,

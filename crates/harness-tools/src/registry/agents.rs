@@ -6,6 +6,7 @@ use super::faults::Faults;
 use super::yaml::{Node, Step};
 use crate::modes::Modes;
 use crate::subagent::{RunnerSlot, Subagent};
+use crate::work::WorkTools;
 
 const KEYS: [&str; 7] =
     ["description", "instructions", "tools", "max_turns", "max_iterations", "max_tool_calls", "max_tokens"];
@@ -66,6 +67,7 @@ fn agent(name: &str, node: &Node, path: &[Step], faults: &mut Faults<'_>) -> Opt
 pub(super) struct Wanted {
     pub(super) runner: Option<RunnerSlot>,
     pub(super) modes: Option<Modes>,
+    pub(super) work: Option<WorkTools>,
 }
 
 impl Wanted {
@@ -85,5 +87,11 @@ impl Registry {
     /// The modes of the file; `None` when it has none. The tools alone forbid nothing: that takes their gate.
     pub fn modes(&self) -> Option<&Modes> {
         self.wanted.modes.as_ref()
+    }
+
+    /// Work items of the file; `None` when it has none. `harness::Builder::work_tools` shares them with the control of
+    /// runs.
+    pub fn work_tools(&self) -> Option<&WorkTools> {
+        self.wanted.work.as_ref()
     }
 }

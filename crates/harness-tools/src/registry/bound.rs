@@ -15,6 +15,7 @@ use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::entry::{self, Entry, child, known_keys};
 use super::faults::Faults;
 use super::lack::{program_problem, sandbox_problem};
+use super::memory::{self, MemorySetting};
 use super::models::{self, ModelEntry, ModelKey};
 #[cfg(feature = "mcp")]
 use super::remote::Remote;
@@ -35,7 +36,7 @@ pub const MAX_FILE: u64 = 1024 * 1024;
 /// The one version of the format.
 const VERSION: u64 = 1;
 /// The keys of the file.
-const KEYS: [&str; 4] = ["version", "registry_version", "tools", models::SECTION];
+const KEYS: [&str; 5] = ["version", "registry_version", "tools", models::SECTION, memory::SECTION];
 
 /// The tools that a registry file binds to targets.
 ///
@@ -47,6 +48,7 @@ pub struct Registry {
     own: ProtectedFiles,
     pub(super) models: BTreeMap<String, ModelEntry>,
     pub(super) wanted: Wanted,
+    memory: Option<MemorySetting>,
     #[cfg(feature = "mcp")]
     pub(super) servers: BTreeMap<String, Remote>,
 }
@@ -111,7 +113,7 @@ impl Registry {
         let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
         #[cfg(feature = "mcp")]
         let mut servers = BTreeMap::new();
-        let (entries, models) = read_file(text, file, &rooted)?;
+        let Contents { entries, models, memory } = read_file(text, file, &rooted)?;
         for key in models.values().filter_map(ModelEntry::key) {
             if let ModelKey::File(file) = key {
                 workshop.own.add(file);
@@ -150,6 +152,7 @@ impl Registry {
                 own: workshop.own,
                 models,
                 wanted: workshop.wanted,
+                memory,
                 #[cfg(feature = "mcp")]
                 servers,
             }),
@@ -160,6 +163,11 @@ impl Registry {
     /// descriptor and its key files.
     pub fn protected(&self) -> &ProtectedFiles {
         &self.own
+    }
+
+    /// Memory of the agents; `None` when the file has no section `memory`.
+    pub fn memory(&self) -> Option<&MemorySetting> {
+        self.memory.as_ref()
     }
 
     pub(super) fn text(&self) -> &str {
@@ -271,6 +279,17 @@ impl Registry {
                 Kind::Other => {}
             }
         }
+        if let Some(work) = self.wanted.work.take() {
+            let work = work.with_clock(Arc::clone(clock));
+            let set = work.clone().into_set();
+            for bound in self.tools.values_mut() {
+                let name = &bound.tool.tool_def().name;
+                if let Some(tool) = set.tools().iter().find(|tool| tool.tool_def().name == *name) {
+                    bound.tool = Arc::clone(tool);
+                }
+            }
+            self.wanted.work = Some(work);
+        }
         #[cfg(feature = "mcp")]
         for remote in self.servers.values_mut() {
             remote.set_clock(clock);
@@ -356,11 +375,16 @@ fn read_text(file: &Path) -> Result<String, ToolsError> {
         .map_err(|e| ToolsError::NotText { file: file.to_owned(), offset: e.utf8_error().valid_up_to() })
 }
 
-/// Entries of the sections `tools` and `models`.
-type Entries = (Vec<AnyEntry>, BTreeMap<String, ModelEntry>);
+/// Contents of a file.
+#[derive(Default)]
+struct Contents {
+    entries: Vec<AnyEntry>,
+    models: BTreeMap<String, ModelEntry>,
+    memory: Option<MemorySetting>,
+}
 
 /// Reads the whole document, with all of its faults.
-fn read_file(text: &str, file: &Path, rooted: &dyn Fn(&str) -> PathBuf) -> Result<Entries, ToolsError> {
+fn read_file(text: &str, file: &Path, rooted: &dyn Fn(&str) -> PathBuf) -> Result<Contents, ToolsError> {
     let root = yaml::parse(text).map_err(|e| ToolsError::Syntax {
         file: file.to_owned(),
         place: e.place,
@@ -368,23 +392,23 @@ fn read_file(text: &str, file: &Path, rooted: &dyn Fn(&str) -> PathBuf) -> Resul
         hint: e.hint,
     })?;
     let mut faults = Faults::new(text);
-    let mut models = BTreeMap::new();
-    let entries = if let Some(keys) = root.as_map() {
+    let mut contents = Contents::default();
+    if let Some(keys) = root.as_map() {
         check_version(keys, text, file, &mut faults)?;
-        models = models::read(keys, rooted, &mut faults);
+        contents.models = models::read(keys, rooted, &mut faults);
+        contents.memory = memory::read(keys, folder_of(file), &mut faults);
         super::release::check(keys, &mut faults);
         for (key, _) in keys.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
             let hint = known_keys(key, &KEYS);
             faults.key(&child(&[], key), format!("unknown key `{key}`"), Some(hint));
         }
-        read_tools(keys, &mut faults)
+        contents.entries = read_tools(keys, &mut faults);
     } else {
         let hint = "begin it with `version: 1` and `tools:`".to_owned();
         faults.value(&[], format!("expected a registry, found {}", root.kind()), Some(hint));
-        Vec::new()
-    };
-    check_names(&entries, &mut faults);
-    faults.into_error(file).map_or(Ok((entries, models)), Err)
+    }
+    check_names(&contents.entries, &mut faults);
+    faults.into_error(file).map_or(Ok(contents), Err)
 }
 
 /// The version comes first: the faults of a later format would be noise.
@@ -512,7 +536,7 @@ fn bounds_of(
 fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<AnyEntry> {
     let path = tools_path();
     let Some(node) = value_of(keys, "tools") else {
-        if value_of(keys, models::SECTION).is_some() {
+        if value_of(keys, models::SECTION).or_else(|| value_of(keys, memory::SECTION)).is_some() {
             return Vec::new();
         }
         let hint = "write the targets and their programs below `tools:`".to_owned();

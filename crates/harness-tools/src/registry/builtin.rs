@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness_control::work::WorkLimits;
+use harness_core::Time;
+use harness_core::port::{BoxFuture, Clock};
 use harness_core::tool::DynTool;
 use harness_host::process::Environment;
 use harness_host::{
@@ -19,17 +22,16 @@ use super::yaml::{Node, Step};
 use crate::background::BackgroundAgents;
 use crate::modes::{Mode, Modes};
 use crate::near;
-use crate::planning::PlanningTools;
-use crate::scratchpad::ScratchpadTools;
 use crate::shell::{ShellPolicy, ShellTool};
 use crate::state::Keep;
 use crate::subagent::{SUBAGENT_TOOLS, Subagent, SubagentTool};
+use crate::work::WorkTools;
 use crate::workspace::{
     FileEdits, FolderWorkspace, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };
 
 /// The built-in tools by their names in the file, with their keys beside `builtin`.
-const KINDS: [(&str, &[&str]); 8] = [
+const KINDS: [(&str, &[&str]); 7] = [
     ("workspace", &["root", "prefix", "max_file"]),
     ("file_edit", &["root", "prefix", "max_file", "requires_approval", "unprotected"]),
     (
@@ -49,18 +51,24 @@ const KINDS: [(&str, &[&str]); 8] = [
             "sandbox",
         ],
     ),
-    ("planning", &["max_todos", "keep"]),
-    ("scratchpad", &["max_file", "max_total", "keep"]),
+    ("work_items", &["max_items", "artifacts", "keep"]),
     ("modes", &["initial", "model_may_set"]),
     ("subagents", &["agents"]),
     ("background", &["agents", "most_running", "keep"]),
 ];
 
+/// Tools of work items, those of a simple list first.
+const WORK_TOOLS: [&str; 6] = [
+    "work_item_add",
+    "work_item_update",
+    "work_item_list",
+    "work_item_get",
+    "work_item_set_artifact",
+    "work_item_flag_revision",
+];
+
 /// The most that a file of a workspace may have: 1 GiB.
 const MAX_FILE: u64 = 1024 * 1024 * 1024;
-
-/// The most that a scratchpad may have: 64 MiB.
-const MAX_PAD: u64 = 64 * 1024 * 1024;
 
 /// One entry of built-in tools as the file has it.
 #[derive(Debug)]
@@ -74,8 +82,7 @@ enum Which {
     Workspace { root: String, prefix: String, max_file: Option<u64> },
     FileEdit { root: String, prefix: String, max_file: Option<u64>, approval: bool, unprotected: Vec<String> },
     Shell(Box<Shell>),
-    Planning { max_todos: Option<u64>, keep: Keep },
-    Scratchpad { max_file: Option<u64>, max_total: Option<u64>, keep: Keep },
+    WorkItems { max_items: Option<u64>, artifacts: bool, keep: Keep },
     Modes { initial: Initial, model_may_set: bool },
     Subagents { agents: Vec<Subagent> },
     Background { agents: Vec<Subagent>, most_running: Option<u64>, keep: Keep },
@@ -138,22 +145,19 @@ pub(crate) fn read(
             unprotected: fields.texts("unprotected"),
         },
         "shell" => Which::Shell(Box::new(shell(&mut fields, target)?)),
-        "planning" => {
-            Which::Planning { max_todos: fields.whole("max_todos", 1, 1_000), keep: keep(&mut fields) }
-        }
+        "work_items" => Which::WorkItems {
+            max_items: fields.whole("max_items", 1, 10_000),
+            artifacts: fields.flag("artifacts", false),
+            keep: keep(&mut fields),
+        },
         "modes" => Which::Modes {
             initial: fields.one_of("initial", &[("plan", Initial::Plan), ("execute", Initial::Execute)]),
             model_may_set: fields.flag("model_may_set", false),
         },
         "subagents" => Which::Subagents { agents: agents::read(entries, path, fields.faults()) },
-        "background" => Which::Background {
+        _ => Which::Background {
             agents: agents::read(entries, path, fields.faults()),
             most_running: fields.whole("most_running", 1, 32),
-            keep: keep(&mut fields),
-        },
-        _ => Which::Scratchpad {
-            max_file: fields.bytes("max_file", 1, MAX_PAD),
-            max_total: fields.bytes("max_total", 1, MAX_PAD),
             keep: keep(&mut fields),
         },
     };
@@ -236,9 +240,8 @@ impl Builtin {
             }
             Which::FileEdit { prefix, .. } => with(prefix, &["file_write", "file_edit"]),
             Which::Shell(shell) => vec![shell.name.clone()],
-            Which::Planning { .. } => with("", &["write_todos", "list_todos", "complete_todo"]),
-            Which::Scratchpad { .. } => {
-                with("", &["scratch_list", "scratch_read", "scratch_write", "scratch_edit"])
+            Which::WorkItems { artifacts, .. } => {
+                with("", WORK_TOOLS.get(..if *artifacts { 6 } else { 3 }).unwrap_or_default())
             }
             Which::Modes { .. } => with("mode_", &["get", "set"]),
             Which::Subagents { .. } => with("", &["task"]),
@@ -270,16 +273,13 @@ impl Builtin {
                 (self.set(edits.into_set(), prefix), missing)
             }
             Which::Shell(shell) => self.shell(shell.tool(workshop)),
-            Which::Planning { max_todos, keep } => {
-                let most = max_todos.and_then(|most| usize::try_from(most).ok()).unwrap_or(32);
-                (self.set(PlanningTools::new(most, *keep).into_set(), ""), None)
-            }
-            Which::Scratchpad { max_file, max_total, keep } => {
-                let bytes = |value: &Option<u64>, default: usize| {
-                    value.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(default)
-                };
-                let (file, total) = (bytes(max_file, 65_536), bytes(max_total, 262_144));
-                (self.set(ScratchpadTools::new(*keep).with_bounds(file, total).into_set(), ""), None)
+            Which::WorkItems { max_items, artifacts, keep } => {
+                let mut limits = WorkLimits::default();
+                limits.items = max_items.and_then(|most| usize::try_from(most).ok()).unwrap_or(limits.items);
+                let work = WorkTools::new(*keep, Arc::new(Timeless)).with_limits(limits);
+                workshop.wanted.work = Some(work.clone());
+                let tools = if *artifacts { work.into_set() } else { work.into_list() };
+                (self.set(tools, "work_item_"), None)
             }
             Which::Modes { initial, model_may_set } => {
                 let modes = initial.modes();
@@ -416,6 +416,19 @@ impl Workspace for NoFolder {
 
     async fn search(&self, _: &str, _: Option<&str>, _: u32) -> Result<Vec<WorkspaceHit>, WorkspaceFault> {
         Err(self.fault())
+    }
+}
+
+/// Clock of tools until [`Registry::with_clock`](super::Registry::with_clock) sets one.
+struct Timeless;
+
+impl Clock for Timeless {
+    fn now(&self) -> Time {
+        Time(0)
+    }
+
+    fn sleep_until(&self, _: Time) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
     }
 }
 

@@ -413,28 +413,27 @@ impl<'a, 'f, 't> Fields<'a, 'f, 't> {
     }
 
     fn parameters(&mut self) -> Option<Json> {
+        self.json_schema("parameters")
+    }
+
+    /// The JSON Schema of an object.
+    pub(crate) fn json_schema(&mut self, key: &str) -> Option<Json> {
         const FORM: &str = "write a JSON Schema of an object: `type: object`, `properties`, `required`";
-        let node = self.get("parameters")?;
+        let node = self.get(key)?;
         let Node::Map(entries) = node else {
-            self.expected("parameters", "a JSON Schema", node, FORM);
+            self.expected(key, "a JSON Schema", node, FORM);
             return None;
         };
-        if let Some((_, kind)) = entries.iter().find(|(key, kind)| key == "type" && !allows_object(kind)) {
+        if let Some((_, kind)) = entries.iter().find(|(name, kind)| name == "type" && !allows_object(kind)) {
             let kind = kind.to_json().map_or_else(|| kind.kind().to_owned(), |json| json.to_string());
-            self.fault(
-                "parameters",
-                format!("the schema's type is {kind}, and arguments are always an object"),
-                FORM,
-            );
+            let problem = format!("the schema's type is {kind}, and an object is required");
+            self.fault(key, problem, FORM);
             return None;
         }
         let json = node.to_json();
         if json.is_none() {
-            self.fault(
-                "parameters",
-                "the schema holds a value that JSON does not have",
-                "remove tags, infinities and keys that are no text",
-            );
+            let hint = "remove tags, infinities and keys that are no text";
+            self.fault(key, "the schema holds a value that JSON does not have", hint);
         }
         json
     }

@@ -6,6 +6,7 @@ mod builtin;
 mod entry;
 mod faults;
 mod lack;
+mod memory;
 mod models;
 mod release;
 #[cfg(feature = "mcp")]
@@ -20,6 +21,10 @@ pub(crate) use entry::{MAX_NAME, is_name_char, name_of};
 
 pub use bound::{MAX_FILE, Registry};
 pub use entry::{MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT};
+pub use memory::{
+    BudgetSetting, LayerKind, LayerScope, LayerSetting, MemorySetting, ReminderSetting, ReminderTrigger,
+    RuleSetting, RuleTarget,
+};
 pub use models::{
     ModelAuth, ModelBreaker, ModelCache, ModelEndpoint, ModelEntry, ModelFallback, ModelKey, ModelPrice,
     ModelProtocol, ModelRate, ModelRetry,

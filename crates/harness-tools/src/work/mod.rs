@@ -63,12 +63,18 @@ impl std::fmt::Debug for WorkTools {
 }
 
 impl WorkTools {
-    /// Ledgers that are kept so long; items bear the clock's times.
+    /// Ledgers with this lifetime; items have the clock's times.
     pub fn new(keep: Keep, clock: Arc<dyn Clock>) -> Self {
         Self { ledgers: Arc::new(Kept::new(keep, MOST_KEPT)), clock, limits: WorkLimits::default() }
     }
 
-    /// The same with other bounds.
+    /// Uses the same ledgers with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Sets the bounds of a ledger.
     #[must_use]
     pub fn with_limits(mut self, limits: WorkLimits) -> Self {
         self.limits = limits;
@@ -90,17 +96,28 @@ impl WorkTools {
         self.ledgers.forget(origin);
     }
 
-    /// The tools as a set.
+    /// All tools.
     pub fn into_set(self) -> ToolSet {
         let (of, changes, looks) = (Arc::new(self), RetryClass::Unsafe, RetryClass::Pure);
-        ToolSet::new([
-            tool(&of, changes, ADD, |this, cx, arguments: AddArguments| this.add(cx, arguments)),
-            tool(&of, changes, UPDATE, |this, cx, arguments: UpdateArguments| this.update(cx, arguments)),
-            tool(&of, looks, LIST, |this, cx, arguments: List| this.list(cx, &arguments)),
+        ToolSet::new(Self::list_tools(&of).into_iter().chain([
             tool(&of, looks, GET, |this, cx, arguments: Get| this.get(cx, &arguments)),
             tool(&of, changes, STORE, |this, cx, arguments: Store| this.store(cx, &arguments)),
             tool(&of, changes, FLAG, |this, cx, arguments: Flag| this.flag(cx, &arguments)),
-        ])
+        ]))
+    }
+
+    /// A simple to-do list: `work_item_add`, `_update` and `_list` alone.
+    pub fn into_list(self) -> ToolSet {
+        ToolSet::new(Self::list_tools(&Arc::new(self)))
+    }
+
+    fn list_tools(of: &Arc<Self>) -> [Arc<dyn DynTool>; 3] {
+        let (changes, looks) = (RetryClass::Unsafe, RetryClass::Pure);
+        [
+            tool(of, changes, ADD, |this, cx, arguments: AddArguments| this.add(cx, arguments)),
+            tool(of, changes, UPDATE, |this, cx, arguments: UpdateArguments| this.update(cx, arguments)),
+            tool(of, looks, LIST, |this, cx, arguments: List| this.list(cx, &arguments)),
+        ]
     }
 
     fn add(&self, cx: &ToolCx, arguments: AddArguments) -> ToolOutcome {
@@ -127,7 +144,11 @@ impl WorkTools {
         }
         for item in &items {
             if item.status.parse::<ItemStatus>().is_err() {
-                return refused(&format!("`{}` is no status; there are {}", item.status, report::statuses()));
+                return refused(&format!(
+                    "`{}` is not a status; use one of {}",
+                    item.status,
+                    report::statuses()
+                ));
             }
         }
         self.changed(cx, |ledger, told| {
@@ -173,7 +194,7 @@ impl WorkTools {
         })
     }
 
-    /// Changes the ledger and says so; a fault leaves it as it was.
+    /// Applies a change and reports it; an error leaves the ledger unchanged.
     fn changed(
         &self,
         cx: &ToolCx,

@@ -1,4 +1,4 @@
-//! What the work-item tools answer: lines for the model, data for whoever listens.
+//! Results of the work-item tools: lines for the model, data for subscribers.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// How many characters of an artifact a list shows.
 const SHOWN: usize = 60;
 
-/// What changed.
+/// Changes of a ledger.
 #[derive(Default)]
 pub(super) struct WorkReport {
     lines: Vec<String>,
@@ -31,7 +31,7 @@ struct Change {
     artifact_bytes: Option<usize>,
 }
 
-/// What is left to do.
+/// Open items.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Left {
     remaining: usize,
@@ -157,7 +157,7 @@ pub(super) fn whole(item: &WorkItem) -> ToolOutcome {
     ToolOutcome::text(text)
 }
 
-/// A fault in words that say what to do.
+/// Error text that includes what to do.
 pub(super) fn fault(fault: &WorkFault) -> String {
     let hint = if matches!(fault, WorkFault::Audit(_)) {
         format!(". It must look like {}", AuditReport::FORM)

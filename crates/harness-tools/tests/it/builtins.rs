@@ -51,10 +51,8 @@ fn an_entry_binds_each_of_its_tools_to_a_target_of_its_own() {
     let free = "  sh: { builtin: shell, allow: any, name: run, requires_approval: false }\n";
     assert_eq!(bound(free), ["sh = run"]);
     assert_eq!(
-        bound("  plan: { builtin: planning }\n  notes: { builtin: scratchpad, keep: thread }\n").join(" "),
-        "plan.write_todos = write_todos plan.list_todos = list_todos plan.complete_todo = complete_todo \
-         notes.scratch_list = scratch_list notes.scratch_read = scratch_read notes.scratch_write = scratch_write \
-         notes.scratch_edit = scratch_edit"
+        bound("  todo: { builtin: work_items }\n").join(" "),
+        "todo.add = work_item_add todo.update = work_item_update todo.list = work_item_list"
     );
     assert_eq!(bound("  mode: { builtin: modes }\n"), ["mode.get = mode_get", "mode.set = mode_set (asks)"]);
     let agents = "agents: { scout: { description: looks, instructions: Look. } }";
@@ -108,7 +106,7 @@ fn faults_are_told_with_their_place_and_what_was_meant() {
     refused(
         "  a: { builtin: sql }\n",
         "F:3:17: tools.a.builtin: there is no built-in tool `sql`; there are `workspace`, `file_edit`, `shell`, \
-         `planning`, `scratchpad`, `modes`, `subagents` and `background`",
+         `work_items`, `modes`, `subagents` and `background`",
     );
     refused(
         "  a: { builtin: workspace, rot: . }\n",
@@ -126,18 +124,18 @@ fn faults_are_told_with_their_place_and_what_was_meant() {
          all",
     );
     refused(
-        "  a: { builtin: planning, max_todos: 0, keep: turn }\n",
-        "F:3:38: tools.a.max_todos: `0` is out of bounds; write a whole number from 1 to 1000\n\
-         F:3:47: tools.a.keep: unknown word `turn`; write `run` or `thread`",
+        "  a: { builtin: work_items, max_items: 0, keep: turn }\n",
+        "F:3:40: tools.a.max_items: `0` is out of bounds; write a whole number from 1 to 10000\n\
+         F:3:49: tools.a.keep: unknown word `turn`; write `run` or `thread`",
     );
     refused(
-        "  a: { builtin: scratchpad, max_file: 1GiB }\n",
-        "F:3:39: tools.a.max_file: `1GiB` is no amount of bytes; write a number and `B`, `KiB` or `MiB`, from `1B` to \
-         `64MiB`",
+        "  a: { builtin: workspace, root: ., max_file: 1TiB }\n",
+        "F:3:47: tools.a.max_file: `1TiB` is no amount of bytes; write a number and `B`, `KiB` or `MiB`, from `1B` to \
+         `1024MiB`",
     );
     refused(
-        "  a.list_todos: { command: ls }\n  a: { builtin: planning }\n",
-        "F:4:3: tools.a: the target `a.list_todos` is made by `a.list_todos`, too; give one of the entries another key",
+        "  a.list: { command: ls }\n  a: { builtin: work_items }\n",
+        "F:4:3: tools.a: the target `a.list` is made by `a.list`, too; give one of the entries another key",
     );
 }
 
@@ -172,7 +170,7 @@ fn the_example_of_the_reference_page_is_a_registry() {
     assert!(!examples.is_empty());
     for example in examples {
         let registry = Registry::parse(example, &folder.path().join("tools.yaml"), &environment()).unwrap();
-        assert!(registry.targets().count() > 0);
+        assert!(registry.targets().count() > 0 || registry.memory().is_some());
     }
 }
 
@@ -193,8 +191,8 @@ fn agents_of_a_file_are_checked_with_their_places() {
 #[test]
 fn a_file_tells_what_it_asks_of_the_program() {
     let parse = |text: &str| parse(text, Path::new("")).unwrap();
-    let none = parse("  plan: { builtin: planning }\n");
-    assert!(none.modes().is_none() && none.runner_slot().is_none());
+    let none = parse("  todo: { builtin: work_items }\n");
+    assert!(none.work_tools().is_some() && none.modes().is_none() && none.runner_slot().is_none());
     let modes = parse("  m: { builtin: modes, initial: execute, model_may_set: true }\n");
     let modes = modes.modes().unwrap();
     assert_eq!(&*modes.current().name, "execute");

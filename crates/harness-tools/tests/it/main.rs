@@ -28,9 +28,9 @@ mod mcp_peer;
 mod mcp_program;
 #[cfg(feature = "mcp")]
 mod mcp_registry;
+mod memory;
 mod models;
 mod modes;
-mod notes;
 mod programs;
 mod registry;
 mod sandbox;

@@ -12,7 +12,7 @@ use harness_core::tool::{DynTool, RetryClass, ToolDef, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, EntryId, Json, Origin, Time};
-use harness_tools::{Mode, Modes, PlanningTools, ScratchpadTools, ToolsError};
+use harness_tools::{Keep, Mode, Modes, ToolsError, WorkTools};
 
 use crate::support::{ask, block_on};
 
@@ -177,8 +177,7 @@ fn only_what_changes_nothing_outside_is_allowed_in_a_plan() {
     check(&ToolDef::new("pay", ""), false);
     check(&ToolDef::handoff("to_b", "", "b".into()), true);
     for set in [
-        PlanningTools::default().into_set(),
-        ScratchpadTools::default().into_set(),
+        WorkTools::new(Keep::Run, Arc::new(VirtualClock::frozen(Time(0)))).into_set(),
         Modes::plan_and_execute().tools(),
     ] {
         set.tools().iter().for_each(|tool| check(tool.tool_def(), true));

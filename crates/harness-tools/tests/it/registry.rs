@@ -175,7 +175,7 @@ tools:
     tools.yaml:14:12: tools."b.c".input: unknown word `json_stdin`; did you mean `json-stdin`?
     tools.yaml:15:24: tools."b.c".requires_approval: expected a boolean, found a text; write `true` or `false`
     tools.yaml:16:11: tools."b.c".name: `look up` is no name that models can call; use 1 to 64 letters, digits, `_` and `-`, such as `look_up`
-    tools.yaml:17:17: tools."b.c".parameters: the schema's type is "string", and arguments are always an object; write a JSON Schema of an object: `type: object`, `properties`, `required`
+    tools.yaml:17:17: tools."b.c".parameters: the schema's type is "string", and an object is required; write a JSON Schema of an object: `type: object`, `properties`, `required`
     tools.yaml:19:14: tools.d.command: the text is empty; write the program that the tool runs
     tools.yaml:20:14: tools.d.timeout: `2h` is out of bounds; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
     tools.yaml:21:17: tools.d.max_output: `17MiB` is out of bounds; write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`

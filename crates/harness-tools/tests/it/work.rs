@@ -75,7 +75,7 @@ fn an_artifact_can_be_read_back_whole() {
 fn what_is_wrong_is_said_with_what_to_do() {
     check(
         &[ADD, ("work_item_update", r#"{"item_id":"00000001","status":"finished"}"#)],
-        "error: `finished` is no status; there are pending, in_progress, done, skipped",
+        "error: `finished` is not a status; use one of pending, in_progress, done, skipped",
     );
     check(
         &[ADD, ("work_item_get", r#"{"item_id":"7"}"#)],
@@ -173,4 +173,28 @@ fn the_completion_signal_says_what_was_done_or_what_is_wrong_with_it() {
     check(r#"{"summary":" Counted. "}"#, "Work recorded as complete: Counted.");
     check(r#"{"summary":" "}"#, "`summary` is blank; say what was done");
     check(r#"{"summary":"x","confidence":7}"#, "`confidence` is 7, and must be between 0 and 1");
+}
+
+#[test]
+fn each_run_or_thread_has_its_own_list() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let listed = |tools: &WorkTools, run: &str, add: bool| {
+        let set = tools.clone().into_list();
+        let (name, arguments) =
+            if add { ("work_item_add", r#"{"title":"scan"}"#) } else { ("work_item_list", "{}") };
+        let tool = set.tools().iter().find(|tool| tool.tool_def().name == name).expect("a tool");
+        let call = ToolCall::new("c", name, Json::parse(arguments).expect("JSON"));
+        let mut cx = ToolCx::for_call(Arc::new(call));
+        let mut origin = harness_core::Origin::default();
+        (origin.thread, origin.run) = (Some("thread".into()), Some(run.into()));
+        cx.origin = Arc::new(origin);
+        let outcome = runtime.block_on(tool.call_boxed(cx));
+        outcome.content.iter().filter_map(|block| block.as_text()).collect::<String>()
+    };
+    let (of_run, of_thread) = (tools(), WorkTools::new(Keep::Thread, Arc::new(VirtualClock::still(Time(0)))));
+    for (tools, is_shared) in [(of_run, false), (of_thread, true)] {
+        listed(&tools, "a", true);
+        assert_eq!(listed(&tools, "b", false).contains("scan"), is_shared);
+        assert!(listed(&tools, "a", false).contains("scan"));
+    }
 }

@@ -11,6 +11,7 @@ mod files;
 mod flows;
 mod graph;
 mod long_conversation;
+mod memory;
 mod recording;
 mod run_resume;
 mod setup;

@@ -179,7 +179,7 @@ async fn agents_are_told_once_per_run_where_they_work() {
 /// What a request says is in the folder.
 fn listing(seen: &str) -> String {
     let told = seen.strip_prefix("main: Be brief.\n\n# Environment\n").unwrap();
-    let (_, listed) = told.split_once("In the folder:\n").unwrap();
+    let (_, listed) = told.split_once("In the directory:\n").unwrap();
     listed.split(" | ").next().unwrap().to_owned()
 }
 

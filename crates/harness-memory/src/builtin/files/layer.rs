@@ -31,20 +31,21 @@ const EXTENSIONS: [&str; 42] = [
     "sh", "sql", "svelte", "swift", "toml", "ts", "tsx", "txt", "vue", "xml", "yaml", "yml",
 ];
 
-/// Files that a person refers to as `#path/to/file.rs`: they stand in the view, as they are now, as long as
-/// the thread lasts. The reference becomes a link to the file's section.
+/// Shows files that a user refers to as `#path/to/file.rs`, with their current content, for the rest of the thread.
+/// The reference becomes a link to the file's section.
 ///
-/// Files come from a [`Workspace`](harness_host::Workspace), which decides about links; this layer
-/// keeps references below its folder and to texts of known extensions and bounded size.
+/// Files come from a [`Workspace`](harness_host::Workspace), which decides about links; this layer keeps references
+/// below its directory, and to text files of permitted extensions and size.
 #[derive(Clone)]
 pub struct FileReferences {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     workspace: Arc<dyn DynWorkspace>,
     rules: Rules,
     scoring: Scoring,
 }
 
-/// Who says how much a file matters.
+/// Source of the weight of a file.
 #[derive(Clone, Debug)]
 enum Scoring {
     /// Its name, by whether the request has it.
@@ -70,40 +71,34 @@ impl fmt::Debug for FileReferences {
 }
 
 impl FileReferences {
-    /// References to files of `workspace` below the folder `base`, at most 1 MiB each, weighed without a model.
+    /// References to files of `workspace` below the directory `base`, at most 1 MiB each, weighed without a model.
     pub fn new(workspace: Arc<dyn DynWorkspace>, base: impl Into<String>) -> Self {
         let hooks = [Hook::Init, Hook::Append, Hook::Recall, Hook::RenderDelta];
-        let def = LayerDef::new("filesystem", 350, hooks)
+        let mut def = LayerDef::new("filesystem", 350, hooks)
             .with_scope(Scope::Thread)
             .with_placement(Placement::Anchor)
-            .with_rerender_timing(RerenderTiming::Immediate)
             .with_limit(Hook::Append, Some(Millis(30_000)));
+        def.rerender_timing = RerenderTiming::Immediate;
         let extensions = EXTENSIONS.map(str::to_owned).to_vec();
         let rules = Rules { base: base.into(), max_size: 1_048_576, extensions };
         Self { def, workspace, rules, scoring: Scoring::ByName }
     }
 
-    /// The same in another slot.
-    #[must_use]
-    pub fn in_slot(self, slot: i32) -> Self {
-        Self { def: self.def.with_slot(slot), ..self }
-    }
-
-    /// The same for files of at most this many bytes.
+    /// Limits the size of a file in bytes.
     #[must_use]
     pub fn with_max_size(mut self, bytes: usize) -> Self {
         self.rules.max_size = bytes;
         self
     }
 
-    /// The same for files of these extensions only, without dots.
+    /// Replaces the permitted extensions, without dots.
     #[must_use]
     pub fn with_extensions(mut self, extensions: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         self.rules.extensions = extensions.into_iter().map(|e| e.as_ref().to_ascii_lowercase()).collect();
         self
     }
 
-    /// The same, where a model says how much a file matters: `model`, or the one that layers ask by default.
+    /// Weighs files with a model: `model`, or the agent's.
     /// The beginning of each file is sent to it.
     #[must_use]
     pub fn scored_by(self, model: Option<ModelName>) -> Self {

@@ -17,7 +17,7 @@ pub(super) fn references(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The longest beginning of `run` that is folders and a name with an extension.
+/// Longest prefix of `run` that consists of directories and a name with an extension.
 fn longest(run: &str) -> Option<&str> {
     let mut best = None;
     let mut start = 0;

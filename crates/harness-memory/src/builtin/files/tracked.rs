@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::reference::{extension, resolved};
 
-/// What a reference may lead to.
+/// Bounds of references.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
-    /// The folder that references start from and stay below.
+    /// Directory that references start at and stay below.
     pub(super) base: String,
     /// Bytes of a file.
     pub(super) max_size: usize,
@@ -27,7 +27,7 @@ pub(super) struct Tracked {
     pub(super) path: String,
     /// Whether there is no such file.
     pub(super) deleted: bool,
-    /// Why it cannot be shown.
+    /// Reason why it cannot be shown.
     pub(super) error: Option<String>,
     /// How much it matters, 0 to 100.
     pub(super) priority: u8,
@@ -36,14 +36,14 @@ pub(super) struct Tracked {
     pub(super) hash: Option<String>,
 }
 
-/// What a file is at this moment.
+/// Current content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Its text.
+    /// Text of the file.
     Text(String),
     /// There is none.
     Missing,
-    /// Why it cannot be shown.
+    /// Reason why it cannot be shown.
     Failed(String),
 }
 

@@ -13,10 +13,10 @@ use super::words;
 /// The constant of reciprocal rank fusion: how little the very first places count more than the next.
 const FUSION: f64 = 60.0;
 
-/// What happens to a new note when its scope is full.
+/// Effect of a new note on a full scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It is refused with the error `notes.full`: nothing is forgotten that nobody asked to forget.
+    /// The note is rejected with the error `notes.full`; nothing is forgotten implicitly.
     #[default]
     Refuse,
     /// The oldest note of the scope is dropped.
@@ -35,7 +35,7 @@ pub struct MemoryBounds {
     pub max_tag: usize,
     /// Notes of one scope. Default 10,000.
     pub max_notes: usize,
-    /// What happens beyond. Default: refuse.
+    /// Effect of further notes. Default: reject.
     pub when_full: WhenFull,
     /// Notes whose vectors have a smaller cosine are not alike. Default 0.2.
     pub min_cosine: f64,
@@ -57,19 +57,19 @@ impl Default for MemoryBounds {
     }
 }
 
-/// What became of a draft.
+/// Result of a draft.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Added {
-    /// The note.
+    /// Stored note.
     pub note: Note,
     /// Whether nothing of the kind was there: else its time, tags and expiry are now those of the draft.
     pub fresh: bool,
-    /// Why it has no vector, although there is an embedder: it is found by its words only.
+    /// Error of the embedder: the note has no vector and is found by its words only.
     pub unembedded: Option<Fault>,
 }
 
-/// What is looked for.
+/// Search for notes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NoteQuery {
@@ -89,13 +89,13 @@ impl NoteQuery {
         Self { text: text.into(), scopes, tag: None, limit: 5 }
     }
 
-    /// The same, at most `limit`.
+    /// Sets the maximum.
     #[must_use]
     pub fn at_most(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
 
-    /// The same, with one tag only.
+    /// Restricts the search to a tag.
     #[must_use]
     pub fn tagged(self, tag: impl Into<String>) -> Self {
         Self { tag: Some(tag.into().to_lowercase()), ..self }
@@ -106,7 +106,7 @@ impl NoteQuery {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Recalled {
-    /// The note.
+    /// Found note.
     pub note: Note,
     /// How well it fits: 1 when it is first in every way of searching, near 0 when it is last in one.
     pub score: f64,
@@ -116,13 +116,13 @@ pub struct Recalled {
     pub cosine: Option<f64>,
 }
 
-/// What a search gave.
+/// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Found {
     /// The notes, the best first; of notes of several scopes that say the same, the best.
     pub hits: Vec<Recalled>,
-    /// Why only words were searched, although there is an embedder.
+    /// Error of the embedder: only words were searched.
     pub degraded: Option<Fault>,
 }
 
@@ -173,14 +173,14 @@ impl LongTermMemory {
         Self { store, embedder: None, bounds: MemoryBounds::default() }
     }
 
-    /// The same, found by vectors, too. Notes that were written without it, or with another, are found by
-    /// their words until they are written again.
+    /// Adds a search by vectors. Notes written without this embedder are found by their words until they are written
+    /// again.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<dyn DynEmbedder>) -> Self {
         Self { embedder: Some(embedder), ..self }
     }
 
-    /// The same within other bounds.
+    /// Sets the bounds.
     #[must_use]
     pub fn with_bounds(self, bounds: MemoryBounds) -> Self {
         Self { bounds, ..self }

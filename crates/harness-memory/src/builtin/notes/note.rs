@@ -1,4 +1,4 @@
-//! What a note is.
+//! Notes and their owners.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words;
 
-/// Whose a note is: who may find it, change it and remove it.
+/// Owner of a note: decides who can find, change and remove it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -17,9 +17,9 @@ pub enum NoteScope {
     Thread(Arc<str>),
     /// One user's, in all conversations. The memory tools call it `user`.
     Resource(Arc<str>),
-    /// One workspace's, whoever works there.
+    /// One workspace with all its users.
     Workspace(Arc<str>),
-    /// Everybody's.
+    /// All users.
     Global,
 }
 
@@ -34,7 +34,7 @@ impl NoteScope {
         }
     }
 
-    /// The id of the thread, the user or the workspace; empty for everybody.
+    /// Id of the thread, user or workspace; empty for `Global`.
     pub fn owner(&self) -> &str {
         match self {
             Self::Thread(id) | Self::Resource(id) | Self::Workspace(id) => id,
@@ -57,7 +57,7 @@ impl NoteScope {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct NoteSource {
-    /// What wrote it: `tool`, `episode`, or the application's word. Empty when nobody said.
+    /// Author: `tool`, `episode`, or a name of the application. Empty when unknown.
     pub by: Arc<str>,
     /// The conversation in which it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,13 +74,13 @@ impl NoteSource {
     }
 }
 
-/// What is to be remembered.
+/// A note to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoteDraft {
-    /// The text.
+    /// Text of the note.
     pub text: String,
-    /// Whose it is.
+    /// Owner of the note.
     pub scope: NoteScope,
     /// Words to find it by.
     pub tags: Vec<String>,
@@ -105,28 +105,28 @@ impl NoteDraft {
         }
     }
 
-    /// The same with tags.
+    /// Adds tags.
     #[must_use]
     pub fn tagged(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same with its origin.
+    /// Sets the origin.
     #[must_use]
     pub fn from_source(mut self, source: NoteSource) -> Self {
         self.source = source;
         self
     }
 
-    /// The same, forgotten at `time`.
+    /// Sets the time of expiry.
     #[must_use]
     pub fn until(mut self, time: Option<Time>) -> Self {
         self.expires_at = time;
         self
     }
 
-    /// The same with the caller's own data.
+    /// Sets data of the caller.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Json) -> Self {
         self.metadata = Some(metadata);
@@ -141,9 +141,9 @@ impl NoteDraft {
 pub struct Note {
     /// Its name: made of its scope and what it says, so that the same is remembered once.
     pub id: Arc<str>,
-    /// Whose it is.
+    /// Owner of the note.
     pub scope: NoteScope,
-    /// The text.
+    /// Text of the note.
     pub text: Arc<str>,
     /// Words to find it by, lower-case.
     #[serde(default)]

@@ -13,7 +13,7 @@ use super::note::{Note, NoteScope};
 pub struct Embedding {
     /// The name of the embedder.
     pub by: Arc<str>,
-    /// The numbers.
+    /// Numbers of the vector.
     pub values: Vec<f32>,
 }
 
@@ -30,7 +30,7 @@ impl Embedding {
     }
 }
 
-/// What is to be put into a store.
+/// Write to a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Put {
@@ -40,7 +40,7 @@ pub struct Put {
     pub vector: Option<Embedding>,
     /// Notes that its scope may have.
     pub max_notes: usize,
-    /// What happens when the scope has that many.
+    /// Effect on a full scope.
     pub when_full: WhenFull,
 }
 
@@ -71,7 +71,7 @@ impl Within {
         Self { scopes, tag: None, now, limit }
     }
 
-    /// The same, with one tag only.
+    /// Restricts the search to a tag.
     #[must_use]
     pub fn tagged(self, tag: Option<String>) -> Self {
         Self { tag, ..self }
@@ -81,7 +81,7 @@ impl Within {
 /// A note and how well it fits; more is better. Scores of different questions say nothing to each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
-    /// The note.
+    /// Found note.
     pub note: Note,
     /// How well it fits.
     pub score: f64,

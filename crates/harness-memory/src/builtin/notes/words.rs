@@ -22,8 +22,7 @@ pub(crate) fn terms(query: &str) -> Vec<String> {
     terms
 }
 
-/// What texts that say the same have in common: case, white space and a closing full stop make no
-/// difference.
+/// Form in which texts with the same words are equal: case, white space and a final full stop are ignored.
 pub(crate) fn normal(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     for word in text.split_whitespace() {

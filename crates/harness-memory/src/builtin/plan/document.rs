@@ -27,7 +27,7 @@ pub(super) fn read(given: &Json, options: &PlanOptions) -> Result<Json, String> 
     Ok(document)
 }
 
-/// An object with a text `kind` is a node, wherever it stands.
+/// An object with a text `kind` is a node, at any place.
 fn check(tree: &Tree, options: &PlanOptions, depth: usize) -> Result<(), String> {
     match tree {
         Tree::Leaf(json) if json.text().starts_with(['{', '[']) => {
@@ -75,7 +75,7 @@ fn referred(document: &Json) -> Vec<String> {
     found
 }
 
-/// What keeps a plan from being carried out.
+/// Checks that the plan can be executed.
 ///
 /// # Errors
 /// A sentence for the model: the first of no text, no tree, a reference that leads nowhere, a cycle.

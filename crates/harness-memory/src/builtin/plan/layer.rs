@@ -18,21 +18,7 @@ use crate::layer::{
     Recalled, Scope, Spawned, ToolAsk, Update,
 };
 
-/// Tools of common hosts that change nothing.
-const READING_TOOLS: [&str; 10] = [
-    "Read",
-    "Grep",
-    "Find",
-    "Ls",
-    "AskUserQuestion",
-    "activateSkill",
-    "agent",
-    "checkAgent",
-    "sendMessage",
-    "requestPlanApproval",
-];
-
-/// What the host does when planning begins and when a plan is to be carried out.
+/// Host of plan mode: notified at its start, and asked to approve a plan.
 pub trait PlanHost: Send + Sync {
     /// Planning begins: a name for the plan, if the host has one. The default has none.
     ///
@@ -42,21 +28,27 @@ pub trait PlanHost: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// Whether a complete plan may be carried out.
+    /// Decides whether a complete plan is executed. The default approves.
     ///
     /// # Errors
-    /// It is not; the model reads it.
+    /// The plan is not approved; the model reads the reason.
     fn approve<'a>(
         &'a self,
-        plan: &'a PlanState,
-        cx: &'a LayerCx,
-    ) -> BoxFuture<'a, Result<bool, MemoryError>>;
+        _plan: &'a PlanState,
+        _cx: &'a LayerCx,
+    ) -> BoxFuture<'a, Result<bool, MemoryError>> {
+        Box::pin(async { Ok(true) })
+    }
+
+    /// Planning ended: the plan is executed or was cancelled. The default does nothing.
+    fn leave(&self) {}
 }
 
-/// Plan mode: the agent writes down what is wanted and the steps, everything but reading and planning is denied
-/// meanwhile, and the approved plan stays in the view while it is carried out.
+/// Plan mode: the agent writes down requirements and steps. Meanwhile, tools that may change something
+/// ([`ToolDef::mutates`](harness_core::tool::ToolDef::mutates)) are denied. The approved plan stays in the view while
+/// it is executed.
 ///
-/// Without a [`PlanHost`] a complete plan is approved at once.
+/// Without a [`PlanHost`] and without `requires_approval` a complete plan is approved at once.
 ///
 /// ```
 /// use harness_memory::builtin::plan::{Plan, PlanOptions, PlanStyle};
@@ -69,7 +61,8 @@ pub trait PlanHost: Send + Sync {
 /// ```
 #[derive(Clone)]
 pub struct Plan {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     options: PlanOptions,
     host: Option<Arc<dyn PlanHost>>,
 }
@@ -89,25 +82,23 @@ impl Plan {
     pub fn new(options: PlanOptions) -> Self {
         let hooks = [Hook::Init, Hook::Recall, Hook::BeforeTool, Hook::Spawn, Hook::Complete];
         let def = LayerDef::new("plan", 240, hooks).with_scope(Scope::Thread).with_range(100, 3_000);
-        Self { def: functions().into_iter().fold(def, LayerDef::with_function), options, host: None }
+        let mut functions = functions();
+        for function in functions.iter_mut().filter(|function| &*function.name == "exitPlanMode") {
+            function.requires_approval = options.requires_approval;
+        }
+        Self { def: functions.into_iter().fold(def, LayerDef::with_function), options, host: None }
     }
 
-    /// The same with a host that names plans and approves them.
+    /// Sets the host that names plans and approves them.
     #[must_use]
     pub fn with_host(self, host: Arc<dyn PlanHost>) -> Self {
         Self { host: Some(host), ..self }
     }
 
-    /// The tools that are allowed while planning, this layer's own left out.
+    /// Tools that are allowed while planning although they may change something, without this layer's own.
     fn allowed(&self) -> impl Iterator<Item = &str> {
-        let more = self.options.sub_agent_tool.iter().chain(&self.options.additional_allowed_tools);
-        READING_TOOLS.into_iter().chain(more.map(|name| &**name))
-    }
-
-    /// Whether a tool is one of this layer's functions, under its registered name or as providers write it.
-    fn is_own(&self, tool: &str) -> bool {
-        let own = tool.strip_prefix("plan").and_then(|rest| rest.strip_prefix(['/', '_']));
-        own.is_some_and(|name| self.def.functions.iter().any(|function| *function.name == *name))
+        let options = &self.options;
+        options.sub_agent_tool.iter().chain(&options.additional_allowed_tools).map(|name| &**name)
     }
 
     async fn slug(&self, cx: &LayerCx) -> Result<Option<String>, MemoryError> {
@@ -124,7 +115,7 @@ impl Plan {
         }
     }
 
-    /// What the function says, a refusal as `Err`.
+    /// Calls a function; a rejection is `Err`.
     async fn run(
         &self,
         name: &str,
@@ -153,7 +144,11 @@ impl Plan {
                     return Ok(Err(refusal));
                 }
                 let approved = action == Action::Execute && self.is_approved(state, cx).await?;
-                session::exit(state, action, approved)
+                let said = session::exit(state, action, approved);
+                if let (Some(host), true) = (&self.host, state.phase != PlanPhase::Planning) {
+                    host.leave();
+                }
+                said
             }
         })
     }
@@ -199,13 +194,13 @@ impl Layer for Plan {
     async fn before_tool(&self, ask: &ToolAsk, cx: &LayerCx) -> Result<Decided, MemoryError> {
         let state: PlanState = cx.state_as()?;
         let tool = ask.def.name.as_str();
-        if state.phase != PlanPhase::Planning || self.is_own(tool) || self.allowed().any(|name| name == tool)
-        {
+        let is_allowed = !ask.def.mutates() || self.allowed().any(|name| name == tool);
+        if state.phase != PlanPhase::Planning || is_allowed {
             return Ok(Decision::Allow.into());
         }
         let guidance = format!(
-            "plan mode is on: `{tool}` may not be used before the plan is approved; read, ask and plan, then call \
-             exitPlanMode"
+            "plan mode is on: `{tool}` may change something and is denied before the plan is approved; read, ask and \
+             plan, then call exitPlanMode"
         );
         Ok(Decision::deny(guidance).into())
     }

@@ -14,7 +14,7 @@ const SHORT: &str = "<plan_mode>Plan mode is on. Change nothing: read, ask and p
 
 /// A part of what is shown.
 struct Piece {
-    /// The tag; a piece without one is a rule.
+    /// Tag; a block without one is a rule.
     tag: Option<&'static str>,
     body: String,
 }
@@ -25,7 +25,7 @@ impl Piece {
     }
 }
 
-/// What is shown of a plan in at most `most` UTF-16 units; `None` shows nothing.
+/// Text of a plan in at most `most` UTF-16 units; `None` shows nothing.
 pub(super) fn shown(state: &PlanState, options: &PlanOptions, allowed: &str, most: usize) -> Option<String> {
     let (pieces, short) = match state.phase {
         PlanPhase::Idle => return None,
@@ -47,19 +47,19 @@ fn outcome(state: &PlanState) -> String {
 fn briefing(state: &PlanState, options: &PlanOptions, allowed: &str) -> Vec<Piece> {
     let style = match options.style {
         PlanStyle::Phased => {
-            "Work in phases: first understand what is wanted and what is there, then decide how it is to be done, \
+            "Work in phases: first understand the request and the current state, then decide how to do it, \
              then write the plan down."
         }
         PlanStyle::Interview => {
-            "Interview the user: ask one question at a time, write down what each answer settles, and go on until \
+            "Interview the user: ask one question at a time, write down what each answer settles, and continue until \
              nothing is open."
         }
     };
     let more =
         options.additional_plan_instructions.as_deref().map_or(String::new(), |more| format!("\n{more}"));
     let rules = format!(
-        "Plan mode is on: change nothing, read, ask and plan only. Every other tool is denied.\n\
-         Allowed tools: {allowed}.\n\
+        "Plan mode is on: change nothing, read, ask and plan only. Tools that may change something are denied, \
+         except: {allowed}.\n\
          {style}\n\
          Write what is wanted with updatePrd, the steps with setPlanTree and setWorkflow, and then call \
          exitPlanMode with action \"execute\", which asks for approval, or \"cancel\".{more}"
@@ -94,8 +94,8 @@ fn state_pieces(state: &PlanState) -> Vec<Piece> {
     pieces
 }
 
-/// The pieces in at most `most` units: as long as they are longer, the largest that is no rule is cut or left
-/// out. `None` when the rules alone are longer.
+/// Blocks in at most `most` units: while they are longer, the largest block that is not a rule is cut or omitted.
+/// `None` when the rules alone are longer.
 fn fitted(mut pieces: Vec<Piece>, most: usize) -> Option<String> {
     loop {
         let text = pieces.iter().map(Piece::text).collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! The functions that make a plan: each answers with a sentence, also when it refuses.
+//! Functions that edit a plan: each returns a sentence, even when it rejects.
 
 use harness_core::Json;
 use schemars::JsonSchema;
@@ -10,13 +10,13 @@ use super::state::{PlanOptions, PlanPhase, PlanState, Workflow};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Enter {
-    /// What is to be reached, in a sentence or two.
+    /// Goal, in a sentence or two.
     pub(super) goal: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Prd {
-    /// What is wanted and why, as Markdown. It replaces the earlier text.
+    /// Requirements and reasons, as Markdown. They replace the earlier text.
     pub(super) content: String,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Name {
     pub(super) name: String,
 }
 
-/// What is done with a plan.
+/// Decision about the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Action {
@@ -57,7 +57,7 @@ pub(super) struct Exit {
     pub(super) action: Action,
 }
 
-/// What is answered, and whether the state changed.
+/// Answer to the model; an error is a rejection.
 pub(super) type Said = Result<String, String>;
 
 fn planning(state: &PlanState) -> Result<(), String> {
@@ -109,7 +109,7 @@ pub(super) fn set_workflow(state: &mut PlanState, args: NamedDocument, options: 
     let NamedDocument { name, document } = args;
     if !is_slug(&name) {
         return Err(format!(
-            "Refused: \"{name}\" is no name of a workflow; use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit."
+            "Refused: \"{name}\" is not a name of a workflow; use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit."
         ));
     }
     let document = document::read(&document, options).map_err(refused)?;
@@ -158,7 +158,7 @@ pub(super) fn exit(state: &mut PlanState, action: Action, approved: bool) -> Sai
         return Ok("Plan cancelled.".to_owned());
     }
     if !approved {
-        return Err("The plan was not approved. Ask what is to be changed, and go on planning.".to_owned());
+        return Err("The plan was not approved. Ask what to change, and continue planning.".to_owned());
     }
     state.phase = PlanPhase::Executing;
     Ok(format!("Plan v{} approved. Carry it out.", state.version))

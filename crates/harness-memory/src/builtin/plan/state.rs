@@ -1,4 +1,4 @@
-//! What a plan is.
+//! State of a plan.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub enum PlanPhase {
     Executing,
     /// It was carried out.
     Completed,
-    /// It was begun and did not come to its end.
+    /// It was started and did not complete.
     Failed,
 }
 
@@ -61,9 +61,9 @@ pub(super) struct Workflow {
 pub struct PlanState {
     /// How far it has come.
     pub phase: PlanPhase,
-    /// What is wanted and why, as Markdown.
+    /// Requirements and reasons, as Markdown.
     pub prd: Option<String>,
-    /// The steps.
+    /// Steps of the plan.
     pub plan_tree: Option<Json>,
     pub(super) workflows: Vec<Workflow>,
     pub(super) execution_log: Vec<LogEntry>,
@@ -94,7 +94,7 @@ impl PlanState {
     }
 }
 
-/// How the agent is told to plan.
+/// Instructions for planning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlanStyle {
     /// Understand, then design, then write down. The default.
@@ -118,7 +118,7 @@ pub struct PlanOptions {
     pub max_workflow_chars: usize,
     /// The kinds that nodes may have; `None` allows any. Default: the steps of a flow, and `workflow`.
     pub allowed_node_kinds: Option<Vec<Arc<str>>>,
-    /// How the agent is told to plan.
+    /// Instructions for planning. Default phased.
     pub style: PlanStyle,
     /// The tool that starts sub-agents, allowed while planning.
     pub sub_agent_tool: Option<Arc<str>>,
@@ -126,6 +126,8 @@ pub struct PlanOptions {
     pub additional_allowed_tools: Vec<Arc<str>>,
     /// More instructions for planning.
     pub additional_plan_instructions: Option<Arc<str>>,
+    /// Whether leaving plan mode requires approval. Default false.
+    pub requires_approval: bool,
 }
 
 impl Default for PlanOptions {
@@ -141,6 +143,7 @@ impl Default for PlanOptions {
             sub_agent_tool: None,
             additional_allowed_tools: Vec::new(),
             additional_plan_instructions: None,
+            requires_approval: false,
         }
     }
 }

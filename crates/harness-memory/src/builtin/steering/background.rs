@@ -1,4 +1,4 @@
-//! Verdicts that nobody waits for.
+//! Verdicts in the background.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use tokio::task::JoinHandle;
 use super::judge::Case;
 use crate::layer::{Decision, LayerCx};
 
-/// Judgements under way in one execution at most; further ones are not begun.
+/// Concurrent judgements of one execution; further ones are skipped.
 const MOST_AT_WORK: usize = 8;
 /// Objections that wait to be shown; of more, the oldest go.
 const MOST_WAITING: usize = 32;
 
-/// What is judged in the background, by execution.
+/// Background judgements by execution.
 #[derive(Clone, Default)]
 pub(super) struct Background(Arc<Mutex<HashMap<Arc<str>, Work>>>);
 

@@ -15,11 +15,11 @@ pub enum JudgeMode {
     /// It waits. The default.
     #[default]
     Sync,
-    /// It goes on; an objection is shown in a later view.
+    /// The agent continues; an objection is shown in a later view.
     Async,
 }
 
-/// What an answer of the judge means that is no verdict, after all tries.
+/// Meaning of a judge's response that has no verdict, after all attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unclear {
     /// No objection. The default.

@@ -12,7 +12,7 @@ use super::rule::{LedgerEntry, SteerAsk, SteerPoint, SteeringRule, Test};
 use crate::MemoryError;
 use crate::layer::{
     Decided, Decision, Execution, Hook, Layer, LayerCx, LayerDef, OnToolGateError, Placement, RecallAsk,
-    Recalled, Scope, Spawned, ToolAsk, Update, slot,
+    Recalled, Spawned, ToolAsk, Update,
 };
 
 /// Asks rules about tool calls and answers: a denial ends the round, guidance is gathered.
@@ -34,10 +34,13 @@ use crate::layer::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Steering {
-    def: LayerDef,
+    /// Definition: id, slot, scope, budget, placement, hooks.
+    pub def: LayerDef,
     rules: Vec<SteeringRule>,
-    most_entries: usize,
-    max_retries: u32,
+    /// Ledger entries that are kept, the newest. Default 100.
+    pub most_entries: usize,
+    /// Further calls of a judge whose response is not a verdict. Default 1.
+    pub max_retries: u32,
     unclear: Unclear,
     background: Background,
 }
@@ -51,14 +54,11 @@ struct State {
 }
 
 impl Steering {
-    /// Rules, asked in this order. 100 entries of the ledger are kept; a judge is asked once more when its
-    /// answer is no verdict.
+    /// Applies `rules` in order.
     pub fn new(rules: impl IntoIterator<Item = SteeringRule>) -> Self {
         let hooks =
             [Hook::Init, Hook::Recall, Hook::BeforeTool, Hook::AfterModel, Hook::Spawn, Hook::Dispose];
-        let def = LayerDef::new("steering", slot::STEERING, hooks)
-            .with_range(0, 500)
-            .with_placement(Placement::Live);
+        let def = LayerDef::new("steering", 90, hooks).with_range(0, 500).with_placement(Placement::Live);
         Self {
             def,
             rules: rules.into_iter().collect(),
@@ -69,29 +69,11 @@ impl Steering {
         }
     }
 
-    /// The same, keeping its ledger in another scope.
+    /// Fails closed: an unclear or missing verdict denies.
     #[must_use]
-    pub fn in_scope(self, scope: Scope) -> Self {
-        Self { def: self.def.with_scope(scope), ..self }
-    }
-
-    /// The same, remembering this many entries.
-    #[must_use]
-    pub fn remembering(self, entries: usize) -> Self {
-        Self { most_entries: entries, ..self }
-    }
-
-    /// The same, asking a judge so many times more when its answer is no verdict.
-    #[must_use]
-    pub fn with_retries(self, max_retries: u32) -> Self {
-        Self { max_retries, ..self }
-    }
-
-    /// The same, failing closed: a judge that cannot be understood or does not answer denies.
-    #[must_use]
-    pub fn gating(self) -> Self {
-        let def = self.def.with_on_tool_gate_error(OnToolGateError::Deny);
-        Self { def, unclear: Unclear::Deny, ..self }
+    pub fn gating(mut self) -> Self {
+        self.def.on_tool_gate_error = OnToolGateError::Deny;
+        Self { unclear: Unclear::Deny, ..self }
     }
 
     /// The verdict of all rules on `point`.

@@ -1,4 +1,4 @@
-//! What a rule is, and what it sees.
+//! Rules, and their input.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::judge::JudgeMode;
 use crate::layer::{Decision, Hook, LayerCx, ToolAsk};
 
-/// What a rule is asked about.
+/// Subject of a rule.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SteerPoint<'a> {
@@ -39,34 +39,34 @@ pub enum LedgerEntry {
     ToolCall {
         /// The tool's registered name.
         name: String,
-        /// What came of it: `allow`, `deny` or `guide`.
+        /// Decision: `allow`, `deny` or `guide`.
         action: String,
-        /// When.
+        /// Time of the decision.
         at: Time,
     },
     /// An answer was judged.
     ModelTurn {
-        /// What came of it: `allow`, `deny` or `guide`.
+        /// Decision: `allow`, `deny` or `guide`.
         action: String,
-        /// When.
+        /// Time of the decision.
         at: Time,
     },
     /// Something that the host put there.
     Custom {
         /// The host's word for it.
         name: String,
-        /// When.
+        /// Time of the entry.
         at: Time,
     },
 }
 
-/// What a rule may look at.
+/// Input of a rule.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SteerAsk<'a> {
-    /// What is judged.
+    /// Subject of the rule.
     pub point: SteerPoint<'a>,
-    /// What happened so far, the newest last.
+    /// Earlier events, newest last.
     pub ledger: &'a [LedgerEntry],
     /// Everything else.
     pub cx: &'a LayerCx,
@@ -119,7 +119,7 @@ impl SteeringRule {
         Self::new(id, Test::Predicate(Arc::new(decide)))
     }
 
-    /// A rule that a model judges: `prompt` says what is not wanted. The work waits for the verdict.
+    /// Creates a rule for a judging model: `prompt` describes what is forbidden. The agent waits for the verdict.
     pub fn judged(id: impl Into<Arc<str>>, prompt: impl Into<Arc<str>>) -> Self {
         Self::new(id, Test::Judge { mode: JudgeMode::Sync, prompt: prompt.into(), model: None })
     }
@@ -128,20 +128,19 @@ impl SteeringRule {
         Self { id: id.into(), points: vec![Hook::BeforeTool, Hook::AfterModel], test }
     }
 
-    /// The same, asked about tool calls only.
+    /// Applies the rule to tool calls only.
     #[must_use]
     pub fn for_tools(self) -> Self {
         Self { points: vec![Hook::BeforeTool], ..self }
     }
 
-    /// The same, asked about answers only.
+    /// Applies the rule to answers only.
     #[must_use]
     pub fn for_answers(self) -> Self {
         Self { points: vec![Hook::AfterModel], ..self }
     }
 
-    /// The same, where the work does not wait for the model's verdict: an objection is shown in a later view.
-    /// A rule in code stays as it is.
+    /// Judges in the background: an objection is shown in a later view. A rule in code is not affected.
     #[must_use]
     pub fn in_background(mut self) -> Self {
         if let Test::Judge { mode, .. } = &mut self.test {
@@ -150,8 +149,7 @@ impl SteeringRule {
         self
     }
 
-    /// The same, judged by another model than the one that layers ask by default. A rule in code stays as it
-    /// is.
+    /// Sets the judging model. Default: the agent's. A rule in code is not affected.
     #[must_use]
     pub fn with_model(mut self, name: impl Into<ModelName>) -> Self {
         if let Test::Judge { model, .. } = &mut self.test {

@@ -66,19 +66,19 @@ impl LargeResults {
         Self { inner, store, clock, from: FROM, excerpt: EXCERPT }
     }
 
-    /// The same, storing blocks above so many bytes.
+    /// Sets the size in bytes above which blocks are stored.
     #[must_use]
     pub fn from_bytes(self, bytes: usize) -> Self {
         Self { from: bytes, ..self }
     }
 
-    /// The same, leaving so many characters of a text.
+    /// Sets the characters of a text that stay in the result.
     #[must_use]
     pub fn with_excerpt(self, characters: usize) -> Self {
         Self { excerpt: characters, ..self }
     }
 
-    /// What is left of a block; `None` when it is small, or could not be stored.
+    /// Remainder of a block; `None` when it is small, or could not be stored.
     async fn left_of(&self, block: &Block, cx: &ToolCx) -> Option<Block> {
         let (content, media_type) = content(block)?;
         if content.len() <= self.from {
@@ -103,7 +103,7 @@ impl LargeResults {
     }
 }
 
-/// What is worth to be stored of a block, and its media type.
+/// Content of a block for the store, and its media type.
 fn content(block: &Block) -> Option<(&str, &str)> {
     if let Block::Image(image) = block {
         return Some((image.data.as_deref()?, image.mime_type.as_deref().unwrap_or("image/*")));

@@ -1,4 +1,4 @@
-//! What is stored elsewhere, at once or by a compaction, and reading it back.
+//! Artifacts: contents stored outside the transcript, and reading them back.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) fn pointer(
 
 #[derive(Deserialize, JsonSchema)]
 struct Asked {
-    /// The id that stands in the view, `sha256:` and 64 digits.
+    /// Id of the artifact, `sha256:` and 64 digits.
     artifact_id: String,
     /// The byte to begin at; 0 when absent.
     #[serde(default)]

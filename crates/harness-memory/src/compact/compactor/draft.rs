@@ -18,7 +18,7 @@ use crate::compact::tokens::{TokenCounter, message_tokens};
 pub(super) struct Slot {
     pub(super) kind: GroupKind,
     pub(super) form: Form,
-    /// What is shown now.
+    /// Current content.
     pub(super) messages: Vec<Arc<Message>>,
     /// What the transcript has, where this draft has made something else of it.
     pub(super) originals: Option<Vec<Arc<Message>>>,
@@ -183,7 +183,7 @@ impl Draft {
         }
     }
 
-    /// What this draft changed, as edits of the transcript.
+    /// Changes of this draft, as edits of the transcript.
     pub(super) fn edits(&self, log: &Prefix) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut open: Option<(Range<usize>, Vec<Arc<Message>>, bool)> = None;
@@ -211,7 +211,7 @@ impl Draft {
         edits
     }
 
-    /// What is shown now.
+    /// Current content.
     pub(super) fn shown(&self) -> Vec<Placed> {
         let of_slot = |slot: &Slot| {
             let places = slot.places.clone().into_iter().chain(std::iter::repeat(None));

@@ -4,7 +4,7 @@ use harness_core::Json;
 use harness_core::message::{Block, Message, ToolResultMessage};
 use serde::{Deserialize, Serialize};
 
-/// What became of a message.
+/// Change of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Form {

@@ -101,7 +101,7 @@ impl fmt::Debug for ContextCompactor {
     }
 }
 
-/// What one compaction is to reach.
+/// Target of one compaction.
 #[derive(Clone, Copy, Debug)]
 struct Goal {
     /// Tokens of the request now.
@@ -109,11 +109,11 @@ struct Goal {
     /// Tokens of the request to get to; 0 where everything old goes, or messages are counted.
     target: u64,
     aim: Aim,
-    /// Tokens above which nothing is sent; `None` when nobody knows.
+    /// Tokens above which nothing is sent; `None` when unknown.
     ceiling: Option<u64>,
     /// Thousandths by which counted tokens are the provider's.
     factor: u64,
-    /// Counted tokens that are no messages.
+    /// Counted tokens other than messages.
     overhead: u64,
 }
 
@@ -138,7 +138,7 @@ impl Goal {
     }
 }
 
-/// What was done so far.
+/// Result so far.
 #[derive(Debug, Default)]
 struct Done {
     actions: BTreeMap<Rung, u32>,
@@ -166,7 +166,7 @@ impl ContextCompactor {
         }
     }
 
-    /// The same, with this summarizer.
+    /// Sets the summarizer.
     #[must_use]
     pub fn with_summarizer(self, summarizer: impl Summarizer + 'static) -> Self {
         Self { summarizer: Some(Arc::new(summarizer)), ..self }
@@ -185,24 +185,24 @@ impl ContextCompactor {
         Self { rehydration: Some(limits), ..self }
     }
 
-    /// The same, counting with this counter.
+    /// Sets the token counter.
     #[must_use]
     pub fn with_counter(self, counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter, ..self }
     }
 
-    /// The same, with what may be done with the results of each tool.
+    /// Sets the rules for the results of each tool.
     #[must_use]
     pub fn with_durability(self, durability: DurabilityPolicies) -> Self {
         Self { durability, ..self }
     }
 
-    /// What this compactor goes by.
+    /// Policy of the compactor.
     pub fn policy(&self) -> &CompactionPolicy {
         &self.policy
     }
 
-    /// What is to be reached; `None` when the view may stay as it is.
+    /// Target for the view; `None` when it may stay as it is.
     fn goal(&self, ask: &CompactAsk, state: &mut State, plan: Option<&Plan>) -> Option<Goal> {
         let (log, prepared, window) = (&ask.cx.log, ask.cx.prepared.as_ref(), self.policy.window);
         if let Some(measured) = &ask.measured {

@@ -1,4 +1,4 @@
-//! The rungs that need nobody else: clear, collapse, drop, truncate, select.
+//! The rungs without a model or a store: clear, collapse, drop, truncate, select.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ const COLLAPSED: usize = 4_096;
 /// Characters of one result in it.
 const COLLAPSED_RESULT: usize = 200;
 
-/// What a view may have at most.
+/// Maximum of a view.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Aim {
     /// Tokens of its messages, as counted.
@@ -34,7 +34,7 @@ impl Aim {
     }
 }
 
-/// What the rungs go by.
+/// Input of the rungs.
 pub(super) struct Means<'a> {
     pub(super) policy: &'a CompactionPolicy,
     pub(super) durability: &'a DurabilityPolicies,
@@ -80,7 +80,7 @@ fn cleared(slot: &Slot, means: &Means<'_>) -> Option<Vec<Message>> {
     any.then_some(messages)
 }
 
-/// What is left of a result: the same answer to the same call, with another content.
+/// Remainder of a result: the same call, with a different content.
 pub(super) fn left_of(result: &ToolResultMessage, content: Block, form: Form) -> ToolResultMessage {
     let mut left = result.clone();
     left.content = vec![content, Mark::new(form).block()];

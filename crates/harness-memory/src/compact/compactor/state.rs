@@ -1,4 +1,4 @@
-//! What a compactor knows of a thread: which parts of the transcript something else stands for.
+//! State of a compactor for a thread: replaced parts of the transcript.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -52,7 +52,7 @@ impl AsRef<Message> for Shown {
     }
 }
 
-/// What is known of one thread.
+/// State of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) meter: BudgetMeter,
@@ -117,7 +117,7 @@ impl State {
         if is_applied { Some(plan.clone()) } else { Some(plan_of(&placed(self.shown(log, asked)), log)) }
     }
 
-    /// The edits that lie in a range of the transcript.
+    /// Edits within a range of the transcript.
     fn edits_in(&self, range: &Range<usize>) -> impl Iterator<Item = &Edit> {
         let first = self.edits.partition_point(|edit| edit.range.start < range.start);
         let end = range.end;

@@ -14,7 +14,7 @@ use crate::compact::durability::ToolNames;
 use crate::compact::group::GroupKind;
 use crate::compact::tokens::content_tokens;
 
-/// What came of it.
+/// Result of storing.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     pub(super) groups: u32,
@@ -120,7 +120,7 @@ async fn stored_result(
     Ok(left)
 }
 
-/// What is worth to be stored of a block, and its media type.
+/// Content of a block for the store, and its media type.
 fn large(block: &Block, excerpt: usize) -> Option<(&str, &str)> {
     if let Block::Image(image) = block {
         return Some((image.data.as_deref()?, image.mime_type.as_deref().unwrap_or("image/*")));

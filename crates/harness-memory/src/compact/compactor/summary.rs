@@ -13,7 +13,7 @@ use crate::compact::group::GroupKind;
 use crate::compact::summarize::{DynSummarizer, Summary, SummaryAsk, SummaryCache, SummaryFault, summarize};
 use crate::compact::tokens::message_tokens;
 
-/// What came of it.
+/// Result of a summary.
 #[derive(Debug, Default)]
 pub(super) struct Summarized {
     pub(super) groups: u32,
@@ -22,7 +22,7 @@ pub(super) struct Summarized {
     pub(super) failed: Option<SummaryFault>,
 }
 
-/// What a summary is made of.
+/// Input of a summary.
 struct Material {
     places: Vec<usize>,
     previous: Option<(Summary, usize)>,

@@ -1,4 +1,4 @@
-//! What compaction has to know of one result.
+//! Facts about one result that compaction uses.
 
 use harness_core::Json;
 use harness_core::message::{Block, ToolResultMessage};
@@ -32,24 +32,24 @@ impl EnvelopeOutcome {
     }
 }
 
-/// What compaction has to know of a result.
+/// Facts about a result that compaction uses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolResultEnvelope {
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// The call.
+    /// Id of the call.
     pub tool_call_id: String,
     /// How it ended.
     pub outcome: EnvelopeOutcome,
     /// Values that must outlive the result.
     pub key_fields: KeyFields,
-    /// What may be done with this one result; `None` is as the tool's policy says.
+    /// Durability of this result; `None` is that of the tool's policy.
     pub durability: Option<ToolDurability>,
     /// The source as it was when the tool ran.
     pub determinism: Option<DeterminismMetadata>,
-    /// When the call began, as RFC 3339.
+    /// Start of the call, as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
     /// When it ended, as RFC 3339.
@@ -105,7 +105,7 @@ impl ToolResultEnvelope {
         if unchanged { durability } else { ToolDurability::NonReplayable }
     }
 
-    /// What stands for the result once it is cleared.
+    /// Placeholder for the cleared result.
     ///
     /// ```
     /// use harness_memory::compact::durability::ToolResultEnvelope;
@@ -124,7 +124,7 @@ impl ToolResultEnvelope {
     }
 }
 
-/// What a result says.
+/// Text of a result.
 pub(in crate::compact) fn text_of(result: &ToolResultMessage) -> String {
     result.content.iter().filter_map(Block::as_text).collect()
 }

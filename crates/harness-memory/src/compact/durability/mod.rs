@@ -1,4 +1,4 @@
-//! What may be done with the result of a tool, and what of it must outlive that.
+//! Durability of tool results, and the parts of them that must survive.
 
 mod determinism;
 mod envelope;

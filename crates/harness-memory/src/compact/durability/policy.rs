@@ -1,4 +1,4 @@
-//! What may be done with the results of a tool.
+//! Durability of tool results.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::determinism::DeterminismMetadata;
 use super::envelope::{ToolResultEnvelope, text_of};
 use super::fields::KeyFields;
 
-/// What may be done with the result of a tool.
+/// Durability of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolDurability {
@@ -40,7 +40,7 @@ impl ToolDurability {
     }
 }
 
-/// What it costs to call a tool once more.
+/// Cost of a repeated call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayCost {
@@ -56,18 +56,18 @@ pub enum ReplayCost {
 /// Looks at the source of a result again; `None` when it cannot.
 pub type Capture = Arc<dyn Fn(&ToolResultEnvelope) -> Option<DeterminismMetadata> + Send + Sync>;
 
-/// What may be done with the results of a tool.
+/// Rules for the results of a tool.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ToolDurabilityPolicy {
-    /// What may be done with them. Default `anchoring`.
+    /// Durability of results. Default `anchoring`.
     pub durability: ToolDurability,
     /// JSON pointers to the values that must outlive them (`/exit_code`), into the structured result or
     /// into a text that is JSON.
     pub key_fields: Vec<String>,
     /// From so many tokens on they are stored elsewhere. Default: the strategy decides.
     pub externalize_threshold_tokens: Option<u64>,
-    /// What it costs to call the tool once more. Default `cheap`.
+    /// Cost of a repeated call. Default `cheap`.
     pub replay_cost: ReplayCost,
     /// Looks at the source of a replayable result again. Without it the source counts as unchanged.
     pub capture: Option<Capture>,
@@ -91,28 +91,28 @@ impl ToolDurabilityPolicy {
         Self { durability, ..Self::default() }
     }
 
-    /// The same with pointers to what must outlive a result.
+    /// Adds pointers to the parts that must survive.
     #[must_use]
     pub fn keeping<S: Into<String>>(mut self, pointers: impl IntoIterator<Item = S>) -> Self {
         self.key_fields = pointers.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same with the tokens from which a result is stored elsewhere.
+    /// Sets the tokens from which a result is stored elsewhere.
     #[must_use]
     pub fn externalized_from(mut self, tokens: u64) -> Self {
         self.externalize_threshold_tokens = Some(tokens);
         self
     }
 
-    /// The same with the cost of another call.
+    /// Sets the cost of a repeated call.
     #[must_use]
     pub fn replayed_at(mut self, cost: ReplayCost) -> Self {
         self.replay_cost = cost;
         self
     }
 
-    /// The same with a look at the source.
+    /// Sets a check of the source.
     #[must_use]
     pub fn with_capture(mut self, capture: Capture) -> Self {
         self.capture = Some(capture);
@@ -174,7 +174,7 @@ impl DurabilityPolicies {
             .with("calculate", policy(Replayable).replayed_at(ReplayCost::Free))
     }
 
-    /// The same with a policy for a tool, in place of the one before.
+    /// Sets the policy of a tool.
     #[must_use]
     pub fn with(mut self, tool: impl Into<Arc<str>>, policy: ToolDurabilityPolicy) -> Self {
         self.policies.insert(tool.into(), policy);

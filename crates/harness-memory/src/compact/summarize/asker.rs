@@ -47,7 +47,7 @@ impl SummaryModel {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// The same, counted by another counter.
+    /// Sets the token counter.
     #[must_use]
     pub fn with_counter(self, counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter, ..self }

@@ -21,7 +21,7 @@ pub(crate) struct SummaryCache {
     order: VecDeque<String>,
 }
 
-/// What a cache knows of some messages.
+/// Cached facts about some messages.
 #[derive(Debug)]
 pub(crate) struct Covered {
     /// The name of all messages.

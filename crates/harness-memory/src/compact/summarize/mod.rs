@@ -40,10 +40,10 @@ pub use plain::PlainSummarizer;
 pub(crate) use text::cut;
 pub use text::{SerializeOptions, conversation_text};
 
-/// The code of every fault of a summary that did not come.
+/// Code of a failed summary.
 pub const COMPACT_FAILED: &str = "compact_failed";
 
-/// What is to be summarized.
+/// Input of a summarizer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SummaryAsk {
@@ -55,7 +55,7 @@ pub struct SummaryAsk {
     pub covers: usize,
     /// How long it may be, in tokens.
     pub max_tokens: u64,
-    /// What whoever asked for the compaction wants to be kept.
+    /// Wishes of the caller about the content.
     pub instructions: Option<String>,
     /// Whose conversation it is; its cancellation and deadline hold for the summary, too.
     pub cx: ViewCx,
@@ -85,7 +85,7 @@ impl SummaryAsk {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// What a model is shown.
+    /// Text for the model.
     pub text: String,
     /// The same as data, where the summarizer has a structure; it is kept with the plan and given back as
     /// part of [`SummaryAsk::previous`].
@@ -100,32 +100,32 @@ impl Summary {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// The same, with its structure.
+    /// Adds structured data.
     #[must_use]
     pub fn with_data(self, data: Json) -> Self {
         Self { data: Some(data), ..self }
     }
 
-    /// The same, with what it used.
+    /// Adds usage.
     #[must_use]
     pub fn with_usage(self, usage: TotalUsage) -> Self {
         Self { usage, ..self }
     }
 }
 
-/// Why there is no summary. What was tried is paid for all the same.
+/// Failure of a summary. Its attempts are charged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 #[non_exhaustive]
 pub struct SummaryFault {
-    /// What happened.
+    /// Reason of the failure.
     pub fault: Fault,
-    /// What the attempts used beside calls through the ledger.
+    /// Usage of the attempts in addition to calls through the ledger.
     pub usage: TotalUsage,
 }
 
 impl SummaryFault {
-    /// A fault of the compactor with code `compact_failed` that used nothing.
+    /// Failure with code `compact_failed` without usage.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             fault: Fault::new(FaultSource::Compactor, COMPACT_FAILED, message),
@@ -133,7 +133,7 @@ impl SummaryFault {
         }
     }
 
-    /// The same, with what the attempts used.
+    /// Adds usage of the attempts.
     #[must_use]
     pub fn with_usage(self, usage: TotalUsage) -> Self {
         Self { usage, ..self }

@@ -23,7 +23,7 @@ Answer with one JSON object and nothing else, with these keys; leave out a key t
 "tool_outcomes": list of {"tool_name", "outcome": "success" | "failure" | "partial", "error_message"} that
 matter later."#;
 
-/// Asks a model for a [`StructuredSummary`] and joins it section by section with the one before.
+/// Calls a model for a [`StructuredSummary`] and joins it section by section with the one before.
 ///
 /// Facts that must be kept, open items that nobody resolved and names of artifacts survive any number of
 /// compactions: they are joined here, the model is not asked to repeat them. A reply that cannot be read, or
@@ -37,25 +37,25 @@ pub struct ModelSummarizer {
 }
 
 impl ModelSummarizer {
-    /// A summarizer that asks this model.
+    /// Summarizer with this model.
     pub fn new(model: SummaryModel) -> Self {
         Self { model, options: SerializeOptions::default(), preserve: Vec::new() }
     }
 
-    /// The same, with facts that every summary has.
+    /// Adds facts that every summary has.
     #[must_use]
     pub fn preserving<S: Into<String>>(mut self, facts: impl IntoIterator<Item = S>) -> Self {
         self.preserve.extend(facts.into_iter().map(Into::into));
         self
     }
 
-    /// The same, writing the conversation down in another way.
+    /// Sets the serialization of the conversation.
     #[must_use]
     pub fn with_options(self, options: SerializeOptions) -> Self {
         Self { options, ..self }
     }
 
-    /// What one piece of the conversation adds to the summary before.
+    /// Summary of one part of the conversation, added to the one before.
     async fn extend(
         &self,
         earlier: Option<StructuredSummary>,

@@ -14,7 +14,7 @@ const HEADINGS: &str = "Summarize the conversation above under exactly these hea
 **Next steps**: what remains to be done.\n\n\
 Write it as past events. Keep names, paths, numbers and error messages to the letter.";
 
-/// Asks a model for prose under four headings: goal, progress, current state, next steps.
+/// Calls a model for prose under four headings: goal, progress, current state, next steps.
 ///
 /// An earlier summary is updated with what is new. A conversation that is too long for the model is read
 /// piece by piece, each summary going into the next request.
@@ -25,12 +25,12 @@ pub struct PlainSummarizer {
 }
 
 impl PlainSummarizer {
-    /// A summarizer that asks this model.
+    /// Summarizer with this model.
     pub fn new(model: SummaryModel) -> Self {
         Self { model, options: SerializeOptions::default() }
     }
 
-    /// The same, writing the conversation down in another way.
+    /// Sets the serialization of the conversation.
     #[must_use]
     pub fn with_options(self, options: SerializeOptions) -> Self {
         Self { options, ..self }

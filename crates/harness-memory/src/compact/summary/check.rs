@@ -3,7 +3,7 @@
 use super::types::StructuredSummary;
 use crate::compact::error::CompactError;
 
-/// What a summary is to stand for.
+/// Requirements of a summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replaced<'a> {
     /// How many messages.

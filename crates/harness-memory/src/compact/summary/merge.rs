@@ -37,7 +37,7 @@ impl StructuredSummary {
         }
     }
 
-    /// Takes an open item out, because it is done; whether it was there.
+    /// Removes an open item that is done; returns whether it existed.
     pub fn resolve(&mut self, description: &str) -> bool {
         let before = self.open_items.len();
         self.open_items.retain(|item| item.description != description);

@@ -16,7 +16,7 @@ impl StructuredSummary {
     /// form are left out; facts of `preserve` that it does not hold are added.
     ///
     /// # Errors
-    /// When the reply is no JSON object: an empty summary would lose everything.
+    /// The response is not a JSON object: an empty summary would lose everything.
     pub fn parse(reply: &str, span: SpanReference, preserve: &[String]) -> Result<Self, CompactError> {
         let object: Map<String, Value> =
             serde_json::from_str(without_fence(reply)).map_err(|reason| CompactError::InvalidSummary {
@@ -45,7 +45,7 @@ impl StructuredSummary {
     }
 }
 
-/// What is between the fences, when the reply is fenced.
+/// Text between the fences of a fenced response.
 fn without_fence(reply: &str) -> &str {
     let reply = reply.trim();
     let Some((_, body)) = reply.strip_prefix("```").and_then(|rest| rest.split_once('\n')) else {

@@ -42,9 +42,9 @@ impl SpanReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decision {
-    /// What.
+    /// Decision in words.
     pub decision: String,
-    /// Why.
+    /// Reason of the decision.
     pub rationale: String,
     /// In which turn.
     pub turn_number: i64,
@@ -70,9 +70,9 @@ pub enum Priority {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenItem {
-    /// What.
+    /// Open task.
     pub description: String,
-    /// What one has to know for it.
+    /// Background of the task.
     pub context: String,
     /// How urgent it is.
     pub priority: Priority,
@@ -84,27 +84,27 @@ pub struct OpenItem {
 pub struct ArtifactReference {
     /// Its name in the store.
     pub artifact_id: String,
-    /// What it is.
+    /// Description of the content.
     pub description: String,
     /// When to read it.
     pub rehydrate_hint: String,
 }
 
-/// What came of a tool call.
+/// Outcome of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolOutcomeSummary {
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
     /// How it ended.
     pub outcome: EnvelopeOutcome,
     /// Values that must be kept.
     pub key_fields: KeyFields,
-    /// What went wrong.
+    /// Error message.
     pub error_message: Option<String>,
 }
 
-/// What is left of a part of a conversation.
+/// Structured summary of a part of a conversation.
 ///
 /// ```
 /// use harness_memory::compact::summary::{SpanReference, StructuredSummary};
@@ -126,19 +126,19 @@ pub struct ToolOutcomeSummary {
 pub struct StructuredSummary {
     /// The form of the summary; see [`SCHEMA_VERSION`].
     pub schema_version: String,
-    /// What it stands for.
+    /// Summarized messages.
     pub span: SpanReference,
-    /// What is known.
+    /// Known facts.
     pub facts: Vec<String>,
-    /// What was decided.
+    /// Decisions made.
     pub decisions: Vec<Decision>,
-    /// What is still to be done.
+    /// Open tasks.
     pub open_items: Vec<OpenItem>,
-    /// What is stored elsewhere.
+    /// Contents stored elsewhere.
     pub artifacts: Vec<ArtifactReference>,
-    /// What came of tool calls.
+    /// Outcomes of tool calls.
     pub tool_outcomes: Vec<ToolOutcomeSummary>,
-    /// What is being done.
+    /// Current task.
     pub current_task: Option<String>,
     /// In which steps.
     pub current_plan: Option<Vec<String>>,

@@ -14,7 +14,7 @@ pub trait TokenCounter: Send + Sync {
         None
     }
 
-    /// What counts, for example `o200k_base` or `chars/4`. Counts of different names are never mixed.
+    /// Name of the counter, for example `o200k_base` or `chars/4`. Counts of different names are never mixed.
     fn name(&self) -> &str;
 
     /// Whether the count is that of the model's own encoding.

@@ -1,4 +1,4 @@
-//! What a message costs in a request.
+//! Tokens of a message in a request.
 
 use harness_core::message::{Block, Message};
 use harness_core::port::PreparedAgent;

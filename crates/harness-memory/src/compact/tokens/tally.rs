@@ -17,7 +17,7 @@ const MADE_KEPT: usize = 4_096;
 /// were appended since are counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// What was counted. A weak reference keeps the address from being used again.
+    /// Counted messages. A weak reference keeps the address from being reused.
     seen: Vec<Weak<Message>>,
     /// Tokens of all messages up to and including this one.
     sums: Vec<u64>,

@@ -8,7 +8,14 @@ use harness_memory::MemoryError;
 use harness_memory::builtin::{FactFinder, Observations, Observer, TemporalFacts};
 use harness_memory::layer::LayerCx;
 
-use super::{answers, json, probe, run, says, shown, state};
+use super::{answers, json, probe, run, says, shown, state, with};
+
+fn observations(threshold: u64, kept: usize) -> Observations {
+    with(Observations::new(), |layer| {
+        (layer.threshold, layer.kept) = (threshold, kept);
+        layer.observer = Some(Arc::new(Counting));
+    })
+}
 
 /// Notes how many texts it saw, or fails while a text says `fail`.
 struct Counting;
@@ -30,7 +37,7 @@ impl Observer for Counting {
 
 #[test]
 fn observations_are_made_when_enough_was_said_and_the_newest_are_kept() {
-    let mut layer = probe(Observations::new().with_observer(Arc::new(Counting)).with_threshold(2).keeping(2));
+    let mut layer = probe(observations(2, 2));
     says(&mut layer, "1234");
     assert_eq!(state(&layer), r#"{"observations":[],"buffer":["1234"],"bufferTokens":1,"version":0}"#);
     answers(&mut layer, "5678");
@@ -50,7 +57,7 @@ fn observations_are_made_when_enough_was_said_and_the_newest_are_kept() {
 
 #[test]
 fn what_an_observer_could_not_see_is_kept_for_the_next_time() {
-    let mut layer = probe(Observations::new().with_observer(Arc::new(Counting)).with_threshold(1));
+    let mut layer = probe(observations(1, 50));
     says(&mut layer, "one");
     says(&mut layer, "fail");
     let expected = r#"{"observations":["saw one"],"buffer":["fail"],"bufferTokens":1,"version":1,"failed":"the observer is down"}"#;
@@ -62,7 +69,7 @@ fn what_an_observer_could_not_see_is_kept_for_the_next_time() {
 
 #[test]
 fn texts_that_nobody_observes_are_bounded() {
-    let mut layer = probe(Observations::new().with_observer(Arc::new(Counting)).with_threshold(1));
+    let mut layer = probe(observations(1, 50));
     for _ in 0..100 {
         says(&mut layer, "fail");
     }
@@ -89,7 +96,7 @@ impl FactFinder for Equations {
 fn the_date_is_shown_in_local_time() {
     let now = Time::parse_iso("2025-03-09T23:05:00Z").unwrap();
     let show = |minutes| {
-        let mut layer = probe(TemporalFacts::new().with_utc_offset(minutes));
+        let mut layer = probe(with(TemporalFacts::new(), |layer| layer.utc_offset = minutes));
         layer.cx.now = now;
         shown(&mut layer, 200)
     };
@@ -105,7 +112,8 @@ fn the_date_is_shown_in_local_time() {
 
 #[test]
 fn facts_are_shown_newest_first_as_far_as_they_fit_and_the_oldest_go() {
-    let layer = TemporalFacts::new().with_finder(Arc::new(Equations)).with_threshold(1).keeping(3);
+    let layer = TemporalFacts::new().with_finder(Arc::new(Equations));
+    let layer = with(layer, |layer| (layer.threshold, layer.kept) = (1, 3));
     let mut layer = probe(layer.ungrounded().with_ledger());
     for text in ["2025-02-01=b", "2025-01-01=a", "2025-02-01=c", "2025-02-01=b", "2025-03-01=d"] {
         says(&mut layer, text);

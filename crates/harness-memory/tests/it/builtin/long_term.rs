@@ -12,7 +12,7 @@ use harness_memory::builtin::notes::{LocalNotes, LongTermMemory, NoteDraft, Note
 use harness_memory::builtin::{Episodes, LayerProbe, SemanticRecall, memory_tools};
 use harness_memory::layer::{Ending, Execution, Layer};
 
-use super::{json, probe, run, shown};
+use super::{json, probe, run, shown, with};
 
 const DAY: i64 = 86_400_000;
 
@@ -72,7 +72,7 @@ fn notes_that_fit_the_question_are_shown_with_where_they_come_from() {
 fn an_episode_is_written_at_the_end_and_shown_in_other_threads() {
     let memory = memory();
     let finish = |thread: &str, asked: &str, ending: Ending, at: i64| {
-        let mut layer = of_ada(Episodes::new(memory.clone()).keeping(2), thread);
+        let mut layer = of_ada(with(Episodes::new(memory.clone()), |layer| layer.kept = 2), thread);
         let said = AssistantMessage::text("All done.").into();
         let log: Transcript = [Message::user(asked), said].into_iter().map(Arc::new).collect();
         layer.cx.log = log.prefix();

@@ -31,6 +31,12 @@ fn probe<L: Layer>(layer: L) -> LayerProbe<L> {
     probe
 }
 
+/// A layer with changed settings.
+fn with<L>(mut layer: L, change: impl FnOnce(&mut L)) -> L {
+    change(&mut layer);
+    layer
+}
+
 fn says<L: Layer>(probe: &mut LayerProbe<L>, text: &str) {
     run(probe.append(AppendSource::Prompt, [Message::user(text)])).expect("an appended message");
 }

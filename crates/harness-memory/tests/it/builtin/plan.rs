@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::port::BoxFuture;
+use harness_core::tool::{RetryClass, ToolDef};
 use harness_memory::MemoryError;
 use harness_memory::builtin::LayerProbe;
 use harness_memory::builtin::plan::{Plan, PlanHost, PlanOptions, PlanState};
@@ -38,9 +39,8 @@ fn a_plan_is_made_approved_carried_out_and_ends() {
     let mut plan = complete_plan();
     insta::assert_snapshot!(shown(&mut plan, 3_000), @r#"
     <plan_mode>
-    Plan mode is on: change nothing, read, ask and plan only. Every other tool is denied.
-    Allowed tools: Read, Grep, Find, Ls, AskUserQuestion, activateSkill, agent, checkAgent, sendMessage, requestPlanApproval, enterPlanMode, updatePrd, setPlanTree, setWorkflow, removeWorkflow, getWorkflow, exitPlanMode.
-    Work in phases: first understand what is wanted and what is there, then decide how it is to be done, then write the plan down.
+    Plan mode is on: change nothing, read, ask and plan only. Tools that may change something are denied, except: enterPlanMode, updatePrd, setPlanTree, setWorkflow, removeWorkflow, getWorkflow, exitPlanMode.
+    Work in phases: first understand the request and the current state, then decide how to do it, then write the plan down.
     Write what is wanted with updatePrd, the steps with setPlanTree and setWorkflow, and then call exitPlanMode with action "execute", which asks for approval, or "cancel".
     </plan_mode>
     <plan_prd>
@@ -90,18 +90,23 @@ fn a_plan_is_made_approved_carried_out_and_ends() {
 #[test]
 fn nothing_but_reading_and_planning_is_allowed_meanwhile() {
     let mut options = PlanOptions::default();
-    options.additional_allowed_tools = vec!["workspace_read".into()];
+    options.additional_allowed_tools = vec!["comment".into()];
     options.sub_agent_tool = Some("task".into());
     let mut plan = probe(Plan::new(options));
     let allows = |plan: &mut LayerProbe<Plan>, tool: &str| {
-        run(plan.before_tool(tool, json("{}"))).unwrap() == Decision::Allow
+        let (name, class) = match tool.strip_prefix("pure ") {
+            Some(name) => (name, RetryClass::Pure),
+            None => (tool, RetryClass::Unsafe),
+        };
+        run(plan.before_tool(ToolDef::new(name, "").with_class(class), json("{}"))).unwrap()
+            == Decision::Allow
     };
     assert!(allows(&mut plan, "shell"));
     says(&mut plan, "enterPlanMode", "{}");
-    for tool in ["Read", "workspace_read", "task", "plan/updatePrd", "plan_updatePrd", "plan/exitPlanMode"] {
+    for tool in ["pure read", "comment", "task"] {
         assert!(allows(&mut plan, tool), "{tool}");
     }
-    for tool in ["shell", "updatePrd", "plan/else", "planupdatePrd", "read"] {
+    for tool in ["shell", "read", "Read"] {
         assert!(!allows(&mut plan, tool), "{tool}");
     }
 }
@@ -165,7 +170,7 @@ fn a_host_names_and_approves_plans() {
     says(&mut plan, "enterPlanMode", r#"{"goal":"Ship"}"#);
     assert!(state(&plan).contains(r#""planSlug":"brave-otter""#));
     says(&mut plan, "setPlanTree", r#"{"document":{"kind":"run"}}"#);
-    let refused = "The plan was not approved. Ask what is to be changed, and go on planning.";
+    let refused = "The plan was not approved. Ask what to change, and continue planning.";
     check(&mut plan, "exitPlanMode", r#"{"action":"execute"}"#, refused);
     says(&mut plan, "updatePrd", r#"{"content":"Ship, please"}"#);
     check(&mut plan, "exitPlanMode", r#"{"action":"execute"}"#, "Plan v1 approved. Carry it out.");
@@ -202,7 +207,7 @@ fn documents_are_checked_and_bounded() {
     assert_eq!(refused("setPlanTree", &long), "Refused: The document has 224 characters; 200 are the most.");
     for name in ["", "A", "-a", "a b", &"a".repeat(65)] {
         let arguments = format!(r#"{{"name":"{name}","document":{{}}}}"#);
-        assert!(refused("setWorkflow", &arguments).contains("is no name of a workflow"), "{name}");
+        assert!(refused("setWorkflow", &arguments).contains("is not a name of a workflow"), "{name}");
     }
     assert_eq!(refused("removeWorkflow", r#"{"name":"a"}"#), "There is no workflow a.");
     check(&mut plan, "setWorkflow", r#"{"name":"a","document":{}}"#, "Workflow a set.");

@@ -14,7 +14,8 @@ type Said = Arc<Mutex<Vec<Option<String>>>>;
 
 /// Layers that say what is written in `said`, by position.
 fn stage(config: CacheConfig, placements: &[Placement], said: &Said) -> Stage {
-    let mut setup = LayerSetup::new().with_cache(config);
+    let mut setup = LayerSetup::new();
+    setup.cache = config;
     for (at, placement) in placements.iter().enumerate() {
         let def = LayerDef::new(format!("l{at}"), i32::try_from(at).unwrap(), []).with_placement(*placement);
         let said = Arc::clone(said);

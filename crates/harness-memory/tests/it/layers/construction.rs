@@ -10,6 +10,11 @@ use harness_memory::layer::{Budget, FnLayer, FunctionDef, Hook, LayerDef, LayerS
 fn all_faults_are_told_together() {
     let layer = |def| FnLayer::new(def);
     let hooks = [Hook::Recall];
+    let budget = |id: &str, tokens| {
+        let mut def = LayerDef::new(id, 20, hooks);
+        def.budget = Budget::Fixed(tokens);
+        def
+    };
     let call = |_, _| async { Ok(harness_memory::layer::Called::text("")) };
     let setup = LayerSetup::new()
         .with(layer(LayerDef::new("twin", 10, hooks)))
@@ -17,8 +22,8 @@ fn all_faults_are_told_together() {
         .with(layer(LayerDef::new("", 20, hooks)))
         .with(layer(LayerDef::new("idle", 20, [])))
         .with(layer(LayerDef::new("upside-down", 20, hooks).with_range(9, 3)))
-        .with(layer(LayerDef::new("owing", 20, hooks).with_budget(Budget::Fixed(-1.0))))
-        .with(layer(LayerDef::new("odd", 20, hooks).with_budget(Budget::Fixed(f64::NAN))))
+        .with(layer(budget("owing", -1.0)))
+        .with(layer(budget("odd", f64::NAN)))
         .with(layer(LayerDef::new("homeless", 20, hooks).with_scope(Scope::Thread)))
         .with(layer(LayerDef::new("a", 20, [])).with_function(FunctionDef::new("b_c", ""), call))
         .with(layer(LayerDef::new("a_b", 20, [])).with_function(FunctionDef::new("c", ""), call));
@@ -31,7 +36,7 @@ fn all_faults_are_told_together() {
     layer `owing`: its budget -1 is not a range of tokens from 0 up;
     layer `odd`: its budget NaN is not a range of tokens from 0 up;
     layer `homeless`: its scope `thread` outlives an execution, but there is no storage;
-    layer `a_b`: its function `c` is called `a_b_c` on the wire, like another one;
+    layer `a_b`: its function `c` has the wire name `a_b_c` of a different function;
     layer `twin`: its id is used 2 times; give each layer its own
     ");
 }

@@ -77,7 +77,7 @@ fn what_is_not_there_is_named() {
             run(&stage.clock, async move { layers.call(execution, &layer, function, json("1"), cx).await });
         called.unwrap_err().to_string()
     };
-    assert_eq!(call("run", "sum", "add"), "the execution `run` has not begun or is over");
+    assert_eq!(call("run", "sum", "add"), "execution `run` is not open");
     run(&stage.clock, stage.layers.begin(&cx)).unwrap();
     assert_eq!(call("run", "product", "add"), "there is no layer `product`");
     assert_eq!(call("run", "sum", "subtract"), "layer `sum` has no function `subtract`");

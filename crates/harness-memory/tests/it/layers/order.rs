@@ -169,7 +169,8 @@ fn a_failing_init_fails_the_run_or_leaves_the_layer_out() {
     use harness_memory::layer::OnInitError;
 
     let failing = |on_error| {
-        let def = LayerDef::new("bad", 10, []).with_on_init_error(on_error).with_scope(Scope::Execution);
+        let mut def = LayerDef::new("bad", 10, []).with_scope(Scope::Execution);
+        def.on_init_error = on_error;
         FnLayer::new(def)
             .on_init(|_, _| async { Err(MemoryError::failed("no disk")) })
             .on_recall(|_, _| async { Ok(Recalled::text("never")) })

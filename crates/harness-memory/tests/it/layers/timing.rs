@@ -68,7 +68,8 @@ fn a_panic_is_a_failure_of_its_layer_alone() {
 
 #[test]
 fn a_failed_eventual_recall_serves_what_it_had_and_is_asked_again() {
-    let def = LayerDef::new("eventual", 10, []).with_recall_mode(RecallMode::Eventual);
+    let mut def = LayerDef::new("eventual", 10, []);
+    def.recall_mode = RecallMode::Eventual;
     let layer = FnLayer::new(def)
         .on_recall(|_, cx| async move {
             match cx.state_as::<u32>()? {

@@ -60,20 +60,24 @@ fn history_gives_way_first_and_never_leaves_half_of_a_call() {
         [4, 3].iter().map(|at| serde_json::to_string(&**log.get(*at).unwrap()).unwrap().len()).sum();
     let result_cost = serde_json::to_string(&*result).unwrap().len();
     let budget = u64::try_from((tail + result_cost) / 4 + 4).unwrap();
-    let setup = LayerSetup::new()
-        .with(FnLayer::new(LayerDef::new("idle", 10, [])).on_recall(|_, _| async { Ok(Recalled::nothing()) }))
-        .with_budget(Some(ViewBudget::new(budget, 0)));
-    let stage = Stage::new(setup);
+    let stage = Stage::new(idle(budget));
     assert_eq!(texts(&stage, &log), ["seen", "go"], "the result would fit, but not its call");
     let dropped = &stage.layers.usage("run").unwrap().dropped;
     assert_eq!((dropped.len(), dropped[0].items), (1, 3));
 }
 
-#[test]
-fn the_newest_message_is_shown_even_when_nothing_fits() {
+/// A layer that shows nothing, and a budget.
+fn idle(tokens: u64) -> LayerSetup {
     let idle =
         FnLayer::new(LayerDef::new("idle", 10, [])).on_recall(|_, _| async { Ok(Recalled::nothing()) });
-    let stage = Stage::new(LayerSetup::new().with(idle).with_budget(Some(ViewBudget::new(1, 0))));
+    let mut setup = LayerSetup::new().with(idle);
+    setup.budget = Some(ViewBudget::new(tokens, 0));
+    setup
+}
+
+#[test]
+fn the_newest_message_is_shown_even_when_nothing_fits() {
+    let stage = Stage::new(idle(1));
     assert_eq!(texts(&stage, &log([user("old"), user("new")])), ["new"]);
     let [call, result] = called("c1");
     assert_eq!(texts(&stage, &log([user("old"), call, result])), ["", "saw c1"]);
@@ -240,10 +244,11 @@ proptest! {
         let mut budget = ViewBudget::new(tokens, 0);
         budget.window = window;
         let setup = || {
-            LayerSetup::new()
+            let mut setup = LayerSetup::new()
                 .with(meddling(drop, reword))
-                .with(saying("facts", 20, Placement::Anchor, "the sea is wet"))
-                .with_budget(Some(budget))
+                .with(saying("facts", 20, Placement::Anchor, "the sea is wet"));
+            setup.budget = Some(budget);
+            setup
         };
         let log: Transcript = messages.into_iter().collect();
         let stage = Stage::new(setup());

@@ -40,8 +40,8 @@ impl SqliteNotes {
     /// Opens or makes the file at `path`, bringing an older form of it up to date. Blocks shortly.
     ///
     /// # Errors
-    /// `notes.newer`, when a newer version of this program wrote the file; `notes.open`, when it cannot be
-    /// opened, is no database or belongs to another program.
+    /// `notes.newer`, when a newer version of this program wrote the file; `notes.open`, when it cannot be opened, is
+    /// not a database or belongs to a different program.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StorageError> {
         let path = path.as_ref();
         let at = path.display().to_string();
@@ -117,7 +117,7 @@ fn make_private(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What SQLite says, as an error of the port.
+/// Converts an error of SQLite.
 fn sqlite_error(error: rusqlite::Error) -> StorageError {
     use rusqlite::ErrorCode;
 

@@ -1,4 +1,4 @@
-//! What is asked of the tables.
+//! Queries of the tables.
 
 use harness_core::Json;
 use harness_host::StorageError;

@@ -43,13 +43,13 @@ const MIGRATIONS: &[&str] = &["
     END;
 "];
 
-/// Why a file cannot be used.
+/// Reason why a file is unusable.
 pub(super) enum Fault {
-    /// What SQLite says.
+    /// Error of SQLite.
     Sqlite(rusqlite::Error),
     /// It has this version, which is newer than ours.
     Newer(i64),
-    /// It is somebody else's.
+    /// It belongs to a different program.
     Foreign,
 }
 
