@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn every_stop_has_one_ending() {
         for reason in StopReason::ALL {
-            let exit = Exit::of(reason.outcome(), *reason);
+            let exit = Exit::of(reason.outcome(), reason);
             let named = exit.outcome().split(',').next();
             assert_eq!(named, Some(reason.outcome().as_str()), "{reason}");
         }

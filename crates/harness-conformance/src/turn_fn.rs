@@ -4,7 +4,6 @@ use harness_control::checks::{SPARSE_EVIDENCE, ToolOutput, exceeds_evidence_budg
 use harness_core::Json;
 use harness_core::StopReason;
 use harness_core::message::ToolCall;
-use harness_core::reply::{ReplyOptions, stop_reason_to_user_message, truthful_failure_reply};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Value, json};
@@ -163,9 +162,14 @@ fn message(reason: &str, options: &MessageOptions) -> Value {
     })
 }
 
+/// The message of a reason, or of an unknown name.
+fn stop_reason_to_user_message(reason: &str, can_retry: bool) -> &'static str {
+    let unknown = "I could not finish this. Please try again.";
+    StopReason::parse(reason).map_or(unknown, |reason| reason.user_message(can_retry))
+}
+
 fn reply(reason: &str, options: &Reply) -> Value {
-    let mut made = ReplyOptions::new().with_suffix(&*options.suffix);
-    made.include_stop_reason = options.include_stop_reason;
-    let reply = truthful_failure_reply(reason, &made);
-    json!({ "equalsMessagePlus": reply.strip_prefix(stop_reason_to_user_message(reason, false)) })
+    let suffix = if options.suffix.is_empty() { String::new() } else { format!(" {}", options.suffix) };
+    let code = if options.include_stop_reason { format!(" [`{reason}`]") } else { String::new() };
+    json!({ "equalsMessagePlus": format!("{suffix}{code}") })
 }

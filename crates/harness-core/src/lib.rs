@@ -1,11 +1,10 @@
 //! The bounded agent loop.
 //!
-//! This crate holds what every part of *harness* is made of: the message model, the ports, gates and
-//! events, the turn and run machines (without I/O), limits and stop reasons, and the driver that runs
-//! machines on tokio. It knows no files, sockets, YAML, environment, wall clock or randomness.
+//! Contains the message model, the ports, gates, checks and events, the turn and run machines (without I/O), limits and
+//! stop reasons, and the driver that runs machines on tokio. It does not access files, sockets, YAML, the environment, the
+//! wall clock or randomness.
 //!
-//! Most programs use it through the `harness` facade. With this crate alone, a turn is a machine, ports
-//! and [`driver::drive`]:
+//! Most programs use the `harness` facade. With this crate alone, a turn needs a machine, ports and [`driver::drive`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -70,7 +69,6 @@ pub mod machine;
 pub mod message;
 pub mod outcome;
 pub mod port;
-pub mod reply;
 pub mod run;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -79,22 +77,23 @@ pub mod transcript;
 pub mod turn;
 
 pub use base::cancel::Cancel;
-pub use base::fault::{Fault, FaultParts, FaultSource};
+pub use base::fault::{Fault, FaultSource};
 pub use base::ids::{
     AgentId, ApprovalId, ArtifactId, CallDigest, CallId, EntryId, GateName, ModelName, OpId, RunId,
     SessionId, ThreadId, ToolName, TurnId,
 };
-pub use base::json::{Extra, Json};
+pub use base::json::{Extra, Json, bracket_depth};
 pub use base::origin::{Origin, ParentCall};
 #[doc(hidden)]
 pub use base::stored;
 #[doc(hidden)]
 pub use base::time::iso;
 pub use base::time::{Millis, SpanError, Time};
-pub use base::{canonical, display, nesting};
+pub use base::{canonical, display};
 pub use driver::redact::Redactor;
 pub use outcome::end::End;
-pub use outcome::stop::{Evidence, GuardStage, Outcome, Stop, StopReason};
+pub use outcome::evidence::{Evidence, GuardStage};
+pub use outcome::stop::{Outcome, Stop, StopReason};
 
-// The short paths of this crate's own modules.
-use base::{cancel, clock, fault, ids, json, origin, panics, time};
+// Short paths inside of this crate.
+use base::{cancel, clock, fault, ids, json, origin, time};

@@ -1,4 +1,4 @@
-//! Limits and the budgets that hold them: reserved before, settled after, on all levels at once.
+//! Limits and nested budgets: reserved before an operation, settled after it, on all levels at once.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use crate::ids::CallId;
 use crate::message::Cost;
 use crate::time::{Millis, Time};
 
-/// An amount of everything that is limited.
+/// Amount of each limited resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -20,62 +20,51 @@ pub struct Amount {
     pub tool_calls: u32,
     /// Tokens, input and output together.
     pub tokens: u64,
-    /// Money.
+    /// Cost.
     pub cost: Cost,
 }
 
 impl Amount {
-    /// More of everything than can be used.
+    /// No limit.
     pub const UNLIMITED: Self =
         Self { iterations: u32::MAX, tool_calls: u32::MAX, tokens: u64::MAX, cost: Cost(u64::MAX) };
 
     /// Nothing.
     pub const NONE: Self = Self { iterations: 0, tool_calls: 0, tokens: 0, cost: Cost(0) };
 
-    /// The least of everything.
+    /// Smallest positive amount of each.
     const ONE: Self = Self { iterations: 1, tool_calls: 1, tokens: 1, cost: Cost(1) };
 
-    pub(crate) fn plus(self, other: Self) -> Self {
+    fn zip(self, other: Self, count: fn(u32, u32) -> u32, amount: fn(u64, u64) -> u64) -> Self {
         Self {
-            iterations: self.iterations.saturating_add(other.iterations),
-            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
-            tokens: self.tokens.saturating_add(other.tokens),
-            cost: self.cost.plus(other.cost),
+            iterations: count(self.iterations, other.iterations),
+            tool_calls: count(self.tool_calls, other.tool_calls),
+            tokens: amount(self.tokens, other.tokens),
+            cost: Cost(amount(self.cost.0, other.cost.0)),
         }
     }
 
-    /// Half of it, rounded up.
-    fn half(self) -> Self {
-        Self {
-            iterations: self.iterations.div_ceil(2),
-            tool_calls: self.tool_calls.div_ceil(2),
-            tokens: self.tokens.div_ceil(2),
-            cost: Cost(self.cost.0.div_ceil(2)),
-        }
+    pub(crate) fn plus(self, other: Self) -> Self {
+        self.zip(other, u32::saturating_add, u64::saturating_add)
     }
 
     pub(crate) fn minus(self, other: Self) -> Self {
-        Self {
-            iterations: self.iterations.saturating_sub(other.iterations),
-            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
-            tokens: self.tokens.saturating_sub(other.tokens),
-            cost: Cost(self.cost.0.saturating_sub(other.cost.0)),
-        }
+        self.zip(other, u32::saturating_sub, u64::saturating_sub)
     }
 
-    /// The smaller of both, kind by kind.
+    /// Minimum of each resource.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
-        Self {
-            iterations: self.iterations.min(other.iterations),
-            tool_calls: self.tool_calls.min(other.tool_calls),
-            tokens: self.tokens.min(other.tokens),
-            cost: self.cost.min(other.cost),
-        }
+        self.zip(other, Ord::min, Ord::min)
+    }
+
+    /// Half, rounded up.
+    fn half(self) -> Self {
+        self.zip(self, |count, _| count.div_ceil(2), |amount, _| amount.div_ceil(2))
     }
 }
 
-/// What can be limited.
+/// Limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -84,11 +73,11 @@ pub enum Limit {
     Iterations,
     /// Tool calls.
     ToolCalls,
-    /// Milliseconds since the turn or run began.
+    /// Time since the start of the turn or run, in milliseconds.
     Elapsed,
     /// Tokens.
     Tokens,
-    /// Money, in billionths of a unit.
+    /// Cost in billionths of a unit.
     Cost,
     /// Turns of a run.
     Turns,
@@ -110,33 +99,33 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// The evidence of a limit stop: what was reached, at which value, and the ceiling.
+/// Limit that was reached: the evidence of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
-    /// What was limited.
+    /// Resource.
     pub limit: Limit,
-    /// The value at the time.
+    /// Used and reserved amount.
     pub value: u64,
-    /// The ceiling.
+    /// Ceiling.
     pub ceiling: u64,
-    /// What the next operation needs at least, where the value is below the ceiling and has no room for that.
+    /// Minimum amount for the next operation, if the value is below the ceiling but that does not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<u64>,
 }
 
 impl Reached {
-    /// A ceiling that was reached at a value.
+    /// Creates the evidence without `needs`.
     pub fn new(limit: Limit, value: u64, ceiling: u64) -> Self {
         Self { limit, value, ceiling, needs: None }
     }
 }
 
-/// An amount that is set aside for one operation, until it is settled.
+/// Amount reserved for one operation until it is settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Grant(pub Amount);
 
-/// One level of limits: a run, a turn, or the share of a child.
+/// Budget of one level: a run, a turn, or a sub-agent's share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     limit: Amount,
@@ -146,18 +135,18 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A level with these ceilings and, optionally, a time by which all must be over.
+    /// Creates a budget with these ceilings and an optional deadline.
     pub fn new(limit: Amount, deadline: Option<Time>) -> Self {
         Self { limit, used: Amount::NONE, reserved: Amount::NONE, deadline }
     }
 
-    /// The same level, of which this much was used before.
+    /// Charges earlier usage.
     #[must_use]
     pub(crate) fn having_used(self, used: Amount) -> Self {
         Self { used: self.used.plus(used), ..self }
     }
 
-    /// What has been used.
+    /// Returns the used amount.
     pub fn used(&self) -> Amount {
         self.used
     }
@@ -174,7 +163,7 @@ impl Budget {
         let count = |limit, value: u32, want: u32, ceiling: u32| {
             over(limit, u64::from(value), u64::from(want), u64::from(ceiling))
         };
-        // Of tokens and money an operation needs more than one.
+        // An operation needs more than one token, and an unknown cost.
         let part = |limit, value: u64, want: u64, ceiling: u64| {
             let needs = (value < ceiling).then_some(want);
             over(limit, value, want, ceiling).map(|reached| Reached { needs, ..reached })
@@ -185,7 +174,7 @@ impl Budget {
             .or_else(|| part(Limit::Tokens, taken.tokens, want.tokens, self.limit.tokens))
     }
 
-    /// A ceiling on money or tokens that has been reached. Unlimited ceilings never are.
+    /// Returns the ceiling on cost or tokens that is used up. Unlimited ceilings never are.
     fn spent(&self) -> Option<Reached> {
         let at = |limit, value: u64, ceiling: u64| {
             (ceiling != u64::MAX && value >= ceiling).then_some(Reached::new(limit, value, ceiling))
@@ -195,13 +184,13 @@ impl Budget {
     }
 }
 
-/// The levels that bind an operation: the run's, the turn's, a parent's grant. Innermost last.
+/// Nested budgets of an operation: the parent's grant, the run's, the turn's. Innermost last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Budgets(Vec<Budget>);
 
 impl Budgets {
-    /// Adds an inner level.
+    /// Adds an innermost level.
     pub fn push(&mut self, budget: Budget) {
         self.0.push(budget);
     }
@@ -211,10 +200,10 @@ impl Budgets {
         self.0.pop()
     }
 
-    /// Sets `want` aside on every level, or on none.
+    /// Reserves `want` on every level, or on none.
     ///
     /// # Errors
-    /// The first ceiling that would be passed, innermost level first.
+    /// The first ceiling that would be exceeded, innermost level first.
     pub fn reserve(&mut self, want: Amount) -> Result<Grant, Reached> {
         if let Some(reached) = self.would_reach(want) {
             return Err(reached);
@@ -225,12 +214,11 @@ impl Budgets {
         Ok(Grant(want))
     }
 
-    /// Sets `own` aside, and `share`, but of each kind at most half of what is left beside it: something is left
-    /// for whoever shares, and for others who work at the same time.
+    /// Reserves `own` and `share`, but of each resource of `share` at most half of what is left, so that parallel work
+    /// has a budget, too.
     ///
     /// # Errors
-    /// The first ceiling that is in the way, when there is no room for `own` or nothing is left of something
-    /// that is shared.
+    /// The first ceiling that would be exceeded, if `own` does not fit or nothing is left to share.
     pub(crate) fn reserve_share(&mut self, own: Amount, share: Amount) -> Result<Grant, Reached> {
         if share == Amount::NONE {
             return self.reserve(own);
@@ -242,12 +230,12 @@ impl Budgets {
         self.reserve(own.plus(share.min(self.left().minus(own).half())))
     }
 
-    /// Gives a grant back and books what was really used, also when that is more.
+    /// Releases a grant and charges the actual usage, even if it is more.
     pub fn settle(&mut self, grant: Grant, used: Amount) {
         self.settle_outer(usize::MAX, grant, used);
     }
 
-    /// The same on the outermost levels alone.
+    /// Settles on the outermost levels alone.
     fn settle_outer(&mut self, outermost: usize, grant: Grant, used: Amount) {
         for level in self.0.iter_mut().take(outermost) {
             level.reserved = level.reserved.minus(grant.0);
@@ -255,49 +243,49 @@ impl Budgets {
         }
     }
 
-    /// The ceiling that a reservation of `want` would pass, innermost level first.
+    /// Returns the ceiling that a reservation of `want` would exceed, innermost level first.
     pub(crate) fn would_reach(&self, want: Amount) -> Option<Reached> {
         self.0.iter().rev().find_map(|level| level.reached(want))
     }
 
-    /// A ceiling on money or tokens that is used up on any level, innermost level first.
+    /// Returns the ceiling on cost or tokens that is used up on any level, innermost level first.
     pub fn spent(&self) -> Option<Reached> {
         self.0.iter().rev().find_map(Budget::spent)
     }
 
-    /// Whether some level has a ceiling on tokens.
+    /// Whether any level limits tokens.
     pub(crate) fn limits_tokens(&self) -> bool {
         self.0.iter().any(|level| level.limit.tokens < u64::MAX)
     }
 
-    /// What is left on the tightest level of each kind.
+    /// Returns the unreserved rest of each resource: the minimum over all levels.
     pub fn left(&self) -> Amount {
         self.0.iter().fold(Amount::UNLIMITED, |left, level| left.min(level.left()))
     }
 
-    /// The outermost level.
+    /// Returns the outermost level.
     pub(crate) fn outermost(&self) -> Option<Budget> {
         self.0.first().copied()
     }
 
-    /// Takes all levels away. Gives what was used on the outermost.
+    /// Removes all levels. Returns the usage of the outermost.
     pub(crate) fn take_used(&mut self) -> Amount {
         let levels = std::mem::take(&mut self.0);
         levels.first().map_or(Amount::NONE, Budget::used)
     }
 
-    /// The innermost level.
+    /// Returns the innermost level.
     pub fn innermost(&self) -> Option<Budget> {
         self.0.last().copied()
     }
 
-    /// The earliest deadline of all levels.
+    /// Returns the earliest deadline of all levels.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.0.iter().filter_map(|level| level.deadline).min()
     }
 }
 
-/// Grants that stay set aside although their calls have answered: what was begun goes on.
+/// Grants that outlive their calls, because the work that they started continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct HeldGrants(Vec<HeldGrant>);
@@ -306,17 +294,17 @@ pub(crate) struct HeldGrants(Vec<HeldGrant>);
 struct HeldGrant {
     call: CallId,
     grant: Grant,
-    /// The levels that it is set aside on, from the outermost; a turn takes its own with it.
+    /// Number of levels with the reservation, from the outermost; a turn's level ends with it.
     levels: usize,
 }
 
 impl HeldGrants {
-    /// Keeps what is set aside on all levels for a call.
+    /// Keeps the reservation of a call on all levels.
     pub(crate) fn keep(&mut self, call: CallId, grant: Grant, budgets: &Budgets) {
         self.0.push(HeldGrant { call, grant, levels: budgets.0.len() });
     }
 
-    /// Gives back what is kept for a call, and books what was really used of it.
+    /// Releases the reservation of a call and charges the actual usage.
     pub(crate) fn settle(&mut self, call: &CallId, used: Amount, budgets: &mut Budgets) {
         if let Some(at) = self.0.iter().position(|held| held.call == *call) {
             let HeldGrant { grant, levels, .. } = self.0.remove(at);
@@ -324,7 +312,7 @@ impl HeldGrants {
         }
     }
 
-    /// The innermost level is gone: nothing is kept on it any more.
+    /// Drops reservations on a removed innermost level.
     pub(crate) fn level_gone(&mut self, budgets: &Budgets) {
         for held in &mut self.0 {
             held.levels = held.levels.min(budgets.0.len());
@@ -333,8 +321,7 @@ impl HeldGrants {
     }
 }
 
-/// The limits of a turn. Finite by default; "unlimited" must be written out (`u32::MAX`, `u64::MAX`,
-/// `None` for time).
+/// Limits of a turn. Finite by default; for no limit, set `u32::MAX`, `u64::MAX`, or `None` for time.
 ///
 /// ```
 /// use harness_core::Time;
@@ -358,15 +345,15 @@ impl HeldGrants {
 pub struct Limits {
     /// Model calls. Default 32.
     pub iterations: u32,
-    /// Tool calls, retried attempts not counted. Default 128.
+    /// Tool calls, excluding retried attempts. Default 128.
     pub tool_calls: u32,
-    /// Time from the turn's start to its end. Default 30 minutes; `None` is unlimited.
+    /// Duration of the turn. Default 30 minutes; `None` for no limit.
     pub elapsed: Option<Millis>,
     /// Tokens of all model calls and tools. Default 4,000,000.
     pub tokens: u64,
-    /// Money, where the provider reports it. Default: 20 units.
+    /// Cost, if the provider reports it. Default 20 units.
     pub cost: Cost,
-    /// Invalid outputs in a row that end the turn. Default 2.
+    /// Consecutive invalid outputs that end the turn. Default 2.
     pub invalid_outputs: u32,
 }
 
@@ -384,7 +371,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The ceilings as an amount.
+    /// Returns the ceilings as an amount.
     pub fn amount(&self) -> Amount {
         Amount {
             iterations: self.iterations,

@@ -1,7 +1,7 @@
-//! The append-only transcript, and the views of it that models are sent.
+//! Append-only transcripts and the views of them that models receive.
 //!
-//! A machine owns its transcript and only ever appends. A request shares a *prefix* of it (one `Arc`
-//! and a length), so that a call in flight, a slow reader and the growing log never copy a message.
+//! A machine owns its transcript and only appends. A request shares a *prefix* of it (one `Arc` and a length), so that
+//! messages are never copied.
 
 mod force;
 mod pairing;
@@ -17,18 +17,17 @@ use crate::message::Message;
 
 pub use pairing::{Defect, DefectKind, Provenance, Repaired, check, repair};
 
-/// Messages of a page: few enough to be copied when the last page is shared while it grows, and for an
-/// allocator to hand out and take back at once.
+/// Messages of a page: small enough to copy when the last page is shared while it grows.
 const PAGE: usize = 16;
 
 type Page = [Option<Arc<Message>>; PAGE];
 
 #[derive(Clone, Debug, Default)]
 struct Log {
-    /// Tells what grew out of it from any other log.
+    /// Identity, to distinguish logs.
     id: Arc<()>,
     full: Arc<Vec<Arc<Page>>>,
-    /// The page that grows.
+    /// Page that grows.
     last: Page,
 }
 
@@ -50,15 +49,13 @@ impl Log {
     }
 }
 
-/// The messages of a thread, in order. One owner appends; prefixes of it are shared.
+/// Messages of a thread, in order. One owner appends; prefixes are shared. Reads go through [`Prefix`].
 ///
-/// Messages that are there never change. What can be read of it is what can be read of its [`Prefix`].
+/// An append while a prefix is shared copies the references of the last page, at most fifteen; every sixteenth append
+/// copies those of the list of pages, too.
 ///
-/// An append while a prefix of it is held elsewhere copies the references of the last page, at most fifteen;
-/// every sixteenth one those of the list of pages, too.
-///
-/// A transcript takes any messages; [`check`] and [`repair`] judge them. A machine repairs what it is given, so
-/// that it never works over a call without its result, or a result without its call.
+/// A transcript accepts any messages; [`check`] and [`repair`] validate them. Machines repair their transcript first, so
+/// that each call has its result.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -69,16 +66,16 @@ impl Log {
 /// let mut log = Transcript::default();
 /// log.push(Arc::new(Message::user("Hello")));
 /// let before: Prefix = log.prefix();
-/// log.push(Arc::new(Message::user("Is anybody there?")));
+/// log.push(Arc::new(Message::user("Are you there?")));
 /// assert_eq!((before.len(), log.len()), (1, 2));
 /// assert!(before.is_start_of(&log.prefix()));
 /// ```
 #[derive(Debug, Default)]
 pub struct Transcript {
     prefix: Prefix,
-    /// The ids of all calls, once somebody looks for one.
+    /// Ids of all calls, built by the first search.
     calls: OnceLock<BTreeSet<CallId>>,
-    /// Messages that are known to be legal: what was found so before, back to its last answer.
+    /// Messages that are known to be legal, up to the last answer.
     legal: usize,
 }
 
@@ -92,7 +89,7 @@ impl Transcript {
         self.prefix.len += 1;
     }
 
-    /// Whether a call has this id. What a transcript was shortened by counts, too.
+    /// Whether a call has this id. Calls that a compaction removed count, too.
     pub(crate) fn has_call(&self, id: &CallId) -> bool {
         self.calls().contains(id)
     }
@@ -101,15 +98,14 @@ impl Transcript {
         self.calls.get_or_init(|| self.iter().flat_map(|message| call_ids(message)).collect())
     }
 
-    /// Replaces the messages; the ids of calls that go stay taken.
+    /// Replaces the messages; ids of removed calls stay in use.
     pub(crate) fn replace(&mut self, messages: Transcript) {
         let mut calls = self.calls().clone();
         calls.extend(messages.calls().iter().cloned());
         *self = Self { calls: OnceLock::from(calls), ..messages };
     }
 
-    /// The transcript made legal by [`repair`], and what was repaired. Costs a look at each message that came
-    /// since the last time.
+    /// Repairs the transcript ([`repair`]). Reads only messages appended since the last time.
     pub(crate) fn repaired(mut self) -> (Self, Vec<Defect>) {
         let from = self.legal;
         if check(self.prefix.range(from..self.prefix.len)).is_empty() {
@@ -123,7 +119,7 @@ impl Transcript {
         (messages.into_iter().map(|(message, _)| message).collect(), defects)
     }
 
-    /// A shared prefix: everything that is there now. Costs one reference count.
+    /// Returns all current messages as a shared prefix. Costs one reference count.
     pub fn prefix(&self) -> Prefix {
         self.prefix.clone()
     }
@@ -152,7 +148,7 @@ impl FromIterator<Arc<Message>> for Transcript {
     }
 }
 
-/// The first messages of a transcript, shared with it. Later appends do not show.
+/// First messages of a transcript, shared with it. Later appends are not visible.
 #[derive(Clone, Debug, Default)]
 pub struct Prefix {
     log: Arc<Log>,
@@ -160,28 +156,27 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no message.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether `other` is this prefix or what the same transcript grew to later. Costs no look at a message.
+    /// Whether `other` is a prefix of the same transcript, at least as long. Constant time.
     pub fn is_start_of(&self, other: &Self) -> bool {
         self.len <= other.len && Arc::ptr_eq(&self.log.id, &other.log.id)
     }
 
-    /// The message at a position.
+    /// Returns the message at a position.
     pub fn get(&self, at: usize) -> Option<&Arc<Message>> {
         if at < self.len { self.log.get(at) } else { None }
     }
 
-    /// Whether the last answer has calls that wait for their results, be it only the ones that say that they never
-    /// ran.
+    /// Whether calls of the last answer lack results.
     pub fn has_open_calls(&self) -> bool {
         let mut answered = 0;
         for message in self.iter().rev() {
@@ -194,23 +189,23 @@ impl Prefix {
         false
     }
 
-    /// The last message.
+    /// Returns the last message.
     pub fn last(&self) -> Option<&Arc<Message>> {
         self.log.get(self.len.checked_sub(1)?)
     }
 
-    /// The messages of a range, cut to what there is.
+    /// Iterates over a range of messages, cut at the end.
     pub fn range(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         (range.start..range.end.min(self.len)).filter_map(|at| self.log.get(at))
     }
 
-    /// All messages in order.
+    /// Iterates over all messages.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.range(0..self.len)
     }
 
-    /// Creates a transcript that starts with these messages and grows independently. Its full pages are shared with
-    /// this prefix; the references of the last page, at most fifteen, are copied.
+    /// Creates an independent transcript that starts with these messages. Full pages are shared; the references of the
+    /// last page, at most fifteen, are copied.
     pub fn fork(&self) -> Transcript {
         let pages = self.len / PAGE;
         let full = if pages == self.log.full.len() {
@@ -227,19 +222,19 @@ impl Prefix {
     }
 }
 
-/// A part of a [`Plan`].
+/// Part of a [`Plan`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Span {
-    /// Messages of the transcript, unchanged. An end past the transcript is open: it grows with it.
+    /// Messages of the transcript, unchanged. An end past the transcript is open and grows with it.
     Kept(Range<usize>),
     /// Messages that are not in the transcript (recalled, summarized).
     Made(Arc<[Arc<Message>]>),
 }
 
-/// The only form of projection: which messages a model is sent, as spans over the transcript.
+/// Projection of a transcript: the messages that a model receives, as spans.
 ///
-/// It costs its number of spans, not of messages, and cannot change a message of the transcript.
+/// Its cost depends on the number of spans, not of messages. It cannot change a message of the transcript.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -256,23 +251,23 @@ pub enum Span {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The spans in order.
+    /// Spans in order.
     pub spans: Arc<[Span]>,
 }
 
-/// Why a plan is refused: it would show a call without its result, or a result without its call.
+/// Invalid plan: it separates a call from its result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the plan splits a tool call from its result at message {at}")]
 pub struct PlanFault {
-    /// The position of the message at the border.
+    /// Position of the message at the border.
     pub at: usize,
 }
 
 impl Plan {
-    /// Checks that no border of a kept span stands between a call and its result (law 6).
+    /// Checks that no border of a kept span separates a call from its result (law 6).
     ///
     /// # Errors
-    /// The first border that does. Costs the length of the batches at the borders, not of the log.
+    /// The first border that does.
     pub fn check(&self, log: &Prefix) -> Result<(), PlanFault> {
         let mut next_kept_from = None;
         for span in self.spans.iter() {
@@ -300,12 +295,12 @@ impl Plan {
     }
 }
 
-/// Whether the message at `at` is a tool result, which belongs to the calls before it.
+/// Whether the message is a tool result, which belongs to the calls before it.
 fn in_batch(log: &Prefix, at: usize) -> bool {
     log.get(at).is_some_and(|message| matches!(**message, Message::ToolResult(_)))
 }
 
-/// The exact messages that a model is sent in one iteration.
+/// Messages that a model receives in one iteration.
 #[derive(Clone, Debug)]
 pub struct View {
     prefix: Prefix,
@@ -313,12 +308,12 @@ pub struct View {
 }
 
 impl View {
-    /// Everything in `prefix`.
+    /// Creates a view of all messages.
     pub fn whole(prefix: Prefix) -> Self {
         Self { prefix, plan: None }
     }
 
-    /// What `plan` shows of `prefix`.
+    /// Creates the view of a plan.
     pub fn planned(prefix: Prefix, plan: Plan) -> Self {
         Self { prefix, plan: Some(plan) }
     }
@@ -339,7 +334,7 @@ impl View {
         }
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         let Some(plan) = &self.plan else { return self.prefix.len };
         plan.spans
@@ -351,12 +346,12 @@ impl View {
             .sum()
     }
 
-    /// Whether there is no message.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The last message.
+    /// Returns the last message.
     pub fn last(&self) -> Option<&Arc<Message>> {
         let Some(plan) = &self.plan else {
             return self.prefix.last();
@@ -370,7 +365,7 @@ impl View {
         })
     }
 
-    /// The transcript behind the view.
+    /// Returns the underlying transcript.
     pub fn prefix(&self) -> &Prefix {
         &self.prefix
     }
@@ -387,40 +382,24 @@ mod tests {
     }
 
     #[test]
-    fn every_message_is_found_whoever_holds_what_was_there_before() {
+    fn prefixes_keep_their_messages_while_the_log_grows() {
         let mut log = Transcript::default();
-        let mut held = Vec::new();
+        let mut prefixes = Vec::new();
         for n in 0..100 {
             if n % 3 == 0 {
-                held.push(log.prefix());
+                prefixes.push(log.prefix());
             }
             log.push(Arc::new(Message::user(n.to_string())));
         }
-        let said = |prefix: &Prefix| prefix.iter().map(|message| message.joined_text()).collect::<Vec<_>>();
+        let texts = |prefix: &Prefix| prefix.iter().map(|message| message.joined_text()).collect::<Vec<_>>();
         let expected: Vec<_> = (0..100).map(|n| n.to_string()).collect();
-        assert_eq!(said(&log), expected);
-        for prefix in held {
-            assert_eq!(said(&prefix), expected[..prefix.len()]);
-            assert!(prefix.is_start_of(&log));
+        assert_eq!(texts(&log), expected);
+        for prefix in prefixes {
+            assert_eq!(texts(&prefix), expected[..prefix.len()]);
+            assert_eq!(prefix.get(prefix.len()), None);
+            assert!(prefix.is_start_of(&log) && (prefix.is_empty() || !log.is_start_of(&prefix)));
+            assert!(!prefix.is_start_of(&log.iter().cloned().collect::<Transcript>()));
         }
-    }
-
-    #[test]
-    fn a_prefix_does_not_see_later_appends() {
-        let mut log = log(3);
-        let prefix = log.prefix();
-        log.push(Arc::new(Message::user("later")));
-        assert_eq!((prefix.len(), prefix.get(3), log.len()), (3, None, 4));
-    }
-
-    #[test]
-    fn a_prefix_is_known_as_the_start_of_a_later_one() {
-        let mut log = log(3);
-        let early = log.prefix();
-        log.push(Arc::new(Message::user("later")));
-        assert!(early.is_start_of(&log) && early.is_start_of(&early));
-        assert!(!log.prefix().is_start_of(&early));
-        assert!(!early.is_start_of(&early.iter().cloned().collect::<Transcript>()));
     }
 
     #[test]
@@ -441,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_shows_what_its_plan_says() {
+    fn view_shows_the_spans_of_its_plan() {
         let kept = |range| Span::Kept(range);
         let made = Span::Made(Arc::from([Arc::new(Message::user("sum"))]));
         let plan = Plan { spans: Arc::from([kept(0..1), made, kept(3..usize::MAX)]) };
@@ -454,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn law_6_a_plan_that_splits_a_call_from_its_result_is_refused() {
+    fn law_6_plan_that_splits_a_call_from_its_result_is_rejected() {
         let call = ToolCall::new("c", "t", Json::empty_object());
         let log: Transcript = [
             Message::user("go"),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use harness_core::Json;
-use harness_core::nesting::bracket_depth;
+use harness_core::bracket_depth;
 use serde::{Deserialize, Serialize};
 
 use super::compare::CompareOptions;

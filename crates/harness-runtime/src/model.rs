@@ -40,7 +40,7 @@ impl ThreadModel {
 }
 
 fn no_key(fault: Fault) -> ModelFault {
-    ModelFault::new(ModelFaultCode::AuthFailed, fault.into_parts().message)
+    ModelFault::new(ModelFaultCode::AuthFailed, fault.message)
 }
 
 impl Model for ThreadModel {

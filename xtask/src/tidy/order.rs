@@ -12,9 +12,8 @@ const ORDER: &[&str] = &[
     "time",
     "fault",
     "cancel",
-    "nesting",
-    "panics",
     "twin",
+    "wire",
     "display",
     "json",
     "canonical",
@@ -34,7 +33,6 @@ const ORDER: &[&str] = &[
     "turn",
     "run",
     "driver",
-    "reply",
     "testing",
 ];
 

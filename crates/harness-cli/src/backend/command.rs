@@ -10,7 +10,7 @@ use std::time::Duration;
 use harness::adapters::execution::{ExecutionCapabilities, ExecutionRequest, ToolUse};
 use harness::adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness::core::Millis;
-use harness::core::nesting::bracket_depth;
+use harness::core::bracket_depth;
 use harness::core::port::Clock;
 use harness::descriptor::Value;
 use serde::Deserialize;

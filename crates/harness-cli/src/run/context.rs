@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use harness::core::nesting::bracket_depth;
+use harness::core::bracket_depth;
 use harness::descriptor::{Map, Value};
 
 use crate::args::ContextArg;

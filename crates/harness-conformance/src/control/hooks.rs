@@ -8,7 +8,7 @@ use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::ToolCall;
 use harness_core::port::ProposedCall;
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
-use harness_core::tool::{RawTool, Tool, ToolOutcome};
+use harness_core::tool::{FnTool, Tool, ToolOutcome};
 use harness_core::{Fault, FaultSource, GateName, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ fn tool(name: &str, calls: &[Call], log: &Log) -> impl Tool + use<> {
     let own = calls.iter().filter(|call| call.tool == name).cloned();
     let left: Mutex<std::collections::VecDeque<Call>> = Mutex::new(own.collect());
     let (log, tool) = (log.clone(), name.to_owned());
-    RawTool::new(name, "", Json::empty_object(), move |_: Json, _| {
+    FnTool::with_schema(name, "", Json::empty_object(), move |_: Json, _| {
         log.add(json!({ "run": tool }));
         let step = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default();
         async move {

@@ -18,7 +18,7 @@ use harness_core::port::{
 };
 use harness_core::run::{Run, RunResume, RunSpec, SNAPSHOT_VERSION};
 use harness_core::testing::VirtualClock;
-use harness_core::tool::{DynTool, RawTool, ToolOutcome, Toolbox};
+use harness_core::tool::{DynTool, FnTool, ToolOutcome, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::{CallId, Cancel, Fault, FaultSource, Json, Origin, Time, ToolName};
 use serde::{Deserialize, Serialize};
@@ -277,7 +277,7 @@ impl Outcomes {
         let all = Arc::new(self.0);
         for name in names {
             let all = Arc::clone(&all);
-            tools.push(Arc::new(RawTool::new(
+            tools.push(Arc::new(FnTool::with_schema(
                 name.as_str(),
                 "",
                 Json::empty_object(),

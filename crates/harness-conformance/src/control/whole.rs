@@ -16,7 +16,7 @@ use harness_core::outcome::StopMode;
 use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, SingleAgent};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, VirtualClock};
-use harness_core::tool::{DynTool, RawTool, ToolOutcome, Toolbox};
+use harness_core::tool::{DynTool, FnTool, ToolOutcome, Toolbox};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, End, Json, Origin, Time};
 use serde::Deserialize;
@@ -218,7 +218,7 @@ fn tool(words: ToolWords) -> Arc<dyn DynTool> {
         Some(error) => ToolOutcome::error("raised", error),
         None => ToolOutcome::text(words.returns.unwrap_or_default()),
     };
-    Arc::new(RawTool::new(&words.name, "", Json::empty_object(), move |_: Json, _| {
+    Arc::new(FnTool::with_schema(&words.name, "", Json::empty_object(), move |_: Json, _| {
         let outcome = outcome.clone();
         async move { outcome }
     }))

@@ -12,7 +12,7 @@ use harness::tools::Validated;
 use harness_core::event::EventKind;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, Usage};
 use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
-use harness_core::tool::{DynTool, RawTool, ToolOutcome, Toolbox};
+use harness_core::tool::{DynTool, FnTool, ToolOutcome, Toolbox};
 use harness_core::{Evidence, Json, StopReason};
 use harness_memory::layer::{Decision, FnLayer, Hook, LayerDef, LayerSetup, Pipeline};
 use harness_runtime::{ModelChoice, Report, Runtime, StartAt, Stream, StreamItem, ThreadConfig, ThreadEvent};
@@ -287,15 +287,17 @@ fn tool(id: ToolId, world: &World) -> Done<Arc<dyn DynTool>> {
     let anything = json!({"type": "object"});
     Ok(match id {
         ToolId::Work => {
-            let tool = RawTool::new("work", "", exact(&number)?, move |arguments: Json, _| {
+            let tool = FnTool::with_schema("work", "", exact(&number)?, move |arguments: Json, _| {
                 let n = run("work", &arguments).get("n").map(Value::to_string).unwrap_or_default();
                 async move { format!("w{n}") }
             });
             Arc::new(Validated::new(tool).map_err(|e| e.to_string())?)
         }
-        ToolId::Fail => Arc::new(RawTool::new("fail", "", exact(&anything)?, move |arguments: Json, _| {
-            run("fail", &arguments);
-            async { ToolOutcome::error("tool_failed", "disk full") }
-        })),
+        ToolId::Fail => {
+            Arc::new(FnTool::with_schema("fail", "", exact(&anything)?, move |arguments: Json, _| {
+                run("fail", &arguments);
+                async { ToolOutcome::error("tool_failed", "disk full") }
+            }))
+        }
     })
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
-use harness_core::tool::{RawTool, ToolCx, Toolbox};
+use harness_core::tool::{FnTool, ToolCx, Toolbox};
 use harness_runtime::{Item, ItemContent, ModelChoice, PartialBlock, Runtime, StartAt, ThreadConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ struct Round {
 async fn streamed(input: Input) -> Done<Value> {
     let model = ModelChoice::new(Rounds(Arc::new(Mutex::new(input.model))));
     let mut config = ThreadConfig::new(model, Arc::new(PausedClock::new()));
-    let work = RawTool::new("work", "", Json::empty_object(), |_: Json, cx: ToolCx| async move {
+    let work = FnTool::with_schema("work", "", Json::empty_object(), |_: Json, cx: ToolCx| async move {
         format!("done {}", cx.call.id)
     });
     config.ports.tools = Arc::new(Toolbox::new([Arc::new(work) as _]));

@@ -90,7 +90,7 @@ fn data_is_held_against_a_schema() {
     check(
         predicate("response_json", "id"),
         &facts,
-        "false: `response_json` violates the schema: required fields are missing: id",
+        "false: `response_json` violates the schema: missing required fields: id",
     );
     check(predicate("data", "id"), &facts, "false: no data in `data`");
 }

@@ -17,7 +17,7 @@ use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{
     Answer, Ran, ScriptedDriver, ScriptedModel, ScriptedWorld, VirtualClock, replay,
 };
-use harness_core::tool::{RawTool, ToolOutcome};
+use harness_core::tool::{FnTool, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Fault, FaultSource, Json, Millis, OpId, Origin, Time};
 
@@ -157,7 +157,7 @@ async fn law_7_the_evidence_of_the_events_is_that_of_the_state() {
     let folded = Arc::new(Mutex::new(EvidenceIndex::of(&contract)));
     let model = ScriptedModel::new([calls(&[("publish", "{}")]), says("published"), done()]);
     let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::still(Time(0))));
-    let publish = RawTool::new("publish", "publishes", Json::empty_object(), |_: Json, _| async {
+    let publish = FnTool::with_schema("publish", "publishes", Json::empty_object(), |_: Json, _| async {
         ToolOutcome::text("v2")
     });
     ports.tools = Arc::new(harness_core::tool::Toolbox::new([Arc::new(publish) as _]));

@@ -1,12 +1,11 @@
-//! The signal that something is not wanted any more.
+//! Cancellation.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-/// Tells work that it is no longer wanted, and why. Clones share the signal; it fires once and stays, and its first
-/// reason stays. Children end with their parent, never the other way round.
+/// Cancellation signal. Clones share one signal, which fires once; its first reason is kept. Children fire with their
+/// parent, never the other way round.
 ///
 /// ```
 /// use harness_core::Cancel;
@@ -21,10 +20,7 @@ pub struct Cancel(Arc<Signal>);
 
 #[derive(Debug)]
 struct Signal {
-    /// Wakes those who wait.
     token: CancellationToken,
-    /// Answers those who only look, without a lock.
-    fired: AtomicBool,
     reason: OnceLock<Arc<str>>,
     parent: Option<Cancel>,
 }
@@ -36,27 +32,27 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// A signal that has not fired.
+    /// Creates a signal that has not fired.
     pub fn new() -> Self {
         Self::of(CancellationToken::new(), None)
     }
 
-    /// A signal that nobody will fire.
+    /// Creates a signal for work that is not cancelled.
     pub fn never() -> Self {
         Self::new()
     }
 
     fn of(token: CancellationToken, parent: Option<Self>) -> Self {
-        Self(Arc::new(Signal { token, fired: AtomicBool::new(false), reason: OnceLock::new(), parent }))
+        Self(Arc::new(Signal { token, reason: OnceLock::new(), parent }))
     }
 
-    /// A signal that fires with this one, and can fire alone.
+    /// Creates a signal that fires with this one and can fire alone.
     #[must_use]
     pub fn child(&self) -> Self {
         Self::of(self.0.token.child_token(), Some(self.clone()))
     }
 
-    /// Fires with a reason, unless it has fired. Returns whether this call fired it.
+    /// Fires with a reason. Returns false if the signal had fired before.
     pub fn cancel_with(&self, reason: impl Into<Arc<str>>) -> bool {
         if self.is_cancelled() || self.0.reason.set(reason.into()).is_err() {
             return false;
@@ -65,7 +61,7 @@ impl Cancel {
         true
     }
 
-    /// The reason, once it has fired: its own, else its parent's, else `cancelled`. `None` as long as it has not.
+    /// Reason of the cancellation: its own, else that of the nearest parent, else `cancelled`. `None` until it fires.
     pub fn reason(&self) -> Option<Arc<str>> {
         if !self.is_cancelled() {
             return None;
@@ -78,21 +74,15 @@ impl Cancel {
 
     /// Fires without a reason.
     pub fn cancel(&self) {
-        self.0.fired.store(true, Ordering::Release);
         self.0.token.cancel();
     }
 
-    /// Whether it has fired.
+    /// Whether the signal has fired.
     pub fn is_cancelled(&self) -> bool {
-        let mut signal = &self.0;
-        while !signal.fired.load(Ordering::Acquire) {
-            let Some(parent) = &signal.parent else { return false };
-            signal = &parent.0;
-        }
-        true
+        self.0.token.is_cancelled()
     }
 
-    /// Completes when it fires; at once when it has.
+    /// Completes when the signal fires; immediately if it has.
     pub async fn cancelled(&self) {
         self.0.token.cancelled().await;
     }
@@ -105,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_fires_with_its_parent_and_alone() {
+    fn child_fires_with_its_parent_and_alone() {
         let parent = Cancel::new();
         let (with, alone) = (parent.child(), parent.child().child());
         alone.cancel();
@@ -116,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_stays_and_goes_down_only() {
+    fn first_reason_is_kept_and_inherited() {
         let parent = Cancel::new();
         let (child, sibling) = (parent.child(), parent.child());
         assert!(child.cancel_with("first") && !child.cancel_with("second"));
@@ -131,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_fired_without_a_reason_has_the_usual_one() {
+    fn cancel_without_reason_has_the_default_reason() {
         let parent = Cancel::new();
         parent.cancel();
         assert_eq!(parent.child().reason().as_deref(), Some("cancelled"));

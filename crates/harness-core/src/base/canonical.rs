@@ -1,10 +1,9 @@
-//! Canonical JSON text and SHA-256 over it: what proposals, approvals and request fingerprints are
-//! compared by.
+//! Canonical JSON text and its SHA-256 hash, for proposals, approvals and request fingerprints.
 //!
-//! Equal values have equal text, here and in programs that print them by these rules: no white space;
-//! keys that are array indexes first, in numeric order, the rest by UTF-16 code units; of a key that
-//! occurs twice the last value, and none of a key `__proto__`; numbers as ECMAScript prints the double
-//! (`1.0` is `1`, `1e400` is `null`); strings with the fewest escapes, lone surrogates escaped.
+//! Equal values have equal text in every program that follows these rules: no white space; keys that are array
+//! indexes first, in numeric order, the rest by UTF-16 code units; the last value of a repeated key, and no key
+//! `__proto__`; numbers as ECMAScript prints the double (`1.0` is `1`, `1e400` is `null`); strings with the fewest
+//! escapes, lone surrogates escaped.
 //!
 //! ```
 //! use harness_core::{Json, canonical};
@@ -22,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::json::Json;
 
-/// The canonical text of a value. Costs its length, however deep it is, and the sorting of keys.
+/// Returns the canonical text of a value. Not recursive: the cost is that of the length and of sorting the keys.
 pub fn text(value: &Json) -> String {
     let source = value.text();
     let mut reader = Reader { source, at: 0, nodes: Vec::new(), open: Vec::new() };
@@ -30,20 +29,20 @@ pub fn text(value: &Json) -> String {
     write(&reader.nodes, source.len())
 }
 
-/// The canonical text of what `value` is as JSON.
+/// Serializes `value` and returns its canonical text.
 ///
 /// # Errors
-/// When `value` has no JSON form.
+/// If `value` has no JSON form.
 pub fn text_of<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     Json::of(value).map(|value| text(&value))
 }
 
-/// SHA-256 over the canonical text of a value: 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 of a value's canonical text as 64 lower-case hex digits.
 pub fn hash(value: &Json) -> String {
     sha256_hex(text(value))
 }
 
-/// SHA-256 over bytes: 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 of bytes as 64 lower-case hex digits.
 pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
@@ -52,9 +51,9 @@ pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     })
 }
 
-/// A value that was read. Children are positions in the list of all nodes.
+/// Parsed value. Children are positions in the list of all nodes.
 enum Node<'a> {
-    /// A canonical literal: a string, a number, `true`, `false` or `null`.
+    /// Canonical literal: a string, a number, `true`, `false` or `null`.
     Literal(Cow<'a, str>),
     List(Vec<usize>),
     /// In canonical order.
@@ -66,7 +65,7 @@ struct Entry<'a> {
     value: usize,
 }
 
-/// A list or an object whose end was not reached yet.
+/// List or object whose end is not reached yet.
 enum Open<'a> {
     List(Vec<usize>),
     Object { entries: Vec<Entry<'a>>, key: Option<Cow<'a, str>> },
@@ -81,7 +80,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Takes the next token. Whether there was one.
+    /// Reads the next token. Returns false at the end.
     fn step(&mut self) -> bool {
         let rest = self.source.get(self.at..).unwrap_or_default();
         let Some(first) = rest.bytes().next() else { return false };
@@ -120,7 +119,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// A value is complete: it belongs to what is open.
+    /// Adds a complete value to the open list or object.
     fn value(&mut self, node: Node<'a>) {
         let value = self.nodes.len();
         self.nodes.push(node);
@@ -142,14 +141,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is still to be written.
+/// Part that is not written yet.
 enum Task<'n, 'a> {
     Value(usize),
     Items(std::slice::Iter<'n, usize>, &'static str),
     Entries(std::slice::Iter<'n, Entry<'a>>, &'static str),
 }
 
-/// The text of the last node.
+/// Writes the last node.
 fn write(nodes: &[Node<'_>], size: usize) -> String {
     let mut out = String::with_capacity(size);
     let mut tasks: Vec<Task<'_, '_>> = nodes.len().checked_sub(1).map(Task::Value).into_iter().collect();
@@ -188,7 +187,7 @@ fn write(nodes: &[Node<'_>], size: usize) -> String {
     out
 }
 
-/// The literal of the string at the beginning of `rest`, with its quotes.
+/// Returns the string literal at the start of `rest`, with its quotes.
 fn string(rest: &str) -> &str {
     let mut escaped = false;
     let end = rest.bytes().skip(1).position(|byte| {
@@ -203,7 +202,7 @@ fn canonical_string(literal: &str) -> Cow<'_, str> {
     if literal.contains('\\') { Cow::Owned(unescape(literal)) } else { Cow::Borrowed(literal) }
 }
 
-/// The entries of an object in canonical order: of equal keys the last one, and none of `__proto__`.
+/// Sorts the entries of an object; keeps the last one of equal keys, and drops `__proto__`.
 fn in_order(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let mut sorted: Vec<(SortKey, Entry<'_>)> =
         entries.into_iter().map(|entry| (SortKey::of(&entry.key), entry)).collect();
@@ -220,7 +219,7 @@ fn in_order(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     entries
 }
 
-/// The place of a key: array indexes first, then code units.
+/// Order of keys: array indexes first, then code units.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum SortKey {
     Index(u32),
@@ -234,38 +233,35 @@ impl SortKey {
     }
 }
 
-/// The value of a canonical array index: decimal `0`..`4294967294`, no leading zero, no sign.
+/// Parses a canonical array index: decimal `0`..`4294967294`, no leading zero, no sign.
 fn array_index(key: &str) -> Option<u32> {
     let digits = key.bytes().all(|byte| byte.is_ascii_digit());
     let canonical = digits && (key == "0" || !key.starts_with('0'));
     key.parse::<u32>().ok().filter(|index| canonical && *index != u32::MAX)
 }
 
-/// The code units that the inside of a string literal stands for.
+/// Decodes the inside of a string literal to code units.
 fn units(inner: &str) -> Vec<u16> {
-    if !inner.contains('\\') {
-        return inner.encode_utf16().collect();
-    }
     let mut units = Vec::with_capacity(inner.len());
-    for piece in pieces(inner) {
-        match piece {
-            Piece::Raw(text) => units.extend(text.encode_utf16()),
-            Piece::Unit(unit) => units.push(unit),
+    for part in parts(inner) {
+        match part {
+            Part::Raw(text) => units.extend(text.encode_utf16()),
+            Part::Unit(unit) => units.push(unit),
         }
     }
     units
 }
 
-/// A string literal with the fewest escapes.
+/// Writes a string literal with the fewest escapes.
 fn unescape(literal: &str) -> String {
     let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
     let mut out = String::with_capacity(literal.len());
     out.push('"');
     let mut waiting: Vec<u16> = Vec::new();
-    for piece in pieces(inner) {
-        match piece {
-            Piece::Unit(unit) => waiting.push(unit),
-            Piece::Raw(text) => {
+    for part in parts(inner) {
+        match part {
+            Part::Unit(unit) => waiting.push(unit),
+            Part::Raw(text) => {
                 push_units(&mut out, &mut waiting);
                 out.push_str(text);
             }
@@ -276,7 +272,7 @@ fn unescape(literal: &str) -> String {
     out
 }
 
-/// Appends what units of escapes stand for; pairs of surrogates become one character.
+/// Appends the characters of escaped code units; pairs of surrogates become one character.
 fn push_units(out: &mut String, units: &mut Vec<u16>) {
     for decoded in char::decode_utf16(units.drain(..)) {
         match decoded {
@@ -298,15 +294,15 @@ fn push_units(out: &mut String, units: &mut Vec<u16>) {
     }
 }
 
-/// A part of a string literal.
-enum Piece<'a> {
+/// Part of a string literal.
+enum Part<'a> {
     /// Text without escapes.
     Raw(&'a str),
-    /// What one escape stands for.
+    /// Code unit of one escape.
     Unit(u16),
 }
 
-fn pieces(inner: &str) -> impl Iterator<Item = Piece<'_>> {
+fn parts(inner: &str) -> impl Iterator<Item = Part<'_>> {
     let mut rest = inner;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -315,7 +311,7 @@ fn pieces(inner: &str) -> impl Iterator<Item = Piece<'_>> {
         let Some(escape) = rest.strip_prefix('\\') else {
             let (raw, tail) = rest.split_at(rest.find('\\').unwrap_or(rest.len()));
             rest = tail;
-            return Some(Piece::Raw(raw));
+            return Some(Part::Raw(raw));
         };
         let mut length = 1;
         let unit = match escape.bytes().next().unwrap_or(b'\\') {
@@ -331,11 +327,11 @@ fn pieces(inner: &str) -> impl Iterator<Item = Piece<'_>> {
             plain => u16::from(plain),
         };
         rest = escape.get(length..).unwrap_or_default();
-        Some(Piece::Unit(unit))
+        Some(Part::Unit(unit))
     })
 }
 
-/// A number, `true`, `false` or `null`.
+/// Canonical form of a number, `true`, `false` or `null`.
 fn plain(plain: &str) -> Cow<'_, str> {
     if !plain.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
         return Cow::Borrowed(plain);
@@ -359,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_sorted_and_white_space_is_gone() {
+    fn keys_are_sorted_and_white_space_is_removed() {
         check(
             r#" { "b" : 1, "10" : 2, "9" : 3, "a" : 4, "01" : 5 } "#,
             r#"{"9":3,"10":2,"01":5,"a":4,"b":1}"#,
@@ -373,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_repeated_key_the_last_value_counts() {
+    fn last_value_of_a_repeated_key_counts() {
         check(r#"{"a":1,"b":2,"\u0061":3}"#, r#"{"a":3,"b":2}"#);
         check(r#"{"__proto__":{"x":1},"a":1}"#, r#"{"a":1}"#);
     }
@@ -401,7 +397,7 @@ mod tests {
 
     #[test]
     fn fault_23_deep_values_cost_their_length() {
-        // Quadratic work would take minutes here: 300,000 levels, each copied once for every level above it.
+        // Quadratic work would take minutes: 300,000 levels, each copied once for every level above it.
         const DEPTH: usize = 300_000;
         let lists = format!("{}{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
         check(&lists, &lists);
@@ -412,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_that_of_the_text() {
+    fn hash_covers_the_canonical_text() {
         let value = Json::parse(r#"{"b":1,"a":"x"}"#).expect("JSON");
         assert_eq!(hash(&value), sha256_hex(r#"{"a":"x","b":1}"#));
         assert_eq!(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

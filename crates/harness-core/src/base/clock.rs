@@ -4,15 +4,14 @@ use super::BoxFuture;
 use crate::ids::{RunId, TurnId};
 use crate::time::Time;
 
-/// Tells the time and waits, for drivers. Machines never see it.
+/// Clock of a driver. Machines never read it.
 ///
-/// Implement it with a monotonic source: a time must never be smaller than one told before.
+/// Implement it with a monotonic source: times never decrease.
 ///
 /// ```
 /// use harness_core::port::{BoxFuture, Clock};
 /// use harness_core::Time;
 ///
-/// /// The time of the system, for a program that waits on tokio.
 /// struct SystemClock(std::time::Instant);
 ///
 /// impl Clock for SystemClock {
@@ -27,14 +26,17 @@ use crate::time::Time;
 /// }
 /// ```
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Completes at `at`, at once when that has passed. Dropping the future ends the wait.
+    /// Completes at `at`; immediately if that has passed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the wait.
     fn sleep_until(&self, at: Time) -> BoxFuture<'static, ()>;
 }
 
-/// Makes the ids of runs and turns, outside the machines.
+/// Creates the ids of runs and turns, outside of the machines.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,10 +56,10 @@ pub trait Clock: Send + Sync {
 /// assert_eq!(Numbered::default().turn_id(&"run-0".into(), 2).as_str(), "run-0.2");
 /// ```
 pub trait Ids: Send + Sync {
-    /// A run id that was not given before.
+    /// Returns a new, unique run id.
     fn run_id(&self) -> RunId;
 
-    /// The id of the n-th turn of a run, counted from 1.
+    /// Returns the id of a run's n-th turn, starting at 1. Default `RUN.N`.
     fn turn_id(&self, run: &RunId, turn: u32) -> TurnId {
         TurnId::from(format!("{run}.{turn}"))
     }

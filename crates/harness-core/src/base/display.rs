@@ -1,21 +1,21 @@
-//! Texts of others that are shown to people: characters that cannot be seen, and secrets that must not be.
+//! Safe display of foreign text: invisible characters and secrets.
 //!
-//! Values of keys that are known are for whoever knows them to remove. [`mask_secrets`] finds user names and
-//! passwords in URLs, and keys that stand where nobody expected them, such as in a file that was named by mistake.
+//! [`mask_secrets`] finds credentials in URLs, and API keys in unexpected places, such as a file named by mistake. Values
+//! of known keys are removed by their owner.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What stands for a secret.
+/// Replacement of a secret.
 const MASK: &str = "***";
 
-/// The characters of a key behind its prefix, at least.
+/// Minimum length of an API key after its prefix.
 const SHORTEST_KEY: usize = 12;
 
-/// The characters of a value behind a word such as `token`, at least, unless the name says that it is a secret.
+/// Minimum length of a value after a word such as `token`.
 const SHORTEST_VALUE: usize = 16;
 
-/// How keys of well-known services begin.
+/// Prefixes of the API keys of well-known services.
 const PREFIXES: [&str; 19] = [
     "sk-",
     "sk_live_",
@@ -38,35 +38,35 @@ const PREFIXES: [&str; 19] = [
     "eyJ",
 ];
 
-/// Names whose values are secrets, whatever they look like.
+/// Names whose values are always secrets.
 const SECRET_NAMES: [&str; 6] = ["api_key", "apikey", "api-key", "password", "passwd", "_secret"];
 
-/// Names whose values are secrets when they look like one.
+/// Names whose values are secrets if they look random.
 const LIKELY_NAMES: [&str; 6] = ["key", "token", "secret", "password", "credential", "authorization"];
 
-/// Whether a character is not what a person sees: it steers a terminal, changes the order of others, or shows
-/// nothing at all. Line ends and tabs are among them, and joiners, which some letters and pictures need.
+/// Whether a character is invisible, controls a terminal or changes the order of text. Includes line ends, tabs and
+/// joiners, which some scripts and emoji need.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || is_joiner(c)
         || matches!(c,
             // Bidirectional marks, embeddings, overrides and isolates.
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            // Line ends that a terminal does not show as such.
+            // Line ends that terminals do not show as such.
             | '\u{2028}' | '\u{2029}'
-            // What has no width.
+            // Characters without width.
             | '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             // Tags and rare variation selectors, in which whole texts can be hidden.
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character makes one sign of its neighbors, or keeps them apart.
+/// Whether a character joins or separates its neighbors.
 pub fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
 }
 
-/// The text with `***` for each secret in it: `https://***@host`, `sk-***`, `MY_API_KEY=***`, `Bearer ***`.
+/// Replaces each secret by `***`: `https://***@host`, `sk-***`, `MY_API_KEY=***`, `Bearer ***`.
 ///
 /// ```
 /// use harness_core::display::mask_secrets;
@@ -79,8 +79,8 @@ pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     masked(text, |_| MASK.to_owned())
 }
 
-/// Like [`mask_secrets`], for a line of a file that is quoted: each character of a secret becomes `*`, so that
-/// columns stay as they are, and a line that is nothing but a key is masked too.
+/// Masks secrets in a quoted line: each character becomes `*`, so that columns are unchanged. A line that consists of an
+/// API key is masked, too.
 pub fn mask_line(line: &str) -> Cow<'_, str> {
     let stars = |secret: &str| "*".repeat(secret.chars().count());
     let word = line.trim();
@@ -106,7 +106,7 @@ fn masked(text: &str, mask: impl Fn(&str) -> String) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Where the secrets are, in order, none inside another.
+/// Positions of the secrets, in order and disjoint.
 fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut before = Before::default();
@@ -120,11 +120,11 @@ fn secrets(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// What stands before a word.
+/// Context before a word.
 #[derive(Default)]
 struct Before<'t> {
     word: &'t str,
-    /// The name whose value the word may be.
+    /// Name whose value the next word may be.
     name: Option<&'t str>,
 }
 
@@ -135,7 +135,7 @@ impl<'t> Before<'t> {
     }
 }
 
-/// The stretches between blanks and quotes.
+/// Splits at white space and quotes.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let ends = |c: char| {
         c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '`' | '<' | '>' | ',' | ';')
@@ -149,7 +149,7 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What stands before the `@` of a URL, or of `user:password@host`.
+/// Credentials before the `@` of a URL, or of `user:password@host`.
 fn userinfo(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let whole = text.get(word.clone())?;
     let scheme = whole.find(":/").filter(|at| whole.get(..*at).is_some_and(is_scheme));
@@ -177,13 +177,13 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
 }
 
-/// The value of `name=value` and `name: value`, and what follows `Bearer`.
+/// Value of `name=value` and `name: value`, and the word after `Bearer`.
 fn after_name(text: &str, word: &Range<usize>, before: &Before<'_>) -> Option<Range<usize>> {
     let whole = text.get(word.clone())?;
     if matches!(before.word.to_ascii_lowercase().as_str(), "bearer" | "basic") {
         return (whole.len() >= 8 && looks_random(whole)).then(|| word.clone());
     }
-    // How parsers quote a text where they expected something else.
+    // serde's form of an unexpected text.
     if before.word == "string" && whole.len() > SHORTEST_VALUE && looks_random(whole) {
         return Some(word.clone());
     }
@@ -203,7 +203,7 @@ fn after_name(text: &str, word: &Range<usize>, before: &Before<'_>) -> Option<Ra
     (surely || likely()).then(|| word.start + start..word.end)
 }
 
-/// What follows the beginning of a well-known kind of key.
+/// Key after a well-known prefix.
 fn with_prefix(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     let whole = text.get(word.clone())?;
     let starts_word =
@@ -225,7 +225,7 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'/' | b'=' | b'~')
 }
 
-/// Whether a text is one token of letters and digits, as keys are.
+/// Whether a text is one token of letters and digits.
 fn looks_random(text: &str) -> bool {
     is_token(text)
         && text.bytes().any(|byte| byte.is_ascii_digit())
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_the_host_of_a_url_is_masked() {
+    fn credentials_of_urls_are_masked() {
         check("`htp:/user:PASSWORD@h` is no URL", "`htp:/***@h` is no URL");
         check("https://user:pass@host:80/v1?q=a@b", "https://***@host:80/v1?q=a@b");
         check("https://token@host", "https://***@host");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_key_is_masked() {
+    fn api_keys_are_masked() {
         check("key sk-or-v1-0123456789abcdef.", "key sk-***");
         check("(ghp_abcdefghijklmnop)", "(ghp_***)");
         check("AKIAABCDEFGHIJKLMNOP", "AKIA***");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_line_keeps_its_columns() {
+    fn masked_line_keeps_its_columns() {
         assert_eq!(mask_line("  0123456789abcdef0123  "), "  ********************  ");
         assert_eq!(mask_line("a: https://u:p@h"), "a: https://***@h");
         assert_eq!(mask_line("instructions: be kind"), "instructions: be kind");

@@ -1,4 +1,4 @@
-//! Names of things, each its own type.
+//! Ids and names, each a separate type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
         ///
-        /// A shared text: cloning it costs one reference count.
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        /// Shared text: a clone costs one reference count.
+        #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
 
@@ -23,7 +23,7 @@ macro_rules! ids {
         }
 
         impl $name {
-            /// The name as text.
+            /// Returns the text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -74,35 +74,35 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Names an agent of a graph: the key under `agents` of a descriptor.
+    /// Id of an agent: the key under `agents` of a descriptor.
     AgentId,
-    /// Names the question whether a call may run: `apr-` and 16 hex digits of the call's digest.
+    /// Id of an approval request: `apr-` and 16 hex digits of the call's digest.
     ApprovalId,
-    /// Names a stored content by the hash of its bytes: `sha256:` and 64 hex digits.
+    /// Id of stored content: `sha256:` and 64 hex digits.
     ArtifactId,
-    /// Binds a decision to one call of one run: 64 hex digits.
+    /// Digest that binds a decision to one call of one run: 64 hex digits.
     CallDigest,
-    /// Names one tool call: chosen by the provider, repeated in its result.
+    /// Id of a tool call, chosen by the provider and repeated in its result.
     CallId,
-    /// Names one entry of a session.
+    /// Id of a session entry.
     EntryId,
-    /// Names a gate in events and results.
+    /// Name of a gate or a check, in events and results.
     GateName,
-    /// Names a model in the form its provider expects.
+    /// Name of a model, in the form its provider expects.
     ModelName,
-    /// Names one run.
+    /// Id of a run.
     RunId,
-    /// Names a stored session.
+    /// Id of a stored session.
     SessionId,
-    /// Names a thread: one conversation.
+    /// Id of a thread.
     ThreadId,
-    /// The name under which a model calls a tool.
+    /// Name under which a model calls a tool.
     ToolName,
-    /// Names one turn.
+    /// Id of a turn.
     TurnId,
 }
 
-/// Numbers one operation that a machine asked its driver to perform; unique within a machine.
+/// Number of an operation, unique within a machine.
 ///
 /// ```
 /// assert_eq!(harness_core::OpId(3).to_string(), "op3");

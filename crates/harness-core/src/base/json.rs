@@ -1,4 +1,4 @@
-//! Exact JSON: values that stay text, so that numbers, key order and unknown keys survive.
+//! Exact JSON: values are kept as text, so that numbers, key order and unknown keys survive.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -7,23 +7,17 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-static EMPTY_OBJECT: LazyLock<Json> = LazyLock::new(|| {
-    Json(
-        RawValue::from_string("{}".to_owned())
-            .map_or_else(|_| Arc::from(RawValue::NULL.to_owned()), Arc::from),
-    )
-});
+static EMPTY_OBJECT: LazyLock<Json> = LazyLock::new(|| Json::parse("{}").unwrap_or_else(|_| Json::null()));
 
-/// One valid JSON value, kept as the text it was written in.
+/// Valid JSON value, kept as text.
 ///
-/// Numbers are never rounded (`9007199254740993`, `1e400`, `1.10` come back as they were), keys keep
-/// their order, and a clone is one reference count. The text never holds a raw line break, so a value
-/// always fits on one line of a JSON Lines file.
+/// Numbers are never rounded (`9007199254740993`, `1e400` and `1.10` are unchanged), keys keep their order, and a clone
+/// costs one reference count. The text never contains a raw line break, so a value fits on one line of a JSON Lines file.
 ///
 /// Two values are equal when their texts are equal.
 ///
-/// Because serde's buffered representations (`flatten`, `untagged`, internally tagged enums) cannot
-/// carry raw text, do not use those attributes around a field of this type.
+/// serde's buffered representations (`flatten`, `untagged`, internally tagged enums) lose the text: do not use those
+/// attributes around a field of this type.
 ///
 /// ```
 /// use harness_core::Json;
@@ -36,58 +30,64 @@ static EMPTY_OBJECT: LazyLock<Json> = LazyLock::new(|| {
 pub struct Json(Arc<RawValue>);
 
 impl Json {
-    /// Checks `text` and keeps it without the white space between its tokens.
+    /// Validates `text` and keeps it without the white space between tokens.
     ///
     /// # Errors
-    /// When `text` is not exactly one JSON value; the error names line and column.
+    /// If `text` is not exactly one JSON value; the error names line and column.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let raw: Box<RawValue> = serde_json::from_str(text)?;
         Ok(Self::compacted(raw))
     }
 
-    /// The JSON form of `value`.
+    /// Serializes `value`.
     ///
     /// # Errors
-    /// When `value` has no JSON form (for example a map whose keys are no strings).
+    /// If `value` has no JSON form, for example a map whose keys are not strings.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(|raw| Self(Arc::from(raw)))
     }
 
-    /// A JSON string. Total: every Rust string has a JSON form.
+    /// Creates a JSON string.
     pub fn string(text: &str) -> Self {
         Self::of(text).unwrap_or_else(|_| Self::null())
     }
 
-    /// The value `null`.
+    /// Returns `null`.
     pub fn null() -> Self {
         Self(Arc::from(RawValue::NULL.to_owned()))
     }
 
-    /// The value `{}`; shared, so it costs no allocation.
+    /// Returns `{}` without an allocation.
     pub fn empty_object() -> Self {
         EMPTY_OBJECT.clone()
     }
 
-    /// The text of the value.
+    /// Returns the JSON text.
     pub fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// Decodes the value.
+    /// Deserializes the value.
     ///
     /// # Errors
-    /// When the value does not have the shape of `T`.
+    /// If the value does not have the shape of `T`.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }
 
-    /// The entries of an object in their order, each with its exact value; a key that is repeated is there
-    /// as often as it stands there.
+    /// Returns the entries of an object in order, with exact values. Repeated keys are all included.
     ///
     /// # Errors
-    /// When it is no object.
+    /// If the value is not an object.
     pub fn entries(&self) -> Result<Vec<(String, Json)>, serde_json::Error> {
         self.to::<Object>().map(|Object(entries)| entries)
+    }
+
+    /// Creates an object of these entries, in order.
+    pub(crate) fn object(entries: &[(String, Json)]) -> Self {
+        let entry = |(key, value): &(String, Json)| format!("{}:{}", Json::string(key).text(), value.text());
+        let text = entries.iter().map(entry).collect::<Vec<_>>().join(",");
+        Self::parse(&format!("{{{text}}}")).unwrap_or_default()
     }
 
     /// Whether the value is `null`.
@@ -100,8 +100,7 @@ impl Json {
         self.text().starts_with('{')
     }
 
-    /// Whether lists and objects lie inside each other more than `levels` deep. Looks at the text up to there and needs
-    /// no stack of its own.
+    /// Whether lists and objects nest more than `levels` deep. Not recursive; stops at the first deeper level.
     pub(crate) fn is_deeper_than(&self, levels: usize) -> bool {
         // Each level takes two characters.
         if self.text().len() / 2 <= levels {
@@ -135,7 +134,7 @@ impl Json {
     }
 }
 
-/// Removes white space between tokens; white space inside strings stays.
+/// Removes white space between tokens, but not inside strings.
 fn without_white_space(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -156,9 +155,46 @@ fn without_white_space(text: &str) -> String {
     out
 }
 
+/// Builder of an object with exact values.
+#[derive(Default)]
+pub(crate) struct Fields(Vec<(String, Json)>);
+
+impl Fields {
+    /// Adds a field, unless the value is `None` or has no JSON form.
+    pub(crate) fn with(mut self, key: &str, value: Option<impl Serialize>) -> Self {
+        let value = value.and_then(|value| Json::of(&value).ok());
+        self.0.extend(value.map(|value| (key.to_owned(), value)));
+        self
+    }
+
+    /// Creates the object.
+    pub(crate) fn json(&self) -> Json {
+        Json::object(&self.0)
+    }
+}
+
+/// Maximum number of `[` and `{` open at once in a text of JSON or YAML. Brackets in strings count, too, so the result
+/// is an upper bound for every parser.
+///
+/// ```
+/// assert_eq!(harness_core::bracket_depth(r#"{"a": [1, [2]], "b": {}}"#), 3);
+/// ```
+pub fn bracket_depth(text: &str) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
 impl From<serde_json::Value> for Json {
-    /// The value with the keys of its objects sorted: which order `serde_json` keeps them in depends on a
-    /// feature that any part of a program may turn on, and neither a request nor a record may depend on that.
+    /// Converts the value with sorted keys: their order in `serde_json` depends on a feature that any part of a program
+    /// may enable, and neither a request nor a record may depend on that.
     fn from(mut value: serde_json::Value) -> Self {
         value.sort_all_objects();
         Self::of(&value).unwrap_or_else(|_| Self::null())
@@ -202,7 +238,7 @@ impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)
             .map_err(|e| D::Error::custom(format_args!("exact JSON expected: {e}")))?;
-        // A value read from one line holds no raw line break; anything else is brought to one line.
+        // Values must fit on one line.
         if raw.get().bytes().any(|b| matches!(b, b'\n' | b'\r')) {
             return Ok(Self::compacted(raw));
         }
@@ -210,8 +246,8 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// All entries of an object, in their order.
-struct Object(Vec<(String, Json)>);
+/// Entries of an object, in order.
+pub(crate) struct Object(pub(crate) Vec<(String, Json)>);
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -235,9 +271,7 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// Keys that a stored struct does not know, kept in their order and written back.
-///
-/// Empty in the common case, where it costs one word and no allocation.
+/// Unknown keys of a stored struct, kept in order and written back.
 ///
 /// ```
 /// use harness_core::message::UserMessage;
@@ -255,22 +289,22 @@ pub struct Extra(Option<Box<Entries>>);
 type Entries = Vec<(Box<str>, Json)>;
 
 impl Extra {
-    /// Adds a key. A key that is already there is kept, too.
+    /// Adds a key. An existing key of that name is kept, too.
     pub fn push(&mut self, key: impl Into<Box<str>>, value: Json) {
         self.0.get_or_insert_default().push((key.into(), value));
     }
 
-    /// The value of the last entry named `key`.
+    /// Returns the value of the last entry named `key`.
     pub fn get(&self, key: &str) -> Option<&Json> {
         self.0.as_ref()?.iter().rev().find(|(k, _)| **k == *key).map(|(_, v)| v)
     }
 
-    /// All entries in order.
+    /// Iterates over all entries in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().flat_map(|entries| entries.iter()).map(|(k, v)| (&**k, v))
     }
 
-    /// Whether there is no entry.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -286,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_kept_exactly_but_for_white_space() {
+    fn text_is_exact_except_for_white_space() {
         check("9007199254740993", "9007199254740993");
         check("1e400", "1e400");
         check("1.10", "1.10");
@@ -294,17 +328,17 @@ mod tests {
     }
 
     #[test]
-    fn a_value_never_holds_a_line_break() {
+    fn value_contains_no_line_break() {
         let read: Json = serde_json::from_str("{\"a\":\n1}").expect("valid JSON");
         assert_eq!(read.text(), r#"{"a":1}"#);
     }
 
     #[test]
-    fn the_entries_of_an_object_are_all_there_in_their_order() {
+    fn entries_keep_order_and_repeated_keys() {
         let entries =
             Json::parse(r#"{"b":1.10,"a":{},"b":null}"#).expect("JSON").entries().expect("an object");
-        let told: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        assert_eq!(told, ["b=1.10", "a={}", "b=null"]);
+        let entries: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(entries, ["b=1.10", "a={}", "b=null"]);
         assert!(Json::parse("[]").expect("JSON").entries().is_err());
     }
 
@@ -324,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn two_values_are_refused() {
+    fn two_values_are_rejected() {
         assert!(Json::parse("1 2").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Whose work it is.
+//! Origin of work: the ids that events, tools and sessions carry.
 
 use std::sync::Arc;
 
@@ -7,47 +7,47 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{AgentId, CallId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 
-/// Whose work it is: the ids that events, tools and sessions carry.
+/// Ids and caller data of work, carried by events, tools and sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Origin {
-    /// The caller's name for the assistant.
+    /// Assistant, as the caller names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assistant: Option<Arc<str>>,
-    /// The conversation.
+    /// Thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadId>,
-    /// The run.
+    /// Run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// The turn.
+    /// Turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// The stored session.
+    /// Stored session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// The caller's workspace.
+    /// Workspace, as the caller names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Arc<str>>,
-    /// The caller's user.
+    /// User, as the caller names them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
-    /// The caller's own data, copied into events.
+    /// Caller data, copied into events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// The tools that this work may use at most; `None` is all.
+    /// Tools that this work may use; `None` allows all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Arc<[ToolName]>>,
-    /// The descriptor that the agents come from.
+    /// Hash of the descriptor that defines the agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub descriptor_hash: Option<Arc<str>>,
-    /// The call that has begun this work; `None` for work that a user asked for.
+    /// Call that started this work; `None` for work that a user requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<ParentCall>>,
 }
 
-/// The call on whose behalf a sub-agent works.
+/// Call on whose behalf a sub-agent works.
 ///
 /// ```
 /// use harness_core::{Origin, ParentCall};
@@ -61,24 +61,23 @@ pub struct Origin {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ParentCall {
-    /// The call.
+    /// Call id.
     #[serde(rename = "callId")]
     pub call: CallId,
-    /// The agent that made it.
+    /// Calling agent.
     pub agent: AgentId,
-    /// The run that it was made in.
+    /// Run of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// The turn that it was made in.
+    /// Turn of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// How many calls lie between this work and work that a user asked for; 1 for a sub-agent of an agent
-    /// that no call has begun.
+    /// Nesting depth; 1 for a sub-agent of a top-level agent.
     pub depth: u32,
 }
 
 impl ParentCall {
-    /// A call that an agent made in the work of `origin`.
+    /// Creates the parent of work that `agent` starts with `call`.
     pub fn new(call: impl Into<CallId>, agent: impl Into<AgentId>, origin: &Origin) -> Self {
         Self {
             call: call.into(),
@@ -91,18 +90,17 @@ impl ParentCall {
 }
 
 impl Origin {
-    /// How many calls lie between this work and work that a user asked for: 0 unless a sub-agent does it.
+    /// Nesting depth: 0 for work that a user requested, 1 for its sub-agents.
     pub fn depth(&self) -> u32 {
         self.parent.as_ref().map_or(0, |parent| parent.depth)
     }
 
-    /// Who works: `agent`, or `sub_agent` when a call of other work has begun it.
+    /// Returns `sub_agent` for work that a call started, else `agent`.
     pub fn actor(&self) -> &'static str {
         if self.parent.is_some() { "sub_agent" } else { "agent" }
     }
 
-    /// The origin of work that a call has begun: of the same conversation, without a session, and with a run
-    /// and turn that are still to be named.
+    /// Origin of work that a call starts: the same thread, no session, and no run or turn yet.
     #[must_use]
     pub fn child(&self, parent: ParentCall) -> Self {
         Self { run: None, turn: None, session: None, parent: Some(Arc::new(parent)), ..self.clone() }

@@ -1,19 +1,18 @@
-//! The one macro behind every stored struct: wire names, unknown keys, exact JSON.
+//! Declaration of stored structs: wire names, unknown keys, exact JSON.
 //!
-//! Public for the crates of this workspace that declare stored structs, and no part of the promised API.
+//! Public for the crates of this workspace that declare stored structs, and not part of the promised API.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
-/// A text that is looked at and not kept: a key, a tag. Borrowed from the input where it stands there as it
-/// is, so that reading a message allocates nothing for it. (`Cow` alone is always read as an owned text.)
+/// Key or tag, borrowed from the input where possible. (A plain `Cow` is always deserialized as an owned text.)
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Word<'de>(pub Cow<'de, str>);
@@ -44,18 +43,18 @@ impl<'de> Deserialize<'de> for Word<'de> {
     }
 }
 
-/// Reads and writes one field of a stored struct.
+/// Field of a stored struct.
 #[doc(hidden)]
 pub trait Slot: Sized {
-    /// The value of a field that is not there; `None` when the field is required.
+    /// Value of a missing field; `None` if the field is required.
     fn absent() -> Option<Self>;
 
-    /// Whether the field is left out when written.
+    /// Whether the field is omitted when written.
     fn skip(&self) -> bool {
         false
     }
 
-    /// Reads the value of a field that is there.
+    /// Deserializes the field.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 }
 
@@ -73,7 +72,7 @@ impl<T: for<'de> Deserialize<'de>> Slot for Option<T> {
     }
 }
 
-/// Required fields, and fields with a default that are always written.
+/// Types of required fields, and of fields with a default that are always written.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! slots {
@@ -100,17 +99,17 @@ impl Slot for Json {
         Some(Self::empty_object())
     }
 
-    /// A null reads as the empty object, as upstream's arguments do.
+    /// Deserializes null as the empty object: some providers send null for no arguments.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Self::deserialize(deserializer)?;
         Ok(if value.is_null() { Self::empty_object() } else { value })
     }
 }
 
-/// What lists of stored structs hold; a list that is not there is empty.
+/// Item of a list in a stored struct; a missing list is empty.
 #[doc(hidden)]
 pub trait Item: for<'de> Deserialize<'de> {
-    /// Reads a list.
+    /// Deserializes a list.
     fn read_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Self>, D::Error> {
         Vec::deserialize(deserializer)
     }
@@ -126,7 +125,7 @@ impl<T: Item> Slot for Vec<T> {
     }
 }
 
-/// Seed that reads a [`Slot`].
+/// Seed that deserializes a [`Slot`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct SlotSeed<T>(pub PhantomData<T>);
@@ -139,72 +138,38 @@ impl<'de, T: Slot> DeserializeSeed<'de> for SlotSeed<T> {
     }
 }
 
-/// Reads a [`Slot`] from text that was kept while the tag of its struct was looked for.
-pub fn read_kept<T: Slot>(value: &Json) -> Result<T, serde_json::Error> {
+/// Deserializes a [`Slot`] from an entry before the tag.
+pub fn read_entry<T: Slot>(value: &Json) -> Result<T, serde_json::Error> {
     T::read(&mut serde_json::Deserializer::from_str(value.text()))
 }
 
-/// A struct that a tagged union can read field by field.
+/// Struct that a tagged union reads field by field.
 #[doc(hidden)]
 pub trait Stored: Sized {
-    /// Reads the fields that were kept before the tag, then the rest of the map.
-    fn read_map<'de, A: MapAccess<'de>>(kept: Kept, map: &mut A) -> Result<Self, A::Error>;
+    /// Reads the entries before the tag, then the rest of the map.
+    fn read_map<'de, A: MapAccess<'de>>(before: Entries, map: &mut A) -> Result<Self, A::Error>;
 
     /// Writes the fields, known ones first, into an open map.
     fn write_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 }
 
-/// Fields that were kept while the tag of their struct was looked for.
-pub type Kept = Vec<(String, Json)>;
+/// Entries of an object that come before its tag.
+pub type Entries = Vec<(String, Json)>;
 
-/// Reads the fields of a map up to the tag: the ones kept on the way and the tag's value.
+/// Reads a map up to its tag: the entries before it and the tag's value.
 pub(crate) fn read_tag<'de, A: MapAccess<'de>>(
     tag: &'static str,
     map: &mut A,
-) -> Result<(Kept, Cow<'de, str>), A::Error> {
-    let mut kept = Vec::new();
+) -> Result<(Entries, Cow<'de, str>), A::Error> {
+    let mut before = Vec::new();
     while let Some(Word(key)) = map.next_key()? {
         if key == tag {
             let Word(value) = map.next_value()?;
-            return Ok((kept, value));
+            return Ok((before, value));
         }
-        kept.push((key.into_owned(), map.next_value()?));
+        before.push((key.into_owned(), map.next_value()?));
     }
     Err(A::Error::missing_field(tag))
-}
-
-/// Reads and writes a [`Stored`] struct alone, outside of a tagged union.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! stored_serde {
-    ($name:ident) => {
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap as _;
-                let mut map = serializer.serialize_map(None)?;
-                $crate::stored::Stored::write_map(self, &mut map)?;
-                map.end()
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Fields;
-                impl<'de> serde::de::Visitor<'de> for Fields {
-                    type Value = $name;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str(concat!("an object with the fields of ", stringify!($name)))
-                    }
-
-                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
-                        $crate::stored::Stored::read_map(Vec::new(), &mut map)
-                    }
-                }
-                deserializer.deserialize_map(Fields)
-            }
-        }
-    };
 }
 
 /// Declares a struct that is written with explicit wire names and keeps unknown keys in `extra`.
@@ -222,22 +187,22 @@ macro_rules! stored {
         #[non_exhaustive]
         pub struct $name {
             $( $(#[$field_meta])* pub $field: $ty, )*
-            /// Keys that this version does not know; written back unchanged.
+            /// Unknown keys, written back unchanged.
             pub extra: $crate::Extra,
         }
 
         impl $crate::stored::Stored for $name {
             fn read_map<'de, A: serde::de::MapAccess<'de>>(
-                kept: Vec<(String, $crate::Json)>,
+                before: $crate::stored::Entries,
                 map: &mut A,
             ) -> Result<Self, A::Error> {
                 use serde::de::Error as _;
-                use $crate::stored::{Slot, SlotSeed, Word, read_kept};
+                use $crate::stored::{Slot, SlotSeed, Word, read_entry};
                 $( let mut $field: Option<$ty> = None; )*
                 let mut extra = $crate::Extra::default();
-                for (key, value) in kept {
+                for (key, value) in before {
                     match key.as_str() {
-                        $( $wire => $field = Some(read_kept(&value)
+                        $( $wire => $field = Some(read_entry(&value)
                             .map_err(|e| A::Error::custom(format_args!("`{key}`: {e}")))?), )*
                         _ => extra.push(key, value),
                     }
@@ -267,11 +232,36 @@ macro_rules! stored {
             }
         }
 
-        $crate::stored_serde! { $name }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap as _;
+                let mut map = serializer.serialize_map(None)?;
+                $crate::stored::Stored::write_map(self, &mut map)?;
+                map.end()
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Fields;
+                impl<'de> serde::de::Visitor<'de> for Fields {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str(concat!("an object with the fields of ", stringify!($name)))
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        $crate::stored::Stored::read_map(Vec::new(), &mut map)
+                    }
+                }
+                deserializer.deserialize_map(Fields)
+            }
+        }
     };
 }
 
-/// Writes a tagged variant: the tag first, then the fields of `body`.
+/// Writes a tagged variant: the tag, then the fields of `body`.
 pub(crate) fn write_tagged<S: serde::Serializer, B: Stored>(
     serializer: S,
     tag: &'static str,
@@ -284,34 +274,16 @@ pub(crate) fn write_tagged<S: serde::Serializer, B: Stored>(
     map.end()
 }
 
-/// Reads the rest of a map that nothing knows and rebuilds it as one object, in its order.
-pub(crate) fn rebuild<'de, A: MapAccess<'de>>(
-    kept: Kept,
+/// Reads the rest of a map with an unknown tag as one object, in order.
+pub(crate) fn read_unknown<'de, A: MapAccess<'de>>(
+    mut entries: Entries,
     tag: &'static str,
     value: &str,
     map: &mut A,
 ) -> Result<Json, A::Error> {
-    let mut out = String::from("{");
-    let mut field = |key: &str, value: &Json| {
-        if out.len() > 1 {
-            out.push(',');
-        }
-        out.push_str(Json::string(key).text());
-        out.push(':');
-        out.push_str(value.text());
-    };
-    for (key, value) in &kept {
-        field(key, value);
+    entries.push((tag.to_owned(), Json::string(value)));
+    while let Some(entry) = map.next_entry()? {
+        entries.push(entry);
     }
-    field(tag, &Json::string(value));
-    while let Some((key, value)) = map.next_entry::<String, Json>()? {
-        field(&key, &value);
-    }
-    out.push('}');
-    Json::parse(&out).map_err(A::Error::custom)
-}
-
-/// Serializes anything as the exact JSON value it holds.
-pub(crate) fn write_raw<S: serde::Serializer>(serializer: S, value: &Json) -> Result<S::Ok, S::Error> {
-    value.serialize(serializer)
+    Ok(Json::object(&entries))
 }

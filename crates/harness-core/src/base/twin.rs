@@ -1,10 +1,10 @@
 //! Object-safe twins of the ports.
-//!
-//! The macro is public for the crates of this workspace that have ports, and no part of the promised API.
 
-/// Declares the object-safe twin of a port, and gives it to every implementor: each `async` method as one that boxes its
-/// future (references live for `'a`), the others as they are. A method of a twin has a name of its own, so that both
-/// traits can be in scope.
+/// Declares the object-safe twin of a port and implements it for every implementor: each `async` method boxes its future
+/// (references live for `'a`), the others are called directly. A twin's methods have separate names, so that both traits
+/// can be in scope.
+///
+/// Public for the crates of this workspace that have ports, and not part of the promised API.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! twin {
@@ -12,7 +12,7 @@ macro_rules! twin {
         $(async fn $boxed:ident = $asynchronous:ident($($arg:ident: $type:ty),*) -> $out:ty;)*
         $(fn $named:ident = $plain:ident($($plain_arg:ident: $plain_type:ty),*) $(-> $plain_out:ty)?;)*
     }) => {
-        #[doc = concat!("The object-safe twin of [`", stringify!($port), "`]; every implementor has it.")]
+        #[doc = concat!("Object-safe twin of [`", stringify!($port), "`], implemented for every implementor.")]
         #[doc(hidden)]
         pub trait $twin: Send + Sync {
             $(fn $boxed<'a>(&'a self, $($arg: $type),*) -> std::pin::Pin<Box<dyn Future<Output = $out> + Send + 'a>>

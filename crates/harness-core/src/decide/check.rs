@@ -1,4 +1,4 @@
-//! Checks: asked about a prompt, an answer or an end before it counts, and about what tools and models gave.
+//! Checks of prompts, answers, ends, results and invalid outputs.
 
 use std::sync::Arc;
 
@@ -16,51 +16,50 @@ use crate::port::{Progress, RunProgress};
 use crate::tool::ToolOutcome;
 use crate::twin;
 
-/// What a check looks at.
+/// Subject of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Subject {
-    /// What somebody asks, before it is in the transcript. Messages that the turn wrote itself are not among them.
+    /// Prompt before it enters the transcript, without messages that the turn created.
     Prompt(Vec<Arc<Message>>),
-    /// An answer, before it is in the transcript: also a question of the model, and what a tool that ends the turn
-    /// has to say.
+    /// Answer before it enters the transcript: of the model, a question to the user, or a tool that ends the turn.
     Answer {
-        /// Its words.
+        /// Text.
         text: String,
-        /// Whose it is.
+        /// Agent.
         agent: AgentId,
-        /// The message; `None` when the words are those of a tool, which the transcript holds already.
+        /// Message; `None` for the text of a tool, which is already in the transcript.
         message: Option<Arc<Message>>,
     },
-    /// The end of a turn that claims that the work of its run is done.
+    /// End of a turn that claims that the work of its run is done.
     End {
-        /// How it ended.
+        /// End of the turn.
         end: Arc<End>,
-        /// Where the run stands.
+        /// Progress of the run.
         progress: Arc<RunProgress>,
     },
-    /// The result of a call that ran, a success or a failure. It is in the transcript.
+    /// Result of a call that ran, success or failure. It is in the transcript.
     Result {
-        /// The call.
+        /// Call.
         call: Arc<ToolCall>,
-        /// What came of it.
+        /// Outcome of the call.
         outcome: Arc<ToolOutcome>,
-        /// Where the turn stands.
+        /// Progress of the turn.
         progress: Progress,
     },
-    /// An output of a model that is of no use. It is in the transcript.
+    /// Invalid output of a model. It is in the transcript.
     Invalid {
-        /// What is wrong with it.
+        /// Problem of the output.
         invalid: Box<Invalid>,
-        /// Where the turn stands.
+        /// Progress of the turn.
         progress: Progress,
     },
 }
 
 impl Subject {
-    /// Its words: those of the messages of a prompt, one per line, those of the answer or of the result, the answer of
-    /// an end, or what is wrong with an output.
+    /// Returns the text: of the prompt's messages, one per line, of the answer, the result or the end, or the problem of
+    /// an invalid output.
     pub fn text(&self) -> String {
         match self {
             Self::Prompt(messages) => {
@@ -73,34 +72,34 @@ impl Subject {
         }
     }
 
-    /// Puts these words in place of its own.
-    pub(crate) fn amend(&mut self, words: String) {
+    /// Replaces the text of a prompt or an answer.
+    pub(crate) fn amend(&mut self, amended: String) {
         match self {
             Self::Prompt(messages) => {
-                let mut words = Some(words);
+                let mut amended = Some(amended);
                 for message in messages.iter_mut() {
-                    *message = Arc::new(message.with_text(words.take().unwrap_or_default()));
+                    *message = Arc::new(message.with_text(amended.take().unwrap_or_default()));
                 }
                 messages.retain(|message| !message.content().is_empty());
             }
             Self::Answer { text, message, .. } => {
                 if let Some(message) = message {
-                    *message = Arc::new(message.with_text(words.clone()));
+                    *message = Arc::new(message.with_text(amended.clone()));
                 }
-                *text = words;
+                *text = amended;
             }
             Self::End { .. } | Self::Result { .. } | Self::Invalid { .. } => {}
         }
     }
 }
 
-/// The strictness of what nothing is stricter than.
+/// Highest strictness of a verdict.
 const STRICTEST: u8 = 4;
 
-/// What a check says. The first check that does not accept decides, in the order in which they were given. A verdict
-/// that means nothing at a point counts as a failure of the check.
+/// Verdict of a check. The first check that does not accept decides. A verdict that is not defined for a point counts as
+/// an error of the check.
 ///
-/// | at | it may be |
+/// | point | verdicts |
 /// |---|---|
 /// | [`Points::PROMPT`] | `Accept`, `Amend`, `Continue`, `Refuse` |
 /// | [`Points::ANSWER`] | `Accept`, `Amend`, `Continue`, `Ask`, `Refuse`, `Unfounded` |
@@ -111,44 +110,44 @@ const STRICTEST: u8 = 4;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum CheckVerdict {
-    /// Nothing against it.
+    /// The subject counts.
     Accept,
-    /// It counts with these words in place of its own, and the checks behind are asked about them. The words of a
-    /// tool that ends the turn stay as they are in the transcript.
+    /// The subject counts with this text instead, which later checks see. The text of a tool that ends the turn is not
+    /// changed in the transcript.
     Amend(String),
-    /// An end is believed although something is missing; the result says so. Refused in strict mode.
+    /// The end is accepted although its condition is not met, and the result reports it. Rejected in strict mode.
     Waive {
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// An answer is kept, but does not count: the model reads the guidance and answers again. So it does behind an output
-    /// of no use. An end is not believed: another turn begins with the guidance. A prompt is refused.
+    /// The answer or invalid output stays in the transcript, and the model responds again to the guidance. After an end,
+    /// another turn starts with the guidance. A prompt is rejected.
     Continue {
-        /// What the model reads.
+        /// Message for the model.
         guidance: String,
     },
-    /// The user is asked something first: it ends `clarification_required`. An answer is not kept. Because of a result it
-    /// is asked unless a limit is reached at that moment, and can rescue a failure that would have ended the turn. A blank
-    /// question counts as [`Accept`](Self::Accept).
+    /// The user is asked first: the turn ends `clarification_required`. An answer is dropped. A question about a result is
+    /// skipped if a limit is reached at that moment; otherwise it replaces a failure that would have ended the turn. A
+    /// blank question counts as [`Accept`](Self::Accept).
     Ask(Question),
-    /// A prompt or an answer is not kept, and the turn ends `guardrail_triggered`. Pieces of a streamed answer may be out
-    /// already. An end is not believed: another turn begins with the reason. Because of a result or of an output of no use
-    /// the turn ends, and these stay.
+    /// The prompt or answer is dropped, and the turn ends `guardrail_triggered`; deltas of the answer may have been
+    /// published. After an end, another turn starts with the reason. After a result or an invalid output, which stay in the
+    /// transcript, the turn ends.
     Refuse {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// An answer rests on too little: it is not kept, and the turn ends `evidence_density_violation`.
+    /// The answer lacks evidence: it is dropped, and the turn ends `evidence_density_violation`.
     Unfounded(Box<ThinEvidence>),
 }
 
 impl CheckVerdict {
-    /// A refusal.
+    /// Creates a refusal.
     pub fn refuse(reason: impl Into<String>) -> Self {
         Self::Refuse { reason: reason.into() }
     }
 
-    /// Its name in events: `accept`, `amend`, `waive`, `continue`, `ask`, `refuse` or `unfounded`.
+    /// Returns the name in events: `accept`, `amend`, `waive`, `continue`, `ask`, `refuse` or `unfounded`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -161,7 +160,7 @@ impl CheckVerdict {
         }
     }
 
-    /// Why, as far as it says so.
+    /// Returns the reason, if any.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Continue { guidance: text }
@@ -172,7 +171,7 @@ impl CheckVerdict {
         }
     }
 
-    /// How strict it is: of several that were given at once the strictest counts.
+    /// Returns the strictness: of several simultaneous verdicts the strictest counts.
     fn strictness(&self) -> u8 {
         match self {
             Self::Accept => 0,
@@ -183,7 +182,7 @@ impl CheckVerdict {
         }
     }
 
-    /// Whether it means something at this point.
+    /// Whether the verdict is defined for a point.
     pub(crate) fn fits(&self, point: Point) -> bool {
         let at: &[Point] = match self {
             Self::Accept | Self::Refuse { .. } => return true,
@@ -196,13 +195,13 @@ impl CheckVerdict {
     }
 }
 
-/// A verdict and what it rests on.
+/// Decision of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckDecision {
-    /// What follows.
+    /// Verdict.
     pub verdict: CheckVerdict,
-    /// What it rests on, for records.
+    /// Facts for records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Json>,
 }
@@ -213,11 +212,9 @@ impl From<CheckVerdict> for CheckDecision {
     }
 }
 
-/// Judges whether a prompt, an answer or an end counts.
+/// Judges prompts, answers, ends, results or invalid outputs.
 ///
-/// A check that fails judges nothing: what follows is a rule of its [`Guarded`]. A dropped future is a question that
-/// nobody waits for any more. Models that it asks are charged to the run when they are asked through
-/// [`DecideCx::ledger`].
+/// The effect of an error is set by [`Guarded::on_error`]. Model calls through [`DecideCx::ledger`] are charged to the run.
 ///
 /// ```
 /// use harness_core::Fault;
@@ -237,15 +234,17 @@ impl From<CheckVerdict> for CheckDecision {
 /// assert_eq!(check.guard().name.as_str(), "no-numbers");
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no check",
-    note = "make one of a closure with `check::func(\"name\", Points::ANSWER, |subject, cx| CheckVerdict::Accept)`"
+    message = "`{Self}` is not a check",
+    note = "make one from a closure with `check::func(\"name\", Points::ANSWER, |subject, cx| CheckVerdict::Accept)`"
 )]
 pub trait Check: Send + Sync {
     /// Judges a subject.
     ///
     /// # Errors
+    /// If it cannot judge.
     ///
-    /// When it cannot judge.
+    /// # Cancel safety
+    /// The future is dropped when the decision is cancelled.
     fn judge(
         &self,
         subject: &Subject,
@@ -259,12 +258,12 @@ twin! {
     }
 }
 
-/// A check of this name, asked there.
+/// Creates a check, called at these points.
 pub fn new(name: impl Into<GateName>, points: Points, check: impl Check + 'static) -> Guarded<dyn DynCheck> {
     Guarded::new(Guard::new(name, points), Arc::new(check))
 }
 
-/// A closure as a check.
+/// Creates a check from a closure.
 pub fn func(
     name: impl Into<GateName>,
     points: Points,
@@ -281,16 +280,7 @@ impl<F: Fn(&Subject, &DecideCx) -> CheckVerdict + Send + Sync> Check for Func<F>
     }
 }
 
-/// Refuses the texts for which the closure gives a reason.
-///
-/// ```
-/// use harness_core::decide::{Points, check};
-///
-/// let check = check::guardrail("no-secrets", Points::PROMPT.and(Points::ANSWER), |text| {
-///     text.contains("hunter2").then(|| "it holds a password".to_owned())
-/// });
-/// # assert_eq!(check.guard().name.as_str(), "no-secrets");
-/// ```
+/// Creates a check that refuses texts for which the closure returns a reason.
 pub fn guardrail(
     name: impl Into<GateName>,
     points: Points,
@@ -301,18 +291,8 @@ pub fn guardrail(
     })
 }
 
-/// Lets a run end unless the closure says what is to be done first; another turn begins with that. Asked about an end
-/// that claims that the work is done. When it fails an interactive run may end, and a strict one goes on.
-///
-/// ```
-/// use harness_core::decide::check;
-///
-/// let check = check::stop_hook("tests-ran", |_end, progress| {
-///     let ran = progress.tool_calls.contains_key(&"run_tests".into());
-///     (!ran).then(|| "Run the tests before you finish.".to_owned())
-/// });
-/// # assert_eq!(check.guard().name.as_str(), "tests-ran");
-/// ```
+/// Creates a check of the end: if the closure returns guidance, another turn starts with it. On errors, interactive runs
+/// end and strict ones continue.
 pub fn stop_hook(
     name: impl Into<GateName>,
     why: impl Fn(&End, &RunProgress) -> Option<String> + Send + Sync + 'static,
@@ -328,26 +308,8 @@ pub fn stop_hook(
     check.on_error(OnError::LenientIfInteractive)
 }
 
-/// Several checks asked at once, as one: the strictest verdict counts, and a refusal does not wait for the others. One
-/// that fails makes all of them fail, unless another refuses.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::Millis;
-/// use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Points, Subject, check};
-/// # use harness_core::Fault;
-/// # struct Slow;
-/// # impl Check for Slow {
-/// #     async fn judge(&self, _: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
-/// #         Ok(CheckVerdict::Accept.into())
-/// #     }
-/// # }
-///
-/// let check = check::all("two-judges", Points::ANSWER, [Arc::new(Slow) as _, Arc::new(Slow) as _]);
-/// let check = check.within(Millis(20_000));
-/// # let _ = check;
-/// ```
+/// Combines checks that are called in parallel: the strictest verdict counts, and a refusal does not wait for the others.
+/// An error of one is an error of all, unless another refuses.
 pub fn all(
     name: impl Into<GateName>,
     points: Points,

@@ -1,51 +1,66 @@
-//! What a gate or a check may look at.
+//! Context of decisions, and the source of facts.
 
 use std::sync::Arc;
 
 use crate::cancel::Cancel;
+use crate::json::Json;
 use crate::origin::Origin;
-use crate::outcome::Purpose;
+use crate::outcome::{Fault, Purpose};
 use crate::port::Ledger;
 use crate::time::Time;
 use crate::transcript::Prefix;
+use crate::twin;
 
-/// What a gate or a check may look at beside its subject.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::decide::DecideCx;
-/// use harness_core::transcript::Transcript;
-/// use harness_core::{Cancel, Origin, Time};
-///
-/// let cx = DecideCx::new(Transcript::default().prefix(), Arc::new(Origin::default()), Cancel::never(), Time(0));
-/// assert!(cx.log.is_empty());
-/// ```
+/// Context of a decision.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DecideCx {
-    /// The transcript so far: the evidence.
+    /// Transcript so far.
     pub log: Prefix,
-    /// Whose turn it is.
+    /// Origin of the turn.
     pub origin: Arc<Origin>,
-    /// Fires when the answer is not wanted any more.
+    /// Fires when the decision is cancelled.
     pub cancel: Cancel,
-    /// When it is asked.
+    /// Time of the call.
     pub now: Time,
-    /// Where its model calls are reserved and settled.
+    /// Ledger for model calls of the gate or check.
     pub ledger: Ledger,
 }
 
 impl DecideCx {
-    /// For tests of gates and checks, and for drivers of your own. Model calls are not limited.
+    /// Creates a context for tests and other drivers, with an unlimited ledger.
     pub fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel, now: Time) -> Self {
-        let ledger = Ledger::unlimited(Purpose::Judge);
-        Self { log, origin, cancel, now, ledger }
+        Self { log, origin, cancel, now, ledger: Ledger::unlimited(Purpose::Judge) }
     }
+}
 
-    /// The same with a ledger for its model calls.
-    #[must_use]
-    pub(crate) fn with_ledger(self, ledger: Ledger) -> Self {
-        Self { ledger, ..self }
+/// Source of facts from outside of the run that its [`Control`](crate::port::Control) needs for a decision: files,
+/// application checks, JSON Schema. Requests and facts are JSON of a form that the control defines.
+///
+/// If it fails, panics or exceeds [`Ports::facts_within`](crate::driver::Ports::facts_within), all facts are unknown.
+///
+/// ```
+/// use harness_core::decide::{DecideCx, FactSource};
+/// use harness_core::{Fault, Json};
+///
+/// struct NoFacts;
+///
+/// impl FactSource for NoFacts {
+///     async fn gather(&self, _request: &Json, _cx: &DecideCx) -> Result<Json, Fault> {
+///         Ok(Json::empty_object())
+///     }
+/// }
+/// ```
+pub trait FactSource: Send + Sync {
+    /// Gathers the requested facts.
+    ///
+    /// # Errors
+    /// If no facts are available. A single unknown fact is part of the result.
+    fn gather(&self, request: &Json, cx: &DecideCx) -> impl Future<Output = Result<Json, Fault>> + Send;
+}
+
+twin! {
+    DynFactSource of FactSource {
+        async fn gather_boxed = gather(request: &'a Json, cx: &'a DecideCx) -> Result<Json, Fault>;
     }
 }

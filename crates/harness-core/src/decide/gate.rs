@@ -1,4 +1,4 @@
-//! Gates: asked about a tool call or a handoff before it runs.
+//! Gates of tool calls and handoffs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use crate::outcome::Fault;
 use crate::port::ProposedCall;
 use crate::twin;
 
-/// What a gate says. The strictest of all gates wins: halt or deny, hold, rewrite, allow.
+/// Verdict of a gate. The strictest of all gates wins: halt or deny, hold, rewrite, allow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum GateVerdict {
-    /// Go on.
+    /// The call may run.
     Allow,
-    /// Go on with these arguments.
+    /// The call may run with these arguments.
     Rewrite(Json),
-    /// Ask the approver; the remaining gates are still asked first.
+    /// The approver decides, after the remaining gates.
     Hold {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Do not run it; the model reads the message.
+    /// The call does not run, and the model receives the message.
     Deny {
-        /// What the model reads.
+        /// Message for the model.
         message: String,
     },
-    /// Do not run it, and end the turn `policy_denied`.
+    /// The call does not run, and the turn ends `policy_denied`.
     Halt {
-        /// What the call is answered with.
+        /// Result of the call.
         message: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
 impl GateVerdict {
-    /// A denial of which the model reads `Denied: ` and the reason.
+    /// Denies the call and sends `Denied: REASON` to the model.
     pub fn deny(reason: impl fmt::Display) -> Self {
         Self::Deny { message: format!("Denied: {reason}") }
     }
 
-    /// Its name in events: `allow`, `rewrite`, `hold`, `deny` or `halt`.
+    /// Returns the name in events: `allow`, `rewrite`, `hold`, `deny` or `halt`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -58,7 +58,7 @@ impl GateVerdict {
         }
     }
 
-    /// Why, as far as it says so.
+    /// Returns the reason, if any.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Hold { reason } | Self::Halt { reason, .. } => Some(reason),
@@ -68,13 +68,13 @@ impl GateVerdict {
     }
 }
 
-/// A verdict and what it rests on.
+/// Decision of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GateDecision {
-    /// What follows.
+    /// Verdict.
     pub verdict: GateVerdict,
-    /// What it rests on, for records: of a policy its whole decision.
+    /// Facts for records; of a policy its whole decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Json>,
 }
@@ -85,10 +85,7 @@ impl From<GateVerdict> for GateDecision {
     }
 }
 
-/// Decides whether a tool call or a handoff happens.
-///
-/// A gate that fails decides nothing: what follows is a rule of its [`Guarded`]. A dropped future is a question that
-/// nobody waits for any more.
+/// Decides whether a tool call or a handoff runs. The effect of an error is set by [`Guarded::on_error`].
 ///
 /// ```
 /// use harness_core::Fault;
@@ -109,15 +106,17 @@ impl From<GateVerdict> for GateDecision {
 /// assert_eq!(gate.guard().name.as_str(), "budget");
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no gate",
-    note = "make one of a closure with `gate::func(\"name\", |call, cx| GateVerdict::Allow)`"
+    message = "`{Self}` is not a gate",
+    note = "make one from a closure with `gate::func(\"name\", |call, cx| GateVerdict::Allow)`"
 )]
 pub trait Gate: Send + Sync {
-    /// Decides about a call.
+    /// Decides on a call.
     ///
     /// # Errors
+    /// If it cannot decide.
     ///
-    /// When it cannot decide.
+    /// # Cancel safety
+    /// The future is dropped when the decision is cancelled.
     fn decide(
         &self,
         call: &ProposedCall,
@@ -131,12 +130,12 @@ twin! {
     }
 }
 
-/// A gate of this name, asked about tool calls and handoffs, after their arguments are checked.
+/// Creates a gate of tool calls and handoffs, called with valid arguments.
 pub fn new(name: impl Into<GateName>, gate: impl Gate + 'static) -> Guarded<dyn DynGate> {
     Guarded::new(Guard::new(name, Points::CALL.and(Points::HANDOFF)), Arc::new(gate))
 }
 
-/// A closure as a gate.
+/// Creates a gate from a closure.
 pub fn func(
     name: impl Into<GateName>,
     decide: impl Fn(&ProposedCall, &DecideCx) -> GateVerdict + Send + Sync + 'static,
@@ -152,16 +151,7 @@ impl<F: Fn(&ProposedCall, &DecideCx) -> GateVerdict + Send + Sync> Gate for Func
     }
 }
 
-/// Holds the calls for which the closure gives a reason, until the approver decides.
-///
-/// ```
-/// use harness_core::decide::gate;
-///
-/// let gate = gate::needs_approval("large-payments", |call| {
-///     (call.call.name.as_str() == "pay").then(|| "money leaves the account".to_owned())
-/// });
-/// # assert!(gate.guard().timeout.is_some());
-/// ```
+/// Creates a gate that holds calls for which the closure returns a reason.
 pub fn needs_approval(
     name: impl Into<GateName>,
     why: impl Fn(&ProposedCall) -> Option<String> + Send + Sync + 'static,
@@ -169,16 +159,16 @@ pub fn needs_approval(
     func(name, move |call, _| why(call).map_or(GateVerdict::Allow, |reason| GateVerdict::Hold { reason }))
 }
 
-/// The name of policies among the gates.
+/// Name of policies among the gates.
 const POLICY: &str = "policy";
 
-/// A policy of tool calls, named `policy`. Put it behind gates that rewrite arguments: what it decides about should be
-/// what is executed. Its whole decision is the facts of its event, with `proposalHash` as the name of what was proposed.
+/// Creates a gate named `policy` from a policy of tool calls. Place it after gates that rewrite arguments, so that it sees
+/// those that are executed. The facts of its events are its whole decision, with a `proposalHash` of the call.
 pub fn policy(policy: impl Policy + 'static) -> Guarded<dyn DynGate> {
     new(POLICY, PolicyGate(policy)).at(Points::CALL)
 }
 
-/// A policy of handoffs, named `policy`.
+/// Creates a gate named `policy` from a policy of handoffs.
 pub fn handoff_policy(policy: impl Policy + 'static) -> Guarded<dyn DynGate> {
     new(POLICY, PolicyGate(policy)).at(Points::HANDOFF)
 }

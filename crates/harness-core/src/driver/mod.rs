@@ -21,13 +21,13 @@ pub use ports::Ports;
 use in_flight::InFlight;
 use sink::Sink;
 
+use crate::base::panic_text;
 use crate::cancel::Cancel;
 use crate::event::{Event, Hub};
 use crate::ids::EntryId;
 use crate::machine::{Effect, Input, Machine, Phase, Reply, Start};
 use crate::origin::Origin;
 use crate::outcome::End;
-use crate::panics::panic_text;
 
 /// Runs a machine to its end.
 ///

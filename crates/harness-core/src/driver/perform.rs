@@ -9,6 +9,7 @@ use super::persist::{save, store};
 use super::ports::Ports;
 use super::redact::RedactedUpdates;
 use super::sink::Sink;
+use crate::base::panic_text;
 use crate::cancel::Cancel;
 use crate::decide::{Answered, DecideCx, Subject};
 use crate::ids::{AgentId, OpId, ToolName};
@@ -16,7 +17,6 @@ use crate::json::Json;
 use crate::machine::{AgentProgress, Op, Reply};
 use crate::origin::Origin;
 use crate::outcome::{Fault, FaultSource, Purpose};
-use crate::panics::panic_text;
 use crate::port::{
     AgentConfig, ApprovalAsk, BoxFuture, CompactAsk, Decision, DynContextPipeline, Ledger, ModelFault,
     ModelFaultCode, ModelRequest, PrepareAsk, PreparedAgent, ViewCx,
@@ -57,7 +57,7 @@ impl<'p> Performer<'p> {
         let ports = self.ports;
         Some(match op {
             Op::Prepare { agent, iteration } => {
-                let ask = PrepareAsk::new(agent, self.origin, iteration).over(self.log);
+                let ask = PrepareAsk { agent, origin: self.origin, iteration, log: self.log };
                 Reply::Prepared(prepare(ports, ask).await)
             }
             Op::Begin { standing } => {
@@ -85,13 +85,9 @@ impl<'p> Performer<'p> {
                 Reply::Noted(layers.complete_boxed(outcome, &cx).await)
             }
             Op::Compact { reason, plan, measured, standing } => {
-                let ask = CompactAsk::new(
-                    self.view(plan.clone()),
-                    plan,
-                    self.view_cx(*standing, Purpose::Compaction),
-                )
-                .because(reason)
-                .with_measured(measured.map(|measured| *measured));
+                let (view, cx) = (self.view(plan.clone()), self.view_cx(*standing, Purpose::Compaction));
+                let measured = measured.map(|measured| *measured);
+                let ask = CompactAsk { reason, view, plan, measured, cx };
                 Reply::Compacted(ports.compactor.as_deref()?.compact_boxed(ask).await.map(Box::new))
             }
             op @ Op::Model { .. } => self.model(id, op).await?,
@@ -189,17 +185,22 @@ impl<'p> Performer<'p> {
     }
 
     fn view_cx(&self, standing: AgentProgress, purpose: Purpose) -> ViewCx {
-        let cx = ViewCx::new(self.log.clone(), Arc::clone(&self.origin), self.ports.clock.now())
-            .with_progress(standing.progress)
-            .with_ledger(self.ledger.for_purpose(purpose))
-            .until(self.deadline, self.cancel.clone());
-        ViewCx { prepared: standing.prepared, ..cx }
+        ViewCx {
+            log: self.log.clone(),
+            origin: Arc::clone(&self.origin),
+            prepared: standing.prepared,
+            progress: standing.progress,
+            now: self.ports.clock.now(),
+            deadline: self.deadline,
+            cancel: self.cancel.clone(),
+            ledger: self.ledger.for_purpose(purpose),
+        }
     }
 
     fn decide_cx(&self, purpose: Purpose) -> DecideCx {
         let (log, origin, cancel) = (self.log.clone(), Arc::clone(&self.origin), self.cancel.clone());
-        DecideCx::new(log, origin, cancel, self.ports.clock.now())
-            .with_ledger(self.ledger.for_purpose(purpose))
+        let (now, ledger) = (self.ports.clock.now(), self.ledger.for_purpose(purpose));
+        DecideCx { log, origin, cancel, now, ledger }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Listeners: folds inline, subscriptions over bounded rings.
+//! Event hub: inline folds, and subscriptions over bounded ring buffers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,23 +8,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::{Delta, Event};
+use crate::base::panic_text;
 use crate::origin::Origin;
-use crate::panics::panic_text;
 
-/// Code that is called inline with every event: pure, quick and trusted (a record, usage, counters).
+/// Inline receiver of every event, for fast and trusted code (a record, usage, counters).
 ///
-/// Anything slower, or that may fail, reads a [`Subscription`] instead. A fold that panics does not harm
-/// the work that it listens to: the panic ends there, and the next event is told to it like any other.
+/// Code that is slow or may fail reads a [`Subscription`] instead. A panic is caught and logged; the next event is
+/// delivered as usual.
 pub trait Fold: Send {
-    /// Takes one event.
+    /// Receives an event.
     fn apply(&mut self, event: &Event);
 
-    /// The turn or run is over and everything was told: write out what is still held back. The default
-    /// does nothing.
+    /// Called at the end of a turn or run, after its last event: write buffered data. Default: does nothing.
     fn flush(&mut self) {}
 
-    /// The future that drove the work of `origin` was dropped before its end: nothing more will be told of it.
-    /// The default does nothing.
+    /// Called when the driver's future was dropped before the end of the work. Default: does nothing.
     fn abandoned(&mut self, _origin: &Origin) {}
 }
 
@@ -42,7 +40,7 @@ impl<F: Fold + ?Sized> Fold for Box<F> {
     }
 }
 
-/// A share of a fold, so that its result can be read after the run.
+/// Shared fold, whose result can be read after the run.
 impl<F: Fold> Fold for Arc<Mutex<F>> {
     fn apply(&mut self, event: &Event) {
         self.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
@@ -57,18 +55,18 @@ impl<F: Fold> Fold for Arc<Mutex<F>> {
     }
 }
 
-/// What a subscriber sees.
+/// Item of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Seen {
-    /// An event.
+    /// Event.
     Event(Event),
-    /// A piece of an answer that is still coming.
+    /// Delta of a response.
     Delta(Delta),
-    /// The subscriber was too slow: this many events were dropped. (Dropped deltas are not counted: the
-    /// final message holds what they said.)
+    /// Events were dropped because the subscriber was too slow. (Dropped deltas are not counted: the final message
+    /// contains them.)
     Lagged {
-        /// How many.
+        /// Number of dropped events.
         missed: u64,
     },
 }
@@ -104,15 +102,15 @@ impl Shared {
     }
 }
 
-/// Reads the events of a machine at the reader's own pace, out of a bounded ring that drops its oldest
-/// entries, deltas first.
+/// Subscription to the events of a machine: a bounded ring buffer that drops its oldest items, deltas first.
 #[derive(Debug)]
 pub struct Subscription(Arc<Shared>);
 
 impl Subscription {
-    /// The next thing to see; `None` when the hub is gone and everything was seen.
+    /// Waits for the next item; `None` after the last item of a dropped hub.
     ///
-    /// Cancel safe: nothing is lost when the future is dropped.
+    /// # Cancel safety
+    /// No item is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Seen> {
         loop {
             let notified = self.0.notify.notified();
@@ -133,7 +131,7 @@ impl Subscription {
         }
     }
 
-    /// What can be seen without waiting.
+    /// Returns the next item without waiting.
     pub fn try_next(&mut self) -> Option<Seen> {
         let mut ring = self.0.lock();
         if ring.missed > 0 {
@@ -143,7 +141,7 @@ impl Subscription {
     }
 }
 
-/// Closes its ring when the last hub that tells it something is gone.
+/// Closes its ring when the last hub is dropped.
 #[derive(Debug)]
 struct Sender(Arc<Shared>);
 
@@ -154,9 +152,9 @@ impl Drop for Sender {
     }
 }
 
-/// Tells events to everybody who listens.
+/// Distributes events to folds and subscriptions.
 ///
-/// A clone has the listeners that there are; those that are added to it later are its own.
+/// A clone shares the current receivers; those added later are separate.
 #[derive(Clone, Default)]
 pub struct Hub {
     folds: Vec<Arc<Mutex<dyn Fold>>>,
@@ -170,12 +168,12 @@ impl fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Adds an inline listener.
+    /// Adds an inline receiver.
     pub fn fold(&mut self, fold: impl Fold + 'static) {
         self.folds.push(Arc::new(Mutex::new(fold)));
     }
 
-    /// Adds a listener with a ring of at least one entry.
+    /// Adds a subscription with a buffer of `capacity` items, at least one.
     pub fn subscribe(&mut self, capacity: usize) -> Subscription {
         let shared =
             Arc::new(Shared { ring: Mutex::default(), capacity: capacity.max(1), notify: Notify::new() });
@@ -183,12 +181,12 @@ impl Hub {
         Subscription(shared)
     }
 
-    /// Whether somebody would see deltas.
+    /// Whether there are receivers of deltas.
     pub(crate) fn wants_deltas(&self) -> bool {
         !self.rings.is_empty()
     }
 
-    /// Tells events, in order. Never waits for a subscriber.
+    /// Publishes events, in order. Never waits for a subscriber.
     pub fn publish<'e, I>(&self, batch: I)
     where
         I: IntoIterator<Item = &'e Event>,
@@ -210,17 +208,17 @@ impl Hub {
         }
     }
 
-    /// Everything was told: folds write out what they hold back.
+    /// Flushes the folds.
     pub(crate) fn flush(&self) {
         self.each_fold(|fold| isolated(|| fold.flush()));
     }
 
-    /// The work of `origin` ended without an end: its future was dropped.
+    /// Notifies the folds that the work was dropped before its end.
     pub(crate) fn abandon(&self, origin: &Origin) {
         self.each_fold(|fold| isolated(|| fold.abandoned(origin)));
     }
 
-    /// Tells a piece of an answer.
+    /// Publishes a delta.
     pub(crate) fn delta(&self, delta: &Delta) {
         for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
             shared.push(&mut shared.lock(), Seen::Delta(delta.clone()));
@@ -228,27 +226,27 @@ impl Hub {
         }
     }
 
-    fn each_fold(&self, mut tell: impl FnMut(&mut dyn Fold)) {
+    fn each_fold(&self, mut call: impl FnMut(&mut dyn Fold)) {
         for fold in &self.folds {
-            tell(&mut *fold.lock().unwrap_or_else(PoisonError::into_inner));
+            call(&mut *fold.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
 
-/// Runs a listener's code; a panic of it ends here.
+/// Calls a fold and catches its panics.
 fn isolated(run: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-        tracing::warn!(panic = panic_text(&*panic), "a listener panicked; the work goes on");
+        tracing::warn!(panic = panic_text(&*panic), "a fold panicked; the run continues");
     }
 }
 
-/// A user's own listener: asynchronous, may be slow, may fail. Run it with [`observe`] in a task.
+/// Asynchronous observer, which may be slow or fail. Run it with [`observe`] in a separate task.
 pub trait Observer: Send {
-    /// Takes one thing that was seen.
+    /// Receives an item.
     fn on(&mut self, seen: Seen) -> impl Future<Output = ()> + Send;
 }
 
-/// Feeds a subscription to an observer until the hub is gone.
+/// Passes a subscription to an observer until the hub is dropped.
 pub async fn observe(mut subscription: Subscription, mut observer: impl Observer) {
     while let Some(seen) = subscription.next().await {
         observer.on(seen).await;
@@ -283,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_drops_deltas_first_then_its_oldest_events_and_says_so() {
+    fn full_ring_drops_deltas_first_then_its_oldest_events_and_reports_it() {
         let mut hub = Hub::default();
         let mut slow = hub.subscribe(3);
         hub.publish(&[event(0), event(1)]);
@@ -295,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_has_the_listeners_there_are_and_its_own() {
+    fn clone_shares_current_receivers_only() {
         let mut hub = Hub::default();
         let mut both = hub.subscribe(3);
         let mut clone = hub.clone();
@@ -306,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_ends_with_its_hub() {
+    fn subscription_ends_with_its_hub() {
         use futures_util::FutureExt as _;
         let mut hub = Hub::default();
         let mut subscription = hub.subscribe(3);

@@ -1,4 +1,4 @@
-//! What can happen.
+//! Kinds of events.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,35 +16,34 @@ use crate::time::Millis;
 use crate::tool::{ToolError, ToolOutcome};
 use crate::transcript::Plan;
 
-/// How a call without a result was settled when a transcript was taken up again.
+/// Treatment of a call without a result when a transcript is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepairHow {
-    /// It had finished; its stored result was used.
+    /// Finished before; its stored result is used.
     Recovered,
-    /// It is run again, because its tool declares that safe.
+    /// Run again, because its tool allows it.
     Rerun,
-    /// It had started and may have had effects; it was answered as interrupted.
+    /// Started before, with unknown effects; answered as interrupted.
     Interrupted,
-    /// It had never started; it was answered as not run.
+    /// Never started; answered as not run.
     NotRun,
-    /// It had never started; it is run now.
+    /// Never started; run now.
     Run,
 }
 
-/// How a result differs from a plain one.
+/// Note on a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResultNote {
-    /// It came when the stop of the turn had been decided. It is in the transcript, and nothing followed
-    /// from it.
+    /// Received after the stop of the turn was decided. It is in the transcript and has no other effect.
     Late,
 }
 
-/// One field of an event: how it is written and read.
-trait Field: Sized {
+/// Field of an event.
+pub(super) trait Field: Sized {
     fn write<M: SerializeMap>(&self, key: &'static str, map: &mut M) -> Result<(), M::Error>;
     fn read(key: &str, fields: &[(String, Json)]) -> Result<Self, String>;
 }
@@ -69,7 +68,7 @@ macro_rules! required {
 }
 
 required! {
-    u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
+    i64, u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     Box<ApprovalRequest>, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
     Arc<PreparedAgent>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<PurposeUsage>, Purpose,
 }
@@ -91,7 +90,7 @@ macro_rules! events {
     ($( $(#[$doc:meta])* $name:ident = $wire:literal {
         $( $(#[$field_doc:meta])* $field:ident : $ty:ty = $key:literal ),* $(,)?
     } ),* $(,)?) => {
-        /// What can happen.
+        /// Kind of an event, with its data.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum EventKind {
@@ -99,7 +98,7 @@ macro_rules! events {
         }
 
         impl EventKind {
-            /// The wire name.
+            /// Returns the wire name.
             pub fn name(&self) -> &'static str {
                 match self { $( Self::$name { .. } => $wire, )* }
             }
@@ -124,189 +123,186 @@ macro_rules! events {
 }
 
 events! {
-    /// A run began.
+    /// A run started.
     RunStarted = "run_started" {
-        /// The descriptor that its agents come from.
+        /// Hash of the descriptor of its agents.
         descriptor_hash: Option<Arc<str>> = "descriptorHash",
     },
-    /// A run that an earlier process had begun goes on. The messages that were stored since its state was saved
-    /// are told next.
+    /// A run from an earlier process was resumed. Messages stored after its checkpoint are emitted next.
     RunTakenUp = "run_taken_up" {
-        /// The turn at its checkpoint, from 1.
+        /// Turn of the checkpoint, starting at 1.
         turn: u32 = "atTurn",
-        /// Messages that were stored since.
+        /// Messages stored after the checkpoint.
         messages: u64 = "messages",
     },
-    /// An agent is what the next model requests are made with: at the start of a turn, after a handoff, and
-    /// when it was prepared again and has changed.
+    /// The agent of the next model requests: at the start of a turn, after a handoff, and after a change.
     AgentPrepared = "agent_prepared" {
-        /// Its instructions, tools, model and settings.
+        /// Agent with its instructions, tools, model and settings.
         prepared: Arc<PreparedAgent> = "offer",
     },
-    /// A turn began.
+    /// A turn started.
     TurnStarted = "turn_started" {
-        /// The agent.
+        /// Agent.
         agent: AgentId = "agent",
         /// Whether it continues an earlier turn.
         resumed: bool = "resumed",
     },
     /// A call of an earlier process was settled.
     CallRepaired = "call_repaired" {
-        /// The call.
+        /// Call.
         call: Arc<ToolCall> = "call",
-        /// How.
+        /// Treatment.
         how: RepairHow = "how",
     },
-    /// A message is in the transcript, and stored.
+    /// A message was appended to the transcript and stored.
     MessageAppended = "message_appended" {
-        /// Its position.
+        /// Position in the transcript.
         index: u64 = "index",
-        /// The message.
+        /// Message.
         message: Arc<Message> = "message",
     },
-    /// A model is asked.
+    /// A model call started.
     ModelStepStarted = "model_step_started" {
-        /// The agent.
+        /// Agent.
         agent: AgentId = "agent",
-        /// The model that the agent wants.
+        /// Requested model.
         model: Option<ModelName> = "model",
     },
-    /// A model answered.
+    /// A model responded.
     ModelStepFinished = "model_step_finished" {
-        /// What the answer asks of the turn.
+        /// Output type of the response.
         output_type: Cow<'static, str> = "outputType",
-        /// What it used.
+        /// Usage.
         usage: Option<Arc<Usage>> = "usage",
-        /// How long it took.
+        /// Duration.
         duration: Millis = "durationMs",
     },
-    /// A model gave no answer.
+    /// A model call failed.
     ModelStepFailed = "model_step_failed" {
-        /// Why.
+        /// Error.
         fault: Fault = "fault",
-        /// What it used all the same; `None` when nothing came.
+        /// Usage of the partial response, if any.
         usage: Option<Arc<Usage>> = "usage",
     },
-    /// The turn goes on behind a step that broke off, or behind too many rounds of tools: the next request ends with a
-    /// message that says so.
+    /// The turn continues after an interrupted response, or after too many rounds of tools: the next request ends with a
+    /// message about it.
     ModelStepContinued = "model_step_continued" {
-        /// The code of the fault, `incomplete_answer`, `empty_answer` or `tool_rounds`.
+        /// Error code, or `incomplete_answer`, `empty_answer` or `tool_rounds`.
         reason: Cow<'static, str> = "reason",
-        /// The how-manieth time in a row, from 1.
+        /// Consecutive attempts, starting at 1.
         attempt: u32 = "attempt",
-        /// How often in a row at most.
+        /// Maximum number of consecutive attempts.
         most: u32 = "most",
     },
-    /// A model asked for tools.
+    /// A model requested tools.
     ToolRequested = "tool_requested" {
-        /// The calls in order.
+        /// Calls, in order.
         calls: Vec<Arc<ToolCall>> = "calls",
-        /// Whether they may run at once; absent in records of earlier versions.
+        /// Whether they may run in parallel; absent in records of earlier versions.
         parallel: Option<bool> = "parallel",
     },
-    /// A gate decided about a call or a handoff, or a check about a prompt, an answer, an end or a
-    /// result.
+    /// A gate or a check decided.
     Decided = "decided" {
-        /// The gate or the check.
+        /// Gate or check.
         by: GateName = "by",
-        /// About what: `prepare`, `call`, `handoff`, `prompt`, `answer`, `end`, `result` or `invalid`.
+        /// Subject: `prepare`, `call`, `handoff`, `prompt`, `answer`, `end`, `result` or `invalid`.
         point: Cow<'static, str> = "point",
-        /// The call.
+        /// Call, if any.
         call: Option<CallId> = "callId",
         /// Of a gate `allow`, `rewrite`, `hold`, `deny` or `halt`; of a check `accept`, `amend`, `waive`, `continue`,
-        /// `ask`, `refuse` or `unfounded`. What a failure means is a verdict, too.
+        /// `ask`, `refuse` or `unfounded`. An error has a verdict, too.
         verdict: Cow<'static, str> = "verdict",
-        /// Why.
+        /// Reason.
         reason: Option<String> = "reason",
-        /// What it rests on, as the gate gave it: of a policy its whole decision.
+        /// Facts of the decision; of a policy its whole decision.
         facts: Option<Json> = "facts",
-        /// How long it took.
+        /// Duration.
         duration: Millis = "durationMs",
-        /// What went wrong, when it failed, panicked or took too long.
+        /// Error, panic or timeout.
         fault: Option<Fault> = "fault",
     },
-    /// Somebody must approve something.
+    /// An approval is required.
     ApprovalRequested = "approval_requested" {
-        /// What.
+        /// Request.
         request: Box<ApprovalRequest> = "request",
-        /// Names the question, when it is about a call.
+        /// Approval id, of a call.
         approval: Option<ApprovalId> = "approvalId",
-        /// Binds a decision to the call.
+        /// Digest that binds a decision to the call.
         digest: Option<CallDigest> = "digest",
     },
-    /// Somebody decided.
+    /// An approval request was granted, edited, denied or postponed.
     ApprovalDecided = "approval_decided" {
-        /// The call.
+        /// Call.
         call: CallId = "callId",
         /// `granted`, `edited`, `denied` or `later`.
         decision: String = "decision",
-        /// Why.
+        /// Reason.
         reason: Option<String> = "reason",
     },
-    /// A call begins.
+    /// A call started.
     ToolStarted = "tool_started" {
-        /// The call.
+        /// Call.
         call: Arc<ToolCall> = "call",
     },
-    /// A call is tried again.
+    /// A call is retried.
     ToolRetried = "tool_retried" {
-        /// The call.
+        /// Call.
         call: Arc<ToolCall> = "call",
-        /// The attempt about to begin; 2 is the first retry.
+        /// Next attempt; 2 is the first retry.
         attempt: u32 = "attempt",
-        /// Attempts at most.
+        /// Maximum number of attempts.
         max_attempts: u32 = "maxAttempts",
-        /// The wait before it.
+        /// Wait before the attempt.
         backoff: Millis = "backoffMs",
-        /// What went wrong.
+        /// Error of the previous attempt.
         previous_error: Option<Box<ToolError>> = "previousError",
     },
     /// A call succeeded.
     ToolFinished = "tool_finished" {
-        /// The call.
+        /// Call.
         call: Arc<ToolCall> = "call",
-        /// What came of it.
+        /// Outcome of the call.
         outcome: Arc<ToolOutcome> = "outcome",
-        /// How long it took, from the start of its first attempt.
+        /// Duration since the start of the first attempt.
         duration: Millis = "durationMs",
-        /// How it differs from a plain result.
+        /// Note on the result.
         note: Option<ResultNote> = "note",
     },
     /// A call failed.
     ToolFailed = "tool_failed" {
-        /// The call.
+        /// Call.
         call: Arc<ToolCall> = "call",
-        /// What came of it.
+        /// Outcome of the call.
         outcome: Arc<ToolOutcome> = "outcome",
-        /// How long it took; zero when it never ran.
+        /// Duration; zero if it never ran.
         duration: Millis = "durationMs",
-        /// Whether it ever ran.
+        /// Whether it ran.
         ran: bool = "ran",
-        /// The fault, when the tool panicked or its registry failed instead of answering.
+        /// Panic of the tool, or error of its registry.
         fault: Option<Fault> = "fault",
-        /// How it differs from a plain result.
+        /// Note on the result.
         note: Option<ResultNote> = "note",
     },
     /// Another agent is active from the next iteration on.
     HandedOff = "handed_off" {
-        /// The call that asked for it.
+        /// Call of the handoff.
         call: CallId = "callId",
-        /// The agent so far.
+        /// Previous agent.
         from: AgentId = "from",
-        /// The agent from now on.
+        /// Next agent.
         to: AgentId = "to",
     },
-    /// A question to the user.
+    /// The user is asked a question.
     ClarificationRequested = "clarification_requested" {
-        /// The question.
+        /// Question.
         question: String = "question",
     },
     /// Steering messages were injected.
     SteeringInjected = "steering_injected" {
-        /// The queue's entries.
+        /// Entries of the queue.
         entries: Vec<EntryId> = "entries",
     },
-    /// The view was made shorter.
+    /// The view was shortened.
     ViewPlanned = "view_planned" {
         /// `layers` or `compactor`.
         by: String = "by",
@@ -314,81 +310,80 @@ events! {
         messages: u64 = "messages",
         /// Spans of the plan.
         spans: u64 = "spans",
-        /// Which messages those are.
+        /// Plan of the view.
         plan: Plan = "plan",
     },
-    /// The window begins to fill.
+    /// The context window is filling up.
     ContextPressure = "context_pressure" {
         /// Tokens of the request.
         estimate: u64 = "estimate",
-        /// Tokens from which on the view is made shorter.
+        /// Tokens from which on the view is shortened.
         soft: u64 = "soft",
-        /// Tokens from which on a request is not sent before that is done.
+        /// Tokens from which on a request is not sent before that.
         blocking: u64 = "blocking",
-        /// Tokens of the window.
+        /// Tokens of the context window.
         window: u64 = "window",
     },
-    /// The view, or the transcript, is made shorter. Before a request this is told when it is known, with
-    /// what came of it.
+    /// A compaction of the view or the transcript started. Before a request it is emitted together with its result.
     CompactionStarted = "compaction_started" {
         /// `request`, `overflow` or `requested`.
         trigger: Cow<'static, str> = "trigger",
     },
-    /// It is shorter now, and stays so.
+    /// A compaction is in effect.
     CompactionCompleted = "compaction_completed" {
-        /// What was done.
+        /// Description of the compaction.
         note: Arc<CompactionNote> = "note",
-        /// Whether the transcript itself is shorter: it is what `plan` shows of it, and positions begin anew.
+        /// Whether the transcript itself was replaced by what `plan` shows, so that positions restart.
         permanent: bool = "permanent",
-        /// What is shown from here on.
+        /// Plan from here on.
         plan: Plan = "plan",
-        /// What the compaction used.
+        /// Usage of the compaction.
         usage: Box<TotalUsage> = "usage",
-        /// How long it took.
+        /// Duration.
         duration: Millis = "durationMs",
     },
-    /// An attempt to make it shorter failed; what was there before still counts.
+    /// A compaction failed; nothing changed.
     CompactionFailed = "compaction_failed" {
-        /// Why.
+        /// Error.
         fault: Fault = "fault",
     },
-    /// Model calls of a part (a layer, a guardrail, a gate, a compaction) were charged to the run.
+    /// Model calls of a part (a layer, a check, a gate, a compaction) were charged to the run.
     ModelUsageCharged = "model_usage_charged" {
-        /// The purpose of the calls.
+        /// Purpose of the calls.
         purpose: Purpose = "purpose",
-        /// What they used.
+        /// Usage.
         usage: Box<PurposeUsage> = "usage",
     },
-    /// A part failed and the turn went on without it.
+    /// A part failed, and the turn continued without it.
     PartFailed = "part_failed" {
-        /// Which, and why.
+        /// Part and error.
         fault: Fault = "fault",
     },
-    /// Something could not be stored.
+    /// A store failed.
     PersistFailed = "persist_failed" {
-        /// Why.
+        /// Error message.
         message: String = "message",
     },
     /// A limit was reached.
     LimitReached = "limit_reached" {
-        /// The stop reason that follows.
+        /// Stop reason that follows.
         reason: StopReason = "stopReason",
-        /// The evidence; absent for loop detection.
+        /// Evidence; absent for loop detection.
         reached: Option<Reached> = "reached",
     },
     /// A turn ended.
     TurnFinished = "turn_finished" {
-        /// How and why.
+        /// End of the turn.
         end: Arc<End> = "end",
     },
-    /// Something happened in the control of the run.
+    /// The control of the run reported something.
     Control = "control" {
-        /// What, as the control tells it: an object with a `kind`.
+        /// Report of the control: an object with a `kind`.
         event: Json = "event",
     },
     /// A run ended.
     RunFinished = "run_finished" {
-        /// How and why.
+        /// End of the run.
         end: Arc<End> = "end",
     },
 }

@@ -1,7 +1,6 @@
-//! The one event stream: everything that happens, numbered by the machine.
+//! Event stream: everything that happens, numbered by the machine.
 //!
-//! An event is told after the record it rests on is safe. Everything else (usage, a run
-//! record, a rendering) is a fold over events.
+//! An event is emitted after its record is stored. Usage, run records and screen output are folds over events.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -10,11 +9,11 @@
 //!     Delta, Event, EventKind, Fold, Hub, Observer, RepairHow, ResultNote, Seen, Subscription, observe,
 //! };
 //!
-//! /// Counts calls that nobody knows the end of, and results that came too late.
+//! /// Counts interrupted calls and late results.
 //! #[derive(Default)]
-//! struct Doubts(u32);
+//! struct Counter(u32);
 //!
-//! impl Fold for Doubts {
+//! impl Fold for Counter {
 //!     fn apply(&mut self, event: &Event) {
 //!         match &event.kind {
 //!             EventKind::CallRepaired { how: RepairHow::Interrupted, .. }
@@ -24,7 +23,7 @@
 //!     }
 //! }
 //!
-//! /// Shows answers while they come.
+//! /// Prints the deltas of responses.
 //! struct Screen;
 //!
 //! impl Observer for Screen {
@@ -35,9 +34,9 @@
 //!     }
 //! }
 //!
-//! let doubts = Arc::new(Mutex::new(Doubts::default()));
+//! let counter = Arc::new(Mutex::new(Counter::default()));
 //! let mut hub = Hub::default();
-//! hub.fold(Arc::clone(&doubts));
+//! hub.fold(Arc::clone(&counter));
 //! let subscription: Subscription = hub.subscribe(1_024);
 //! # drop(hub);
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(
@@ -47,41 +46,42 @@
 
 mod hub;
 mod kind;
-mod usage;
 
 use std::sync::Arc;
 
 pub use hub::{Fold, Hub, Observer, Seen, Subscription, observe};
+use kind::Field;
 pub use kind::{EventKind, RepairHow, ResultNote};
 
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::OpId;
-use crate::json::Json;
+use crate::json::{Json, Object};
 use crate::origin::Origin;
+use crate::outcome::{Purpose, TotalUsage};
 use crate::port::DeltaPart;
 use crate::time::Time;
 
-/// Something that happened.
+/// Event of a run.
 ///
-/// As JSON one flat object: `seq`, `at` (milliseconds since 1970), the ids, `turn`, `iteration`, `type`, and the fields of
-/// the kind.
+/// Serialized as one flat object: `seq`, `at` (milliseconds since 1970), `type`, `turn`, `iteration`, the fields of the
+/// kind, and `origin`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Numbers the events of a machine from 0, without gaps.
+    /// Number of the event, starting at 0, without gaps.
     pub seq: u64,
-    /// When.
+    /// Time.
     pub at: Time,
-    /// Whose work.
+    /// Origin of the work.
     pub origin: Arc<Origin>,
-    /// The turn of the run, from 1.
+    /// Turn of the run, starting at 1.
     pub turn: u32,
-    /// The iteration; 0 before the first.
+    /// Iteration; 0 before the first.
     pub iteration: u32,
-    /// What.
+    /// Kind, with its data.
     pub kind: EventKind,
 }
 
@@ -101,54 +101,62 @@ impl Serialize for Event {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Event;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an event: an object with `seq`, `at` and `type`")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event, A::Error> {
-                let (mut seq, mut at, mut turn, mut iteration) = (None, None, 1, 0);
-                let (mut name, mut origin) = (None::<String>, Arc::<Origin>::default());
-                let mut rest = Vec::new();
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
-                        "seq" => seq = Some(map.next_value()?),
-                        "at" => at = Some(map.next_value()?),
-                        "type" => name = Some(map.next_value()?),
-                        "turn" => turn = map.next_value()?,
-                        "iteration" => iteration = map.next_value()?,
-                        "origin" => origin = map.next_value()?,
-                        _ => rest.push((key, map.next_value::<Json>()?)),
-                    }
-                }
-                let name = name.ok_or_else(|| A::Error::missing_field("type"))?;
-                Ok(Event {
-                    seq: seq.ok_or_else(|| A::Error::missing_field("seq"))?,
-                    at: at.ok_or_else(|| A::Error::missing_field("at"))?,
-                    origin,
-                    turn,
-                    iteration,
-                    kind: EventKind::read(&name, &rest).map_err(A::Error::custom)?,
-                })
-            }
-        }
-        deserializer.deserialize_map(Fields)
+        let Object(fields) = Object::deserialize(deserializer)?;
+        Self::read(&fields).map_err(D::Error::custom)
     }
 }
 
-/// A piece of a model's answer while it comes. Ephemeral: never stored, may be lost by slow readers.
+impl Event {
+    fn read(fields: &[(String, Json)]) -> Result<Self, String> {
+        let name: String = Field::read("type", fields)?;
+        let origin: Option<Arc<Origin>> = Field::read("origin", fields)?;
+        let turn: Option<u32> = Field::read("turn", fields)?;
+        let iteration: Option<u32> = Field::read("iteration", fields)?;
+        Ok(Self {
+            seq: Field::read("seq", fields)?,
+            at: Time(Field::read("at", fields)?),
+            origin: origin.unwrap_or_default(),
+            turn: turn.unwrap_or(1),
+            iteration: iteration.unwrap_or(0),
+            kind: EventKind::read(&name, fields)?,
+        })
+    }
+}
+
+/// Delta of a response. Never stored; slow readers may miss some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Delta {
-    /// The operation whose answer it is part of.
+    /// Operation of the response.
     pub op: OpId,
-    /// Numbers the pieces of the operation from 0.
+    /// Number of the delta in the operation, starting at 0.
     pub n: u32,
-    /// The last event before it.
+    /// Number of the last event before it.
     pub after: u64,
-    /// The piece.
+    /// Content.
     pub part: DeltaPart,
+}
+
+impl TotalUsage {
+    /// Adds the usage of an event. Returns false if it reports none. Model calls that an abort interrupted have no event;
+    /// the usage of the end includes them.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other events report no usage")]
+    pub fn count(&mut self, kind: &EventKind) -> bool {
+        match kind {
+            EventKind::ModelStepFinished { usage, .. } => {
+                self.add_call(Purpose::Answer, usage.as_deref(), true);
+            }
+            EventKind::ModelStepFailed { usage, .. } => {
+                self.add_call(Purpose::Answer, usage.as_deref(), false);
+            }
+            EventKind::ModelUsageCharged { purpose, usage } => self.add(*purpose, usage),
+            EventKind::ToolStarted { .. } => self.tool_calls = self.tool_calls.saturating_add(1),
+            EventKind::ToolFinished { outcome, .. } | EventKind::ToolFailed { outcome, .. } => {
+                let Some(usage) = &outcome.usage else { return false };
+                self.add_child(usage);
+            }
+            _ => return false,
+        }
+        true
+    }
 }

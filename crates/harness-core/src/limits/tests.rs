@@ -1,4 +1,4 @@
-//! What budgets hold and what they refuse.
+//! Tests of budgets.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn calls(n: u32) -> Amount {
 }
 
 #[test]
-fn a_reservation_holds_on_every_level_or_on_none() {
+fn reservation_holds_on_every_level_or_on_none() {
     let mut budgets = Budgets::default();
     budgets.push(Budget::new(calls(3), None));
     budgets.push(Budget::new(calls(5), None));
@@ -63,7 +63,7 @@ fn law_3_a_held_grant_counts_on_its_own_levels_until_it_is_settled() {
 }
 
 #[test]
-fn what_is_left_is_what_no_level_refuses() {
+fn rest_is_what_every_level_grants() {
     let amounts = [Amount::NONE, calls(1), calls(3), Amount { tokens: 4, cost: Cost(2), ..calls(1) }];
     let mut budgets = Budgets::default();
     budgets.push(Budget::new(Amount { tool_calls: 9, ..Amount::UNLIMITED }, Some(Time(9))));
@@ -85,7 +85,7 @@ fn what_is_left_is_what_no_level_refuses() {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_limited() {
+fn empty_reservation_is_never_limited() {
     let mut budgets = Budgets::default();
     budgets.push(Budget::new(Amount::NONE, None));
     assert_eq!(budgets.reserve(Amount::NONE), Ok(Grant(Amount::NONE)));

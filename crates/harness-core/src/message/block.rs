@@ -1,4 +1,4 @@
-//! The typed blocks that messages are made of.
+//! Typed blocks of messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,230 +7,219 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::{CallId, ToolName};
-use crate::json::{Extra, Json};
-use crate::stored::{Item, Stored, read_tag, rebuild, write_raw, write_tagged};
+use crate::json::Json;
+use crate::stored::{Item, Stored, read_tag, read_unknown, write_tagged};
 
 crate::stored! {
     /// Text. Allowed in every message.
     #[derive(Default)]
     pub struct TextBlock {
-        /// The text; may be empty.
+        /// Text; may be empty.
         text: String = "text",
-        /// A provider's signature over the text.
+        /// Provider's signature over the text.
         text_signature: Option<String> = "textSignature",
-        /// Citations and the like, as the provider sent them.
+        /// Citations and similar notes, as the provider sent them.
         annotations: Option<Vec<Json>> = "annotations",
         /// Token probabilities, as the provider sent them.
         logprobs: Option<Json> = "logprobs",
-        /// The phase of an answer (for example `commentary`), where a provider tells it.
+        /// Phase of an answer (for example `commentary`), if the provider reports it.
         phase: Option<String> = "phase",
-        /// Blocks of one provider item share its id.
+        /// Provider's item id; blocks of one item share it.
         item_id: Option<String> = "itemId",
-        /// The provider's status of the item.
+        /// Provider's status of the item.
         status: Option<String> = "status",
     }
 }
 
 crate::stored! {
-    /// An image, by value or by reference. Allowed in system, user, tool result and custom messages.
+    /// Image, by value or by reference. Allowed in system, user, tool result and custom messages.
     #[derive(Default)]
     pub struct ImageBlock {
-        /// Base64 data; then `mime_type` is needed.
+        /// Base64 data; requires `mime_type`.
         data: Option<String> = "data",
-        /// The media type of `data`.
+        /// Media type of `data`.
         mime_type: Option<String> = "mimeType",
-        /// Where the image is.
+        /// URL of the image.
         url: Option<String> = "url",
-        /// A file already uploaded to the provider.
+        /// File uploaded to the provider.
         file_id: Option<String> = "fileId",
-        /// The wished level of detail.
+        /// Requested level of detail.
         detail: Option<String> = "detail",
     }
 }
 
 crate::stored! {
-    /// A file. Allowed in user and tool result messages.
+    /// File. Allowed in user and tool result messages.
+    #[derive(Default)]
     pub struct FileBlock {
         /// Base64 data.
         data: Option<String> = "data",
-        /// Where the file is.
+        /// URL of the file.
         url: Option<String> = "url",
-        /// A file already uploaded to the provider.
+        /// File uploaded to the provider.
         file_id: Option<String> = "fileId",
-        /// The media type.
+        /// Media type.
         mime_type: Option<String> = "mimeType",
-        /// The file's name.
+        /// File name.
         name: Option<String> = "name",
     }
 }
 
 crate::stored! {
-    /// Sound. Allowed in user, assistant and tool result messages.
+    /// Audio. Allowed in user, assistant and tool result messages.
+    #[derive(Default)]
     pub struct AudioBlock {
         /// Base64 data.
         data: Option<String> = "data",
-        /// Where the sound is.
+        /// URL of the audio.
         url: Option<String> = "url",
-        /// The media type.
+        /// Media type.
         mime_type: Option<String> = "mimeType",
-        /// What is said in it.
+        /// Transcript of the speech.
         transcript: Option<String> = "transcript",
     }
 }
 
 crate::stored! {
-    /// What a model thought before it answered. Allowed in assistant messages.
+    /// Reasoning of a model. Allowed in assistant messages.
     #[derive(Default)]
     pub struct ThinkingBlock {
-        /// The text; a placeholder when `redacted`.
+        /// Text; a placeholder if `redacted`.
         thinking: String = "thinking",
-        /// The provider's signature, or the encrypted payload when `redacted`.
+        /// Provider's signature, or the encrypted payload if `redacted`.
         thinking_signature: Option<String> = "thinkingSignature",
         /// Whether the provider withholds the text.
         redacted: Option<bool> = "redacted",
-        /// The provider's id of the item.
+        /// Provider's item id.
         id: Option<String> = "id",
-        /// Summaries of the thinking.
+        /// Summaries of the reasoning.
         summary: Option<Vec<String>> = "summary",
-        /// The wire field that the text came in.
+        /// Wire field of the text.
         field: Option<String> = "field",
     }
 }
 
 crate::stored! {
-    /// A call that the model asks for. Allowed in assistant messages.
+    /// Tool call of a model. Allowed in assistant messages.
+    #[derive(Default)]
     pub struct ToolCall {
-        /// The provider's id, repeated in the result. A turn makes it unique in its transcript.
+        /// Provider's id, repeated in the result. A turn makes it unique in its transcript.
         id: CallId = "id",
-        /// The tool's name.
+        /// Tool name.
         name: ToolName = "name",
-        /// The arguments: an object, numbers exact, keys in order.
+        /// Arguments: an object, numbers exact, keys in order.
         arguments: Json = "arguments",
-        /// The provider's own text, whenever it is not what `arguments` would print as.
+        /// Provider's text, if it differs from the text of `arguments`.
         raw_arguments: Option<String> = "rawArguments",
-        /// How `arguments` came about: `strict`, `repaired`, `partial` or `invalid`.
+        /// Parser result for `arguments`: `strict`, `repaired`, `partial` or `invalid`.
         arguments_mode: Option<String> = "argumentsMode",
-        /// A provider's signature over the thought behind the call.
+        /// Provider's signature over the reasoning that led to the call.
         thought_signature: Option<String> = "thoughtSignature",
-        /// The provider's id of the item.
+        /// Provider's item id.
         item_id: Option<String> = "itemId",
-        /// The provider's status of the item.
+        /// Provider's status of the item.
         status: Option<String> = "status",
-        /// `function` (when absent), `handoff` or `hosted`.
+        /// `function` (default), `handoff` or `hosted`.
         kind: Option<String> = "kind",
-        /// What a provider-hosted tool did.
+        /// Report of a tool that the provider ran.
         hosted: Option<Json> = "hosted",
     }
 }
 
+crate::stored! {
+    /// Refusal of a model. Allowed in assistant messages.
+    #[derive(Default)]
+    pub struct RefusalBlock {
+        /// Text of the refusal.
+        text: String = "text",
+    }
+}
+
+crate::stored! {
+    /// Error. Allowed in assistant and tool result messages.
+    #[derive(Default)]
+    pub struct ErrorBlock {
+        /// Human-readable message.
+        message: String = "message",
+        /// Stable code.
+        code: Option<String> = "code",
+        /// Further data.
+        details: Option<Json> = "details",
+    }
+}
+
+/// State of an approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum ApprovalState {
+    /// Pending.
+    #[default]
+    Requested,
+    /// Approved.
+    Granted,
+    /// Denied.
+    Denied,
+}
+
+crate::stored! {
+    /// Approval and its state. Allowed in assistant and tool result messages.
+    #[derive(Default)]
+    pub struct ApprovalBlock {
+        /// Call that needs approval.
+        call_id: CallId = "callId",
+        /// State of the approval.
+        state: ApprovalState = "state",
+        /// Reason.
+        reason: Option<String> = "reason",
+    }
+}
+
+crate::stored! {
+    /// Block of another vocabulary. Allowed in every message.
+    #[derive(Default)]
+    pub struct ExtensionBlock {
+        /// Vocabulary; `harness` is this crate's.
+        namespace: String = "namespace",
+        /// Name in the vocabulary.
+        name: String = "name",
+        /// Content.
+        data: Json = "data",
+    }
+}
+
 impl TextBlock {
-    /// A text without anything else.
+    /// Creates a block of plain text.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 }
 
 impl ThinkingBlock {
-    /// A thought without a signature.
+    /// Creates a block without a signature.
     pub fn new(text: impl Into<String>) -> Self {
         Self { thinking: text.into(), ..Self::default() }
     }
 }
 
 impl ToolCall {
-    /// A call of `name` with `arguments`.
+    /// Creates a call.
     pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, arguments: Json) -> Self {
-        Self {
-            id: id.into(),
-            name: name.into(),
-            arguments,
-            raw_arguments: None,
-            arguments_mode: None,
-            thought_signature: None,
-            item_id: None,
-            status: None,
-            kind: None,
-            hosted: None,
-            extra: Extra::default(),
-        }
-    }
-}
-
-crate::stored! {
-    /// The model declines. Allowed in assistant messages.
-    pub struct RefusalBlock {
-        /// What the model says.
-        text: String = "text",
-    }
-}
-
-crate::stored! {
-    /// Something went wrong. Allowed in assistant and tool result messages.
-    pub struct ErrorBlock {
-        /// What happened, for people.
-        message: String = "message",
-        /// A stable code.
-        code: Option<String> = "code",
-        /// Anything else.
-        details: Option<Json> = "details",
-    }
-}
-
-/// How far an approval has come.
-///
-/// ```
-/// use harness_core::message::ApprovalState;
-///
-/// assert_eq!(serde_json::to_string(&ApprovalState::Granted)?, r#""granted""#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub enum ApprovalState {
-    /// Somebody must decide.
-    Requested,
-    /// Allowed.
-    Granted,
-    /// Refused.
-    Denied,
-}
-
-crate::stored! {
-    /// An approval and its state. Allowed in assistant and tool result messages.
-    pub struct ApprovalBlock {
-        /// The call it is about.
-        call_id: CallId = "callId",
-        /// How far it has come.
-        state: ApprovalState = "state",
-        /// Why.
-        reason: Option<String> = "reason",
-    }
-}
-
-crate::stored! {
-    /// A block of somebody else's vocabulary. Allowed in every message.
-    pub struct ExtensionBlock {
-        /// Whose vocabulary; `harness` is this crate's.
-        namespace: String = "namespace",
-        /// The word.
-        name: String = "name",
-        /// Its content.
-        data: Json = "data",
+        Self { id: id.into(), name: name.into(), arguments, ..Self::default() }
     }
 }
 
 macro_rules! blocks {
     ($( $(#[$doc:meta])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
-        /// One piece of a message, tagged by `type`.
+        /// Part of a message, tagged by `type`.
         ///
-        /// Each is shared: a clone costs one reference count, however long its text is. [`Arc::make_mut`] changes one.
-        /// A block whose type is not known is kept whole, written back unchanged and never sent to a model.
+        /// Blocks are shared: a clone costs one reference count. [`Arc::make_mut`] changes one. Blocks of unknown types are
+        /// kept, written back unchanged and never sent to a model.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Block {
             $( $(#[$doc])* $variant(Arc<$ty>), )*
-            /// A block of a type that this version does not know.
+            /// Block of an unknown type.
             Unknown(Json),
         }
 
@@ -246,7 +235,7 @@ macro_rules! blocks {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
                     $( Self::$variant(body) => write_tagged(serializer, "type", $tag, &**body), )*
-                    Self::Unknown(raw) => write_raw(serializer, raw),
+                    Self::Unknown(raw) => raw.serialize(serializer),
                 }
             }
         }
@@ -262,12 +251,12 @@ macro_rules! blocks {
                     }
 
                     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Block, A::Error> {
-                        let (kept, tag) = read_tag("type", &mut map)?;
+                        let (before, tag) = read_tag("type", &mut map)?;
                         let named = |e| A::Error::custom(format_args!("block `{tag}`: {e}"));
                         match &*tag {
-                            $( $tag => <$ty>::read_map(kept, &mut map)
+                            $( $tag => <$ty>::read_map(before, &mut map)
                                 .map(|body| Block::$variant(Arc::new(body))).map_err(named), )*
-                            _ => rebuild(kept, "type", &tag, &mut map).map(Block::Unknown),
+                            _ => read_unknown(before, "type", &tag, &mut map).map(Block::Unknown),
                         }
                     }
                 }
@@ -280,85 +269,78 @@ macro_rules! blocks {
 blocks! {
     /// Text.
     Text(TextBlock) = "text",
-    /// An image.
+    /// Image.
     Image(ImageBlock) = "image",
-    /// A file.
+    /// File.
     File(FileBlock) = "file",
-    /// Sound.
+    /// Audio.
     Audio(AudioBlock) = "audio",
-    /// What the model thought.
+    /// Reasoning of a model.
     Thinking(ThinkingBlock) = "thinking",
-    /// The model declines.
+    /// Refusal of a model.
     Refusal(RefusalBlock) = "refusal",
-    /// Something went wrong.
+    /// Error.
     Error(ErrorBlock) = "error",
-    /// An approval and its state.
+    /// Approval and its state.
     Approval(ApprovalBlock) = "approval",
-    /// A block of somebody else's vocabulary.
+    /// Block of another vocabulary.
     Extension(ExtensionBlock) = "extension",
-    /// A call that the model asks for.
+    /// Tool call of a model.
     ToolCall(ToolCall) = "toolCall",
 }
 
 impl Block {
-    /// A text block.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::from(TextBlock::new(text))
     }
 
-    /// A thinking block without signature.
+    /// Creates a thinking block without a signature.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::from(ThinkingBlock::new(text))
     }
 
-    /// A refusal block.
+    /// Creates a refusal block.
     pub fn refusal(text: impl Into<String>) -> Self {
-        Self::from(RefusalBlock { text: text.into(), extra: Extra::default() })
+        Self::from(RefusalBlock { text: text.into(), ..RefusalBlock::default() })
     }
 
-    /// An image by its base64 data and media type.
+    /// Creates an image block of base64 data.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self::from(ImageBlock {
-            data: Some(data.into()),
-            mime_type: Some(mime_type.into()),
-            ..ImageBlock::default()
-        })
+        let (data, mime_type) = (Some(data.into()), Some(mime_type.into()));
+        Self::from(ImageBlock { data, mime_type, ..ImageBlock::default() })
     }
 
-    /// An error block.
+    /// Creates an error block.
     pub fn error(message: impl Into<String>, code: Option<String>, details: Option<Json>) -> Self {
-        Self::from(ErrorBlock { message: message.into(), code, details, extra: Extra::default() })
+        Self::from(ErrorBlock { message: message.into(), code, details, ..ErrorBlock::default() })
     }
 
-    /// An extension block.
+    /// Creates an extension block.
     pub fn extension(namespace: impl Into<String>, name: impl Into<String>, data: Json) -> Self {
-        Self::from(ExtensionBlock {
-            namespace: namespace.into(),
-            name: name.into(),
-            data,
-            extra: Extra::default(),
-        })
+        let (namespace, name) = (namespace.into(), name.into());
+        Self::from(ExtensionBlock { namespace, name, data, ..ExtensionBlock::default() })
     }
 
-    /// The text, when this is a text block.
+    /// Returns the text of a text block.
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(block) = self { Some(&block.text) } else { None }
     }
 
-    /// The call, when this is a tool call.
+    /// Returns the call of a tool call block.
     pub fn as_tool_call(&self) -> Option<&Arc<ToolCall>> {
         if let Self::ToolCall(call) = self { Some(call) } else { None }
     }
 
-    /// The data of an extension block of this crate's vocabulary with that name.
-    pub(crate) fn as_own(&self, word: &str) -> Option<&Json> {
+    /// Returns the data of an extension block of this crate's vocabulary.
+    pub(crate) fn as_own(&self, name: &str) -> Option<&Json> {
         let Self::Extension(block) = self else { return None };
-        (block.namespace == "harness" && block.name == word).then_some(&block.data)
+        (block.namespace == "harness" && block.name == name).then_some(&block.data)
     }
 }
 
 impl Item for Block {
-    /// Reads a list of blocks; a plain string is read as one text block.
+    /// Reads a list of blocks, or a string as one text block.
     fn read_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Self>, D::Error> {
         struct Content;
         impl<'de> Visitor<'de> for Content {

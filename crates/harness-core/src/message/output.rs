@@ -1,4 +1,4 @@
-//! What a model's message asks of the turn.
+//! Outputs: how a turn reads the message of a model.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,43 +7,32 @@ use super::role::{AssistantMessage, FinishReason};
 use crate::ids::CallId;
 use crate::json::Json;
 
-/// What a model's message asks of the turn. Derived from the message alone, so a stored transcript
-/// reads the same as a live one.
-///
-/// ```
-/// use harness_core::message::{ApprovalRequest, AssistantMessage, Invalid, ModelOutput};
-///
-/// assert!(matches!(AssistantMessage::text("It is 4.").output(), ModelOutput::FinalAnswer));
-/// let request = ApprovalRequest::new("a1", "payment", "Pay 50 euros?");
-/// let asks = AssistantMessage::approval_request(&request);
-/// assert_eq!(asks.output(), ModelOutput::ApprovalRequest(request));
-/// assert_eq!(AssistantMessage::invalid(&Invalid::new("no JSON")).output_type(), "invalid");
-/// ```
+/// Output of a model. Derived from the message alone, so that stored and live messages read the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelOutput<'a> {
-    /// The answer; may be empty.
+    /// Answer; may be empty.
     FinalAnswer,
-    /// Calls to execute: at least one tool call block.
+    /// At least one tool call.
     ToolRequest,
-    /// A question to the user.
+    /// Question to the user.
     Clarification {
-        /// The question; may be empty.
+        /// Question; may be empty.
         question: String,
     },
-    /// The model wants something approved before it goes on.
+    /// Request for approval of an action that is not a tool call.
     ApprovalRequest(ApprovalRequest),
-    /// The model declines.
+    /// Refusal.
     Refusal {
-        /// What it says.
+        /// Text of the refusal.
         reason: &'a str,
     },
-    /// Nothing the turn can use.
+    /// Unusable output.
     Invalid(Invalid),
 }
 
 impl ModelOutput<'_> {
-    /// The wire name of the kind.
+    /// Returns the wire name of the kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::FinalAnswer => "final_answer",
@@ -56,29 +45,29 @@ impl ModelOutput<'_> {
     }
 }
 
-/// What a model wants approved.
+/// Request for approval, of a model or for a held call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The model's id of the request.
+    /// Request id, chosen by the model; of a held call, the call's id.
     pub id: String,
-    /// What sort of action it is.
+    /// Kind of action; of a held call, the tool.
     pub kind: String,
-    /// One line for the person who decides.
+    /// One line for the approver.
     pub summary: String,
-    /// More, when one line is not enough.
+    /// Details for the approver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
-    /// The caller's data.
+    /// Caller data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// The held call, when the request stands for one.
+    /// Held call, if the request is about one.
     #[serde(default, rename = "callId", skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
 }
 
 impl ApprovalRequest {
-    /// A request with an id, a kind and one line for the person who decides.
+    /// Creates a request with one line for the approver.
     pub fn new(id: impl Into<String>, kind: impl Into<String>, summary: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -90,7 +79,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// A request about a held call: the details are its arguments.
+    /// Creates the request for a held call; the details are its arguments.
     pub(crate) fn of_call(call: &ToolCall, reason: String) -> Self {
         let details = Some(call.arguments.text().to_owned());
         let call_id = Some(call.id.clone());
@@ -98,12 +87,12 @@ impl ApprovalRequest {
     }
 }
 
-/// Why a model's message is of no use.
+/// Description of an unusable output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Invalid {
-    /// What is wrong, for people and for the model.
+    /// Problem, for the user and the model.
     pub reason: String,
     /// `transient`, `schema_mismatch`, `empty_response`, `missing_message`, `model_refused` or
     /// `provider_error`.
@@ -113,19 +102,19 @@ pub struct Invalid {
     /// `model_not_found`, `auth_failed` or `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What came instead, as the adapter kept it.
+    /// Received data, as the adapter kept it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Json>,
-    /// The HTTP status, when there was one.
+    /// HTTP status, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
-    /// When the adapter tried again.
+    /// Time of the adapter's retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_at: Option<String>,
 }
 
 impl Invalid {
-    /// An invalid output with a reason.
+    /// Creates a description.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..Self::default() }
     }
@@ -136,39 +125,29 @@ const APPROVAL_REQUEST: &str = "approval_request";
 const INVALID: &str = "invalid";
 
 impl AssistantMessage {
-    /// A question to the user. Stored as an extension block, beside its text.
+    /// Creates a question to the user: an extension block beside its text.
     pub fn clarification(question: &str) -> Self {
-        Self {
-            content: vec![
-                Block::text(question),
-                Block::extension("harness", CLARIFICATION, Json::string(question)),
-            ],
-            ..Self::default()
-        }
+        let block = Block::extension("harness", CLARIFICATION, Json::string(question));
+        Self { content: vec![Block::text(question), block], ..Self::default() }
     }
 
-    /// A wish for approval. Stored as an extension block, beside its summary.
+    /// Creates a request for approval: an extension block beside its summary.
     pub fn approval_request(request: &ApprovalRequest) -> Self {
-        Self {
-            content: vec![
-                Block::text(request.summary.clone()),
-                Block::extension("harness", APPROVAL_REQUEST, Json::of(request).unwrap_or_default()),
-            ],
-            ..Self::default()
-        }
+        let block = Block::extension("harness", APPROVAL_REQUEST, Json::of(request).unwrap_or_default());
+        Self { content: vec![Block::text(request.summary.clone()), block], ..Self::default() }
     }
 
-    /// The model declines.
+    /// Creates a refusal.
     pub fn refusal(reason: impl Into<String>) -> Self {
         Self { content: vec![Block::refusal(reason)], stop_reason: FinishReason::Refusal, ..Self::default() }
     }
 
-    /// A response that is of no use. What did arrive may be put in `content` before the mark.
+    /// Creates an unusable response.
     pub fn invalid(invalid: &Invalid) -> Self {
         Self::default().marked_invalid(invalid)
     }
 
-    /// This response, marked as of no use; its content stays for the record.
+    /// Marks this response as unusable. Its content is kept.
     #[must_use]
     pub fn marked_invalid(mut self, invalid: &Invalid) -> Self {
         self.content.push(Block::extension("harness", INVALID, Json::of(invalid).unwrap_or_default()));
@@ -178,10 +157,10 @@ impl AssistantMessage {
         self
     }
 
-    /// What this message asks of the turn.
+    /// Returns the output of this message.
     ///
-    /// In this order: a failure (marked, or `stop_reason` `error`), a refusal, calls, a question, a wish
-    /// for approval, and otherwise an answer. `toolUse` without a call is an answer if it has text, else invalid.
+    /// In this order: an error (marked, or `stop_reason` `error`), calls, a refusal, a question, a request for approval,
+    /// otherwise an answer. `toolUse` without a call is an answer if it has text, else invalid.
     pub fn output(&self) -> ModelOutput<'_> {
         if self.stop_reason == FinishReason::Error {
             return ModelOutput::Invalid(self.marked().unwrap_or_else(|| Invalid {
@@ -225,8 +204,8 @@ impl AssistantMessage {
         self.stop_reason != FinishReason::Error && self.tool_calls().next().is_some()
     }
 
-    /// The wire name of what this message asks of the turn, as the model meant it: a request for tools
-    /// that names none and says nothing is invalid, yet still a `tool_request`.
+    /// Returns the wire name of the output as the model intended it: a tool request without calls and text is invalid,
+    /// but still a `tool_request`.
     pub fn output_type(&self) -> &'static str {
         let output = self.output();
         if matches!(output, ModelOutput::Invalid(_)) && self.stop_reason == FinishReason::ToolUse {

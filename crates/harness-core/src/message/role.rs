@@ -1,4 +1,4 @@
-//! The five kinds of message.
+//! Kinds of messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,43 +9,36 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::block::{Block, ToolCall};
 use super::usage::Usage;
 use crate::ids::{AgentId, CallId, ModelName, ToolName};
-use crate::json::{Extra, Json};
+use crate::json::Json;
 use crate::stored::{Stored, Word, read_tag, write_tagged};
 
-/// Why a model stopped, as its message says it. (Why a *turn* stopped is [`crate::StopReason`].)
-///
-/// ```
-/// use harness_core::message::FinishReason;
-///
-/// assert_eq!(FinishReason::from("toolUse"), FinishReason::ToolUse);
-/// assert_eq!(FinishReason::from("tired").as_str(), "tired");
-/// ```
+/// Reason why a model stopped, as reported in its message. ([`crate::StopReason`] is that of a turn.)
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// It had said everything.
+    /// Complete.
     #[default]
     Stop,
-    /// The output limit cut it off.
+    /// Output limit reached.
     Length,
-    /// It waits for tool results.
+    /// Tool results required.
     ToolUse,
-    /// It failed; see `error_message`.
+    /// Error; see `error_message`.
     Error,
-    /// It was cut off by a cancellation or a deadline.
+    /// Interrupted by a cancellation or a deadline.
     Aborted,
-    /// The provider's filter cut it off.
+    /// Interrupted by the provider's filter.
     ContentFilter,
-    /// It declined.
+    /// Refusal.
     Refusal,
-    /// The provider paused it.
+    /// Paused by the provider.
     Paused,
-    /// A reason that this version does not know.
+    /// Unknown reason.
     Other(String),
 }
 
 impl FinishReason {
-    /// The wire name.
+    /// Returns the wire name.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -94,129 +87,131 @@ crate::slots! {
 }
 
 crate::stored! {
-    /// Instructions in the transcript's own place. Compaction never touches them.
+    /// Instructions inside of the transcript. Compaction never removes them.
     #[derive(Default)]
     pub struct SystemMessage {
-        /// The blocks.
+        /// Blocks.
         content: Vec<Block> = "content",
-        /// The instruction part that it came from.
+        /// Instruction part of the message.
         origin: Option<String> = "origin",
-        /// The role it is sent as, where a protocol has several (`developer`).
+        /// Role on the wire, if a protocol has several (`developer`).
         sent_as: Option<String> = "as",
-        /// The provider's id.
+        /// Provider's id.
         id: Option<String> = "id",
-        /// The provider's status.
+        /// Provider's status.
         status: Option<String> = "status",
     }
 }
 
 crate::stored! {
-    /// What a user, or somebody in their place, says.
+    /// Message of a user or on a user's behalf.
     #[derive(Default)]
     pub struct UserMessage {
-        /// The blocks; a plain string is accepted when read.
+        /// Blocks; a string is accepted when deserialized.
         content: Vec<Block> = "content",
-        /// When it was said, in milliseconds since 1970.
+        /// Time in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
-        /// Who says it.
+        /// Name of the sender.
         name: Option<String> = "name",
         /// `prompt`, `steering`, `follow_up`, `skill`, `template`, `summary` or `hook`.
         origin: Option<String> = "origin",
-        /// The caller's own data; never sent to a model.
+        /// Caller data; never sent to a model.
         metadata: Option<Json> = "metadata",
-        /// The caller's or provider's id.
+        /// Caller's or provider's id.
         id: Option<String> = "id",
-        /// The provider's status.
+        /// Provider's status.
         status: Option<String> = "status",
     }
 }
 
 crate::stored! {
-    /// One response of a model, whole.
+    /// Whole response of a model.
     #[derive(Default)]
     pub struct AssistantMessage {
-        /// The blocks in the order in which they came.
+        /// Blocks in order of arrival.
         content: Vec<Block> = "content",
-        /// The agent whose turn it was.
+        /// Agent of the turn.
         agent: Option<AgentId> = "agent",
-        /// What it used.
+        /// Usage.
         usage: Option<Arc<Usage>> = "usage",
-        /// Why the model stopped.
+        /// Reason why the model stopped.
         stop_reason: FinishReason = "stopReason",
-        /// When it came, in milliseconds since 1970.
+        /// Time in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
-        /// What went wrong, with `stop_reason` `error`.
+        /// Message of an error, with `stop_reason` `error`.
         error_message: Option<String> = "errorMessage",
-        /// The stable code of what went wrong.
+        /// Stable code of the error.
         error_code: Option<String> = "errorCode",
-        /// The protocol spoken.
+        /// Protocol.
         protocol: Option<String> = "protocol",
-        /// The provider.
+        /// Provider.
         provider: Option<String> = "provider",
-        /// The model that was asked for.
+        /// Requested model.
         model: Option<ModelName> = "model",
-        /// The model that answered.
+        /// Model that responded.
         response_model: Option<String> = "responseModel",
-        /// The provider's id of the response.
+        /// Provider's id of the response.
         response_id: Option<String> = "responseId",
         /// Notes of the adapter.
         diagnostics: Option<Vec<Json>> = "diagnostics",
-        /// What the provider sent beside it; some of it must be sent back.
+        /// Provider's further data; some of it must be sent back.
         provider_metadata: Option<Json> = "providerMetadata",
     }
 }
 
 crate::stored! {
-    /// The answer to one tool call.
+    /// Result of one tool call.
+    #[derive(Default)]
     pub struct ToolResultMessage {
-        /// The call's id.
+        /// Id of the call.
         tool_call_id: CallId = "toolCallId",
-        /// The tool's name.
+        /// Tool name.
         tool_name: ToolName = "toolName",
-        /// What the model reads.
+        /// Blocks for the model.
         content: Vec<Block> = "content",
         /// Whether the call failed.
         is_error: bool = "isError",
-        /// The result as data.
+        /// Result as data.
         structured: Option<Json> = "structured",
         /// `{status, errorCode?, exitCode?, data?}`.
         outcome: Option<Json> = "outcome",
-        /// How long it ran, in milliseconds.
+        /// Duration in milliseconds.
         duration_ms: Option<u64> = "durationMs",
-        /// When it ended, in milliseconds since 1970.
+        /// End of the call in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
-        /// Data for people and logs; never sent to a model.
+        /// Data for users and logs; never sent to a model.
         details: Option<Json> = "details",
-        /// Whether the tool asked to end the turn.
+        /// Whether the tool requested the end of the turn.
         terminate: Option<bool> = "terminate",
-        /// The provider's id.
+        /// Provider's id.
         id: Option<String> = "id",
-        /// The provider's status.
+        /// Provider's status.
         status: Option<String> = "status",
     }
 }
 
 crate::stored! {
-    /// Something that the application keeps in the transcript.
+    /// Message of the application.
+    #[derive(Default)]
     pub struct CustomMessage {
-        /// The application's word for it.
+        /// Application's type.
         custom_type: String = "customType",
-        /// What is shown or sent.
+        /// Blocks to display or send.
         content: Option<Vec<Block>> = "content",
-        /// Whether a person is shown it.
+        /// Whether it is displayed.
         display: Option<bool> = "display",
-        /// The application's data; never sent.
+        /// Application data; never sent to a model.
         data: Option<Json> = "data",
-        /// Whether a model is sent `content`, as user text.
+        /// Whether `content` is sent to a model as user text.
         to_model: bool = "toModel",
-        /// When it was made, in milliseconds since 1970.
+        /// Time in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
     }
 }
 
 macro_rules! messages {
     ($( $(#[$doc:meta])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
-        /// One message of a transcript, tagged by `role`. Shared as `Arc<Message>`, never changed.
+        /// Message of a transcript, tagged by `role`. Shared as `Arc<Message>`, never changed.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Message {
@@ -242,9 +237,9 @@ macro_rules! messages {
                     }
 
                     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Message, A::Error> {
-                        let (kept, tag) = read_tag("role", &mut map)?;
+                        let (before, tag) = read_tag("role", &mut map)?;
                         match &*tag {
-                            $( $tag => <$ty>::read_map(kept, &mut map).map(Message::$variant)
+                            $( $tag => <$ty>::read_map(before, &mut map).map(Message::$variant)
                                 .map_err(|e| A::Error::custom(format_args!("{} message: {e}", $tag))), )*
                             _ => Err(A::Error::unknown_variant(&tag, &[$($tag),*])),
                         }
@@ -267,23 +262,23 @@ macro_rules! messages {
 messages! {
     /// Instructions.
     System(SystemMessage) = "system",
-    /// A user's message.
+    /// User message.
     User(UserMessage) = "user",
-    /// A model's response.
+    /// Response of a model.
     Assistant(AssistantMessage) = "assistant",
-    /// The answer to a tool call.
+    /// Result of a tool call.
     ToolResult(ToolResultMessage) = "toolResult",
-    /// The application's own.
+    /// Message of the application.
     Custom(CustomMessage) = "custom",
 }
 
 impl Message {
-    /// A user message of one text block.
+    /// Creates a user message of one text block.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(UserMessage::text(text))
     }
 
-    /// The blocks of the message.
+    /// Returns the blocks of the message.
     pub fn content(&self) -> &[Block] {
         match self {
             Self::System(m) => &m.content,
@@ -294,12 +289,12 @@ impl Message {
         }
     }
 
-    /// All text blocks joined.
+    /// Joins all text blocks.
     pub fn joined_text(&self) -> String {
         joined_text(self.content())
     }
 
-    /// The same message with this text in place of all its text blocks; without any when it is empty.
+    /// Replaces all text blocks by one; removes them if `text` is empty.
     pub(crate) fn with_text(&self, text: String) -> Self {
         let mut message = self.clone();
         let content = match &mut message {
@@ -317,17 +312,17 @@ impl Message {
         message
     }
 
-    /// The assistant message, when it is one.
+    /// Returns the assistant message, if it is one.
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
         if let Self::Assistant(m) = self { Some(m) } else { None }
     }
 
-    /// The tool result, when it is one.
+    /// Returns the tool result, if it is one.
     pub fn as_tool_result(&self) -> Option<&ToolResultMessage> {
         if let Self::ToolResult(m) = self { Some(m) } else { None }
     }
 
-    /// The wire name of the role.
+    /// Returns the wire name of the role.
     pub fn role(&self) -> &'static str {
         match self {
             Self::System(_) => "system",
@@ -339,30 +334,30 @@ impl Message {
     }
 }
 
-/// All text blocks of `content`, joined without a separator.
+/// Joins all text blocks, without a separator.
 pub(super) fn joined_text(content: &[Block]) -> String {
     content.iter().filter_map(Block::as_text).collect()
 }
 
 impl SystemMessage {
-    /// A system message of one text block.
+    /// Creates a system message of one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], ..Self::default() }
     }
 }
 
 impl UserMessage {
-    /// Whether it says nothing: no blocks, or blank text alone.
+    /// Whether there are no blocks but blank text.
     pub fn is_blank(&self) -> bool {
         self.content.iter().all(|block| block.as_text().is_some_and(|text| text.trim().is_empty()))
     }
 
-    /// A user message of one text block.
+    /// Creates a user message of one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], ..Self::default() }
     }
 
-    /// The same message with an origin (`steering`, `hook`, …).
+    /// Sets the origin (`steering`, `hook`, …).
     #[must_use]
     pub fn from_origin(mut self, origin: impl Into<String>) -> Self {
         self.origin = Some(origin.into());
@@ -371,12 +366,12 @@ impl UserMessage {
 }
 
 impl AssistantMessage {
-    /// A response of one text block that ends the turn.
+    /// Creates an answer of one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], ..Self::default() }
     }
 
-    /// A response that asks for tools.
+    /// Creates a response with tool calls.
     pub fn calls(calls: impl IntoIterator<Item = ToolCall>) -> Self {
         Self {
             content: calls.into_iter().map(Block::from).collect(),
@@ -385,68 +380,47 @@ impl AssistantMessage {
         }
     }
 
-    /// The same response with its usage.
+    /// Sets the usage.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = Some(Arc::new(usage));
         self
     }
 
-    /// The calls in order, hosted ones (already run by the provider) left out.
+    /// Iterates over the calls in order, except hosted ones (run by the provider).
     pub fn tool_calls(&self) -> impl Iterator<Item = &Arc<ToolCall>> {
         self.content.iter().filter_map(Block::as_tool_call).filter(|call| call.hosted.is_none())
     }
 
-    /// All text blocks joined.
+    /// Joins all text blocks.
     pub fn joined_text(&self) -> String {
         joined_text(&self.content)
     }
 }
 
 impl ToolResultMessage {
-    /// The result of `call` with `content`.
+    /// Creates the result of a call.
     pub fn new(call: &ToolCall, content: Vec<Block>, is_error: bool) -> Self {
-        Self {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            content,
-            is_error,
-            structured: None,
-            outcome: None,
-            duration_ms: None,
-            timestamp: None,
-            details: None,
-            terminate: None,
-            id: None,
-            status: None,
-            extra: Extra::default(),
-        }
+        let (tool_call_id, tool_name) = (call.id.clone(), call.name.clone());
+        Self { tool_call_id, tool_name, content, is_error, ..Self::default() }
     }
 
-    /// The agent to which the conversation moved with this result.
+    /// Returns the agent of an accepted handoff.
     pub fn handed_to(&self) -> Option<AgentId> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Moved {
+        struct Handoff {
             handoff_to: AgentId,
             accepted: bool,
         }
-        let moved: Moved = self.structured.as_ref().filter(|_| !self.is_error)?.to().ok()?;
-        moved.accepted.then_some(moved.handoff_to)
+        let handoff: Handoff = self.structured.as_ref().filter(|_| !self.is_error)?.to().ok()?;
+        handoff.accepted.then_some(handoff.handoff_to)
     }
 }
 
 impl CustomMessage {
-    /// A message of the application's type `custom_type` that no model is sent.
+    /// Creates a message that is not sent to a model.
     pub fn new(custom_type: impl Into<String>, data: Option<Json>) -> Self {
-        Self {
-            custom_type: custom_type.into(),
-            content: None,
-            display: None,
-            data,
-            to_model: false,
-            timestamp: None,
-            extra: Extra::default(),
-        }
+        Self { custom_type: custom_type.into(), data, ..Self::default() }
     }
 }

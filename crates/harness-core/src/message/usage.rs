@@ -1,4 +1,4 @@
-//! What a model call used: tokens, money, time.
+//! Usage of a model call: tokens, cost, time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,24 +7,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// An amount of money in billionths of a currency unit (one US dollar for OpenRouter's credits).
-///
-/// Never a float: sums are exact. Written as a decimal number (`0.001`).
-///
-/// ```
-/// use harness_core::message::{Cost, CostError};
-///
-/// let cost: Cost = "0.25".parse()?;
-/// assert_eq!((cost, cost.to_string().as_str()), (Cost(250_000_000), "0.25"));
-/// # Ok::<(), CostError>(())
-/// ```
+/// Cost in billionths of a currency unit (for example one US dollar). Sums are exact. Stored as a decimal number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cost(pub u64);
 
 impl Cost {
     const UNIT: u64 = 1_000_000_000;
 
-    /// The sum, at most the largest amount.
+    /// Adds a cost, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -42,22 +32,22 @@ impl fmt::Display for Cost {
     }
 }
 
-/// Why a text is no [`Cost`].
+/// Invalid text of a [`Cost`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an amount: a decimal number from 0 to 18446744073 was expected")]
+#[error("invalid amount `{0}`: expected a decimal number from 0 to 18446744073")]
 pub struct CostError(String);
 
 impl FromStr for Cost {
     type Err = CostError;
 
-    /// Reads a decimal number, with or without exponent; digits past the ninth decimal are rounded up,
-    /// so that a cost is never understated.
+    /// Parses a decimal number, with or without exponent. Digits after the ninth decimal are rounded up, so that a cost
+    /// is never understated.
     fn from_str(text: &str) -> Result<Self, CostError> {
         parse_nano(text).map(Self).ok_or_else(|| CostError(text.to_owned()))
     }
 }
 
-/// `text` times 10^9, rounded up; `None` when it is negative, too large or no number.
+/// Parses `text` times 10^9, rounded up; `None` if it is negative, too large or not a number.
 fn parse_nano(text: &str) -> Option<u64> {
     if let Ok(whole) = text.parse::<u64>() {
         return whole.checked_mul(Cost::UNIT);
@@ -96,7 +86,7 @@ fn parse_nano(text: &str) -> Option<u64> {
 
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A whole number has the same text either way.
+        // Whole numbers need no fraction.
         if self.0.is_multiple_of(Self::UNIT) {
             return serializer.serialize_u64(self.0 / Self::UNIT);
         }
@@ -110,20 +100,14 @@ impl<'de> Deserialize<'de> for Cost {
     }
 }
 
-/// Where a cost is known from. Stored as `"reported"` or `{"table":"2026-03-21"}`.
-///
-/// ```
-/// use harness_core::message::CostSource;
-///
-/// assert_eq!(CostSource::Reported.to_string(), "reported");
-/// ```
+/// Source of a cost. Stored as `"reported"` or `{"table":"2026-03-21"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum CostSource {
-    /// The provider said what it charges.
+    /// Reported by the provider.
     Reported,
-    /// Counted from a price list as it stood on this date (`YYYY-MM-DD`); an estimate.
+    /// Estimated with the price list of this date (`YYYY-MM-DD`).
     Table(String),
 }
 
@@ -137,29 +121,29 @@ impl fmt::Display for CostSource {
 }
 
 crate::stored! {
-    /// What a model call cost, part by part. A cost that is not known is absent, never zero.
+    /// Cost of a model call by part. Unknown costs are absent, never zero.
     #[derive(Default)]
     pub struct CostParts {
-        /// For input tokens that were not cached.
+        /// Uncached input tokens.
         input: Option<Cost> = "input",
-        /// For output tokens.
+        /// Output tokens.
         output: Option<Cost> = "output",
-        /// For input tokens read from a cache.
+        /// Input tokens read from a cache.
         cache_read: Option<Cost> = "cacheRead",
-        /// For input tokens written to a cache.
+        /// Input tokens written to a cache.
         cache_write: Option<Cost> = "cacheWrite",
-        /// The whole.
+        /// Total.
         total: Option<Cost> = "total",
-        /// Where the amounts are known from.
+        /// Source of the amounts.
         source: Option<CostSource> = "source",
     }
 }
 
 crate::stored! {
-    /// What one model call used. A number that the provider did not report is absent, not zero.
+    /// Usage of one model call. Numbers that the provider did not report are absent, never zero.
     #[derive(Default)]
     pub struct Usage {
-        /// Input tokens that were neither read from a cache nor written to one.
+        /// Input tokens neither read from nor written to a cache.
         input: Option<u64> = "input",
         /// Output tokens, reasoning included.
         output: Option<u64> = "output",
@@ -167,23 +151,23 @@ crate::stored! {
         cache_read: Option<u64> = "cacheRead",
         /// Input tokens written to a cache.
         cache_write: Option<u64> = "cacheWrite",
-        /// Output tokens spent on reasoning; part of `output`.
+        /// Reasoning tokens; part of `output`.
         reasoning: Option<u64> = "reasoning",
-        /// All tokens as the provider counts them.
+        /// Total tokens as the provider counts them.
         total_tokens: Option<u64> = "totalTokens",
-        /// Money.
+        /// Cost.
         cost: Option<Box<CostParts>> = "cost",
-        /// Requests made, when more than one stands behind the message.
+        /// Number of requests, if the message took more than one.
         requests: Option<u64> = "requests",
-        /// How long the call took, in milliseconds.
+        /// Latency in milliseconds.
         latency_ms: Option<u64> = "latencyMs",
-        /// Whether the tokens are an estimate, because the provider reported none.
+        /// Whether the tokens are estimated because the provider reported none.
         estimated: Option<bool> = "estimated",
     }
 }
 
 impl Usage {
-    /// Usage of `input` and `output` tokens.
+    /// Creates the usage of `input` and `output` tokens.
     pub fn tokens(input: u64, output: u64) -> Self {
         Self {
             input: Some(input),
@@ -193,7 +177,7 @@ impl Usage {
         }
     }
 
-    /// Whether the tokens are an estimate.
+    /// Whether the tokens are estimated.
     pub(crate) fn is_estimated(&self) -> bool {
         self.estimated == Some(true)
     }
@@ -205,7 +189,7 @@ impl Usage {
             .any(Option::is_some)
     }
 
-    /// The same usage, with these estimates where it reports no tokens.
+    /// Adds estimated tokens if none are reported.
     #[must_use]
     pub(crate) fn or_estimated(self, input: u64, output: u64) -> Self {
         if self.has_tokens() {
@@ -215,24 +199,24 @@ impl Usage {
         Self { input: Some(input), output: Some(output), total_tokens, estimated: Some(true), ..self }
     }
 
-    /// The whole cost, when it is known.
+    /// Returns the total cost, if known.
     pub fn total_cost(&self) -> Option<Cost> {
         self.cost.as_ref().and_then(|cost| cost.total)
     }
 
-    /// Where the cost is known from; `None` when it is unknown, or nobody said.
+    /// Returns the source of the cost, if known.
     pub fn cost_source(&self) -> Option<&CostSource> {
         self.cost.as_ref().and_then(|cost| cost.source.as_ref())
     }
 
-    /// The same usage with a whole cost.
+    /// Sets the total cost.
     #[must_use]
     pub fn with_cost(mut self, total: Cost) -> Self {
         self.cost.get_or_insert_default().total = Some(total);
         self
     }
 
-    /// All tokens: the provider's own sum, else the sum of the parts.
+    /// Returns the total tokens: the provider's sum, else the sum of the parts.
     pub fn all_tokens(&self) -> u64 {
         self.total_tokens.unwrap_or_else(|| {
             [self.input, self.output, self.cache_read, self.cache_write]
@@ -275,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_says_where_it_is_known_from() {
+    fn cost_source_survives_a_round_trip() {
         check_source(r#"{"cost":{"total":0.5,"source":"reported"}}"#, Some(CostSource::Reported));
         let table = CostSource::Table("2026-03-21".to_owned());
         check_source(r#"{"cost":{"total":0.5,"source":{"table":"2026-03-21"}}}"#, Some(table));

@@ -1,4 +1,4 @@
-//! The portable data that resumes a turn which stopped before its end.
+//! Portable data that resumes a stopped turn.
 
 use std::sync::Arc;
 
@@ -11,135 +11,115 @@ use crate::json::Json;
 use crate::message::{ApprovalRequest, Message};
 use crate::time::Time;
 
-/// The version that this crate writes, and the only one it reads.
+/// Version that this crate writes, and the only one that it reads.
 pub(crate) const CONTINUATION_VERSION: u32 = 1;
 
-/// Messages that a continuation carries at most.
+/// Maximum number of messages of a continuation.
 pub(crate) const WAITING: usize = 256;
 
-/// What a continuation waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ContinuationKind {
-    /// An answer of the user.
-    Clarification,
-    /// A decision.
-    Approval,
-    /// More of what ran out.
-    Deferred,
-}
-
-impl ContinuationKind {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Clarification => "clarification",
-            Self::Approval => "approval",
-            Self::Deferred => "deferred",
-        }
+crate::wire_enum! {
+    /// Kind of input that a continuation needs.
+    #[non_exhaustive]
+    pub enum ContinuationKind {
+        /// Answer of the user.
+        Clarification = "clarification",
+        /// Decision of an approver.
+        Approval = "approval",
+        /// Higher limit, or simply another attempt.
+        Deferred = "deferred",
     }
 }
 
-/// A call that waits for a decision, by its place in the session.
+/// Call without a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// The call.
+    /// Call id.
     pub call_id: CallId,
-    /// The position of its assistant message in the transcript.
+    /// Position of its assistant message in the transcript.
     pub message: u64,
-    /// Why it was held.
+    /// Reason why it is held.
     pub reason: String,
-    /// What it calls.
-    #[serde(default = "unnamed")]
+    /// Called tool.
+    #[serde(default)]
     pub tool: ToolName,
-    /// What an approval of it is bound to. Empty matches nothing.
-    #[serde(default = "no_digest")]
+    /// Digest that an approval must match. Empty matches nothing.
+    #[serde(default)]
     pub digest: CallDigest,
-    /// The run in which it was parked.
+    /// Run of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// The arguments that would be executed; `None` when an earlier version parked it.
+    /// Arguments to execute; `None` in data of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Json>,
 }
 
 impl PendingCall {
-    /// Names the question whether it may run.
+    /// Returns the id of the approval request.
     pub fn approval_id(&self) -> ApprovalId {
         self.digest.approval()
     }
 }
 
-fn no_digest() -> CallDigest {
-    CallDigest::from("")
-}
-
-fn unnamed() -> ToolName {
-    ToolName::from("")
-}
-
-/// Resumes a turn that stopped before its end, version 1.
+/// Data that resumes a stopped turn, version 1. Newer versions are rejected.
 ///
-/// Refers to the session's transcript by length instead of holding it, so its size does not grow with
-/// the work. A newer version is refused when read.
+/// Refers to the session's transcript by length, so its size does not grow with the transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Continuation {
-    /// The version that this crate writes.
+    /// Version of the format.
     #[serde(deserialize_with = "known_version")]
     pub version: u32,
     /// `TURN:KIND`.
     pub id: String,
-    /// What it waits for.
+    /// Kind of input that it needs.
     #[serde(rename = "type")]
     pub kind: ContinuationKind,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Time,
-    /// The turn that stopped.
+    /// Stopped turn.
     pub turn_id: TurnId,
-    /// The session that holds its transcript.
+    /// Session with the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// The thread.
+    /// Thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<ThreadId>,
-    /// The assistant of the turn's caller.
+    /// Assistant, as the caller names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assistant_id: Option<String>,
-    /// The descriptor that the turn ran under; resuming under another is the caller's explicit choice.
+    /// Hash of the turn's descriptor; resuming with a different one is the caller's explicit choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptor_hash: Option<String>,
-    /// Why the turn stopped.
+    /// Stop reason of the turn.
     pub stop_reason: StopReason,
-    /// The active agent.
+    /// Active agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// Messages in the transcript when it was made.
+    /// Length of the transcript.
     pub transcript_len: u64,
-    /// The question, of a clarification.
+    /// Question, of a clarification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// The request, of an approval that the model asked for.
+    /// Request of the model, of an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<ApprovalRequest>,
-    /// The calls that wait, of an approval that a gate asked for.
+    /// Held calls, of an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingCall>,
-    /// The iteration in which the turn stopped.
+    /// Iteration of the stop.
     pub iteration: u32,
     /// Tool calls of the turn.
     pub tool_call_count: u32,
-    /// What the turn used.
+    /// Usage of the turn.
     pub usage: TotalUsage,
-    /// Messages that were pushed in while calls were parked: behind an open call nothing may stand but its
-    /// result, so they come after it. The oldest 256 of them.
+    /// Queued messages: an open call must be followed by its result, so they are appended after it. At most the oldest
+    /// 256.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Arc<Message>>,
-    /// What the approver gave in its place; then this is what a host stores and sends.
+    /// Replacement by the approver, to be stored and sent by the host instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Json>,
 }

@@ -1,4 +1,4 @@
-//! The ledger of a run: every model call that a part makes on its behalf is reserved and settled here.
+//! Ledger of a run: reserves and charges the model calls of its parts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,10 @@ use super::{Purpose, PurposeUsage, TotalUsage};
 use crate::limits::{Amount, Limit};
 use crate::message::Usage;
 
-/// Access to the budget of a run for model calls of its parts: layers, guardrails, gates, hooks, compactors.
+/// Budget of a run for model calls of its parts: layers, gates, checks, compactors. Clones share one budget.
 ///
-/// A context hands it out with the purpose of the part. A call through it is refused (`budget_reached`) when
-/// the budget has no room for its request; otherwise its usage is charged when it ends, even when it fails or
-/// is dropped. The turn ends `budget_reached` before its next step when a ceiling was reached.
-///
-/// Clones share one budget.
+/// A call is rejected with `budget_reached` if its request does not fit. Otherwise its usage is charged when it ends, even
+/// if it fails or is dropped. If a ceiling is reached, the turn ends `budget_reached` before its next step.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -32,9 +29,10 @@ use crate::message::Usage;
 ///         let prepared = PreparedAgent::new("judge", "Is this polite? Answer yes or no.", []);
 ///         let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(prepared));
 ///         let ledger: &Ledger = &cx.ledger;
-///         let said = ledger.call(&*self.0, request).await;
-///         let said = said.map_err(|fault| Fault::new(FaultSource::Guardrail, fault.code.as_str(), fault.message))?;
-///         let polite = said.joined_text().starts_with("yes");
+///         let response = ledger.call(&*self.0, request).await;
+///         let response =
+///             response.map_err(|e| Fault::new(FaultSource::Guardrail, e.code.as_str(), e.message))?;
+///         let polite = response.joined_text().starts_with("yes");
 ///         Ok(if polite { CheckVerdict::Accept } else { CheckVerdict::refuse("impolite") }.into())
 ///     }
 /// }
@@ -48,26 +46,26 @@ pub struct Ledger {
 
 #[derive(Debug)]
 struct Book {
-    /// Whether usage waits to be taken.
+    /// Whether settled usage can be taken.
     settled: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// What the run has left, without what follows.
+    /// Rest of the run's budget, before reservations and settled usage.
     left: Amount,
     /// Reserved for calls in flight.
     reserved: Amount,
-    /// Settled, and not taken yet.
+    /// Settled usage that was not taken yet.
     spent: TotalUsage,
     spent_amount: Amount,
-    /// The run is over.
+    /// Whether the run has ended.
     closed: bool,
 }
 
 impl Ledger {
-    /// A ledger without limits, for tests and for work outside of runs.
+    /// Creates a ledger without limits, for tests and for work outside of runs.
     pub fn unlimited(purpose: Purpose) -> Self {
         let state = State {
             left: Amount::UNLIMITED,
@@ -79,29 +77,32 @@ impl Ledger {
         Self { purpose, book: Arc::new(Book { settled: AtomicBool::new(false), state: Mutex::new(state) }) }
     }
 
-    /// The same ledger for calls of another purpose.
+    /// Returns a handle for calls with another purpose.
     #[must_use]
     pub fn for_purpose(&self, purpose: Purpose) -> Self {
         Self { purpose, book: Arc::clone(&self.book) }
     }
 
-    /// The purpose of calls through this handle.
+    /// Returns the purpose of calls through this handle.
     pub fn purpose(&self) -> Purpose {
         self.purpose
     }
 
-    /// Tokens and money that are left for calls: not used, and not reserved by another call.
+    /// Returns the tokens and cost that are neither used nor reserved.
     pub fn left(&self) -> Amount {
         let state = self.state();
         state.left.minus(state.reserved).minus(state.spent_amount)
     }
 
-    /// Charges usage of a call that was made without a model port, for example to an embedding endpoint.
+    /// Charges a call that was made without a model port, for example to an embedding endpoint.
     pub fn charge(&self, usage: &Usage) {
         self.settle(Amount::NONE, &PurposeUsage::of_call(Some(usage), true));
     }
 
-    /// Reserves the tokens of a request; says why there is no room for it.
+    /// Reserves the tokens of a request.
+    ///
+    /// # Errors
+    /// The reason why the request does not fit.
     pub(crate) fn reserve(&self, input: u64) -> Result<Reservation<'_>, String> {
         let mut state = self.state();
         if state.closed {
@@ -137,7 +138,7 @@ impl Ledger {
         self.book.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Usage settled through any handle of this ledger and not taken before.
+    /// Takes the usage that was settled through any handle since the last call.
     pub fn take(&self) -> Option<TotalUsage> {
         if !self.book.settled.swap(false, Ordering::AcqRel) {
             return None;
@@ -148,18 +149,18 @@ impl Ledger {
         Some(std::mem::take(&mut state.spent))
     }
 
-    /// Tells what the run has left, once all that was taken is charged there.
+    /// Sets the rest of the run's budget, after taken usage was charged there.
     pub(crate) fn sync(&self, left: Amount) {
         self.state().left = left;
     }
 
-    /// The run is over: further calls are refused.
+    /// Closes the ledger at the end of the run: further calls are rejected.
     pub(crate) fn close(&self) {
         self.state().closed = true;
     }
 }
 
-/// A call in flight; one that is dropped counts.
+/// Reservation of a call in flight. A dropped one is charged.
 pub(crate) struct Reservation<'l> {
     ledger: &'l Ledger,
     input: u64,

@@ -1,13 +1,15 @@
-//! How a turn or a run ended, exactly why, and the evidence for it.
+//! Outcomes, stop reasons and their evidence.
 //!
 //! ```
 //! use harness_core::outcome::{
-//!     AskReason, Continuation, ContinuationKind, PendingCall, Purpose, PurposeUsage, Question, TotalUsage, Waiver,
+//!     AskReason, Continuation, ContinuationKind, PendingCall, Purpose, PurposeUsage, Question, StopMode,
+//!     ThinEvidence, ToolEvidence, TotalUsage, Waiver,
 //! };
-//! use harness_core::{End, Evidence, GuardStage, Outcome, Stop};
+//! use harness_core::run::RunSpec;
+//! use harness_core::{End, Evidence, GuardStage, Outcome, Stop, StopReason};
 //!
-//! /// What a product shows of an end.
-//! fn shown(end: &End) -> String {
+//! /// Text of a product for an end.
+//! fn text(end: &End) -> String {
 //!     let Stop { reason, evidence, .. } = &end.stop;
 //!     match (end.outcome(), evidence) {
 //!         (Outcome::Completed | Outcome::NeedsClarification, _) => end.answer.clone().unwrap_or_default(),
@@ -16,27 +18,31 @@
 //!     }
 //! }
 //!
-//! /// The calls that somebody has to decide about.
-//! fn parked(continuation: &Continuation) -> &[PendingCall] {
+//! fn pending(continuation: &Continuation) -> &[PendingCall] {
 //!     if continuation.kind == ContinuationKind::Approval { &continuation.pending } else { &[] }
 //! }
 //!
-//! /// What compactions took.
-//! fn of_compactions(used: &TotalUsage) -> PurposeUsage {
-//!     used.of(Purpose::Compaction)
+//! fn cause(evidence: &Evidence) -> Option<&ToolEvidence> {
+//!     if let Evidence::ToolResult(result) = evidence { Some(result) } else { None }
 //! }
 //!
+//! fn compaction_usage(total: &TotalUsage) -> PurposeUsage {
+//!     total.of(Purpose::Compaction)
+//! }
+//!
+//! let mut spec = RunSpec::default();
+//! spec.mode = StopMode::StrictAutomation;
 //! let question = Question::new("Which of the two accounts?", AskReason::AmbiguousIdentifier);
 //! let waiver = Waiver::new("tests-ran".into(), "the user stopped them");
-//! # assert!(question.metadata.is_none() && waiver.why.starts_with("the user"));
-//! # let _ = (shown, parked, of_compactions);
+//! let thin = ThinEvidence { tool_call_count: 1, output_chars: 12, claim_markers: vec!["date".to_owned()] };
+//! # assert!(StopReason::TimeoutReached.user_message(false).contains("too long"));
+//! # let _ = (text, pending, cause, compaction_usage, question, waiver, thin);
 //! ```
 
 mod continuation;
 pub(crate) mod end;
+pub(crate) mod evidence;
 pub(crate) mod ledger;
-mod mode;
-mod question;
 pub(crate) mod stop;
 mod usage;
 
@@ -45,8 +51,8 @@ pub(crate) use continuation::{CONTINUATION_VERSION, WAITING};
 pub use continuation::{Continuation, ContinuationKind, PendingCall};
 pub(crate) use end::End;
 pub use end::Waiver;
-pub use mode::StopMode;
-pub use question::{AskReason, Question};
-pub(crate) use stop::{Evidence, GuardStage, Outcome, Stop, StopReason};
-pub use stop::{ThinEvidence, ToolEvidence};
+pub use evidence::{AskReason, Question, ThinEvidence, ToolEvidence};
+pub(crate) use evidence::{Evidence, GuardStage};
+pub use stop::StopMode;
+pub(crate) use stop::{Outcome, Stop, StopReason};
 pub use usage::{Purpose, PurposeUsage, TotalUsage};

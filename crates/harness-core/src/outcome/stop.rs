@@ -1,82 +1,57 @@
-//! Why a turn or a run ended: outcomes, stop reasons and their evidence.
-
-use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
+//! Outcomes and stop reasons of turns and runs.
 
 use serde::{Deserialize, Serialize};
 
-use super::{AskReason, Question};
-use crate::fault::Fault;
-use crate::ids::{CallId, GateName, ToolName};
-use crate::json::Json;
+use super::Evidence;
 use crate::limits::{Limit, Reached};
-use crate::message::{ApprovalRequest, Invalid, ToolCall};
 
-/// How a turn or a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+crate::wire_enum! {
+    /// Outcome of a turn or a run.
+    pub enum Outcome {
+        /// Finished with an answer that every check of the end accepted.
+        Completed = "completed",
+        /// A question to the user is pending.
+        NeedsClarification = "needs_clarification",
+        /// An approval is pending.
+        AwaitingApproval = "awaiting_approval",
+        /// Stopped by a limit; the work can be resumed.
+        Deferred = "deferred",
+        /// Failed; see the stop reason.
+        Failed = "failed",
+    }
+}
+
+/// Treatment of a check of the end that does not accept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// An answer was finalized, and every check of the end accepted it.
-    Completed,
-    /// The user has to answer a question first.
-    NeedsClarification,
-    /// Somebody has to approve something first.
-    AwaitingApproval,
-    /// Something ran out; the work can be taken up again.
-    Deferred,
-    /// It did not work; see the stop reason.
-    Failed,
-}
-
-impl Outcome {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::NeedsClarification => "needs_clarification",
-            Self::AwaitingApproval => "awaiting_approval",
-            Self::Deferred => "deferred",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+pub enum StopMode {
+    /// After the permitted nudges the end is accepted, and the result reports it.
+    #[default]
+    Interactive,
+    /// The run continues until the check accepts or a limit is reached.
+    StrictAutomation,
 }
 
 macro_rules! stop_reasons {
     ($( $(#[doc = $doc:literal])+ $name:ident = $wire:literal => $outcome:ident, $evidence:literal; )*) => {
-        /// Exactly why a turn or a run ended. The outcome follows from it, so the two cannot disagree.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[non_exhaustive]
-        pub enum StopReason {
-            $( $(#[doc = $doc])+ #[serde(rename = $wire)] $name, )*
+        crate::wire_enum! {
+            /// Reason of the end of a turn or a run. It determines the outcome, so the two cannot disagree.
+            #[non_exhaustive]
+            pub enum StopReason { $( $(#[doc = $doc])+ $name = $wire, )* }
         }
 
         impl StopReason {
-            /// Every reason, in the order of the reference.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            /// The wire name.
-            pub fn as_str(self) -> &'static str {
-                match self { $( Self::$name => $wire, )* }
-            }
-
-            /// The outcome that belongs to it.
+            /// Returns the outcome of the reason.
             pub fn outcome(self) -> Outcome {
                 match self { $( Self::$name => Outcome::$outcome, )* }
             }
 
-            /// What it means, in one sentence.
+            /// Describes the reason in one sentence.
             pub fn meaning(self) -> &'static str {
                 match self { $( Self::$name => concat!($($doc),+).trim_ascii(), )* }
             }
 
-            /// What [`Stop::evidence`] holds for it.
+            /// Describes the content of [`Stop::evidence`].
             pub fn evidence(self) -> &'static str {
                 match self { $( Self::$name => $evidence, )* }
             }
@@ -89,259 +64,130 @@ stop_reasons! {
     AnswerFinalized = "answer_finalized" => Completed, "the transcript";
     /// The answer was accepted although a completion signal was missing (interactive mode only).
     CompletionWaived = "completion_waived" => Completed, "the waivers of the end";
-    /// The model, or a hook, asked the user something.
-    ClarificationRequired = "clarification_required" => NeedsClarification, "the transcript, or the tool result because of which a hook asks";
-    /// Something waits for approval.
+    /// The model or a check asked the user a question.
+    ClarificationRequired = "clarification_required" => NeedsClarification, "the transcript, or the tool result that raised the question";
+    /// An approval is pending.
     ApprovalRequired = "approval_required" => AwaitingApproval, "the model's request, or the held calls";
-    /// The permitted model calls are used up.
+    /// The limit of model calls was reached.
     MaxIterationsReached = "max_iterations_reached" => Deferred, "limit, value, ceiling";
-    /// The permitted tool calls are used up.
+    /// The limit of tool calls was reached.
     MaxToolCallsReached = "max_tool_calls_reached" => Deferred, "limit, value, ceiling";
-    /// The permitted time is over.
+    /// The time limit was reached.
     TimeoutReached = "timeout_reached" => Deferred, "limit, value, ceiling";
-    /// The permitted money or tokens are used up.
+    /// The limit of cost or tokens was reached.
     BudgetReached = "budget_reached" => Deferred, "limit, value, ceiling";
-    /// The transcript no longer fits the model's context window.
-    ContextOverflow = "context_overflow" => Deferred, "the model's fault, or limit, value, ceiling";
-    /// The permitted turns of a run are used up.
+    /// The transcript exceeds the model's context window.
+    ContextOverflow = "context_overflow" => Deferred, "the model's error, or limit, value, ceiling";
+    /// The limit of turns was reached.
     MaxTurnsReached = "max_turns_reached" => Deferred, "limit, value, ceiling";
-    /// The run made no progress any more; new guidance can take it up again.
+    /// The run made no progress; it can be resumed with new guidance.
     Stalled = "stalled" => Deferred, "the transcript";
-    /// The backend that runs the turn stopped before its end and can go on.
-    BackendDeferred = "backend_deferred" => Deferred, "the backend's word, as a fault of the model";
-    /// One tool gave the same result again and again.
+    /// The backend that runs the turn stopped early and can continue.
+    BackendDeferred = "backend_deferred" => Deferred, "the backend's message, as an error of the model";
+    /// Equal tool calls gave equal results repeatedly.
     RedundantToolLoop = "redundant_tool_loop" => Failed, "the tool, or the tools of the cycle";
-    /// The model asked for a tool that it was not offered.
+    /// The model called an unknown tool.
     ToolUnavailable = "tool_unavailable" => Failed, "the tool";
-    /// A tool failed, and the turn was told not to go on then.
-    ToolErrorUnrecoverable = "tool_error_unrecoverable" => Failed, "the tool and the code of its error";
-    /// The model declined.
+    /// A tool failed, and the settings end the turn then.
+    ToolErrorUnrecoverable = "tool_error_unrecoverable" => Failed, "the tool and its error code";
+    /// The model refused.
     ModelRefused = "model_refused" => Failed, "the transcript";
-    /// The model gave nothing usable too often.
-    ModelInvalidResponse = "model_invalid_response" => Failed, "the invalid output";
-    /// A part of the system failed; the evidence says which.
-    RuntimeError = "runtime_error" => Failed, "the fault and the part that it came from";
-    /// The answer claims more than its evidence holds.
+    /// The model gave too many invalid responses.
+    ModelInvalidResponse = "model_invalid_response" => Failed, "the invalid response";
+    /// A part of the system failed; the evidence names it.
+    RuntimeError = "runtime_error" => Failed, "the error and its part";
+    /// The answer claims more than its evidence supports.
     EvidenceDensityViolation = "evidence_density_violation" => Failed, "the claims and the length of the evidence";
-    /// A policy refused a call in a way that ends the work.
-    PolicyDenied = "policy_denied" => Failed, "the gate, the call, and why";
-    /// A guardrail refused the prompt or the answer.
-    GuardrailTriggered = "guardrail_triggered" => Failed, "the guardrail, what it looked at, and why";
-    /// It was cancelled.
-    Cancelled = "cancelled" => Failed, "who cancelled";
-    /// The machine contradicted itself; the evidence holds what it knows. Please report it.
-    InternalInvariant = "internal_invariant" => Failed, "what the machine knows";
+    /// A policy denied a call and ended the run.
+    PolicyDenied = "policy_denied" => Failed, "the gate, the call, and the reason";
+    /// A guardrail rejected the prompt or the answer.
+    GuardrailTriggered = "guardrail_triggered" => Failed, "the guardrail, its subject, and the reason";
+    /// The run was cancelled.
+    Cancelled = "cancelled" => Failed, "the canceller";
+    /// The machine contradicted itself. Please report it.
+    InternalInvariant = "internal_invariant" => Failed, "the state of the machine";
 }
 
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+impl StopReason {
+    /// Parses a wire name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
     }
-}
 
-/// What a guardrail looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GuardStage {
-    /// The prompt.
-    Input,
-    /// The answer, or an output of no use.
-    Output,
-    /// The result of a call.
-    Result,
-}
-
-impl GuardStage {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Output => "output",
-            Self::Result => "result",
-        }
-    }
-}
-
-impl fmt::Display for GuardStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// An answer that claims more than its evidence holds.
-///
-/// ```
-/// use harness_core::decide::CheckVerdict;
-/// use harness_core::outcome::ThinEvidence;
-///
-/// let thin = ThinEvidence { tool_call_count: 1, output_chars: 12, claim_markers: vec!["date".to_owned()] };
-/// let verdict = CheckVerdict::Unfounded(Box::new(thin));
-/// # assert_eq!(verdict.as_str(), "unfounded");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ThinEvidence {
-    /// The tool results that there were.
-    pub tool_call_count: usize,
-    /// Their length in UTF-16 units.
-    pub output_chars: usize,
-    /// The kinds of claims in a fixed order: `markdown_table`, `numbered_list`, `sha_like`, `date`, `owner_repo`.
-    pub claim_markers: Vec<String>,
-}
-
-/// What a stop reason rests on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub enum Evidence {
-    /// The transcript alone.
-    #[default]
-    None,
-    /// A limit: which, at which value, its ceiling.
-    Limit(Reached),
-    /// The model's invalid output.
-    Invalid(Invalid),
-    /// A tool, and the code of its error where it gave one.
-    Tool {
-        /// The tool.
-        name: Arc<str>,
-        /// The code of its error.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        code: Option<Arc<str>>,
-    },
-    /// A part that failed.
-    Fault(Fault),
-    /// What waits for approval.
-    Approval(ApprovalRequest),
-    /// Calls that wait for approval, by id.
-    Held(Vec<ApprovalRequest>),
-    /// A gate that ended the work, and the call that it was asked about.
-    Gate {
-        /// The gate.
-        gate: GateName,
-        /// The call.
-        call: CallId,
-        /// What it calls.
-        tool: ToolName,
-        /// Why.
-        reason: String,
-    },
-    /// A guardrail that was triggered.
-    Guardrail {
-        /// The guardrail.
-        guardrail: GateName,
-        /// What it looked at.
-        stage: GuardStage,
-        /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// The calls of a cycle that went round and round, in order.
-    Loop {
-        /// The tools.
-        tools: Vec<Arc<str>>,
-    },
-    /// The claims of an answer for which there is too little evidence.
-    Density(Box<ThinEvidence>),
-    /// The result because of which the user is asked.
-    ToolResult(Box<ToolEvidence>),
-    /// Who cancelled.
-    Cancelled {
-        /// The canceller's word.
-        by: Arc<str>,
-    },
-}
-
-/// The result of a tool because of which the user is asked something.
-///
-/// ```
-/// use harness_core::Evidence;
-/// use harness_core::outcome::ToolEvidence;
-///
-/// fn asked_because_of(evidence: &Evidence) -> Option<&ToolEvidence> {
-///     if let Evidence::ToolResult(result) = evidence { Some(result) } else { None }
-/// }
-/// # let _ = asked_because_of;
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ToolEvidence {
-    /// The call.
-    pub call_id: CallId,
-    /// The tool.
-    pub tool_name: ToolName,
-    /// `success` or `error`.
-    pub status: Cow<'static, str>,
-    /// Why the user is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<AskReason>,
-    /// The host's own data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Json>,
-}
-
-impl ToolEvidence {
-    pub(crate) fn new(call: &ToolCall, is_error: bool, question: Question) -> Self {
-        Self {
-            call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            status: Cow::Borrowed(if is_error { "error" } else { "success" }),
-            reason: question.reason,
-            metadata: question.metadata,
-        }
-    }
-}
-
-impl Evidence {
-    /// What stopped the work, in one sentence, where a gate or guardrail did.
-    pub fn message(&self) -> Option<String> {
-        match self {
-            Self::Guardrail { guardrail, stage, reason } => {
-                let which = match stage {
-                    GuardStage::Input => "Input",
-                    GuardStage::Output => "Output",
-                    GuardStage::Result => "Result",
-                };
-                let reason = reason.as_ref().map(|reason| format!(" Reason: {reason}")).unwrap_or_default();
-                Some(format!("{which} guardrail \"{guardrail}\" triggered.{reason}"))
+    /// Returns a sentence for the user. With `can_retry` it announces a retry of the product, where that may help, instead
+    /// of advice.
+    pub fn user_message(self, can_retry: bool) -> &'static str {
+        match (self, can_retry) {
+            (Self::AnswerFinalized, _) => "That is my answer; I have nothing to add.",
+            (Self::CompletionWaived, _) => {
+                "That is my answer, but I could not confirm that every part of the work is done."
             }
-            Self::Gate { gate, tool, reason, .. } => {
-                Some(format!("Gate \"{gate}\" refused \"{tool}\": {reason}"))
+            (Self::ClarificationRequired, _) => "I need a little more detail before I can continue.",
+            (Self::ApprovalRequired, _) => "I need your approval before I can continue.",
+            (Self::MaxIterationsReached | Self::MaxToolCallsReached, false) => {
+                "I used up my steps before I was done. Please rephrase the request or split it into smaller parts."
             }
-            Self::None
-            | Self::Limit(_)
-            | Self::Invalid(_)
-            | Self::Tool { .. }
-            | Self::Fault(_)
-            | Self::Approval(_)
-            | Self::Held(_)
-            | Self::Density(_)
-            | Self::ToolResult(_)
-            | Self::Loop { .. }
-            | Self::Cancelled { .. } => None,
+            (Self::MaxIterationsReached | Self::MaxToolCallsReached, true) => {
+                "I used up my steps before I was done. I will try again another way."
+            }
+            (Self::TimeoutReached, false) => "This took too long. Please ask for something narrower.",
+            (Self::TimeoutReached, true) => "This took too long. I will try again.",
+            (Self::BudgetReached, _) => "The budget for this request is used up, so I had to stop.",
+            (Self::ContextOverflow, _) => {
+                "Our conversation has become too long for me to continue. Please start a new one, or ask me to shorten it."
+            }
+            (Self::MaxTurnsReached, _) => {
+                "I reached the limit of rounds for this. Ask me to continue if I should."
+            }
+            (Self::Stalled, _) => "I am not getting any further with this. A hint from you would help.",
+            (Self::BackendDeferred, _) => "I had to stop early. I can continue from here.",
+            (Self::RedundantToolLoop, false) => {
+                "I kept making the same calls without learning anything new. Please rephrase what you need."
+            }
+            (Self::RedundantToolLoop, true) => {
+                "I kept making the same calls without learning anything new. I will try again another way."
+            }
+            (Self::ToolUnavailable, _) => {
+                "A tool that I need is not available just now. Please try again shortly."
+            }
+            (Self::ToolErrorUnrecoverable, _) => "A tool that I need failed. Please try again shortly.",
+            (Self::ModelRefused, _) => "I cannot help with this request.",
+            (Self::ModelInvalidResponse, false) => {
+                "I could not produce a usable reply. Please rephrase the request."
+            }
+            (Self::ModelInvalidResponse, true) => "I could not produce a usable reply. I will try again.",
+            (Self::RuntimeError, _) => "Something went wrong on my side. Please try again shortly.",
+            (Self::EvidenceDensityViolation, _) => {
+                "I found too little to answer this reliably. Please be more specific about what you want to know."
+            }
+            (Self::PolicyDenied, _) => "I am not allowed to do what this would need.",
+            (Self::GuardrailTriggered, _) => "This request or its answer is not allowed here.",
+            (Self::Cancelled, _) => "This request was cancelled.",
+            (Self::InternalInvariant, _) => {
+                "Something went wrong inside the program. Please report it, and try again."
+            }
         }
     }
 }
 
-/// A stop reason with its evidence.
+/// Stop reason with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Stop {
-    /// Exactly why.
+    /// Stop reason.
     pub reason: StopReason,
-    /// What that rests on.
+    /// Evidence for the reason.
     #[serde(default)]
     pub evidence: Evidence,
 }
 
 impl Stop {
-    /// A stop with its evidence.
+    /// Creates a stop.
     pub fn new(reason: StopReason, evidence: Evidence) -> Self {
         Self { reason, evidence }
     }
 
-    /// The outcome that belongs to the reason.
+    /// Returns the outcome of the reason.
     pub fn outcome(&self) -> Outcome {
         self.reason.outcome()
     }

@@ -1,4 +1,4 @@
-//! Where agents come from: instructions, tools, handoffs.
+//! Agents: instructions, tools, handoffs.
 
 use std::sync::Arc;
 
@@ -12,130 +12,97 @@ use crate::tool::ToolDef;
 use crate::transcript::Prefix;
 use crate::twin;
 
-/// What is asked of an [`AgentSource`].
+/// Request to an [`AgentSource`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PrepareAsk {
-    /// The agent; `None` asks for the entry agent.
+    /// Agent; `None` requests the entry agent.
     pub agent: Option<AgentId>,
-    /// Whose turn it is.
+    /// Origin of the turn.
     pub origin: Arc<Origin>,
-    /// The iteration that it is for, from 1.
+    /// Iteration, starting at 1.
     pub iteration: u32,
-    /// The transcript so far, with the prompt.
+    /// Transcript so far, including the prompt.
     pub log: Prefix,
 }
 
 impl PrepareAsk {
-    /// Asks for an agent (`None`: the entry agent), in an iteration of a turn.
+    /// Creates a request with an empty transcript.
     pub fn new(agent: Option<AgentId>, origin: Arc<Origin>, iteration: u32) -> Self {
         Self { agent, origin, iteration, log: Prefix::default() }
     }
-
-    /// The same, with the transcript so far.
-    #[must_use]
-    pub(crate) fn over(mut self, log: Prefix) -> Self {
-        self.log = log;
-        self
-    }
 }
 
-/// What an agent is in one turn: its resolved instructions, and which tools and handoffs it has.
-#[derive(Clone, Debug)]
+/// Settings of an agent in a turn.
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct AgentConfig {
-    /// The agent.
+    /// Agent id.
     pub agent: AgentId,
-    /// The instructions, resolved for this turn; empty when it has none.
+    /// Instructions, resolved for this turn; may be empty.
     pub instructions: Arc<str>,
-    /// The names of its tools in order; `None` offers all that the registry has.
+    /// Names of its tools, in order; `None` offers all tools of the registry.
     pub tools: Option<Arc<[ToolName]>>,
-    /// Handoffs that are open now; each becomes a tool after the agent's own.
+    /// Open handoffs, offered as tools after the agent's own.
     pub handoffs: Vec<ToolDef>,
-    /// The model it wants.
+    /// Requested model.
     pub model: Option<ModelName>,
-    /// Settings for the model (temperature and the like), passed to the adapter whole.
+    /// Settings for the model (such as temperature), passed to the adapter unchanged.
     pub settings: Option<Json>,
-    /// Who serves the model, and by which protocol, where that is known; so an answer that never came is marked.
+    /// Provider of the model, if known, to mark a message without a response.
     pub provider: Option<Arc<str>>,
-    /// See [`AgentConfig::provider`].
+    /// Protocol of the model, if known, to mark a message without a response.
     pub protocol: Option<Arc<str>>,
-    /// Whether it may be another one in the next iteration: then it is asked for before each, not only at the start
-    /// of a turn and after a handoff. Default false.
+    /// Whether the agent may change between iterations: then it is prepared before each, not only at the start of a turn
+    /// and after a handoff. Default false.
     pub changes: bool,
 }
 
 impl AgentConfig {
-    /// An agent with instructions, all tools and no handoffs.
+    /// Creates an agent with instructions, all tools and no handoffs.
     pub fn new(agent: impl Into<AgentId>, instructions: impl Into<Arc<str>>) -> Self {
-        Self {
-            agent: agent.into(),
-            instructions: instructions.into(),
-            tools: None,
-            handoffs: Vec::new(),
-            model: None,
-            settings: None,
-            provider: None,
-            protocol: None,
-            changes: false,
-        }
+        Self { agent: agent.into(), instructions: instructions.into(), ..Self::default() }
     }
 }
 
-/// An agent as it is offered to a model: the brief with its tools looked up.
-///
-/// ```
-/// use harness_core::port::PreparedAgent;
-/// use harness_core::tool::ToolDef;
-///
-/// let prepared = PreparedAgent::new("main", "Be brief.", [ToolDef::new("search", "Searches")]);
-/// assert_eq!(prepared.tools.len(), 1);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Agent with its tools looked up, as a model receives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PreparedAgent {
-    /// The agent.
+    /// Agent id.
     pub agent: AgentId,
-    /// Its instructions.
+    /// Instructions.
     pub instructions: Arc<str>,
-    /// Its tools, then its open handoffs.
+    /// Tools, then open handoffs.
     pub tools: Arc<[ToolDef]>,
-    /// The model it wants.
+    /// Requested model.
     pub model: Option<ModelName>,
     /// Settings for the model.
     pub settings: Option<Json>,
-    /// Who serves the model.
+    /// Provider of the model, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Arc<str>>,
-    /// The protocol by which the model is asked.
+    /// Protocol of the model, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Arc<str>>,
-    /// Whether it is asked for anew before each iteration.
+    /// Whether it is prepared before each iteration.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changes: bool,
 }
 
 impl PreparedAgent {
-    /// An agent with instructions and tools.
+    /// Creates an agent with instructions and tools.
     pub fn new(
         agent: impl Into<AgentId>,
         instructions: impl Into<Arc<str>>,
         tools: impl Into<Arc<[ToolDef]>>,
     ) -> Self {
-        Self {
-            agent: agent.into(),
-            instructions: instructions.into(),
-            tools: tools.into(),
-            model: None,
-            settings: None,
-            provider: None,
-            protocol: None,
-            changes: false,
-        }
+        let (agent, instructions, tools) = (agent.into(), instructions.into(), tools.into());
+        Self { agent, instructions, tools, ..Self::default() }
     }
 
-    /// The same offer with a model and settings.
+    /// Sets the model and its settings.
     #[must_use]
     pub fn with_model(mut self, model: Option<ModelName>, settings: Option<Json>) -> Self {
         self.model = model;
@@ -144,28 +111,27 @@ impl PreparedAgent {
     }
 }
 
-/// Gives the agents of a graph. Asked at the start of a turn and after each handoff; also before each
-/// iteration when the agent [changes](AgentConfig::changes).
+/// Source of the agents of a graph. Called at the start of a turn and after each handoff, and before each iteration if the
+/// agent [changes](AgentConfig::changes).
 ///
 /// ```
 /// use harness_core::Fault;
 /// use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
 ///
-/// /// Tells the agent whose user it works for.
 /// struct Personal;
 ///
 /// impl AgentSource for Personal {
 ///     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentConfig, Fault> {
-///         let user = ask.origin.user.as_deref().unwrap_or("somebody");
+///         let user = ask.origin.user.as_deref().unwrap_or("the user");
 ///         Ok(AgentConfig::new("main", format!("You help {user}.")))
 ///     }
 /// }
 /// ```
 pub trait AgentSource: Send + Sync {
-    /// The agent as it is now.
+    /// Returns the current settings of an agent.
     ///
     /// # Errors
-    /// A fault (an unknown agent, a context value that is missing) ends the turn with `runtime_error`.
+    /// An error (an unknown agent, a missing context value) ends the turn with `runtime_error`.
     fn prepare(&self, ask: &PrepareAsk) -> impl Future<Output = Result<AgentConfig, Fault>> + Send;
 }
 
@@ -175,26 +141,17 @@ twin! {
     }
 }
 
-/// One agent whose instructions never change and who has every tool.
-///
-/// ```
-/// use harness_core::port::{AgentConfig, SingleAgent};
-///
-/// let mut config = AgentConfig::new("clerk", "Answer in one sentence.");
-/// config.model = Some("large-model".into());
-/// let agent = SingleAgent::of(config);
-/// # let _ = agent;
-/// ```
+/// Source of one agent that never changes.
 #[derive(Clone, Debug)]
 pub struct SingleAgent(AgentConfig);
 
 impl SingleAgent {
-    /// An agent named `main`.
+    /// Creates an agent named `main` with all tools.
     pub fn new(instructions: impl Into<Arc<str>>) -> Self {
         Self(AgentConfig::new("main", instructions))
     }
 
-    /// The agent of a brief.
+    /// Creates the source of an agent.
     pub fn of(config: AgentConfig) -> Self {
         Self(config)
     }

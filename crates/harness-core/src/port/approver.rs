@@ -1,4 +1,4 @@
-//! People, or whoever decides in their place.
+//! Approval of held calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,65 +9,65 @@ use crate::message::ApprovalRequest;
 use crate::outcome::Fault;
 use crate::twin;
 
-/// A held call that somebody must decide about.
+/// Request to decide on a held call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ApprovalAsk {
-    /// The call, with the reason why it is held.
+    /// Call, with the reason why it is held.
     pub proposed: ProposedCall,
-    /// Fires when the decision is not wanted any more.
+    /// Fires when the request is cancelled.
     pub cancel: Cancel,
 }
 
 impl ApprovalAsk {
-    /// A question about a call; for tests and for tools that are called directly.
+    /// Creates a request.
     pub fn new(proposed: ProposedCall, cancel: Cancel) -> Self {
         Self { proposed, cancel }
     }
 }
 
-/// What was decided about a held call.
+/// Decision on a held call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Decision {
-    /// Run it as it is.
+    /// The call runs unchanged.
     Granted,
-    /// Run it with these arguments; they are checked again, and a second hold denies.
+    /// The call runs with these arguments, if they are valid; a second hold denies.
     Edited(Json),
-    /// Do not run it; the model is told why.
+    /// The call does not run, and the model receives the reason.
     Denied {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Not now: the turn ends `awaiting_approval` with the call parked.
+    /// The decision is postponed: the turn ends `awaiting_approval` with the call pending.
     Later,
 }
 
-/// A model's own wish for approval, as the approver wants it kept.
+/// Request for approval of a model, as the approver stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// The request, possibly changed.
+    /// Request, possibly changed.
     pub request: ApprovalRequest,
-    /// A continuation of the host's own, in place of ours.
+    /// Continuation of the host, which replaces the turn's.
     pub continuation: Option<Json>,
 }
 
 impl Prepared {
-    /// A request, and perhaps a continuation of the host's own.
+    /// Creates a stored request.
     pub fn new(request: ApprovalRequest, continuation: Option<Json>) -> Self {
         Self { request, continuation }
     }
 }
 
-/// Decides about held calls, and takes note of what a model itself wants approved.
+/// Decides on held calls, and stores requests for approval of models.
 ///
 /// ```
 /// use harness_core::Fault;
 /// use harness_core::message::ApprovalRequest;
 /// use harness_core::port::{ApprovalAsk, Approver, Decision, Prepared};
 ///
-/// /// Allows what costs nothing; a person decides about the rest, later.
+/// /// Grants calls that cost nothing, and postpones the others.
 /// struct Thrifty;
 ///
 /// impl Approver for Thrifty {
@@ -81,13 +81,13 @@ impl Prepared {
 /// }
 /// ```
 pub trait Approver: Send + Sync {
-    /// Decides about a held call. A panic, or no answer in time, denies.
+    /// Decides on a held call. A panic or a timeout denies.
     fn decide(&self, ask: ApprovalAsk) -> impl Future<Output = Decision> + Send;
 
-    /// Takes note of a model's own request before the turn ends with it. The default keeps it as it is.
+    /// Stores a request of a model before the turn ends with it. Default: keeps it unchanged.
     ///
     /// # Errors
-    /// A fault ends the turn with `runtime_error`.
+    /// An error ends the turn with `runtime_error`.
     fn prepare(&self, request: ApprovalRequest) -> impl Future<Output = Result<Prepared, Fault>> + Send {
         async move { Ok(Prepared::new(request, None)) }
     }

@@ -1,4 +1,4 @@
-//! Where the state of runs is kept between their phases.
+//! Checkpoints of runs.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use crate::json::Json;
 use crate::time::Time;
 use crate::twin;
 
-/// The state of a run before one of its turns. Bounded: it never holds the transcript.
+/// State of a run before one of its turns, without the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checkpoint {
-    /// The run.
+    /// Run.
     pub run: RunId,
-    /// Numbers the checkpoints of a run, from 1; set by the store.
+    /// Number of the checkpoint in its run, starting at 1; set by the store.
     pub number: u64,
-    /// When.
+    /// Time.
     pub at: Time,
-    /// The version of `state`.
+    /// Version of `state`.
     pub schema_version: u32,
-    /// Messages of the transcript at that time.
+    /// Length of the transcript.
     pub messages: u64,
-    /// The state.
+    /// State.
     pub state: Arc<Json>,
 }
 
 impl Checkpoint {
-    /// A checkpoint that has no number yet.
+    /// Creates a checkpoint without a number.
     pub fn new(run: RunId, at: Time, schema_version: u32, messages: u64, state: Arc<Json>) -> Self {
         Self { run, number: 0, at, schema_version, messages, state }
     }
 }
 
-/// Keeps the last checkpoints of runs. A run has one from its first moment on.
+/// Stores the last checkpoints of runs. A run saves its first one when it starts.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -41,7 +41,7 @@ impl Checkpoint {
 /// use harness_core::RunId;
 /// use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
 ///
-/// /// Keeps the last checkpoint of one run.
+/// /// Stores the last checkpoint of one run.
 /// #[derive(Default)]
 /// struct Last(Mutex<Option<Checkpoint>>);
 ///
@@ -69,29 +69,29 @@ impl Checkpoint {
 /// }
 /// ```
 pub trait CheckpointStore: Send + Sync {
-    /// Saves a checkpoint after the others of its run and gives its number. The store keeps a bounded number
-    /// of them per run and lets go of the oldest.
+    /// Saves a checkpoint and returns its number. A store keeps a bounded number of checkpoints per run, and removes the
+    /// oldest.
     ///
     /// # Errors
-    /// When it cannot be saved; the earlier ones are still there then.
+    /// If it cannot be saved; earlier checkpoints are kept.
     fn save(&self, checkpoint: Checkpoint) -> impl Future<Output = Result<u64, SessionError>> + Send;
 
-    /// The last checkpoint of a run that can be read.
+    /// Returns the last readable checkpoint of a run.
     ///
     /// # Errors
-    /// When there are checkpoints and none can be read.
+    /// If there are checkpoints, and none is readable.
     fn latest(&self, run: &RunId) -> impl Future<Output = Result<Option<Checkpoint>, SessionError>> + Send;
 
-    /// All runs that have a checkpoint, sorted.
+    /// Lists the runs that have a checkpoint, sorted.
     ///
     /// # Errors
-    /// When they cannot be listed.
+    /// If the store cannot be read.
     fn runs(&self) -> impl Future<Output = Result<Vec<RunId>, SessionError>> + Send;
 
-    /// Removes all checkpoints of a run; none is no error.
+    /// Removes all checkpoints of a run, if any.
     ///
     /// # Errors
-    /// When they cannot be removed.
+    /// If they cannot be removed.
     fn clear(&self, run: &RunId) -> impl Future<Output = Result<(), SessionError>> + Send;
 }
 

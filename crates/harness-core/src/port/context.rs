@@ -1,4 +1,4 @@
-//! What shapes the view: memory layers and compaction.
+//! View of a model request: memory layers and compaction.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::time::Time;
 use crate::transcript::{Plan, Prefix, View};
 use crate::twin;
 
-/// What layers and the compactor may look at. Cheap to clone: everything in it is shared.
+/// Context of layers and the compactor. A clone is cheap.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ViewCx {
-    /// The transcript so far.
+    /// Transcript so far.
     pub log: Prefix,
-    /// Whose work it is: thread, run, turn, session, user.
+    /// Origin of the turn.
     pub origin: Arc<Origin>,
-    /// The agent at work: model, instructions, tools. `None` before the first one was prepared.
+    /// Active agent; `None` before the first one is prepared.
     pub prepared: Option<Arc<PreparedAgent>>,
-    /// Where the turn stands, and what is left of the budgets.
+    /// Progress of the turn, with the rest of the budgets.
     pub progress: Progress,
-    /// When it is asked.
+    /// Time of the call.
     pub now: Time,
-    /// When an answer is of no use any more.
+    /// Time after which the result is ignored.
     pub deadline: Option<Time>,
-    /// Fires when the answer is not wanted any more.
+    /// Fires when the call is cancelled.
     pub cancel: Cancel,
-    /// Where its model calls are reserved and settled.
+    /// Ledger for model calls.
     pub ledger: Ledger,
 }
 
 impl ViewCx {
-    /// A context for tests and for drivers of your own: no agent, no limits, never cancelled.
+    /// Creates a context for tests and other drivers: no agent, no limits, not cancelled.
     pub fn new(log: Prefix, origin: Arc<Origin>, now: Time) -> Self {
         Self {
             log,
@@ -51,37 +51,31 @@ impl ViewCx {
         }
     }
 
-    /// The same, for the agent of `prepared`.
+    /// Sets the active agent.
     #[must_use]
     pub fn with_prepared(self, prepared: Arc<PreparedAgent>) -> Self {
         Self { prepared: Some(prepared), ..self }
     }
 
-    /// The same, at another point of the turn.
-    #[must_use]
-    pub(crate) fn with_progress(self, progress: Progress) -> Self {
-        Self { progress, ..self }
-    }
-
-    /// The same, with a ledger for its model calls.
+    /// Sets the ledger for model calls.
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger, ..self }
     }
 
-    /// The same, with a deadline and a token that cancels.
+    /// Sets the deadline and the cancellation signal.
     #[must_use]
     pub fn until(self, deadline: Option<Time>, cancel: Cancel) -> Self {
         Self { deadline, cancel, ..self }
     }
 }
 
-/// Where messages come from that are about to enter the transcript.
+/// Source of messages that are about to enter the transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AppendSource {
-    /// The prompt of the turn.
+    /// Prompt of the turn.
     Prompt,
     /// Results of tool calls.
     ToolResults,
@@ -89,10 +83,8 @@ pub enum AppendSource {
     Steering,
 }
 
-/// Memory layers, as the machines see them: one pipeline of hooks. Each hook has a default that changes
-/// nothing, so an implementation writes those that it needs.
-///
-/// What layers decide about tool calls is a [`crate::decide::Gate`].
+/// Pipeline of memory layers. The default of each method changes nothing. Layers decide on tool calls with a
+/// [`crate::decide::Gate`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -101,7 +93,7 @@ pub enum AppendSource {
 /// use harness_core::message::Message;
 /// use harness_core::port::{AppendSource, ContextPipeline, ViewCx};
 ///
-/// /// Puts the time before each prompt.
+/// /// Inserts the time before each prompt.
 /// struct Dated;
 ///
 /// impl ContextPipeline for Dated {
@@ -119,20 +111,20 @@ pub enum AppendSource {
 /// }
 /// ```
 pub trait ContextPipeline: Send + Sync {
-    /// An execution begins (a run, or a turn that stands alone), before anything else. Asked again for an
-    /// execution that is resumed; it must not lose what is there then.
+    /// Called at the start of an execution (a run, or a turn without one), and when it is resumed: existing state must be
+    /// kept then.
     ///
     /// # Errors
-    /// A fault ends the turn with `runtime_error`.
+    /// An error ends the turn with `runtime_error`.
     fn begin(&self, _cx: &ViewCx) -> impl Future<Output = Result<(), Fault>> + Send {
         async { Ok(()) }
     }
 
-    /// Sees messages before they are appended and gives those that are appended instead. A result of a tool
-    /// call that is left out or changed in its call is put back as it was (law 1).
+    /// Replaces messages before they are appended. Removed tool results, and those moved to another call, are restored
+    /// (law 1).
     ///
     /// # Errors
-    /// A fault lets the messages pass unchanged; it is an event.
+    /// An error leaves the messages unchanged and is an event.
     fn append(
         &self,
         _source: AppendSource,
@@ -142,19 +134,19 @@ pub trait ContextPipeline: Send + Sync {
         async { Ok(messages) }
     }
 
-    /// Gives the view of an iteration; `None` shows the whole transcript.
+    /// Returns the view of an iteration; `None` shows the whole transcript.
     ///
     /// # Errors
-    /// A fault shows the whole transcript; it is an event.
+    /// An error shows the whole transcript and is an event.
     fn recall(&self, _cx: &ViewCx) -> impl Future<Output = Result<Option<Plan>, Fault>> + Send {
         async { Ok(None) }
     }
 
-    /// Sees a model's answer before it counts, also one that calls tools. A text keeps the answer in the transcript and
-    /// has the model, which reads it, answer again.
+    /// Judges a response of the model, even one with tool calls. With `Some(guidance)` the response stays in the
+    /// transcript, and the model responds again to the guidance.
     ///
     /// # Errors
-    /// A fault accepts the answer; it is an event.
+    /// An error accepts the response and is an event.
     fn after_model(
         &self,
         _answer: &Arc<Message>,
@@ -163,35 +155,35 @@ pub trait ContextPipeline: Send + Sync {
         async { Ok(None) }
     }
 
-    /// An answer was accepted and is in the transcript: the time to learn from it.
+    /// Learns from an accepted answer, which is in the transcript.
     ///
     /// # Errors
-    /// A fault is an event; the turn goes on.
+    /// An error is an event; the turn continues.
     fn store(&self, _answer: &Arc<Message>, _cx: &ViewCx) -> impl Future<Output = Result<(), Fault>> + Send {
         async { Ok(()) }
     }
 
-    /// The execution that began is over, whatever its outcome; what was held for it is let go.
+    /// Called at the end of an execution, whatever its outcome: release its state.
     ///
     /// # Errors
-    /// A fault is an event; the outcome stands.
+    /// An error is an event; the outcome does not change.
     fn complete(&self, _outcome: Outcome, _cx: &ViewCx) -> impl Future<Output = Result<(), Fault>> + Send {
         async { Ok(()) }
     }
 
-    /// The states of the layers that live no longer than the execution, as one value for
-    /// [`restore_states`](Self::restore_states). A host that runs several executions as one (the model steps of a
-    /// flow) asks for them just before [`complete`](Self::complete). Default: `None`, nothing to keep.
+    /// Returns the states of layers that end with the execution, for [`restore_states`](Self::restore_states). A host
+    /// that runs several executions as one (the model steps of a flow) calls it just before
+    /// [`complete`](Self::complete). Default: `None`, no state.
     fn save_states(&self, _origin: &Origin) -> Option<Json> {
         None
     }
 
-    /// Gives an execution the states that an earlier one saved, before [`begin`](Self::begin). Layers with a state
-    /// are not initialized again. Default: does nothing.
+    /// Restores saved states before [`begin`](Self::begin). Layers with a state are not initialized again. Default: does
+    /// nothing.
     fn restore_states(&self, _origin: &Origin, _states: &Json) {}
 
-    /// A twin to look ahead with: it gives what this pipeline would give now, and what it is told is forgotten with
-    /// it. `None`, the default, says that nothing is remembered in any case: this pipeline itself is asked.
+    /// Returns a copy for previews, whose changes are discarded. Default: `None`, this pipeline has no state and is used
+    /// itself.
     fn ahead(&self) -> Option<Arc<dyn DynContextPipeline>> {
         None
     }
@@ -211,54 +203,53 @@ twin! {
     }
 }
 
-/// Why a compactor is asked.
+/// Reason of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum CompactReason {
-    /// A request is about to be made.
+    /// A request is about to be sent.
     #[default]
     Request,
-    /// A provider refused the request because it is too long.
+    /// The provider rejected the request as too long.
     Overflow,
-    /// Somebody asked for it: the trigger does not count, and the transcript itself is to become shorter.
+    /// The user requested it: the trigger does not count, and the transcript itself becomes shorter.
     Requested {
-        /// What the summary is to keep, in the words of whoever asked.
+        /// Instructions for the summary.
         instructions: Option<String>,
     },
 }
 
-/// What a provider counted for one request.
+/// Usage of one request, as its provider counted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Measured {
-    /// Messages of the transcript when the request was made.
+    /// Length of the transcript at the request.
     pub messages: u64,
-    /// The view that was sent; `None` is the whole transcript.
+    /// View that was sent; `None` for the whole transcript.
     pub plan: Option<Plan>,
-    /// What this one request used; never a sum over requests.
+    /// Usage of this request alone.
     pub usage: Usage,
 }
 
-/// What a compactor is asked.
+/// Request to a compactor.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompactAsk {
-    /// Why.
+    /// Reason.
     pub reason: CompactReason,
-    /// The view so far, of the layers or of an earlier compaction.
+    /// Current view, of the layers or of an earlier compaction.
     pub view: View,
-    /// The plan behind the view: that of the layers, under the compaction in force. `None` shows the whole
-    /// transcript.
+    /// Plan of the view; `None` for the whole transcript.
     pub plan: Option<Plan>,
-    /// The last request that a provider counted.
+    /// Last request that a provider counted.
     pub measured: Option<Measured>,
-    /// Everything else.
+    /// Context.
     pub cx: ViewCx,
 }
 
 impl CompactReason {
-    /// The wire name.
+    /// Returns the wire name.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Request => "request",
@@ -269,42 +260,41 @@ impl CompactReason {
 }
 
 impl CompactAsk {
-    /// A question about a view, for tests and direct use: a request is about to be made, nothing was
-    /// measured.
+    /// Creates a request before a model request, without counted usage.
     pub fn new(view: View, plan: Option<Plan>, cx: ViewCx) -> Self {
         Self { reason: CompactReason::Request, view, plan, measured: None, cx }
     }
 
-    /// The same, for another reason.
+    /// Sets the reason.
     #[must_use]
     pub fn because(self, reason: CompactReason) -> Self {
         Self { reason, ..self }
     }
 
-    /// The same, with what a provider counted last.
+    /// Sets the last request that a provider counted.
     #[must_use]
     pub fn with_measured(self, measured: Option<Measured>) -> Self {
         Self { measured, ..self }
     }
 }
 
-/// How much a compaction took away.
+/// Extent of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionLevel {
-    /// Nothing.
+    /// No change.
     #[default]
     None,
     /// Results were cleared, collapsed or stored elsewhere.
     Optimized,
-    /// Something was summarized.
+    /// Messages were summarized.
     Compressed,
-    /// Nine tenths or more are gone.
+    /// At least 90 % of the tokens were removed.
     Destructive,
 }
 
-/// What a compaction did, for events, sessions and metrics.
+/// Description of a compaction, for events, sessions and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -313,128 +303,89 @@ pub struct CompactionNote {
     pub tokens_before: u64,
     /// Tokens of the request after.
     pub tokens_after: u64,
-    /// Tokens that were aimed at.
+    /// Target in tokens.
     pub target: u64,
-    /// Numbers the plans of a thread, from 1.
+    /// Number of the plan in its thread, starting at 1.
     pub plan_version: u32,
-    /// Groups that each rung of the ladder changed: `clear`, `collapse`, `externalize`, `summarize`, `drop`,
-    /// `truncate` or `select`, and how many.
+    /// Number of changed groups per action: `clear`, `collapse`, `externalize`, `summarize`, `drop`, `truncate` or
+    /// `select`.
     pub actions: Vec<(String, u32)>,
-    /// How much was taken away.
+    /// Extent.
     pub level: CompactionLevel,
-    /// The text that stands for what was summarized.
+    /// Summary, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The first message of the transcript that is shown unchanged after what was shortened.
+    /// First unchanged message of the transcript after the shortened part.
     pub first_kept: u64,
 }
 
-/// What came of a compaction.
+/// Result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// The view to send; `None` leaves it as it is.
+    /// View to send; `None` leaves it unchanged.
     pub plan: Option<Plan>,
-    /// What was done, when a new plan was made: it stays in force, for this turn and later ones, until the
-    /// next one is made, and the session keeps it. Without a note the plan serves this request alone.
+    /// Description of a new plan, which stays in effect for this turn and later ones, and is stored. Without it, the plan
+    /// applies to this request alone.
     pub note: Option<CompactionNote>,
-    /// What it used beside the calls through its [`Ledger`], which counts those itself. It is charged to the
-    /// budget.
+    /// Usage in addition to calls through the [`Ledger`], charged to the budget.
     pub usage: TotalUsage,
-    /// Attempts that failed, and what was done instead. Each is an event.
+    /// Failed attempts. Each is an event.
     pub failed: Vec<Fault>,
-    /// That the window begins to fill; told once per crossing.
+    /// Pressure on the context window, reported once per crossing.
     pub pressure: Option<Pressure>,
-    /// The view is longer than the window even so, and must not be sent.
+    /// The view still exceeds the context window and must not be sent.
     pub overflow: Option<Overflow>,
 }
 
-/// How full the window is, and from where on something is done about it.
+/// Fill level of the context window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pressure {
     /// Tokens of the request.
     pub estimate: u64,
-    /// Tokens from which on the view is made shorter.
+    /// Tokens from which on the view is shortened.
     pub soft: u64,
-    /// Tokens from which on a request is not sent before that is done.
+    /// Tokens from which on a request is not sent before that.
     pub blocking: u64,
-    /// Tokens of the window.
+    /// Tokens of the context window.
     pub window: u64,
 }
 
-/// A view that does not fit.
+/// View that exceeds the context window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Overflow {
     /// Tokens of the request.
     pub tokens: u64,
-    /// Tokens that it may have.
+    /// Maximum tokens.
     pub ceiling: u64,
 }
 
 impl Compaction {
-    /// Nothing was done: the view stays as it is.
+    /// Leaves the view unchanged.
     pub fn unchanged() -> Self {
         Self::default()
     }
 
-    /// This plan, without anything to tell.
+    /// Creates a plan for one request.
     pub fn planned(plan: Plan) -> Self {
         Self { plan: Some(plan), ..Self::default() }
     }
 }
 
-/// Makes the view shorter: the one owner of compaction. Asked before every request, between turns when that
-/// is configured, and whenever somebody requests it.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::Fault;
-/// use harness_core::port::{
-///     CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, Measured, Overflow, Pressure,
-/// };
-/// use harness_core::transcript::{Plan, Span};
-///
-/// /// Leaves all but the last twenty messages out, when the provider says that there are too many.
-/// struct Short;
-///
-/// impl Compactor for Short {
-///     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
-///         let len = ask.cx.log.len();
-///         if ask.reason != CompactReason::Overflow || len <= 20 {
-///             return Ok(Compaction::unchanged());
-///         }
-///         let mut compaction = Compaction::planned(Plan { spans: Arc::new([Span::Kept(len - 20..len)]) });
-///         let tokens = ask.measured.map_or(0, |Measured { usage, .. }| usage.all_tokens());
-///         let mut note = CompactionNote::default();
-///         (note.tokens_before, note.level) = (tokens, CompactionLevel::Destructive);
-///         compaction.note = Some(note);
-///         Ok(compaction)
-///     }
-/// }
-///
-/// /// What a compactor says of the window beside its plan.
-/// fn is_full(compaction: &Compaction) -> bool {
-///     let over = |Pressure { estimate, blocking, .. }: &Pressure| estimate >= blocking;
-///     let exceeds = |Overflow { tokens, ceiling, .. }: &Overflow| tokens > ceiling;
-///     compaction.pressure.as_ref().is_some_and(over) || compaction.overflow.as_ref().is_some_and(exceeds)
-/// }
-/// # let _ = (Short, is_full);
-/// ```
+/// Shortens the view: the only owner of compaction. Called before every request, between turns if configured, and on the
+/// user's request. The [module](crate::port) has an example.
 pub trait Compactor: Send + Sync {
-    /// The view of the request about to be made.
-    ///
-    /// It may call models, through [`ViewCx::ledger`]; cancelling the ask cancels them.
+    /// Returns the view of the next request. Model calls go through [`ViewCx::ledger`].
     ///
     /// # Errors
-    /// A fault leaves the view as it is; it is an event.
+    /// An error leaves the view unchanged and is an event.
     fn compact(&self, ask: CompactAsk) -> impl Future<Output = Result<Compaction, Fault>> + Send;
 
-    /// A twin to look ahead with: it does what this compactor would do now, and what it learns and makes is forgotten
-    /// with it. `None`, the default, says that nothing is remembered in any case: this compactor itself is asked.
+    /// Returns a copy for previews, whose changes are discarded. Default: `None`, this compactor has no state and is used
+    /// itself.
     fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
         None
     }

@@ -1,4 +1,4 @@
-//! What says whether a run goes on when a turn is over: its control.
+//! Control of a run: decides after each turn whether the run continues.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,26 +15,25 @@ use crate::outcome::{End, Stop, StopMode, Waiver};
 use crate::port::PreparedAgent;
 use crate::time::Time;
 
-/// The control of one run: it sees every message, says what the model is told with a request, and decides at the end
-/// of each turn whether the run goes on.
+/// Control of one run: sees every message, guides the model, and decides after each turn whether the run continues.
 ///
-/// Pure: it asks nobody, reads no clock and no randomness, so that equal messages give equal decisions. What lies
-/// outside comes as the answer to [`Review::NeedsFacts`]. The run asks in this order, for each turn: [`observe`] with
-/// what was appended, [`guide`] before each request, then [`review`] (again with the facts, where it wants some), the
-/// checks of the application after [`Review::Done`], and [`decide`]. A snapshot of the run holds what [`save`] gives.
+/// Pure: without I/O, clock and randomness, so that equal messages give equal decisions. Outside facts arrive as the
+/// response to [`Review::NeedsFacts`]. For each turn the run calls [`observe`] with appended messages, [`guide`] before
+/// each request, then [`review`] (again with facts, if it needs any), the application's checks after [`Review::Done`], and
+/// [`decide`]. A snapshot of the run contains the result of [`save`].
 ///
-/// A run that is given no other has [`PlainControl`](crate::run::PlainControl): it ends with its first answer that the
-/// checks of the end accept.
+/// The default is [`PlainControl`](crate::run::PlainControl): the run ends with the first answer that the checks of the
+/// end accept.
 ///
-/// A turn that failed, was cancelled or waits for somebody ends its run whatever the control decides, and a run that has
-/// used up its turns stops: the control bounds a run further, it does not widen its bounds.
+/// A control cannot extend a run: a turn that failed, was cancelled or needs input ends its run, and so does the limit of
+/// turns.
 ///
 /// ```
 /// use harness_core::message::Message;
 /// use harness_core::port::{Checked, Control, Review, RunNext, RunStop, TurnEnd};
 /// use harness_core::{Json, Outcome};
 ///
-/// /// Goes on until a tool was called.
+/// /// Continues until a tool was called.
 /// #[derive(Debug, Default)]
 /// struct Works(bool);
 ///
@@ -72,113 +71,104 @@ use crate::time::Time;
 /// [`decide`]: Control::decide
 /// [`save`]: Control::save
 pub trait Control: fmt::Debug + Send + Sync {
-    /// A message of the transcript, with the number of the event that told it. Each once, in order, before the next
-    /// request and before the turn is reviewed.
+    /// Observes a message of the transcript, with the number of its event. Called once for each, in order, before the
+    /// next request and before the review.
     fn observe(&mut self, event: u64, message: &Message);
 
-    /// What the model is told with the next request, behind everything else and stored nowhere. Asked once for each
-    /// iteration. Default nothing.
+    /// Returns guidance for the model: the last message of the next request, never stored. Called once for each
+    /// iteration. Default: none.
     fn guide(&mut self, _at: &RunProgress) -> Option<Arc<Message>> {
         None
     }
 
-    /// What a turn came to. `facts` are the answer to [`Review::NeedsFacts`]; JSON `null` when the source of facts
-    /// gave none.
+    /// Reviews a turn. `facts` is the response to [`Review::NeedsFacts`], or JSON `null` if the source failed.
     fn review(&mut self, turn: &TurnEnd<'_>, facts: Option<&Json>) -> Review;
 
-    /// How the run goes on. Once for each turn, after [`Control::review`]; `checks` are those of the application that
-    /// were asked, in order. A turn that was cancelled while it was judged has an end that says so, and its run
-    /// stops whatever is decided.
+    /// Decides whether the run continues. Called once for each turn, after [`Control::review`], with the results of the
+    /// application's checks in order. If the turn was cancelled meanwhile, its end reports it, and the run stops in any
+    /// case.
     fn decide(&mut self, turn: &TurnEnd<'_>, checks: &[Checked]) -> RunNext;
 
-    /// What happened since the last time, for listeners: each an object with a `kind`. Default nothing.
+    /// Returns new events of the control: objects with a `kind`. Default: none.
     fn take_events(&mut self) -> Vec<Json> {
         Vec::new()
     }
 
-    /// What is needed to go on in another process.
+    /// Returns the state to resume from in another process.
     fn save(&self) -> Json;
 
-    /// Goes on with what an earlier control of the same settings saved.
+    /// Restores a state that a control with equal settings saved.
     ///
     /// # Errors
-    /// When that is of another form.
+    /// If the state has another form.
     fn restore(&mut self, saved: &Json) -> Result<(), serde_json::Error>;
 }
 
-/// What is used of one limit of a run.
+/// Usage of one limit of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
-    /// What is limited, for the model: `turns`, `tool calls`.
+    /// Name of the resource, for the model: `turns`, `tool calls`.
     pub what: Cow<'static, str>,
-    /// How much is used.
+    /// Used amount.
     pub used: u64,
-    /// How much there is; 0 is no limit.
+    /// Limit; 0 for none.
     pub most: u64,
 }
 
-/// Where a run stands when a request is made, or when the end of a turn is judged.
-///
-/// ```
-/// use harness_core::port::{RunProgress, Used};
-///
-/// let progress = RunProgress::of_turn(2, 5);
-/// let most = progress.used.iter().max_by_key(|Used { used, most, .. }| used * 100 / (*most).max(1));
-/// assert!(most.is_some());
-/// ```
+/// Progress of a run, at a request or at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RunProgress {
-    /// The turn, from 1.
+    /// Turn, starting at 1.
     pub turn: u32,
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_turns: u32,
-    /// How the run treats a check that is not satisfied.
+    /// Treatment of checks that do not accept.
     pub mode: StopMode,
-    /// How often the view or the transcript was made shorter.
+    /// Number of compactions.
     pub compactions: u64,
-    /// The agent at work, with its tools; `None` outside of a run.
+    /// Active agent; `None` outside of a run.
     pub prepared: Option<Arc<PreparedAgent>>,
-    /// What is used of the run's limits: turns, model calls, tool calls, tokens, seconds.
+    /// Usage of the run's limits: turns, model calls, tool calls, tokens, seconds.
     pub used: [Used; 5],
-    /// Calls of the turns that are over, by tool. Counted only where a check judges ends.
+    /// Calls of finished turns, by tool. Counted only if there is a check of the end.
     pub tool_calls: BTreeMap<ToolName, u64>,
-    /// Whether the model said in the turn that is judged that the work is complete.
+    /// Whether the model signalled in the judged turn that the work is complete.
     pub signalled: bool,
 }
 
 impl RunProgress {
-    /// A turn of so many.
+    /// Creates the progress at a turn.
     pub fn of_turn(turn: u32, max_turns: u32) -> Self {
         Self { turn, max_turns, ..Self::default() }
     }
 }
 
-/// A turn that is over.
+/// Finished turn of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnEnd<'a> {
-    /// How it ended, and why.
+    /// End of the turn.
     pub end: &'a End,
-    /// The turn, from 1.
+    /// Turn, starting at 1.
     pub turn: u32,
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_turns: u32,
-    /// How the run treats a check that is not satisfied.
+    /// Treatment of checks that do not accept.
     pub mode: StopMode,
-    /// Turns in a row that checks may ask for before an interactive run accepts.
+    /// Maximum number of consecutive turns that checks may request before an interactive run accepts.
     pub nudges: u32,
-    /// The limit that lets no further turn begin.
+    /// Limit that prevents a further turn.
     pub limit: Option<Reached>,
-    /// Whether a limit of the run other than its turns is reached.
+    /// Whether a limit other than that of turns is reached.
     pub is_spent: bool,
-    /// When.
+    /// Time.
     pub now: Time,
 }
 
 impl<'a> TurnEnd<'a> {
-    /// The first turn of a run without limits, which ended so at the beginning of time.
+    /// Creates the end of the first turn of a run without limits, at time 0.
     pub fn new(end: &'a End) -> Self {
         Self {
             end,
@@ -193,96 +183,89 @@ impl<'a> TurnEnd<'a> {
     }
 }
 
-/// What a turn came to.
+/// Review of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Review {
-    /// That depends on facts that lie outside of the run: what to ask the [`FactSource`](crate::decide::FactSource), once.
+    /// Needs facts from the [`FactSource`](crate::decide::FactSource): its request, once.
     NeedsFacts(Json),
-    /// It claims that the work is done, and the control believes it: the checks of the application are asked.
+    /// The turn claims that the work is done, and the control accepts it: the application's checks follow.
     Done {
-        /// Whether the model gave a signal that the work is done.
+        /// Whether the model signalled that the work is done.
         signalled: bool,
-        /// Whether a check that asks for more work is let go.
+        /// Whether a check that requests more work is waived.
         waives: bool,
-        /// What the control's own checks said.
+        /// Results of the control's checks.
         own: Vec<Checked>,
     },
-    /// It claims that the work is done, and the control's own checks do not believe it. The last of them says why.
+    /// The turn claims that the work is done, and a check of the control does not accept it: the last one.
     Refused(Vec<Checked>),
-    /// It claims nothing.
+    /// The turn does not claim that the work is done.
     NotDone,
 }
 
 impl Review {
-    /// A claim that the control believes, without checks of its own.
+    /// Accepts a claim without checks of the control.
     pub fn done() -> Self {
         Self::Done { signalled: false, waives: false, own: Vec::new() }
     }
 }
 
-/// What a check said about the end of a run, as the run takes it.
+/// Result of a check of the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checked {
-    /// The check.
+    /// Check.
     pub check: GateName,
-    /// What it said.
+    /// Effect on the run.
     pub verdict: CheckedAs,
-    /// Why, or what is to be done; for people and for the model.
+    /// Reason or guidance, for the user and the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Checked {
-    /// What a check said, without a reason.
+    /// Creates a result without a reason.
     pub fn new(check: impl Into<GateName>, verdict: CheckedAs) -> Self {
         Self { check: check.into(), verdict, why: None }
     }
 
-    /// Its waiver, when it was let go.
+    /// Returns the waiver of a waived check.
     pub fn waiver(&self) -> Option<Waiver> {
         let is_waived = self.verdict == CheckedAs::Waived;
         is_waived.then(|| Waiver::new(self.check.clone(), self.why.clone().unwrap_or_default()))
     }
 }
 
-/// How a run takes what a check said.
-///
-/// ```
-/// use harness_core::port::{Checked, CheckedAs};
-///
-/// let checked = Checked::new("tests-ran", CheckedAs::Accepted);
-/// assert!(checked.waiver().is_none());
-/// ```
+/// Effect of a check's verdict on the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckedAs {
-    /// It is satisfied.
+    /// Accepted.
     Accepted,
-    /// It is not satisfied, and the run may end all the same.
+    /// Not accepted, but the run may end.
     Waived,
-    /// It is not satisfied; the checks behind it were not asked.
+    /// Not accepted; later checks were not called.
     Refused,
 }
 
-/// How a run goes on after a turn.
+/// Decision after a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunNext {
-    /// It is over.
+    /// The run ends.
     Stop(RunStop),
-    /// Another turn, which begins with this text; `None` goes on where the transcript ends.
+    /// Another turn starts with this text, or without a message.
     Continue(Option<String>),
 }
 
-/// How a run ends.
+/// End of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunStop {
-    /// Why, in place of the end of its last turn.
+    /// Stop reason, if it differs from the last turn's.
     pub stop: Option<Stop>,
-    /// The answer, in place of that of its last turn.
+    /// Answer, if it differs from the last turn's.
     pub answer: Option<String>,
-    /// The checks that were let go; they count when it ends `completion_waived`.
+    /// Waived checks; they count if the run ends `completion_waived`.
     pub waived: Vec<Waiver>,
-    /// What [`End::control`] tells.
+    /// Content of [`End::control`].
     pub report: Option<Json>,
 }

@@ -1,23 +1,84 @@
-//! The ports: small traits through which the outside is reached.
+//! Ports: small traits through which a run reaches the outside.
 //!
-//! Each asynchronous port is a native trait that implementors write with plain `async fn`, and an
-//! object-safe twin (`Dyn…`, with a method of its own name) that every implementor gets for free. The
-//! driver knows only the twin, so no type parameter leaks into user code; the price is one boxed future
-//! per operation.
+//! Each asynchronous port is a trait with plain `async fn` methods, and has an object-safe twin (`Dyn…`) that is
+//! implemented for every implementor. The driver uses the twin, so that no type parameter leaks into user code; the cost is
+//! one boxed future per operation.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_core::Fault;
+//! use harness_core::port::{
+//!     AgentConfig, CheckedAs, Checked, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
+//!     Loaded, Measured, ModelFault, ModelFaultCode, ModelRequest, OpenCall, OtherDescriptor, Overflow, PreparedAgent,
+//!     Pressure, Progress, RunProgress, Secret, SingleAgent, ThinkingLevel, TornTail, TranscriptRepair, Used,
+//! };
+//! use harness_core::tool::{RetryClass, ToolDef};
+//! use harness_core::transcript::{Plan, Span, Transcript, View};
+//!
+//! let mut config = AgentConfig::new("clerk", "Answer in one sentence.");
+//! config.model = Some("large-model".into());
+//! let agents = SingleAgent::of(config);
+//!
+//! // A request to a model, and its error.
+//! let prepared = PreparedAgent::new("main", "Be brief.", [ToolDef::new("search", "Searches the archive")]);
+//! let mut request = ModelRequest::new(View::whole(Transcript::default().prefix()), Arc::new(prepared));
+//! request.progress = Progress::start();
+//! request.thinking = ThinkingLevel::parse("high");
+//! request.key = Some(Secret::new("sk-0123\n"));
+//! assert_eq!(format!("{:?}", request.key), "Some(Secret(redacted))");
+//! let fault = ModelFault::new(ModelFaultCode::RateLimited, "too many requests").transient().with_status(429);
+//! assert_eq!((fault.code.as_str(), fault.transient), ("rate_limited", true));
+//!
+//! /// Keeps the last twenty messages when the provider rejects the request as too long.
+//! struct Short;
+//!
+//! impl Compactor for Short {
+//!     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
+//!         let len = ask.cx.log.len();
+//!         if ask.reason != CompactReason::Overflow || len <= 20 {
+//!             return Ok(Compaction::unchanged());
+//!         }
+//!         let mut compaction = Compaction::planned(Plan { spans: Arc::new([Span::Kept(len - 20..len)]) });
+//!         let mut note = CompactionNote::default();
+//!         note.tokens_before = ask.measured.map_or(0, |Measured { usage, .. }| usage.all_tokens());
+//!         note.level = CompactionLevel::Destructive;
+//!         compaction.note = Some(note);
+//!         Ok(compaction)
+//!     }
+//! }
+//!
+//! fn is_full(compaction: &Compaction) -> bool {
+//!     let over = |Pressure { estimate, blocking, .. }: &Pressure| estimate >= blocking;
+//!     let exceeds = |Overflow { tokens, ceiling, .. }: &Overflow| tokens > ceiling;
+//!     compaction.pressure.as_ref().is_some_and(over) || compaction.overflow.as_ref().is_some_and(exceeds)
+//! }
+//!
+//! // What a session reports when it is loaded.
+//! let mut loaded = Loaded::default();
+//! loaded.open_calls.push(OpenCall::new("c1".into(), 1, RetryClass::Unsafe, None));
+//! loaded.torn_tail = Some(TornTail::new(812, 37));
+//! loaded.descriptor = Some("v1".into());
+//! let rejected: Option<OtherDescriptor> = loaded.check_descriptor(Some("v2")).err();
+//! assert!(rejected.is_some());
+//! let lines: Vec<String> = loaded.repairs.iter().map(TranscriptRepair::to_string).collect();
+//!
+//! let progress = RunProgress::of_turn(2, 5);
+//! let fullest = progress.used.iter().max_by_key(|Used { used, most, .. }| used * 100 / (*most).max(1));
+//! assert!(Checked::new("tests-ran", CheckedAs::Accepted).waiver().is_none());
+//! # let _ = (agents, Short, is_full, lines, fullest);
+//! ```
 
 mod agent;
 mod approver;
 mod checkpoint;
 mod context;
 mod control;
-mod estimate;
 mod ledger;
 mod model;
 mod proposed;
-mod secret;
 mod session;
 mod steering;
-mod thinking;
 
 pub use crate::base::BoxFuture;
 pub use crate::base::clock::{Clock, Ids};
@@ -30,13 +91,14 @@ pub use context::{
     ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, Pressure, ViewCx,
 };
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
-pub(crate) use estimate::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
-pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
+pub(crate) use ledger::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
+pub use model::{
+    DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress, Secret,
+    ThinkingLevel,
+};
 pub use proposed::ProposedCall;
-pub use secret::Secret;
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
     TornTail, TranscriptRepair,
 };
 pub use steering::{DrainPoint, Steering};
-pub use thinking::ThinkingLevel;

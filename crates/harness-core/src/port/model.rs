@@ -1,10 +1,11 @@
-//! The model: one step, streaming into a sink.
+//! Model port: one step, with deltas.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PreparedAgent, Secret, ThinkingLevel};
+use super::PreparedAgent;
 use crate::cancel::Cancel;
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
@@ -15,68 +16,53 @@ use crate::tool::ToolDef;
 use crate::transcript::View;
 use crate::twin;
 
-/// Where a turn stands when it asks a model.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::port::{ModelRequest, PreparedAgent, Progress};
-/// use harness_core::transcript::{Transcript, View};
-///
-/// let prepared = PreparedAgent::new("main", "Be brief.", []);
-/// let mut request = ModelRequest::new(View::whole(Transcript::default().prefix()), Arc::new(prepared));
-/// request.progress = Progress::start();
-/// ```
+/// Progress of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Progress {
-    /// The iteration, from 1.
+    /// Iteration, starting at 1.
     pub iteration: u32,
     /// Tool calls so far.
     pub tool_calls: u32,
-    /// Time since the turn began.
+    /// Time since the start of the turn.
     pub elapsed: Millis,
-    /// What is left of the budgets.
+    /// Rest of the budgets.
     pub left: Amount,
 }
 
 impl Progress {
-    /// The first iteration of a turn with nothing used.
+    /// Progress at the start of a turn without limits.
     pub fn start() -> Self {
         Self { iteration: 1, tool_calls: 0, elapsed: Millis(0), left: Amount::UNLIMITED }
     }
-
-    pub(crate) fn new(iteration: u32, tool_calls: u32, elapsed: Millis, left: Amount) -> Self {
-        Self { iteration, tool_calls, elapsed, left }
-    }
 }
 
-/// Everything that one model step is made from. Cheap to clone: everything in it is shared.
+/// Request to a model. A clone is cheap.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The messages, without the instructions.
+    /// Messages, without the instructions.
     pub view: View,
-    /// The agent: instructions, tools, model name and settings.
+    /// Agent: instructions, tools, model name and settings.
     pub prepared: Arc<PreparedAgent>,
-    /// Whether tools may be called in this step; not in the closing step. An adapter may still send the
-    /// definitions, where its protocol demands them for earlier calls, but must forbid their use.
+    /// Whether the model may call tools; false in the closing step. An adapter may still send the definitions, if its
+    /// protocol requires them for earlier calls, but must forbid their use.
     pub with_tools: bool,
-    /// Where the turn stands.
+    /// Progress of the turn.
     pub progress: Progress,
-    /// When an answer is of no use any more.
+    /// Time after which the response is ignored.
     pub deadline: Option<Time>,
-    /// How hard to think; `None` leaves it to the adapter and its settings.
+    /// Thinking effort; `None` uses the adapter's settings.
     pub thinking: Option<ThinkingLevel>,
-    /// The key for this request; `None` is the one that the adapter was made with.
+    /// API key for this request; `None` uses the adapter's.
     pub key: Option<Secret>,
-    /// Fires when the answer is not wanted any more: drop the connection then.
+    /// Fires when the request is cancelled: close the connection.
     pub cancel: Cancel,
 }
 
 impl ModelRequest {
-    /// A request for tests and for direct use of a model, without limits.
+    /// Creates a request for tests and direct use, without limits.
     pub fn new(view: View, prepared: Arc<PreparedAgent>) -> Self {
         Self {
             view,
@@ -90,18 +76,17 @@ impl ModelRequest {
         }
     }
 
-    /// The tools that the model may call in this step.
+    /// Returns the tools that the model may call.
     pub fn tools(&self) -> &[ToolDef] {
         if self.with_tools { &self.prepared.tools } else { &[] }
     }
 }
 
-/// A piece of an answer that is still coming.
+/// Content of a delta.
 ///
 /// ```
 /// use harness_core::port::{DeltaPart, Deltas};
 ///
-/// /// Prints an answer while it comes.
 /// struct Print;
 ///
 /// impl Deltas for Print {
@@ -116,203 +101,160 @@ impl ModelRequest {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum DeltaPart {
-    /// More text.
+    /// Text.
     Text(String),
-    /// More of what the model thinks.
+    /// Reasoning.
     Thinking(String),
-    /// A call begins. `index` numbers the calls of the answer from 0.
+    /// Start of a tool call.
     CallStarted {
-        /// The call's number.
+        /// Number of the call in the response, starting at 0.
         index: u32,
-        /// The call's id; `None` when the provider has not given one. The answer has the final one: a missing
-        /// id is made, and one that the transcript already has is made unique.
+        /// Provider's id, if any. The response has the final id: missing ids are created, and repeated ones made unique.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<CallId>,
-        /// The tool.
+        /// Tool.
         name: ToolName,
     },
-    /// More of a call's arguments, as text.
+    /// Arguments of a tool call.
     CallArguments {
-        /// The call's number.
+        /// Number of the call in the response.
         index: u32,
-        /// The text.
+        /// Text.
         text: String,
     },
-    /// A backend that runs its own loop has called one of its own tools: nothing that the turn decides about
-    /// or counts.
+    /// Start of a tool that a backend runs in its own loop, without decisions and limits of the turn.
     BackendToolStarted {
-        /// The backend's id of the call.
+        /// Backend's call id.
         id: CallId,
-        /// The tool, as the backend names it.
+        /// Backend's tool name.
         name: ToolName,
-        /// Its arguments.
+        /// Arguments.
         input: Json,
     },
-    /// A tool of a backend's own ended.
+    /// End of a backend's tool.
     BackendToolFinished {
-        /// The backend's id of the call.
+        /// Backend's call id.
         id: CallId,
-        /// What came of it, cut to a bound of the adapter.
+        /// Output, cut at a limit of the adapter.
         output: String,
-        /// Whether the backend says that it failed.
+        /// Whether it failed.
         failed: bool,
     },
-    /// Something that a backend or its adapter has to say about the work, for people: a warning, what it
-    /// leaves out.
+    /// Note of a backend or its adapter for the user, such as a warning.
     Note(String),
 }
 
-/// Takes the pieces of an answer as they come. Never blocks; pieces may be lost by slow readers, the
-/// final message never is.
+/// Receives the deltas of a response. Must not block. Slow readers may miss deltas, but never the final message.
 pub trait Deltas: Send + Sync {
-    /// One piece.
+    /// Receives a delta.
     fn part(&self, part: DeltaPart);
 }
 
-/// Why a model gave no answer.
-///
-/// ```
-/// use harness_core::port::{ModelFault, ModelFaultCode};
-///
-/// let fault = ModelFault::new(ModelFaultCode::RateLimited, "too many requests").transient().with_status(429);
-/// assert_eq!((fault.code.as_str(), fault.transient), ("rate_limited", true));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ModelFaultCode {
-    /// The key is missing, wrong or not allowed.
-    AuthFailed,
-    /// The account has no money left.
-    CreditsExhausted,
-    /// Too many requests; see `retry_after`.
-    RateLimited,
-    /// The model does not exist, or not for this key.
-    ModelNotFound,
-    /// The provider does not accept the request.
-    InvalidRequest,
-    /// The messages do not fit the model's context window.
-    ContextLengthExceeded,
-    /// No answer in time.
-    Timeout,
-    /// The provider could not be reached, or the connection broke.
-    Network,
-    /// The provider failed (5xx, or an error in the stream).
-    Provider,
-    /// What came is not what the protocol promises.
-    Protocol,
-    /// A recording does not fit the request.
-    Recording,
-    /// The adapter is not set up rightly.
-    Configuration,
-    /// Somebody told the adapter to stop: the turn ends `cancelled`.
-    Cancelled,
-    /// A backend that runs a whole turn stopped before its end and can go on: the turn ends `deferred`.
-    Deferred,
-    /// The budget of the run has no room for the call: the model was not called.
-    BudgetReached,
-    /// Anything else, a panic included.
-    Unknown,
-}
-
-impl ModelFaultCode {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AuthFailed => "auth_failed",
-            Self::CreditsExhausted => "credits_exhausted",
-            Self::RateLimited => "rate_limited",
-            Self::ModelNotFound => "model_not_found",
-            Self::InvalidRequest => "invalid_request",
-            Self::ContextLengthExceeded => "context_length_exceeded",
-            Self::Timeout => "timeout",
-            Self::Network => "network",
-            Self::Provider => "provider",
-            Self::Protocol => "protocol",
-            Self::Recording => "recording",
-            Self::Configuration => "configuration",
-            Self::Cancelled => "cancelled",
-            Self::Deferred => "deferred",
-            Self::BudgetReached => "budget_reached",
-            Self::Unknown => "unknown",
-        }
+crate::wire_enum! {
+    /// Code of a model error.
+    #[derive(Default)]
+    #[non_exhaustive]
+    pub enum ModelFaultCode {
+        /// Missing, invalid or unauthorized API key.
+        AuthFailed = "auth_failed",
+        /// No credits left.
+        CreditsExhausted = "credits_exhausted",
+        /// Too many requests; see `retry_after`.
+        RateLimited = "rate_limited",
+        /// Unknown model, or not available with this key.
+        ModelNotFound = "model_not_found",
+        /// Request rejected by the provider.
+        InvalidRequest = "invalid_request",
+        /// Messages exceed the context window.
+        ContextLengthExceeded = "context_length_exceeded",
+        /// No response in time.
+        Timeout = "timeout",
+        /// Provider unreachable, or connection interrupted.
+        Network = "network",
+        /// Error of the provider (5xx, or in the stream).
+        Provider = "provider",
+        /// Response violates the protocol.
+        Protocol = "protocol",
+        /// Recording does not match the request.
+        Recording = "recording",
+        /// Invalid configuration of the adapter.
+        Configuration = "configuration",
+        /// Stopped by the caller: the turn ends `cancelled`.
+        Cancelled = "cancelled",
+        /// A backend that runs a whole turn stopped early and can continue: the turn ends `deferred`.
+        Deferred = "deferred",
+        /// Request exceeds the run's budget: the model was not called.
+        BudgetReached = "budget_reached",
+        /// Any other error, including panics.
+        #[default]
+        Unknown = "unknown",
     }
 }
 
-/// A model step that gave no usable answer for reasons outside the model: the turn ends with
-/// `runtime_error` (or `context_overflow`), its evidence is this fault.
+/// Error of a model call: the turn ends `runtime_error` (or `context_overflow`) with this evidence.
 ///
-/// An answer that came but is of no use is not a fault: mark it with
-/// [`AssistantMessage::marked_invalid`], so that it counts against the limit of invalid outputs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+/// For an invalid response use [`AssistantMessage::marked_invalid`] instead, which counts towards the limit of invalid
+/// outputs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ModelFault {
-    /// What sort of failure.
+    /// Code.
     pub code: ModelFaultCode,
-    /// What happened and what to do, for people. Never holds a secret.
+    /// Human-readable message: what failed and what to do. Never contains a secret.
     pub message: String,
-    /// Whether the same request may well work a little later.
+    /// Whether a retry may succeed.
     pub transient: bool,
-    /// The HTTP status, when there was one.
+    /// HTTP status, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
-    /// How long the provider asks to wait.
+    /// Delay that the provider requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Millis>,
-    /// What had arrived before the failure; kept in the transcript, marked. Its calls never run.
+    /// Partial response, kept in the transcript with a mark. Its calls never run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Box<AssistantMessage>>,
-    /// What the endpoint answered instead, where that was a JSON object: its own codes and words, without any key.
-    /// For a host that looks closer; it is never stored.
+    /// JSON body of an error response, without secrets. Never stored.
     #[serde(skip)]
     pub reply: Option<Json>,
 }
 
 impl ModelFault {
-    /// A lasting fault; see the fields to make it more precise.
+    /// Creates a permanent error.
     pub fn new(code: ModelFaultCode, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            transient: false,
-            http_status: None,
-            retry_after: None,
-            partial: None,
-            reply: None,
-        }
+        Self { code, message: message.into(), ..Self::default() }
     }
 
-    /// The same fault, worth another try.
+    /// Declares that a retry may succeed.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.transient = true;
         self
     }
 
-    /// The same fault with its HTTP status.
+    /// Sets the HTTP status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.http_status = Some(status);
         self
     }
 
-    /// The same fault with the wait that the provider asks for.
+    /// Sets the delay that the provider requests.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Option<Millis>) -> Self {
         self.retry_after = wait;
         self
     }
 
-    /// The same fault with what had arrived before it.
+    /// Sets the partial response.
     #[must_use]
     pub fn with_partial(mut self, partial: AssistantMessage) -> Self {
         self.partial = Some(Box::new(partial));
         self
     }
 
-    /// The same fault with what the endpoint answered instead.
+    /// Sets the JSON body of the error response.
     #[must_use]
     pub fn with_reply(mut self, reply: Option<Json>) -> Self {
         self.reply = reply;
@@ -320,7 +262,7 @@ impl ModelFault {
     }
 }
 
-/// A language model: one step.
+/// Language model.
 ///
 /// ```
 /// use harness_core::message::AssistantMessage;
@@ -330,19 +272,20 @@ impl ModelFault {
 ///
 /// impl Model for Echo {
 ///     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-///         let said = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
-///         Ok(AssistantMessage::text(said))
+///         let text = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
+///         Ok(AssistantMessage::text(text))
 ///     }
 /// }
 /// ```
-///
-/// The future is dropped when the turn gives up on it; until then `request.cancel` tells it to stop.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a model",
     note = "implement `Model` with an `async fn step`, or wrap one of the adapters of `harness-adapters`"
 )]
 pub trait Model: Send + Sync {
-    /// Asks for the next step, passing pieces to `deltas` as they come.
+    /// Returns the next response, passing deltas as they arrive.
+    ///
+    /// # Cancel safety
+    /// `request.cancel` fires first; the future is dropped when the turn gives up on it.
     fn step(
         &self,
         request: ModelRequest,
@@ -359,5 +302,59 @@ twin! {
 impl Model for Arc<dyn DynModel> {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         (**self).step_boxed(request, deltas).await
+    }
+}
+
+/// API key. It is neither printed nor stored. White space around it is removed, because key files often end in a newline.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Creates a key.
+    pub fn new(key: impl AsRef<str>) -> Self {
+        Self(Arc::from(key.as_ref().trim()))
+    }
+
+    /// Whether the key is blank.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the key, for use in a request only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(redacted)")
+    }
+}
+
+crate::wire_enum! {
+    /// Thinking effort of a model.
+    #[derive(PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum ThinkingLevel {
+        /// None.
+        Off = "off",
+        /// Minimal.
+        Minimal = "minimal",
+        /// Low.
+        Low = "low",
+        /// Medium: suits most tasks.
+        Medium = "medium",
+        /// High.
+        High = "high",
+        /// Maximum.
+        XHigh = "xhigh",
+    }
+}
+
+impl ThinkingLevel {
+    /// Parses a wire name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|level| level.as_str() == name)
     }
 }

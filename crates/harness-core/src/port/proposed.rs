@@ -1,24 +1,23 @@
-//! Proposed calls: what gates, approvers and people decide about.
+//! Proposed calls: the subject of gates and approvers.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::canonical;
-use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, RunId, ToolName};
-use crate::json::Json;
+use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, RunId};
+use crate::json::{Fields, Json};
 use crate::message::{ApprovalRequest, ToolCall};
 use crate::origin::Origin;
 use crate::tool::{ToolDef, ToolKind};
 
-/// Hexadecimal digits of a digest that name an approval.
+/// Hex digits of a digest in an approval id.
 const ID_DIGITS: usize = 16;
 
-/// A call that an agent proposes, with the arguments that would be executed.
+/// Call that an agent proposes, with the arguments to execute.
 ///
-/// Gates decide about it, and so does whoever approves it: at a terminal, in an editor, over HTTP. An approval
-/// is a contract about exactly this: its [digest](Self::digest) covers the run, the call, the tool with its
-/// contract and the arguments, so a decision never applies to another call.
+/// Its [digest](Self::digest) covers the run, the call, the tool with its contract and the arguments, so that an approval
+/// never applies to another call.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,41 +36,41 @@ const ID_DIGITS: usize = 16;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProposedCall {
-    /// The call, with the arguments as rewritten by earlier gates.
+    /// Call, with the arguments as rewritten by earlier gates.
     pub call: Arc<ToolCall>,
-    /// The tool's definition; its kind tells a handoff from a function, its class whether a repeat is safe.
+    /// Definition of the tool or handoff.
     pub def: ToolDef,
-    /// The agent that proposes it.
+    /// Proposing agent.
     pub agent: AgentId,
-    /// The iteration.
+    /// Iteration.
     pub iteration: u32,
-    /// The work that it belongs to: its run, and the parent call when a sub-agent proposes it.
+    /// Origin: the run, and the parent call of a sub-agent.
     #[serde(default)]
     pub origin: Arc<Origin>,
-    /// Why it is held; empty while gates decide.
+    /// Reason why it is held; empty while gates decide.
     #[serde(default)]
     pub reason: String,
 }
 
 impl ProposedCall {
-    /// A call that nothing holds, of work without an origin.
+    /// Creates a call that is not held, with a default origin.
     pub fn new(call: Arc<ToolCall>, def: ToolDef, agent: AgentId, iteration: u32) -> Self {
         Self { call, def, agent, iteration, origin: Arc::default(), reason: String::new() }
     }
 
-    /// The same call in the work of `origin`.
+    /// Sets the origin.
     #[must_use]
     pub fn in_work_of(self, origin: Arc<Origin>) -> Self {
         Self { origin, ..self }
     }
 
-    /// The same call, held for `reason`.
+    /// Sets the reason why the call is held.
     #[must_use]
     pub fn held(self, reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..self }
     }
 
-    /// The agent that a handoff leads to; `None` for the call of a tool.
+    /// Returns the agent of a handoff; `None` for a tool call.
     pub fn handoff_to(&self) -> Option<&AgentId> {
         match &self.def.kind {
             ToolKind::Handoff(agent) => Some(agent),
@@ -79,60 +78,46 @@ impl ProposedCall {
         }
     }
 
-    /// What a policy decides about: `tool` or `handoff`, and its name.
+    /// Returns `tool` or `handoff`, and the name of the tool or agent.
     pub(crate) fn resource(&self) -> (&'static str, &str) {
         self.handoff_to().map_or(("tool", self.call.name.as_str()), |agent| ("handoff", agent.as_str()))
     }
 
-    /// Binds a decision to this call; computed from the fields each time.
+    /// Computes the digest that binds a decision to this call.
     pub fn digest(&self) -> CallDigest {
         CallDigest::of(self.origin.run.as_ref(), &self.call.id, &self.def, &self.call.arguments)
     }
 
-    /// Names the question whether this call may run.
+    /// Returns the id of the approval request.
     pub fn id(&self) -> ApprovalId {
         self.digest().approval()
     }
 
-    /// The question as events carry it.
+    /// Returns the approval request, for events.
     pub(crate) fn request(&self) -> ApprovalRequest {
         ApprovalRequest::of_call(&self.call, self.reason.clone())
     }
 }
 
 impl CallDigest {
-    /// The digest of a call in a run.
+    /// Computes the SHA-256 of the run, the call, the tool with its contract, and the arguments.
     ///
-    /// SHA-256 over the run, the call, and the tool with its contract and arguments. The contract is the
-    /// schema of the arguments, the kind of the tool, and its metadata, which may hold a version. The arguments
-    /// count as the exact text, since equal numbers of the canonical form may differ beyond the precision of a
-    /// double.
+    /// The contract is the argument schema, the kind, and the metadata, which may contain a version. Arguments count as
+    /// exact text, because canonical numbers have only the precision of a double.
     pub fn of(run: Option<&RunId>, call: &CallId, def: &ToolDef, arguments: &Json) -> Self {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Bound<'a> {
-            run: Option<&'a RunId>,
-            call: &'a CallId,
-            tool: &'a ToolName,
-            kind: &'a ToolKind,
-            input_schema: Option<&'a Json>,
-            metadata: Option<&'a Json>,
-            arguments: &'a str,
-        }
-        let bound = Bound {
-            run,
-            call,
-            tool: &def.name,
-            kind: &def.kind,
-            input_schema: def.input_schema.as_ref(),
-            metadata: def.metadata.as_ref(),
-            arguments: arguments.text(),
-        };
-        // A plain struct of texts always has a JSON form.
-        canonical::sha256_hex(canonical::text_of(&bound).unwrap_or_default()).into()
+        // Missing values count as null.
+        let bound = Fields::default()
+            .with("run", Some(run))
+            .with("call", Some(call))
+            .with("tool", Some(&def.name))
+            .with("kind", Some(&def.kind))
+            .with("inputSchema", Some(&def.input_schema))
+            .with("metadata", Some(&def.metadata))
+            .with("arguments", Some(arguments.text()));
+        canonical::hash(&bound.json()).into()
     }
 
-    /// The id of an approval of a call with this digest.
+    /// Returns the id of the approval request for a call with this digest.
     pub fn approval(&self) -> ApprovalId {
         let digits: String = self.as_str().chars().take(ID_DIGITS).collect();
         format!("apr-{digits}").into()
@@ -169,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn digest_tells_amounts_apart_that_are_one_double() {
+    fn digest_distinguishes_amounts_beyond_double_precision() {
         let def = ToolDef::new("pay", "pays");
         let amount = |text| digest("r1", "c1", &def, text);
         assert_ne!(amount(r#"{"n":9007199254740993}"#), amount(r#"{"n":9007199254740992}"#));

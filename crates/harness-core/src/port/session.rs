@@ -1,4 +1,4 @@
-//! Where a thread's transcript is kept.
+//! Session port: storage of a thread's transcript.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,173 +14,152 @@ use crate::tool::RetryClass;
 use crate::transcript::{Defect, Plan};
 use crate::twin;
 
-/// When something happened, and in which run and turn.
+/// Time, run and turn of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryHead {
-    /// When.
+    /// Time.
     pub at: Time,
-    /// The run.
+    /// Run.
     pub run: Option<RunId>,
-    /// The turn of the run, from 1.
+    /// Turn of the run, starting at 1.
     pub turn: u32,
-    /// The turn's id.
+    /// Turn id.
     pub turn_id: Option<TurnId>,
-    /// The hash of the descriptor in force. A session keeps the one of its first entry.
+    /// Hash of the descriptor. A session keeps that of its first entry.
     pub descriptor: Option<Arc<str>>,
 }
 
 impl EntryHead {
-    /// The head of entries of a turn.
+    /// Creates the head of a turn's entries.
     pub fn new(at: Time, run: Option<RunId>, turn: u32, turn_id: Option<TurnId>) -> Self {
         Self { at, run, turn, turn_id, descriptor: None }
     }
 }
 
-/// One thing to store. Entries are written in the order in which they are given.
+/// Entry to store, in the given order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Entry<'a> {
-    /// A message of the transcript.
+    /// Message of the transcript.
     Message(&'a Arc<Message>),
-    /// A call is about to run: from here on it may have had effects.
+    /// A call is about to run and may have effects from here on.
     CallStarted {
-        /// The call.
+        /// Call.
         call: &'a CallId,
-        /// The attempt, from 1.
+        /// Attempt, starting at 1.
         attempt: u32,
-        /// What a restart may do with it.
+        /// Rule for repeating it.
         class: &'a RetryClass,
     },
-    /// A call has finished before an earlier one of its batch; its message follows later, in call order.
+    /// A call finished before an earlier one of its batch; its message follows in call order.
     CallFinished {
-        /// The call.
+        /// Call.
         call: &'a CallId,
-        /// The attempt, from 1.
+        /// Attempt, starting at 1.
         attempt: u32,
-        /// What a restart may do with it.
+        /// Rule for repeating it.
         class: &'a RetryClass,
-        /// The message that will follow.
+        /// Message that will follow.
         result: &'a Arc<Message>,
     },
-    /// The view, or the transcript itself, became shorter. Nothing that was stored before is removed.
+    /// Compaction of the view or of the transcript. Stored entries are kept.
     Compaction {
-        /// What was done.
+        /// Description.
         note: &'a CompactionNote,
-        /// What is shown from here on, over the transcript as it is now.
+        /// Plan from here on, over the current transcript.
         plan: &'a Plan,
-        /// Whether the transcript itself is what the plan shows from here on; otherwise only the view is.
+        /// Whether the plan replaces the transcript itself, not only the view.
         permanent: bool,
     },
-    /// A run ended.
+    /// End of a run.
     RunEnd {
-        /// Why.
+        /// Stop reason and evidence.
         stop: &'a Stop,
-        /// What it used.
+        /// Usage.
         usage: &'a TotalUsage,
     },
 }
 
-/// How safe an append must be when it returns, from the least on.
+/// Durability of an append, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Durability {
-    /// Handed to the operating system: survives the end of the process.
+    /// Passed to the operating system: survives a crash of the process.
     #[default]
     Flush,
-    /// On stable storage: survives the end of the machine. Asked for before an `unsafe` call and at the
-    /// end of a turn.
+    /// On stable storage: survives a crash of the machine. Required before an `unsafe` call and at the end of a turn.
     Sync,
 }
 
-/// A call that a session shows as started, without a result among its messages.
-///
-/// ```
-/// use harness_core::port::OpenCall;
-/// use harness_core::tool::RetryClass;
-///
-/// // After a crash: what runs again, and what nobody knows the end of.
-/// let open = OpenCall::new("c1".into(), 1, RetryClass::Unsafe, None);
-/// assert!(open.result.is_none());
-/// ```
+/// Call that started, without a result among the messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OpenCall {
-    /// The call.
+    /// Call id.
     pub call: CallId,
-    /// The last attempt that started.
+    /// Last attempt.
     pub attempt: u32,
-    /// What a restart may do with it.
+    /// Rule for repeating it.
     pub class: RetryClass,
-    /// Its result, when it had finished before the session ended.
+    /// Result, if it had finished.
     pub result: Option<Arc<Message>>,
 }
 
 impl OpenCall {
-    /// A started call, and its result when it had finished.
+    /// Creates a started call.
     pub fn new(call: CallId, attempt: u32, class: RetryClass, result: Option<Arc<Message>>) -> Self {
         Self { call, attempt, class, result }
     }
 }
 
-/// A last line that was not written to its end. It was left out.
-///
-/// ```
-/// use harness_core::port::{Loaded, OtherDescriptor, TornTail};
-///
-/// let mut loaded = Loaded::default();
-/// loaded.torn_tail = Some(TornTail::new(812, 37));
-/// loaded.descriptor = Some("v1".into());
-/// let refused: Option<OtherDescriptor> = loaded.check_descriptor(Some("v2")).err();
-/// assert!(refused.is_some());
-/// ```
+/// Incomplete last line, which was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TornTail {
-    /// The line, from 1.
+    /// Line, starting at 1.
     pub line: u64,
-    /// Bytes that were left out.
+    /// Skipped bytes.
     pub bytes: u64,
 }
 
 impl TornTail {
-    /// The line and the bytes that were left out.
+    /// Creates the report of a skipped line.
     pub fn new(line: u64, bytes: u64) -> Self {
         Self { line, bytes }
     }
 }
 
-/// What a session holds.
+/// Content of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// The transcript.
+    /// Transcript, repaired.
     pub messages: Vec<Arc<Message>>,
-    /// Calls of the last batch that had started, in the order of their start; those with a result among
-    /// the messages are left out.
+    /// Started calls of the last batch without a result among the messages, in order of their start.
     pub open_calls: Vec<OpenCall>,
-    /// Whether the last run that was begun has ended.
+    /// Whether the last run has ended.
     pub ended: bool,
-    /// Why it ended; `None` when it has not, or the session does not say.
+    /// Stop reason of the last run, if it has ended and the session records it.
     pub stop: Option<StopReason>,
-    /// The view to go on with, when the last compaction was one of the view.
+    /// View to continue with, if the last compaction was not permanent.
     pub plan: Option<Plan>,
-    /// A tail that was left out.
+    /// Incomplete last line, if any.
     pub torn_tail: Option<TornTail>,
-    /// What was wrong with calls and results of what is stored; `messages` is repaired.
+    /// Repairs of calls and results.
     pub repairs: Vec<TranscriptRepair>,
-    /// The hash of the descriptor under which the session was started; `None` when it names none.
+    /// Hash of the session's descriptor, if recorded.
     pub descriptor: Option<Arc<str>>,
 }
 
 impl Loaded {
-    /// Checks that the session was started under this descriptor: continuing it under another one is an explicit
-    /// choice (law 9). A session that names none fits all.
+    /// Checks the descriptor: resuming with a different one is an explicit choice (law 9). A session without a recorded
+    /// descriptor fits all.
     ///
     /// # Errors
-    /// Both hashes, when they differ.
+    /// Both hashes, if they differ.
     pub fn check_descriptor(&self, here: Option<&str>) -> Result<(), OtherDescriptor> {
         match &self.descriptor {
             Some(started) if Some(&**started) != here => {
@@ -191,51 +170,41 @@ impl Loaded {
     }
 }
 
-/// A session that was started under another descriptor than the one in force. Nothing was asked, and nothing ran.
+/// The session was started with another descriptor. Nothing ran.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the session was started under descriptor {started}, this is {}",
     here.as_ref().map_or_else(|| "no descriptor".to_owned(), |hash| format!("descriptor {hash}"))
 )]
 pub struct OtherDescriptor {
-    /// The hash of the descriptor of the session.
+    /// Hash of the session's descriptor.
     pub started: Arc<str>,
-    /// The hash of the one in force, if any.
+    /// Hash of the current one, if any.
     pub here: Option<Arc<str>>,
 }
 
 impl OtherDescriptor {
-    /// A stable code.
+    /// Stable code.
     pub const KIND: &str = "session.other_descriptor";
 
-    /// What to do about it.
+    /// Hint for the user.
     pub const HINT: &str =
         "use the descriptor that the session was started under, another session, or allow any descriptor";
 }
 
-/// A call or a result of a stored transcript that was repaired when it was loaded
-/// ([`transcript::repair`](crate::transcript::repair)).
-///
-/// ```
-/// use harness_core::port::TranscriptRepair;
-///
-/// fn report(repairs: &[TranscriptRepair]) -> Vec<String> {
-///     repairs.iter().map(|repair| repair.to_string()).collect()
-/// }
-/// # assert!(report(&[]).is_empty());
-/// ```
+/// Repair of a stored transcript ([`transcript::repair`](crate::transcript::repair)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TranscriptRepair {
-    /// The line of its message, from 1, where the store has lines.
+    /// Line of the message, starting at 1, if the store has lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// What was wrong; its position is that in the transcript as it was stored.
+    /// Defect, with its position in the stored transcript.
     pub defect: Defect,
 }
 
 impl TranscriptRepair {
-    /// A repair of the message in a line.
+    /// Creates the report of a repair.
     pub fn new(line: Option<u64>, defect: Defect) -> Self {
         Self { line, defect }
     }
@@ -250,28 +219,25 @@ impl fmt::Display for TranscriptRepair {
     }
 }
 
-/// Why a session could not be read or written.
+/// Error of a session store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct SessionError {
-    /// A stable code, for example `session.locked`.
+    /// Stable code, for example `session.locked`.
     pub kind: Arc<str>,
-    /// What happened, where, and what to do.
+    /// Message: what failed, where, and what to do.
     pub message: String,
 }
 
 impl SessionError {
-    /// A session error.
+    /// Creates an error.
     pub fn new(kind: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
         Self { kind: kind.into(), message: message.into() }
     }
 }
 
-/// Keeps one thread's transcript. One writer at a time.
-///
-/// An entry that was appended is there when the session is loaded again, whatever happens in between
-/// (law 4).
+/// Store of one thread's transcript, with one writer at a time. Appended entries survive crashes (law 4).
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -279,7 +245,7 @@ impl SessionError {
 /// use harness_core::message::Message;
 /// use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 ///
-/// /// A session in memory, of messages alone.
+/// /// Stores messages in memory.
 /// #[derive(Default)]
 /// struct Memory(Mutex<Vec<Arc<Message>>>);
 ///
@@ -307,14 +273,13 @@ impl SessionError {
 /// }
 /// ```
 pub trait Session: Send + Sync {
-    /// The session's name, when it has one.
+    /// Returns the session's name, if any.
     fn id(&self) -> Option<SessionId> {
         None
     }
 
-    /// Appends without waiting, when the store can: an in-memory store always can. `None` is no failure:
-    /// nothing was stored, and [`Session::append`] does it. A store that would have to wait for a disk, a
-    /// lock or another task gives `None`, because this runs on a thread that drives other tasks, too.
+    /// Appends without waiting, if possible (as in memory). With `None` nothing was stored, and [`Session::append`]
+    /// follows: it must be returned instead of waiting for a disk, a lock or another task.
     fn try_append(
         &self,
         _head: &EntryHead,
@@ -324,12 +289,11 @@ pub trait Session: Send + Sync {
         None
     }
 
-    /// Appends entries in order, as safely as asked. Nothing cuts it off, because what is not known to be
-    /// stored must not be passed over: a store that may hang bounds its own waiting and fails then. A panic
-    /// counts as failed.
+    /// Appends entries in order, with the given durability. It is never interrupted: a store that may hang must have a
+    /// timeout. A panic counts as an error.
     ///
     /// # Errors
-    /// Nothing of the entries counts as stored then; they are given again with the next append.
+    /// None of the entries counts as stored; they are part of the next append.
     fn append(
         &self,
         head: &EntryHead,
@@ -337,18 +301,17 @@ pub trait Session: Send + Sync {
         durability: Durability,
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
 
-    /// What happened to the store that its user has to know, although nothing is lost: its file was removed
-    /// and written again, for example. Given once; asked after appends.
+    /// Returns a notice for the user, once, for example that the session file was removed and written again. Called after
+    /// appends.
     fn notice(&self) -> Option<SessionError> {
         None
     }
 
-    /// Makes the session hold these messages and nothing else, and frees what it held: one that is in the
-    /// session keeps its entry, records of calls stay as long as their call, and of the run states the last
-    /// one. Whether it did: the default only appends, `false`.
+    /// Replaces the content by these messages. Entries of kept messages, records of their calls, and the last run state
+    /// are kept. Returns false if the store only appends (the default).
     ///
     /// # Errors
-    /// When it cannot be written; what it held before is still there then.
+    /// If it cannot be written; the content is unchanged.
     fn replace(
         &self,
         _head: &EntryHead,
@@ -357,11 +320,10 @@ pub trait Session: Send + Sync {
         std::future::ready(Ok(false))
     }
 
-    /// Reads everything. The messages are a legal transcript: a store repairs what breaks the pairing of calls
-    /// and results, and reports it ([`Loaded::repairs`]).
+    /// Loads the session. The store repairs the pairing of calls and results, and reports it ([`Loaded::repairs`]).
     ///
     /// # Errors
-    /// When the store cannot be read, is damaged anywhere but in its last line, or is of a newer version.
+    /// If the store cannot be read, is damaged except in its last line, or has a newer version.
     fn load(&self) -> impl Future<Output = Result<Loaded, SessionError>> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! Messages that arrive while a turn runs.
+//! Messages injected into a running turn.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use crate::ids::EntryId;
 use crate::message::Message;
 
-/// Where in a turn waiting messages are asked for.
+/// Point of a turn at which queued messages are injected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DrainPoint {
-    /// Behind the prompt, before the first request.
+    /// After the prompt, before the first request.
     Begin,
     /// Between two iterations.
     #[default]
     Round,
-    /// The model has answered: with nothing to inject the turn is complete.
+    /// After an answer: without a message the turn is complete.
     Answer,
 }
 
-/// A queue of messages that are injected between iterations. Asked after the results of each batch,
-/// before the first request, and before an answer ends the turn; it must answer at once.
+/// Queue of messages to inject: after the results of each batch, before the first request, and before an answer ends the
+/// turn. Must not block.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ pub enum DrainPoint {
 /// use harness_core::message::Message;
 /// use harness_core::port::{DrainPoint, Steering};
 ///
-/// /// One message of the user, for the end of an answer.
+/// /// One message of the user, after an answer.
 /// #[derive(Default)]
 /// struct Next(Mutex<Option<Arc<Message>>>);
 ///
@@ -51,14 +51,14 @@ pub enum DrainPoint {
 /// }
 /// ```
 pub trait Steering: Send + Sync {
-    /// What waits now, in order. An entry is asked for again until it was injected.
+    /// Returns the queued messages, in order. An entry stays queued until it is injected.
     fn waiting(&self) -> Vec<(EntryId, Arc<Message>)>;
 
-    /// What is to be injected at that point of the turn. The default makes no difference between them.
+    /// Returns the messages to inject at a point of the turn. Default: all queued messages.
     fn waiting_at(&self, _point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
         self.waiting()
     }
 
-    /// These entries are in the transcript: let go of them.
+    /// Removes entries that are in the transcript.
     fn injected(&self, entries: &[EntryId]);
 }

@@ -54,7 +54,12 @@ impl RunState {
         }
         waiting.since = Some(cx.now);
         let elapsed = cx.now.since(self.started_at);
-        let progress = Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left());
+        let progress = Progress {
+            iteration: cx.sh.iteration,
+            tool_calls: self.usage.tool_calls,
+            elapsed,
+            left: cx.sh.budgets.left(),
+        };
         let op = Op::Compact {
             reason: CompactReason::Request,
             plan: cx.sh.view.plan.clone(),

@@ -1,37 +1,31 @@
-//! Bringing arguments to the types that a schema declares.
-
-mod fits;
+//! Conversion of arguments to the types of a schema.
 
 use serde_json::Value;
 
-use self::fits::{Fits, types_of};
+use super::schema::{Fits, types_of};
 use crate::json::Json;
 
-/// How many values are looked at in one call's arguments, those of every tried variant counted.
+/// Maximum number of visited values, including those of tried variants.
 const MOST_VALUES: u32 = 10_000;
 
-/// How deep a value may lie.
+/// Maximum depth of a value.
 const DEEPEST: u32 = 64;
 
-/// The arguments with their scalars brought to the types that `schema` declares; `None` when nothing has to
-/// change, and when the arguments or the schema are too large or too deep to be gone through (10,000 values, 64
-/// levels): then they are left as they are, for the tool's own check to judge.
+/// Converts scalars of the arguments to the types that `schema` declares, where that is lossless. `None` if nothing
+/// changes, or if the arguments or the schema are too large or too deep (10,000 values, 64 levels).
 ///
-/// Only what loses nothing is changed:
-///
-/// | declared | brought to it |
+/// | declared | converted |
 /// |---|---|
-/// | `number` | a string that is a number as JSON writes it, digit by digit; `true` as 1, `false` as 0 |
-/// | `integer` | the same, when it is whole (`"3"`, `"3.0"`) |
+/// | `number` | a string that is a JSON number, digit by digit; `true` to 1, `false` to 0 |
+/// | `integer` | as `number`, if it is whole (`"3"`, `"3.0"`) |
 /// | `boolean` | `"true"`, `"false"`, 1, 0 |
 /// | `string` | a number as it is written, `true`, `false` |
 /// | `null` | `""`, 0, `false` |
 ///
-/// `null` becomes nothing else: an argument that is not there must not turn into a value. What has one of several
-/// declared types stays; otherwise the first type that it can be brought to counts. What fits a variant of
-/// `anyOf` or `oneOf` stays; otherwise it becomes what fits the first variant that it can be made to fit. Objects
-/// and lists are gone through (`properties`, `additionalProperties`, `items`, `prefixItems`, `allOf`, `$ref` inside
-/// the schema).
+/// `null` is never converted: a missing argument must not become a value. A value of one of several declared types is
+/// unchanged; otherwise the first possible type counts. A value that fits a variant of `anyOf` or `oneOf` is unchanged;
+/// otherwise it is converted to fit the first possible variant. Objects and lists are visited (`properties`,
+/// `additionalProperties`, `items`, `prefixItems`, `allOf`, `$ref` inside of the schema).
 ///
 /// ```
 /// use harness_core::Json;
@@ -48,13 +42,13 @@ pub fn coerced(schema: &Json, arguments: &Json) -> Option<Json> {
     coercion.value(&root, arguments, DEEPEST)
 }
 
-/// One walk through arguments.
+/// Conversion of one call's arguments.
 struct Coercion<'s> {
     fits: Fits<'s>,
 }
 
 impl<'s> Coercion<'s> {
-    /// What a value becomes; `None` when it stays.
+    /// Converts a value; `None` if it is unchanged.
     fn value(&mut self, schema: &'s Value, value: &Json, deep: u32) -> Option<Json> {
         let deep = self.fits.enter(deep)?;
         let mut now: Option<Json> = None;
@@ -73,7 +67,7 @@ impl<'s> Coercion<'s> {
         self.inside(schema, now.as_ref().unwrap_or(value), deep).or(now).filter(|_| !self.fits.is_spent())
     }
 
-    /// What fits the first variant that the value can be made to fit, unless it fits one already.
+    /// Converts a value to fit the first possible variant, unless it fits one.
     fn variant(&mut self, variants: &'s [Value], value: &Json, deep: u32) -> Option<Json> {
         let fits = |this: &mut Self, variant, value: &Json| {
             value.to().is_ok_and(|data: Value| this.fits.check(variant, &data, deep))
@@ -87,7 +81,7 @@ impl<'s> Coercion<'s> {
         })
     }
 
-    /// The values inside of an object or a list.
+    /// Converts the values inside of an object or a list.
     fn inside(&mut self, schema: &'s Value, value: &Json, deep: u32) -> Option<Json> {
         match value.text().bytes().next() {
             Some(b'{') => self.object(schema, value, deep),
@@ -110,9 +104,7 @@ impl<'s> Coercion<'s> {
                 (*value, changed) = (made, true);
             }
         }
-        let texts =
-            entries.iter().map(|(key, value)| format!("{}:{}", Json::string(key).text(), value.text()));
-        changed.then(|| Json::parse(&format!("{{{}}}", joined(texts))).ok()).flatten()
+        changed.then(|| Json::object(&entries))
     }
 
     fn list(&mut self, schema: &'s Value, value: &Json, deep: u32) -> Option<Json> {
@@ -130,16 +122,11 @@ impl<'s> Coercion<'s> {
                 (*value, changed) = (made, true);
             }
         }
-        let texts = values.iter().map(|value| value.text().to_owned());
-        changed.then(|| Json::parse(&format!("[{}]", joined(texts))).ok()).flatten()
+        changed.then(|| Json::of(&values).ok()).flatten()
     }
 }
 
-fn joined(texts: impl Iterator<Item = String>) -> String {
-    texts.collect::<Vec<_>>().join(",")
-}
-
-/// A scalar as the first declared type that it can be brought to; `None` when it has one of them.
+/// Converts a scalar to the first declared type that it can take; `None` if it already has one of them.
 fn typed(schema: &Value, value: &Json) -> Option<Json> {
     if types_of(schema).any(|name| is_of(name, value)) {
         return None;
@@ -160,13 +147,13 @@ fn is_of(name: &str, value: &Json) -> bool {
 
 fn scalar(name: &str, value: &Json) -> Option<Json> {
     let text = value.text();
-    let said: Option<String> = text.starts_with('"').then(|| value.to().ok()).flatten();
-    let made = match (name, said.as_deref(), text) {
-        ("number", Some(said), _) if is_number(said) => said.to_owned(),
-        ("integer", Some(said), _) if is_number(said) => whole(said)?,
+    let string: Option<String> = text.starts_with('"').then(|| value.to().ok()).flatten();
+    let made = match (name, string.as_deref(), text) {
+        ("number", Some(string), _) if is_number(string) => string.to_owned(),
+        ("integer", Some(string), _) if is_number(string) => whole(string)?,
         ("number" | "integer", None, "true") => "1".to_owned(),
         ("number" | "integer", None, "false") => "0".to_owned(),
-        ("boolean", Some(said @ ("true" | "false")), _) => said.to_owned(),
+        ("boolean", Some(string @ ("true" | "false")), _) => string.to_owned(),
         ("boolean", None, "1") => "true".to_owned(),
         ("boolean", None, "0") => "false".to_owned(),
         ("null", Some(""), _) | ("null", None, "0" | "false") => "null".to_owned(),
@@ -177,14 +164,14 @@ fn scalar(name: &str, value: &Json) -> Option<Json> {
     Json::parse(&made).ok()
 }
 
-/// Whether a text is a number as JSON writes it, without anything around it.
+/// Whether a text is exactly one JSON number.
 fn is_number(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     let ends = text.ends_with(|c: char| c.is_ascii_digit());
     begins && ends && Json::parse(text).is_ok()
 }
 
-/// The digits of a JSON number that is whole; `None` when it is not, or has more than 400 of them.
+/// Returns the digits of a whole JSON number; `None` if it is not whole, or has more than 400 digits.
 fn whole(number: &str) -> Option<String> {
     const MOST_DIGITS: usize = 400;
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));

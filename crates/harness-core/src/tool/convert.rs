@@ -1,4 +1,4 @@
-//! What a tool's function may give.
+//! Conversion of a function's result to a tool outcome.
 
 use serde::Serialize;
 
@@ -6,41 +6,28 @@ use super::{ToolError, ToolOutcome, ToolStatus};
 use crate::json::Json;
 use crate::message::Block;
 
-/// What a tool's function may give.
+/// Result of a tool's function.
 ///
-/// | value | what the model reads | data |
+/// | type | text for the model | data |
 /// |---|---|---|
 /// | `String`, `&str` | the text | |
 /// | [`Json`], [`serde_json::Value`], [`Structured`] | the JSON text | the value |
 /// | [`Block`], `Vec<Block>` | the blocks: text, images, files | |
 /// | `()` | `done` | |
-/// | [`ToolOutcome`] | as it says | as it says |
+/// | [`ToolOutcome`] | its content | its data |
 /// | `Result<T, ToolError>` | `T`, or the error's message | the error's code and data |
-/// | `Result<T, E>`, `E` prints | `T`, or the error's text, with the code `tool_execution_failed` | |
-///
-/// ```
-/// use harness_core::message::Block;
-/// use harness_core::tool::{IntoToolOutcome, Structured, ToolError};
-///
-/// let chart = vec![Block::text("Sales"), Block::image("aGk=", "image/png")];
-/// assert_eq!(chart.into_tool_outcome().content.len(), 2);
-/// let data = Structured([1, 2]).into_tool_outcome();
-/// assert_eq!(data.structured.map(|json| json.to_string()).as_deref(), Some("[1,2]"));
-/// let sold_out = Err::<String, _>(ToolError::new("sold_out", "there is none left"));
-/// assert_eq!(sold_out.into_tool_outcome().error.map(|e| e.code).as_deref(), Some("sold_out"));
-/// ```
+/// | `Result<T, E>`, `E: Display` | `T`, or the error's text, with the code `tool_execution_failed` | |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool result",
-    note = "give a String, a Json, a Structured, blocks, a ToolOutcome, or a Result of one of these with an error \
-            that prints or a ToolError"
+    note = "return a String, a Json, a Structured, blocks, a ToolOutcome, or a Result of one of these with a ToolError or \
+            an error that implements Display"
 )]
 pub trait IntoToolOutcome {
-    /// The outcome.
+    /// Converts the result.
     fn into_tool_outcome(self) -> ToolOutcome;
 }
 
-/// A result as data: whatever serializes. What has no JSON form is an error result
-/// (`tool_execution_failed`).
+/// Result as data of any serializable type. A value without a JSON form is an error result (`tool_execution_failed`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Structured<T>(pub T);
 
@@ -121,18 +108,18 @@ mod tests {
     fn check(result: impl IntoToolOutcome, expected: &str) {
         let outcome = result.into_tool_outcome();
         let message = outcome.to_message(&ToolCall::new("c", "t", Json::default()), None, crate::Time(0));
-        let mut told = outcome.status.as_str().to_owned();
+        let mut line = outcome.status.as_str().to_owned();
         if let Some(error) = &outcome.error {
-            told.extend([" ", &error.code, if outcome.is_retryable() { " retryable" } else { "" }]);
+            line.extend([" ", &error.code, if outcome.is_retryable() { " retryable" } else { "" }]);
         }
         for block in &message.content {
-            told.extend([": ", block.as_text().unwrap_or("(no text)")]);
+            line.extend([": ", block.as_text().unwrap_or("(no text)")]);
         }
         let data = outcome.structured.or_else(|| outcome.error.and_then(|error| error.metadata));
         if let Some(data) = data {
-            told.extend([" = ", data.text()]);
+            line.extend([" = ", data.text()]);
         }
-        assert_eq!(told, expected);
+        assert_eq!(line, expected);
     }
 
     #[derive(Serialize)]
@@ -174,14 +161,10 @@ mod tests {
     fn the_question_mark_works_in_a_function() {
         fn parse(text: &str) -> Result<String, ToolError> {
             let number: u8 = text.parse()?;
-            if number == 0 {
-                Err(ToolError::new("zero", "zero is no number here"))
-            } else {
-                Ok(text.to_owned())
-            }
+            if number == 0 { Err(ToolError::new("zero", "zero is not allowed")) } else { Ok(text.to_owned()) }
         }
         check(parse("7"), "success: 7");
-        check(parse("0"), "failed zero: zero is no number here");
+        check(parse("0"), "failed zero: zero is not allowed");
         check(parse("x"), "failed tool_execution_failed: invalid digit found in string");
     }
 }

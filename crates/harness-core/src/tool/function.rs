@@ -1,27 +1,23 @@
-//! Typed tools: a function and an argument type.
+//! Tools made from functions.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 
-use super::declares::declares;
-use super::{ArgumentFault, IntoToolOutcome, Tool, ToolCx, ToolDef, ToolOutcome};
+use super::{ArgumentFault, IntoToolOutcome, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
 use crate::json::Json;
+use crate::limits::Amount;
 
-/// Code of the result that answers wrong arguments.
+/// Error code of invalid arguments.
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// Makes a tool from a function and the type of its arguments.
+/// Creates a tool from a function and the type of its arguments.
 ///
-/// The schema that the model is told comes from the type; arguments that do not fit never reach the
-/// function, the model is answered with the wrong field instead. The function's result may be anything
-/// that is an [`IntoToolOutcome`]: text, [`Json`], a [`ToolOutcome`], or a `Result` of these whose error
-/// prints.
-///
-/// The tool is of class `unsafe` until [`FnTool::pure`] or [`FnTool::idempotent`] says otherwise.
+/// The schema for the model comes from the type. Invalid arguments never reach the function: the model receives the
+/// invalid field instead. The function may return any [`IntoToolOutcome`]. The tool is of class `unsafe` until
+/// [`FnTool::pure`] or [`FnTool::idempotent`] declares otherwise.
 ///
 /// ```
 /// use harness_core::tool::tool_fn;
@@ -32,7 +28,7 @@ pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 ///     city: String,
 /// }
 ///
-/// let tool = tool_fn("weather", "The weather of a city", |args: Weather, _cx| async move {
+/// let tool = tool_fn("weather", "Reports the weather of a city", |args: Weather, _cx| async move {
 ///     format!("4 °C in {}", args.city)
 /// })
 /// .pure();
@@ -45,20 +41,10 @@ where
     Fut: Future<Output = O> + Send,
     O: IntoToolOutcome,
 {
-    FnTool { def: ToolDef::new(name, description).with_schema(schema_of::<A>()), run, arguments: PhantomData }
+    FnTool { def: ToolDef::new(name, description).with_schema(schema_of::<A>()), decode: typed, run }
 }
 
-/// The JSON Schema of a type, as models like it: draft 7, without references, titles and integer formats.
-///
-/// ```
-/// #[derive(schemars::JsonSchema)]
-/// struct Weather {
-///     celsius: f64,
-/// }
-///
-/// let schema = harness_core::tool::schema_of::<Weather>();
-/// assert!(schema.text().contains(r#""required":["celsius"]"#));
-/// ```
+/// Returns the JSON Schema of a type: draft 7, without references, titles and integer formats.
 pub fn schema_of<A: JsonSchema>() -> Json {
     let settings = SchemaSettings::draft07().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
@@ -86,23 +72,11 @@ fn tidy(schema: &mut serde_json::Value) {
     }
 }
 
-/// A tool made by [`tool_fn`].
-///
-/// ```
-/// use harness_core::tool::{FnTool, RetryClass, Tool, tool_fn};
-///
-/// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct City {
-///     name: String,
-/// }
-///
-/// let weather: FnTool<City, _> = tool_fn("weather", "The weather", |city: City, _| async move { city.name }).pure();
-/// assert_eq!(weather.def().class, RetryClass::Pure);
-/// ```
+/// Tool made from a function, with typed arguments ([`tool_fn`]) or with a given schema ([`FnTool::with_schema`]).
 pub struct FnTool<A, F> {
     def: ToolDef,
+    decode: fn(&Json) -> Result<A, ArgumentFault>,
     run: F,
-    arguments: PhantomData<fn(A)>,
 }
 
 impl<A, F> fmt::Debug for FnTool<A, F> {
@@ -111,23 +85,115 @@ impl<A, F> fmt::Debug for FnTool<A, F> {
     }
 }
 
-declares!(FnTool<A, F>);
+impl<F> FnTool<Json, F> {
+    /// Creates a tool from a function and a given JSON Schema: from a file, a server, or generated.
+    ///
+    /// The function receives exact JSON, which is only checked to be an object; `harness_tools::Validated` checks it against
+    /// the schema.
+    ///
+    /// ```
+    /// use harness_core::Json;
+    /// use harness_core::tool::{FnTool, ToolError};
+    ///
+    /// let schema = Json::parse(r#"{"type":"object","properties":{"say":{"type":"string"}}}"#)?;
+    /// let echo = FnTool::with_schema("echo", "Repeats the arguments", schema, |arguments: Json, _cx| async move {
+    ///     if arguments == Json::empty_object() {
+    ///         return Err(ToolError::new("empty", "nothing to repeat"));
+    ///     }
+    ///     Ok(arguments)
+    /// });
+    /// # let _ = echo.pure();
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn with_schema<Fut, O>(name: &str, description: &str, schema: Json, run: F) -> Self
+    where
+        F: Fn(Json, ToolCx) -> Fut + Send + Sync,
+        Fut: Future<Output = O> + Send,
+        O: IntoToolOutcome,
+    {
+        Self { def: ToolDef::new(name, description).with_schema(schema), decode: object, run }
+    }
+}
 
-/// Decodes arguments, naming the wrong field.
-fn decode<A: DeserializeOwned>(arguments: &Json) -> Result<A, ArgumentFault> {
+impl<A, F> FnTool<A, F> {
+    /// Declares that calls have no effects and may be repeated freely.
+    pub fn pure(mut self) -> Self {
+        self.def.class = RetryClass::Pure;
+        self
+    }
+
+    /// Declares that repeats with the same [`ToolCx::idempotency_key`] have their effects once.
+    pub fn idempotent(mut self) -> Self {
+        self.def.class = RetryClass::Idempotent;
+        self
+    }
+
+    /// Requires approval of each call.
+    pub fn needs_approval(mut self) -> Self {
+        self.def.requires_approval = true;
+        self
+    }
+
+    /// Runs calls alone in their batch.
+    pub fn sequential(mut self) -> Self {
+        self.def.sequential = true;
+        self
+    }
+
+    /// Declares that the tool is polled: equal results of equal calls are not a loop.
+    pub fn polling(mut self) -> Self {
+        self.def.polling = true;
+        self
+    }
+
+    /// Declares that the tool changes only its own state.
+    pub fn internal(mut self) -> Self {
+        self.def.internal = true;
+        self
+    }
+
+    /// Ends the turn after a batch with a successful result.
+    pub fn terminal(mut self) -> Self {
+        self.def.terminal = true;
+        self
+    }
+
+    /// Sets the maximum further usage of a call.
+    pub fn share(mut self, share: Amount) -> Self {
+        self.def.share = share;
+        self
+    }
+
+    /// Sets the caller data.
+    pub fn metadata(mut self, metadata: Json) -> Self {
+        self.def.metadata = Some(metadata);
+        self
+    }
+}
+
+/// Decodes arguments of a type; the error names the invalid field.
+fn typed<A: DeserializeOwned>(arguments: &Json) -> Result<A, ArgumentFault> {
     let mut reader = serde_json::Deserializer::from_str(arguments.text());
     serde_path_to_error::deserialize(&mut reader).map_err(|e| {
         let path = e.path().to_string();
         let problem = e.inner().to_string();
-        // The position in the one-line text says nothing that the path does not say better.
+        // The path replaces the position in the text.
         let problem = problem.split(" at line ").next().unwrap_or_default();
         ArgumentFault::new(path, problem)
     })
 }
 
+fn object(arguments: &Json) -> Result<Json, ArgumentFault> {
+    if arguments.is_object() {
+        Ok(arguments.clone())
+    } else {
+        Err(ArgumentFault::new("", "expected an object"))
+    }
+}
+
 impl<A, F, Fut, O> Tool for FnTool<A, F>
 where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
+    A: Send + 'static,
     F: Fn(A, ToolCx) -> Fut + Send + Sync,
     Fut: Future<Output = O> + Send,
     O: IntoToolOutcome,
@@ -137,11 +203,11 @@ where
     }
 
     fn check(&self, arguments: &Json) -> Result<(), ArgumentFault> {
-        decode::<A>(arguments).map(|_| ())
+        (self.decode)(arguments).map(|_| ())
     }
 
     async fn call(&self, cx: ToolCx) -> ToolOutcome {
-        match decode::<A>(&cx.call.arguments) {
+        match (self.decode)(&cx.call.arguments) {
             Ok(arguments) => (self.run)(arguments, cx).await.into_tool_outcome(),
             Err(fault) => ToolOutcome::error(INVALID_ARGUMENTS, fault.to_string()),
         }
@@ -171,30 +237,45 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(arguments: &str, expected: &str) {
-        let tool = tool_fn("order", "", |order: Order, _| async move { order.number.to_string() });
+    fn check(tool: &impl Tool, arguments: &str, expected: &str) {
         let call = ToolCall::new("c", "order", Json::parse(arguments).expect("JSON"));
-        let outcome = futures_util::FutureExt::now_or_never(tool.call(ToolCx::for_call(Arc::new(call))))
-            .expect("it never waits");
-        let text = outcome.to_message(&ToolCall::new("c", "order", Json::default()), None, crate::Time(0));
-        assert_eq!(text.content.first().and_then(|b| b.as_text()), Some(expected));
-        assert_eq!(tool.check(&Json::parse(arguments).expect("JSON")).is_err(), outcome.is_error());
+        let outcome =
+            futures_util::FutureExt::now_or_never(tool.call(ToolCx::for_call(Arc::new(call.clone()))))
+                .expect("a result without waiting");
+        let message = outcome.to_message(&call, None, crate::Time(0));
+        assert_eq!(message.content.first().and_then(|b| b.as_text()), Some(expected));
+        assert_eq!(tool.check(&call.arguments).is_err(), outcome.is_error());
     }
 
     #[test]
-    fn arguments_reach_the_function_or_the_model_learns_the_wrong_field() {
-        check(r#"{"number":7}"#, "7");
-        check(r#"{"number":"7"}"#, r#"argument `number` is wrong: invalid type: string "7", expected u32"#);
+    fn typed_arguments_reach_the_function_or_name_the_invalid_field() {
+        let tool = tool_fn("order", "", |order: Order, _| async move { order.number.to_string() });
+        check(&tool, r#"{"number":7}"#, "7");
         check(
+            &tool,
+            r#"{"number":"7"}"#,
+            r#"argument `number` is wrong: invalid type: string "7", expected u32"#,
+        );
+        check(
+            &tool,
             r#"{"number":1,"items":[{"price":1},{"price":-2}]}"#,
             "argument `items[1].price` is wrong: invalid value: integer `-2`, expected u64",
         );
-        check("{}", "the arguments are wrong: missing field `number`");
-        check("7", "the arguments are wrong: invalid type: integer `7`, expected struct Order");
+        check(&tool, "{}", "the arguments are wrong: missing field `number`");
+        check(&tool, "7", "the arguments are wrong: invalid type: integer `7`, expected struct Order");
     }
 
     #[test]
-    fn the_schema_is_inlined_and_bare() {
+    fn arguments_of_a_given_schema_are_exact_objects() {
+        let tool = FnTool::with_schema("echo", "", Json::empty_object(), |arguments: Json, _| async move {
+            arguments.text().to_owned()
+        });
+        check(&tool, r#"{"n":9007199254740993,"x":1.10}"#, r#"{"n":9007199254740993,"x":1.10}"#);
+        check(&tool, "[1]", "the arguments are wrong: expected an object");
+    }
+
+    #[test]
+    fn schema_is_inlined_without_titles() {
         insta::assert_snapshot!(schema_of::<Order>(), @r#"{"properties":{"items":{"items":{"properties":{"price":{"minimum":0,"type":"integer"}},"required":["price"],"type":"object"},"type":"array"},"number":{"description":"The order's number.","minimum":0,"type":"integer"}},"required":["number"],"type":"object"}"#);
     }
 }

@@ -1,26 +1,78 @@
-//! Tools: what they are, how one is called, and what came of it.
+//! Tools: definitions, calls and results.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_core::limits::Amount;
+//! use harness_core::message::{Block, ToolCall};
+//! use harness_core::port::Clock;
+//! use harness_core::tool::{
+//!     ArgumentFault, DynTool, FnTool, IntoToolOutcome, Ongoing, RetryClass, SchemaValidator, SettledGrant,
+//!     ShallowSchemas, Structured, Timed, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolStatus,
+//!     Toolbox, Updates, tool_fn,
+//! };
+//! use harness_core::{Json, Millis};
+//! use serde_json::json;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Weather {
+//!     city: String,
+//! }
+//!
+//! async fn forecast(args: Weather, cx: ToolCx) -> Result<String, ToolError> {
+//!     cx.emit(vec![Block::text("calling the station")]);
+//!     if args.city == "Atlantis" {
+//!         return Err(ToolError::new("busy", "the station is busy").retryable());
+//!     }
+//!     Ok(format!("4 °C in {}", args.city))
+//! }
+//!
+//! let weather: FnTool<Weather, _> = tool_fn("weather", "Reports the weather of a city", forecast).pure();
+//! assert_eq!(weather.def().class, RetryClass::Pure);
+//! let tools = Toolbox::new([Arc::new(weather) as Arc<dyn DynTool>]);
+//! assert_eq!(tools.defs().len(), 1);
+//!
+//! fn bounded(slow: Arc<dyn DynTool>, clock: Arc<dyn Clock>) -> Timed {
+//!     Timed::new(slow, Millis(5_000), clock)
+//! }
+//!
+//! let handoff = ToolDef::handoff("to_billing", "Answers questions about bills", "billing".into());
+//! assert_eq!(handoff.kind, ToolKind::Handoff("billing".into()));
+//!
+//! // Results: data, errors, and the end of work that an earlier call started.
+//! assert_eq!(Structured([1, 2]).into_tool_outcome().structured.map(|json| json.to_string()).as_deref(), Some("[1,2]"));
+//! assert!(ToolOutcome::with_error(ToolStatus::Timeout, "late", "no response in time").is_error());
+//! let mut outcome = ToolOutcome::text("the report is written");
+//! let mut ongoing = Ongoing::default();
+//! ongoing.settled.push(SettledGrant::new("c1".into(), Amount::NONE));
+//! outcome.ongoing = Some(Box::new(ongoing));
+//!
+//! let schema = json!({ "type": "object", "required": ["city"] });
+//! assert!(ShallowSchemas.check(&schema, &json!({ "city": "Oslo" })).is_ok());
+//! assert_eq!(ArgumentFault::new("cents", "at most 500").path, "cents");
+//!
+//! let mut cx = ToolCx::for_call(Arc::new(ToolCall::new("c1", "search", Json::empty_object())));
+//! cx.updates = Updates::default();
+//! # let _ = bounded;
+//! ```
 
 mod coerce;
 mod convert;
-mod declares;
 mod function;
 mod outcome;
-mod raw;
 mod registry;
 mod schema;
 mod timed;
-mod updates;
 
 pub use coerce::coerced;
 pub use convert::{IntoToolOutcome, Structured};
 pub use function::{FnTool, schema_of, tool_fn};
 pub use outcome::{Ongoing, SettledGrant, ToolError, ToolOutcome, ToolStatus};
-pub use raw::RawTool;
 pub use registry::{DynToolRegistry, ToolRegistry, ToolScope, Toolbox};
 pub use schema::{SchemaValidator, ShallowSchemas};
 pub use timed::Timed;
-pub use updates::{ToolUpdates, Updates};
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -36,138 +88,107 @@ use crate::outcome::ledger::Ledger;
 use crate::time::Time;
 use crate::twin;
 
-/// What a restart may do with a call that had started and not finished (law 5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RetryClass {
-    /// Running it again changes nothing: it may be repeated freely.
-    Pure,
-    /// It has effects, but repeats with the same [`ToolCx::idempotency_key`] have them once.
-    Idempotent,
-    /// It must not run twice. The default.
-    #[default]
-    Unsafe,
-}
-
-impl RetryClass {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pure => "pure",
-            Self::Idempotent => "idempotent",
-            Self::Unsafe => "unsafe",
-        }
+crate::wire_enum! {
+    /// Rule for repeating a call that started and has no result (law 5).
+    #[derive(Default)]
+    pub enum RetryClass {
+        /// No effects: may be repeated freely.
+        Pure = "pure",
+        /// Repeats with the same [`ToolCx::idempotency_key`] have their effects once.
+        Idempotent = "idempotent",
+        /// Must not run twice.
+        #[default]
+        Unsafe = "unsafe",
     }
 }
 
-/// What a tool definition stands for.
-///
-/// ```
-/// use harness_core::tool::{ToolDef, ToolKind};
-///
-/// let handoff = ToolDef::handoff("to_billing", "For bills", "billing".into());
-/// assert_eq!(handoff.kind, ToolKind::Handoff("billing".into()));
-/// ```
+/// Kind of a tool definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolKind {
-    /// A tool that is executed.
+    /// Tool that is executed.
     #[default]
     Function,
-    /// A move to another agent; performed by the turn itself.
+    /// Handoff to another agent, performed by the turn.
     Handoff(AgentId),
 }
 
-/// A tool as a model is told of it, and how the turn treats it. Cloning it is cheap.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Definition of a tool: for the model, and for the turn. A clone is cheap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolDef {
-    /// The name that the model calls.
+    /// Name that the model calls.
     pub name: ToolName,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: Arc<str>,
-    /// The JSON Schema of its arguments; `None` sends an open object.
+    /// JSON Schema of the arguments; `None` accepts any object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Json>,
-    /// A function or a handoff.
+    /// Function or handoff.
     #[serde(default)]
     pub kind: ToolKind,
-    /// What a restart may do with it. Default `unsafe`.
+    /// Rule for repeating calls. Default `unsafe`.
     #[serde(default)]
     pub class: RetryClass,
-    /// Whether it demands to run alone in its batch. Default false.
+    /// Whether calls run alone in their batch. Default false.
     #[serde(default)]
     pub sequential: bool,
-    /// Whether it is meant to be called again and again with equal arguments until its result changes:
-    /// equal results of it are no loop. Default false.
+    /// Whether the tool is polled: equal results of equal calls are not a loop. Default false.
     #[serde(default)]
     pub polling: bool,
-    /// Whether all that it changes is a state of its own (a list, notes, a mode): nothing outside of the
-    /// conversation is touched, so it may be called where only looking around is allowed. Default false.
+    /// Whether the tool changes only its own state (a list, notes, a mode), nothing outside of the thread, so that it
+    /// is allowed in read-only modes. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub internal: bool,
-    /// Whether a good result of it ends the turn after its batch, whatever else is in the batch. Default false.
+    /// Whether a successful result ends the turn after its batch. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminal: bool,
-    /// Whether each call waits for approval. Default false.
+    /// Whether each call needs approval. Default false.
     #[serde(default)]
     pub requires_approval: bool,
-    /// What one call may spend beyond itself at most (a sub-agent). Of each kind it gets no more than half of
-    /// what is left when it begins, and it does not run when nothing is. Default nothing.
+    /// Maximum further usage of a call (a sub-agent). A call gets at most half of what is left of each resource, and does
+    /// not run if nothing is left. Default nothing.
     #[serde(default)]
     pub share: Amount,
-    /// The caller's own data.
+    /// Caller data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
 
 impl ToolDef {
-    /// A function without a schema, of class `unsafe`.
+    /// Creates a function without a schema, of class `unsafe`.
     pub fn new(name: impl Into<ToolName>, description: impl Into<Arc<str>>) -> Self {
-        Self {
-            name: name.into(),
-            description: description.into(),
-            input_schema: None,
-            kind: ToolKind::Function,
-            class: RetryClass::Unsafe,
-            sequential: false,
-            polling: false,
-            internal: false,
-            terminal: false,
-            requires_approval: false,
-            share: Amount::NONE,
-            metadata: None,
-        }
+        Self { name: name.into(), description: description.into(), ..Self::default() }
     }
 
-    /// A handoff to `agent`. It takes any object and has no effects of its own.
+    /// Creates a handoff to `agent`. It accepts any object.
     pub fn handoff(name: impl Into<ToolName>, description: impl Into<Arc<str>>, agent: AgentId) -> Self {
         Self { kind: ToolKind::Handoff(agent), class: RetryClass::Pure, ..Self::new(name, description) }
     }
 
-    /// The same definition with an argument schema.
+    /// Sets the argument schema.
     #[must_use]
     pub fn with_schema(mut self, schema: Json) -> Self {
         self.input_schema = Some(schema);
         self
     }
 
-    /// Whether a call may change something outside of the conversation: its class is not `pure`, it is not
-    /// [`internal`](Self::internal), and it is no handoff.
+    /// Whether a call may change something outside of the thread: a function that is neither `pure` nor
+    /// [`internal`](Self::internal).
     pub fn mutates(&self) -> bool {
         self.class != RetryClass::Pure && !self.internal && self.kind == ToolKind::Function
     }
 
-    /// The same definition of a tool that changes only a state of its own.
+    /// Declares the tool [`internal`](Self::internal).
     #[must_use]
     pub fn into_internal(mut self) -> Self {
         self.internal = true;
         self
     }
 
-    /// The same definition with another retry class.
+    /// Sets the retry class.
     #[must_use]
     pub fn with_class(mut self, class: RetryClass) -> Self {
         self.class = class;
@@ -175,38 +196,84 @@ impl ToolDef {
     }
 }
 
-/// Everything a tool gets with a call.
+/// Receives progress reports of running calls, for users, never for the model. Must not block.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::message::{Block, ToolCall};
+/// use harness_core::tool::ToolUpdates;
+///
+/// struct Print;
+///
+/// impl ToolUpdates for Print {
+///     fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
+///         for text in content.iter().filter_map(Block::as_text) {
+///             println!("{}: {text}", call.name);
+///         }
+///     }
+/// }
+/// ```
+pub trait ToolUpdates: Send + Sync {
+    /// Receives one report of a call, with the arguments in use. Reports after the end of the call are to be ignored.
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>);
+}
+
+/// Sink of progress reports; the default drops them.
+#[derive(Clone, Default)]
+pub struct Updates(Option<Arc<dyn ToolUpdates>>);
+
+impl Updates {
+    /// Creates a sink that passes reports to `receiver`.
+    pub(crate) fn to(receiver: Option<Arc<dyn ToolUpdates>>) -> Self {
+        Self(receiver)
+    }
+
+    fn emit(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
+        if let Some(receiver) = &self.0 {
+            receiver.update(call, content);
+        }
+    }
+}
+
+impl fmt::Debug for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Updates").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Context of a call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolCx {
-    /// The call, with the arguments to use.
+    /// Call, with the arguments to use.
     pub call: Arc<ToolCall>,
-    /// Whose turn it is.
+    /// Origin of the turn.
     pub origin: Arc<Origin>,
-    /// The agent that asked.
+    /// Calling agent.
     pub agent: AgentId,
-    /// The iteration, from 1.
+    /// Iteration, starting at 1.
     pub iteration: u32,
-    /// The position of the message that asks for the call, in the transcript.
+    /// Position of the message with the call in the transcript.
     pub message: u64,
-    /// The call's place in its batch, from 0.
+    /// Index of the call in its batch, starting at 0.
     pub index: u32,
-    /// The attempt, from 1.
+    /// Attempt, starting at 1.
     pub attempt: u32,
-    /// When the result is of no use any more.
+    /// Time after which the result is ignored.
     pub deadline: Option<Time>,
-    /// What the call may spend beyond itself.
+    /// Budget of the call for further usage.
     pub grant: Grant,
-    /// Fires when the result is not wanted any more: stop, and answer with what there is.
+    /// Fires when the call is cancelled: stop, and return what is done so far.
     pub cancel: Cancel,
-    /// Who hears how far the call is; see [`ToolCx::emit`].
+    /// Sink of progress reports; see [`ToolCx::emit`].
     pub updates: Updates,
-    /// Where model calls of the tool itself are reserved and settled.
+    /// Ledger for model calls of the tool.
     pub ledger: Ledger,
 }
 
 impl ToolCx {
-    /// A context for tests and for direct use of a tool: first attempt, no deadline, no share.
+    /// Creates a context for tests and direct use: first attempt, no deadline, no grant.
     pub fn for_call(call: Arc<ToolCall>) -> Self {
         Self {
             call,
@@ -224,14 +291,13 @@ impl ToolCx {
         }
     }
 
-    /// Tells whoever listens how far the call is. The model never sees it.
+    /// Reports progress to the user. The model does not receive it.
     pub fn emit(&self, update: Vec<Block>) {
         self.updates.emit(&self.call, update);
     }
 
-    /// `THREAD/SESSION/MESSAGE/INDEX/CALL`: equal on every attempt of this call and, in a session with a name,
-    /// after every restart; different for every other call. Without a session nothing survives a restart, and
-    /// the run's id stands in the session's place.
+    /// Returns `THREAD/SESSION/MESSAGE/INDEX/CALL`: unique for the call, and equal for all its attempts, even after a
+    /// restart if the session has a name. Without a session, the run's id takes its place.
     pub fn idempotency_key(&self) -> String {
         let thread = self.origin.thread.as_ref().map_or("-", |id| id.as_str());
         let run = self.origin.run.as_ref().map_or("-", |id| id.as_str());
@@ -240,26 +306,19 @@ impl ToolCx {
     }
 }
 
-/// Why arguments do not fit a tool.
-///
-/// ```
-/// use harness_core::tool::ArgumentFault;
-///
-/// let fault = ArgumentFault::new("/cents", "at most 500");
-/// assert_eq!((fault.path.as_str(), fault.problem.as_str()), ("/cents", "at most 500"));
-/// ```
+/// Invalid arguments of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}", self.sentence())]
 #[non_exhaustive]
 pub struct ArgumentFault {
-    /// The wrong field as a path (`items[2].price`); empty for the whole.
+    /// Path of the invalid field (`items[2].price`); empty for the whole.
     pub path: String,
-    /// What is wrong with it and what was expected.
+    /// Problem and expected value.
     pub problem: String,
 }
 
 impl ArgumentFault {
-    /// A wrong field and what was expected.
+    /// Creates the error of a field.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
@@ -272,12 +331,11 @@ impl ArgumentFault {
     }
 }
 
-/// A tool: something a model can call.
+/// Tool that a model can call.
 ///
-/// Most tools are made with [`tool_fn`]; implement the trait for a tool whose schema is not a Rust type.
+/// Most tools are made with [`tool_fn`].
 ///
 /// ```
-/// use harness_core::Json;
 /// use harness_core::tool::{RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
 ///
 /// struct Dice(ToolDef);
@@ -295,28 +353,29 @@ impl ArgumentFault {
 /// let dice = Dice(ToolDef::new("dice", "Rolls a die").with_class(RetryClass::Pure));
 /// # let _ = dice;
 /// ```
-///
-/// A panic becomes an error result. The future is dropped when the turn gives up on the call; before
-/// that `cx.cancel` fires, and an answer given within the grace period is still used.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "make one from a function with `tool_fn(name, description, |args: Args, cx| async move {{ .. }})`"
 )]
 pub trait Tool: Send + Sync {
-    /// The definition; must not change while the tool is offered.
+    /// Returns the definition; it must not change while the tool is offered.
     fn def(&self) -> &ToolDef;
 
-    /// Checks arguments before a gate or an approver sees them. The default accepts all.
+    /// Validates arguments before gates and approvers see them. Default: accepts all.
     ///
-    /// A call that no gate or approver decides about runs without this check: [`Tool::call`] checks its arguments, too.
+    /// Calls without a gate or an approver skip this: [`Tool::call`] validates its arguments, too.
     ///
     /// # Errors
-    /// The wrong field and what was expected; the model reads it.
+    /// The invalid field and the expected value, for the model.
     fn check(&self, _arguments: &Json) -> Result<(), ArgumentFault> {
         Ok(())
     }
 
-    /// Runs one attempt.
+    /// Runs one attempt. A panic becomes an error result.
+    ///
+    /// # Cancel safety
+    /// The future is dropped when the turn gives up on the call. Before that `cx.cancel` fires, and a result within the
+    /// grace period still counts.
     fn call(&self, cx: ToolCx) -> impl Future<Output = ToolOutcome> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! What came of a tool call.
+//! Outcomes of tool calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,79 +6,60 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::CallId;
-use crate::json::Json;
+use crate::json::{Fields, Json};
 use crate::limits::Amount;
 use crate::message::{Block, ToolCall, ToolResultMessage, Usage};
 use crate::time::Time;
+use crate::tool::IntoToolOutcome as _;
 
-/// How a call ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ToolStatus {
-    /// It worked.
-    #[default]
-    Success,
-    /// It failed; the error says how.
-    Failed,
-    /// It was cancelled, or did not run at all.
-    Cancelled,
-    /// It did not answer in time.
-    Timeout,
-}
-
-impl ToolStatus {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Timeout => "timeout",
-        }
+crate::wire_enum! {
+    /// Status of a finished call.
+    #[derive(Default)]
+    #[non_exhaustive]
+    pub enum ToolStatus {
+        /// Succeeded.
+        #[default]
+        Success = "success",
+        /// Failed; see the error.
+        Failed = "failed",
+        /// Cancelled, or never run.
+        Cancelled = "cancelled",
+        /// Exceeded its time limit.
+        Timeout = "timeout",
     }
 }
 
-/// What went wrong in a tool.
-///
-/// ```
-/// use harness_core::tool::{ToolError, ToolOutcome, ToolStatus};
-///
-/// let error = ToolError::new("busy", "the service is busy").retryable();
-/// let mut outcome = ToolOutcome::with_error(ToolStatus::Timeout, "late", "no answer in time");
-/// assert!(outcome.is_error() && error.retryable == Some(true));
-/// outcome.exit_code = Some(124);
-/// ```
+/// Error of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolError {
-    /// A stable code.
+    /// Stable code.
     pub code: String,
-    /// What happened, for the model and for people.
+    /// Message for the model and the user.
     pub message: String,
-    /// Whether the same call may work when it is tried again. Absent counts as no.
+    /// Whether a retry may succeed. Default no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
-    /// The tool's own data.
+    /// Data of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
 
 impl ToolError {
-    /// An error that trying again will not mend.
+    /// Creates a permanent error.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), retryable: None, metadata: None }
     }
 
-    /// The same error, which may be gone when the call is tried again.
+    /// Declares that a retry may succeed.
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retryable = Some(true);
         self
     }
 
-    /// The same error with the tool's own data.
+    /// Sets the tool's data.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Json) -> Self {
         self.metadata = Some(metadata);
@@ -86,126 +67,110 @@ impl ToolError {
     }
 }
 
-/// Whatever prints is an error of code `tool_execution_failed`. So `?` works in a tool's function.
+/// Converts any displayable error, with the code `tool_execution_failed`, so that `?` works in a tool's function.
 ///
-/// (This type does not print itself, on purpose: it must not be converted into itself.)
+/// (`ToolError` does not implement `Display`, because this would conflict with the conversion into itself.)
 impl<E: fmt::Display> From<E> for ToolError {
     fn from(error: E) -> Self {
         Self::new("tool_execution_failed", error.to_string())
     }
 }
 
-/// What a result says of work that outlives its call (a background agent).
-///
-/// ```
-/// use harness_core::limits::Amount;
-/// use harness_core::tool::{Ongoing, SettledGrant, ToolOutcome};
-///
-/// // A call that only looks at work which an earlier one began, and which is over now.
-/// let mut outcome = ToolOutcome::text("the report is written");
-/// let mut ongoing = Ongoing::default();
-/// ongoing.settled.push(SettledGrant::new("c1".into(), Amount::NONE));
-/// outcome.ongoing = Some(Box::new(ongoing));
-/// ```
+/// Report of work that outlives its call (a background agent).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Ongoing {
-    /// Work goes on that draws on this call's grant: the grant stays set aside until a later result settles
-    /// it, or the run is over.
+    /// Whether the work continues: the call's grant stays reserved until a later result settles it, or the run ends.
     pub keeps_grant: bool,
-    /// Work that earlier calls had begun and that is over.
+    /// Finished work of earlier calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settled: Vec<SettledGrant>,
 }
 
-/// Work is over that a call had begun: what is left of its grant is given back.
+/// End of work that an earlier call started: the rest of its grant is released.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SettledGrant {
-    /// The call that had begun it.
+    /// Call that started the work.
     #[serde(rename = "callId")]
     pub call: CallId,
-    /// What it spent beyond what this result reports as [`ToolOutcome::usage`].
+    /// Usage in addition to this result's [`ToolOutcome::usage`].
     pub spent: Amount,
 }
 
 impl SettledGrant {
-    /// Work of a call that spent so much.
+    /// Creates the report of a call's usage.
     pub fn new(call: CallId, spent: Amount) -> Self {
         Self { call, spent }
     }
 }
 
-/// What came of a tool call.
+/// Outcome of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolOutcome {
-    /// How it ended.
+    /// Status.
     pub status: ToolStatus,
-    /// What the model reads. For a failure without content, the error's message.
+    /// Blocks for the model. For an error without content, the error's message is sent.
     #[serde(default)]
     pub content: Vec<Block>,
-    /// The result as data.
+    /// Result as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Json>,
-    /// What went wrong, with a status other than `success`.
+    /// Error, with a status other than `success`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<ToolError>>,
-    /// What the call reports as used; added to the turn's totals.
+    /// Reported usage, added to the turn's totals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Arc<Usage>>,
-    /// What was really spent of the call's grant (a sub-agent), also when it failed.
+    /// Actual usage of the call's grant (a sub-agent), even on failure.
     #[serde(default)]
     pub spent: Amount,
-    /// What is said of work that outlives its call.
+    /// Work that outlives its call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ongoing: Option<Box<Ongoing>>,
-    /// Whether the tool asks to end the turn. It ends when every call of the batch asks.
+    /// Whether the tool requests the end of the turn. It ends if every call of the batch does.
     #[serde(default)]
     pub terminate: bool,
-    /// The exit code, of a process.
+    /// Exit code of a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The tool's own data, for people and logs; never sent to a model.
+    /// Data of the tool, for users and logs; never sent to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
 
 impl ToolOutcome {
-    /// A success with a text.
+    /// Creates a success with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::blocks(vec![Block::text(text)])
     }
 
-    /// A success with data; the model reads its JSON text.
+    /// Creates a success with data; the model receives its JSON text.
     pub fn structured(value: Json) -> Self {
         let content = vec![Block::text(value.text())];
         Self { content, structured: Some(value), ..Self::default() }
     }
 
-    /// A success with blocks (images, for example).
+    /// Creates a success with blocks, for example images.
     pub fn blocks(content: Vec<Block>) -> Self {
         Self { content, ..Self::default() }
     }
 
-    /// A failure that trying again will not mend. The model reads the message.
+    /// Creates a permanent failure. The model receives the message.
     pub fn error(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::with_error(ToolStatus::Failed, code, message)
     }
 
-    /// A failure that may be gone when the call is tried again.
+    /// Creates a failure for which a retry may succeed.
     pub fn retryable(code: impl Into<String>, message: impl Into<String>) -> Self {
-        let mut outcome = Self::error(code, message);
-        if let Some(error) = &mut outcome.error {
-            error.retryable = Some(true);
-        }
-        outcome
+        Err::<(), _>(ToolError::new(code, message).retryable()).into_tool_outcome()
     }
 
-    /// A call that ended with a status other than success.
+    /// Creates the outcome of a call that did not succeed.
     pub fn with_error(status: ToolStatus, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { status, error: Some(Box::new(ToolError::new(code, message))), ..Self::default() }
     }
@@ -215,12 +180,12 @@ impl ToolOutcome {
         self.status != ToolStatus::Success
     }
 
-    /// Whether the tool says that trying again may help.
+    /// Whether a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         self.is_error() && self.error.as_ref().and_then(|e| e.retryable) == Some(true)
     }
 
-    /// The message that answers `call` with this outcome.
+    /// Creates the result message of `call`.
     pub fn to_message(&self, call: &ToolCall, started: Option<Time>, at: Time) -> ToolResultMessage {
         let mut content = self.content.clone();
         if let (true, Some(error)) = (content.is_empty(), &self.error) {
@@ -236,29 +201,17 @@ impl ToolOutcome {
         message
     }
 
-    /// `{status, errorCode?, exitCode?, data?}`; absent for a plain success.
+    /// Returns `{status, errorCode?, exitCode?, data?}`; `None` for a plain success.
     fn wire_outcome(&self) -> Option<Json> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Wire<'a> {
-            status: ToolStatus,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            error_code: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            exit_code: Option<i32>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            data: Option<&'a Json>,
-        }
         if !self.is_error() && self.exit_code.is_none() {
             return None;
         }
         let error = self.error.as_ref();
-        Json::of(&Wire {
-            status: self.status,
-            error_code: error.map(|e| e.code.as_str()),
-            exit_code: self.exit_code,
-            data: error.and_then(|e| e.metadata.as_ref()),
-        })
-        .ok()
+        let outcome = Fields::default()
+            .with("status", Some(self.status))
+            .with("errorCode", error.map(|e| &e.code))
+            .with("exitCode", self.exit_code)
+            .with("data", error.and_then(|e| e.metadata.as_ref()));
+        Some(outcome.json())
     }
 }

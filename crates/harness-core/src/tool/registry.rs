@@ -1,4 +1,4 @@
-//! Registries: what tools there are, and calling one by name.
+//! Tool registries.
 
 use std::sync::Arc;
 
@@ -11,26 +11,24 @@ use crate::outcome::{Fault, FaultSource};
 use crate::time::Millis;
 use crate::twin;
 
-/// For whom tools are listed.
+/// Scope of a list of tools.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolScope {
-    /// Whose turn it is.
+    /// Origin of the turn.
     pub origin: Arc<Origin>,
-    /// The names that the agent may use; `None` is all. The turn enforces it, too.
+    /// Tools that the agent may use; `None` allows all. The turn enforces it, too.
     pub allowed: Option<Arc<[ToolName]>>,
 }
 
 impl ToolScope {
-    /// The tools of `allowed` (`None`: all) for a turn.
+    /// Creates the scope of a turn.
     pub fn new(origin: Arc<Origin>, allowed: Option<Arc<[ToolName]>>) -> Self {
         Self { origin, allowed }
     }
 }
 
-/// A source of tools whose list may change between turns (a remote server, for example).
-///
-/// For a fixed set of tools use [`Toolbox`].
+/// Source of tools whose list may change between turns, for example a remote server. For a fixed set use [`Toolbox`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,7 +36,6 @@ impl ToolScope {
 /// use harness_core::Fault;
 /// use harness_core::tool::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 ///
-/// /// Tools of a service that is asked which there are.
 /// struct Remote;
 ///
 /// impl ToolRegistry for Remote {
@@ -52,16 +49,16 @@ impl ToolScope {
 /// }
 /// ```
 pub trait ToolRegistry: Send + Sync {
-    /// The tools, in the order in which a model is told of them. Asked once per turn and agent.
+    /// Lists the tools, in the order for the model. Called once per turn and agent.
     ///
     /// # Errors
-    /// A fault ends the turn with `runtime_error`.
+    /// An error ends the turn with `runtime_error`.
     fn list(&self, scope: &ToolScope) -> impl Future<Output = Result<Arc<[ToolDef]>, Fault>> + Send;
 
-    /// Checks the arguments of a call before any gate sees it. The default accepts all.
+    /// Validates the arguments of a call before gates see it. Default: accepts all.
     ///
     /// # Errors
-    /// The wrong field and what was expected.
+    /// The invalid field and the expected value.
     fn check(&self, _call: &ToolCall) -> Result<(), ArgumentFault> {
         Ok(())
     }
@@ -69,7 +66,7 @@ pub trait ToolRegistry: Send + Sync {
     /// Runs one attempt.
     ///
     /// # Errors
-    /// A fault of the registry itself: the call gets an error result, and a bare turn ends.
+    /// An error of the registry itself: the call gets an error result, and a bare turn ends.
     fn call(&self, cx: ToolCx) -> impl Future<Output = Result<ToolOutcome, Fault>> + Send;
 }
 
@@ -81,19 +78,8 @@ twin! {
     }
 }
 
-/// A fixed set of tools, in order. Of a scope's names those are listed that it has. Two tools of one name are both
-/// listed; the first one is called.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::Json;
-/// use harness_core::tool::{RawTool, Toolbox};
-///
-/// let echo = RawTool::new("echo", "Says it again", Json::empty_object(), |said: Json, _| async move { said.to_string() });
-/// let tools = Toolbox::new([Arc::new(echo) as _]);
-/// assert_eq!(tools.defs().len(), 1);
-/// ```
+/// Fixed, ordered set of tools. Allowed names that it does not have are ignored. Two tools of one name are both listed;
+/// the first one is called.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn DynTool>>,
@@ -107,27 +93,26 @@ impl std::fmt::Debug for Toolbox {
 }
 
 impl Toolbox {
-    /// A set of tools.
+    /// Creates a set of tools.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
         let tools: Vec<_> = tools.into_iter().collect();
         let defs = tools.iter().map(|tool| tool.tool_def().clone()).collect();
         Self { tools, defs }
     }
 
-    /// The same tools, each of whose calls may take `within` at most: see [`Timed`]. A tool that is to have
-    /// another time is wrapped by itself.
+    /// Limits the duration of each call; see [`Timed`].
     #[must_use]
     pub fn within(self, within: Millis, clock: &Arc<dyn Clock>) -> Self {
         let timed = |tool| Arc::new(Timed::new(tool, within, Arc::clone(clock))) as Arc<dyn DynTool>;
         Self::new(self.tools.into_iter().map(timed))
     }
 
-    /// The definitions, in order.
+    /// Returns the definitions, in order.
     pub fn defs(&self) -> &Arc<[ToolDef]> {
         &self.defs
     }
 
-    /// The first tool of that name.
+    /// Returns the first tool of that name.
     pub fn get(&self, name: &ToolName) -> Option<&Arc<dyn DynTool>> {
         self.tools.iter().find(|tool| tool.tool_def().name == *name)
     }
@@ -146,13 +131,9 @@ impl ToolRegistry for Toolbox {
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
-        match self.get(&cx.call.name) {
-            Some(tool) => Ok(tool.call_boxed(cx).await),
-            None => {
-                let text = format!("unknown tool `{}`", cx.call.name);
-                Err(Fault::new(FaultSource::Tool, "tool_missing", text))
-            }
-        }
+        let name = &cx.call.name;
+        let missing = || Fault::new(FaultSource::Tool, "tool_missing", format!("tool `{name}` not found"));
+        Ok(self.get(name).ok_or_else(missing)?.call_boxed(cx).await)
     }
 }
 
@@ -162,17 +143,17 @@ mod tests {
 
     use super::*;
     use crate::json::Json;
-    use crate::tool::RawTool;
+    use crate::tool::FnTool;
 
     #[test]
-    fn toolbox_lists_the_allowed_tools_that_it_has_in_its_own_order() {
+    fn toolbox_lists_its_allowed_tools_in_order() {
         let tool = |name: &str| -> Arc<dyn DynTool> {
-            Arc::new(RawTool::new(name, "", Json::empty_object(), |_, _| async { "" }))
+            Arc::new(FnTool::with_schema(name, "", Json::empty_object(), |_, _| async { "" }))
         };
         let toolbox = Toolbox::new(["a", "b", "c"].map(tool));
         let allowed = ["c", "ghost", "a"].map(ToolName::from);
         let scope = ToolScope::new(Arc::default(), Some(Arc::from(allowed)));
-        let listed = toolbox.list_boxed(&scope).now_or_never().unwrap().unwrap();
+        let listed = toolbox.list(&scope).now_or_never().unwrap().unwrap();
         assert_eq!(listed.iter().map(|def| def.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
     }
 }

@@ -1,4 +1,4 @@
-//! A tool that must answer in time.
+//! Time limit of a tool's calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,29 +10,14 @@ use crate::json::Json;
 use crate::message::{Block, ToolCall};
 use crate::time::Millis;
 
-/// Bytes of text of the last update that are kept for the result of a call that took too long: 64 KiB.
+/// Maximum text of an update that is kept for the result: 64 KiB.
 const KEPT: usize = 64 << 10;
 
-/// A tool whose calls take no longer than a time of their own, whatever the turn's deadline.
+/// Tool with a time limit for each attempt, in addition to the turn's deadline.
 ///
-/// When the time is over, the call's `cancel` fires and the tool may still say what it has, for at most
-/// [`Timed::with_grace`]. Then its future is dropped. Either way the call ends with an error result of status
-/// and code `timeout`; the model reads how long it was waited, and what came so far: what the tool said in the
-/// end, or else its last [`ToolCx::emit`] (up to 64 KiB of text).
-///
-/// The time is that of one attempt: a call that is tried again has it anew.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::Millis;
-/// use harness_core::port::Clock;
-/// use harness_core::tool::{DynTool, Timed, Toolbox};
-///
-/// fn bounded(slow: Arc<dyn DynTool>, clock: Arc<dyn Clock>) -> Toolbox {
-///     Toolbox::new([Arc::new(Timed::new(slow, Millis(5_000), clock)) as Arc<dyn DynTool>])
-/// }
-/// ```
+/// When the limit is reached, the call's `cancel` fires, and the tool has a grace period ([`Timed::with_grace`]) to
+/// return. Then its future is dropped. Either way the result is an error of status and code `timeout`, with the limit and
+/// the partial result: the tool's late result, or its last [`ToolCx::emit`] (up to 64 KiB of text).
 #[derive(Clone)]
 pub struct Timed {
     tool: Arc<dyn DynTool>,
@@ -51,28 +36,28 @@ impl std::fmt::Debug for Timed {
 }
 
 impl Timed {
-    /// A tool that must answer within `within`, with a grace of one second.
+    /// Limits the duration of `tool`, with a grace period of one second.
     pub fn new(tool: Arc<dyn DynTool>, within: Millis, clock: Arc<dyn Clock>) -> Self {
         Self { tool, within, grace: Millis(1_000), clock }
     }
 
-    /// The same with another time for what it has to say once it was told to stop.
+    /// Sets the grace period.
     #[must_use]
     pub fn with_grace(mut self, grace: Millis) -> Self {
         self.grace = grace;
         self
     }
 
-    fn late(&self, call: &ToolCall, so_far: Vec<Block>) -> ToolOutcome {
+    fn late(&self, call: &ToolCall, partial: Vec<Block>) -> ToolOutcome {
         let name = &call.name;
         let text = format!(
             "`{name}` did not finish within {}. It may have taken effect: check before it is repeated.",
             self.within
         );
         let mut outcome = ToolOutcome::with_error(ToolStatus::Timeout, "timeout", text.clone());
-        if !so_far.is_empty() {
-            let heading = Block::text(format!("{text} What came so far:"));
-            outcome.content = [heading].into_iter().chain(so_far).collect();
+        if !partial.is_empty() {
+            let heading = Block::text(format!("{text} Partial result:"));
+            outcome.content = [heading].into_iter().chain(partial).collect();
         }
         outcome
     }
@@ -90,39 +75,44 @@ impl Tool for Timed {
     async fn call(&self, mut cx: ToolCx) -> ToolOutcome {
         let until = self.clock.now().after(self.within);
         let (call, stop) = (Arc::clone(&cx.call), cx.cancel.child());
-        let heard = Arc::new(Heard { outer: std::mem::take(&mut cx.updates), last: Mutex::default() });
+        let updates = Arc::new(LastUpdate { outer: std::mem::take(&mut cx.updates), last: Mutex::default() });
         cx.cancel = stop.clone();
         cx.deadline = Some(cx.deadline.map_or(until, |deadline| deadline.min(until)));
-        cx.updates = Updates::to(Some(Arc::clone(&heard) as Arc<dyn ToolUpdates>));
+        cx.updates = Updates::to(Some(Arc::clone(&updates) as Arc<dyn ToolUpdates>));
         let running = match select(self.tool.call_boxed(cx), self.clock.sleep_until(until)).await {
             Either::Left((outcome, _)) => return outcome,
             Either::Right(((), running)) => running,
         };
         stop.cancel();
         match select(running, self.clock.sleep_until(until.after(self.grace))).await {
-            Either::Left((said, _)) => {
-                let so_far = if said.content.is_empty() { heard.take() } else { said.content };
-                let late = self.late(&call, so_far);
-                ToolOutcome { usage: said.usage, spent: said.spent, structured: said.structured, ..late }
+            Either::Left((outcome, _)) => {
+                let partial = if outcome.content.is_empty() { updates.take() } else { outcome.content };
+                let late = self.late(&call, partial);
+                ToolOutcome {
+                    usage: outcome.usage,
+                    spent: outcome.spent,
+                    structured: outcome.structured,
+                    ..late
+                }
             }
-            Either::Right(_) => self.late(&call, heard.take()),
+            Either::Right(_) => self.late(&call, updates.take()),
         }
     }
 }
 
-/// Passes updates on, and keeps the last one.
-struct Heard {
+/// Forwards updates and keeps the last one.
+struct LastUpdate {
     outer: Updates,
     last: Mutex<Vec<Block>>,
 }
 
-impl Heard {
+impl LastUpdate {
     fn take(&self) -> Vec<Block> {
         std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl ToolUpdates for Heard {
+impl ToolUpdates for LastUpdate {
     fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         let size: usize = content.iter().filter_map(Block::as_text).map(str::len).sum();
         if size <= KEPT {

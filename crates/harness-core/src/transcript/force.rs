@@ -1,4 +1,4 @@
-//! Plans that stay in force while the transcript grows, and under other plans.
+//! Plans over a growing transcript, and combined with other plans.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{Plan, Span};
 use crate::message::Message;
 
 impl Plan {
-    /// The plan as it stays in force from `len` messages on: what comes later is shown unchanged, at the end.
+    /// Opens the plan at `len` messages: later messages are shown unchanged, at the end.
     #[must_use]
     pub(crate) fn opened(&self, len: usize) -> Self {
         let mut open = false;
@@ -29,8 +29,8 @@ impl Plan {
         if self.spans[..] == spans[..] { self.clone() } else { Self { spans: spans.into() } }
     }
 
-    /// This plan, showing of what it keeps only what `in_force` shows of that. What `in_force` made stands
-    /// once, in the place of the messages that it stands for.
+    /// Restricts the kept spans to what `in_force` shows of them. Messages that `in_force` made appear once, in place of
+    /// those that they replace.
     #[must_use]
     pub fn under(&self, in_force: &Self) -> Self {
         let parts = in_force.parts();
@@ -58,7 +58,7 @@ impl Plan {
         Self { spans: spans.into() }
     }
 
-    /// The spans with the places that they take: a kept span its own, a made one the gap that it fills.
+    /// Spans with their positions: a kept span its range, a made one the gap that it fills.
     fn parts(&self) -> Vec<(Range<usize>, &Span)> {
         let mut reached = 0;
         let mut next_kept = usize::MAX;
@@ -81,7 +81,7 @@ impl Plan {
         parts
     }
 
-    /// The plan without the messages that `other` made: those very ones, not equal ones.
+    /// Removes the messages that `other` made (by identity, not equality).
     #[must_use]
     pub fn without_made_of(&self, other: &Self) -> Self {
         let made = |span: &Span| match span {
@@ -125,7 +125,7 @@ mod tests {
     const OPEN: usize = usize::MAX;
 
     #[test]
-    fn what_comes_later_is_shown_at_the_end() {
+    fn opened_plan_shows_later_messages_at_the_end() {
         let check = |spans: &[Span], len: usize, expected: &[Span]| {
             let opened = plan(spans).opened(len);
             assert_eq!(opened, plan(expected));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_under_another_shows_each_thing_once_and_nothing_that_was_taken_away() {
+    fn plan_under_another_shows_each_message_once_and_no_removed_one() {
         let in_force = plan(&[kept(0..1), made("s"), kept(6..8), made("t"), kept(9..OPEN)]);
         let check = |spans: &[Span], expected: &[Span]| {
             assert_eq!(plan(spans).under(&in_force), plan(expected));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_what_another_made_keeps_equal_messages_of_its_own() {
+    fn plan_without_another_keeps_equal_messages_of_its_own() {
         let (theirs, own) = (made("x"), made("x"));
         let both = plan(&[theirs.clone(), kept(0..2), own.clone()]);
         assert_eq!(both.without_made_of(&plan(&[theirs])).spans[..], [kept(0..2), own]);

@@ -1,9 +1,8 @@
-//! Calls and their results: what a legal transcript is, and how an illegal one is repaired.
+//! Calls and their results: validation and repair of transcripts.
 //!
-//! Law 1 in data: the calls of an answer have exactly one result each, in call order, directly after the
-//! answer. Only the last answer may lack results, from some call on, while nothing follows it; and an answer
-//! that broke off ([`FinishReason::Error`], [`FinishReason::Aborted`]) may lack them anywhere, because its calls
-//! never ran.
+//! Law 1 in data: each call of an answer has exactly one result, in call order, directly after the answer. The last
+//! answer may lack results from some call on, if nothing follows it. An interrupted answer ([`FinishReason::Error`],
+//! [`FinishReason::Aborted`]) may lack any, because its calls never ran.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,22 +13,22 @@ use crate::ids::CallId;
 use crate::json::Json;
 use crate::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
 
-/// The text of a result that stands for one that is not in the transcript.
+/// Text of the result that replaces a missing one.
 const INTERRUPTED: &str =
     "The result of this call was lost. It may have taken effect: check before it is repeated.";
 
-/// What is wrong with a call, or with a result, of a transcript.
+/// Kind of a defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DefectKind {
-    /// A result without a call.
+    /// Result without a call.
     ResultWithoutCall,
-    /// A second result of one call.
+    /// Second result of one call.
     DuplicateResult,
-    /// A result that is not where call order puts it.
+    /// Result out of call order.
     ResultOutOfOrder,
-    /// A call without a result, though something follows it.
+    /// Call without a result, followed by another message.
     CallWithoutResult,
 }
 
@@ -44,15 +43,15 @@ impl fmt::Display for DefectKind {
     }
 }
 
-/// A place at which a transcript breaks the pairing of calls and results.
+/// Defect in the pairing of calls and results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Defect {
-    /// The position of the message: the result, or the answer with the call.
+    /// Position of the result, or of the answer with the call.
     pub at: usize,
-    /// The call.
+    /// Call id.
     pub call: CallId,
-    /// What is wrong.
+    /// Kind of the defect.
     pub kind: DefectKind,
 }
 
@@ -63,69 +62,55 @@ impl fmt::Display for Defect {
     }
 }
 
-/// A legal transcript made of one that may be illegal.
+/// Result of [`repair`].
 ///
 /// ```
 /// use std::sync::Arc;
 ///
 /// use harness_core::Json;
 /// use harness_core::message::{AssistantMessage, Message, ToolCall};
-/// use harness_core::transcript::{Defect, DefectKind, Provenance, Repaired, repair};
+/// use harness_core::transcript::{Defect, DefectKind, Provenance, Repaired, check, repair};
 ///
-/// let asks = AssistantMessage::calls([ToolCall::new("c1", "search", Json::empty_object())]);
-/// let log = [Arc::new(asks.into()), Arc::new(Message::user("Never mind."))];
+/// let answer = AssistantMessage::calls([ToolCall::new("c1", "search", Json::empty_object())]);
+/// let log = [Arc::new(answer.into()), Arc::new(Message::user("Never mind."))];
 /// let Repaired { messages, defects, .. } = repair(&log);
+/// assert_eq!(check(&log), defects);
 /// assert!(matches!(defects.as_slice(), [Defect { kind: DefectKind::CallWithoutResult, .. }]));
 /// assert!(matches!(messages.as_slice(), [(_, Provenance::Kept(0)), (_, Provenance::Made { .. }), (_, Provenance::Kept(1))]));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
-    /// The messages, with the place from which each one came.
+    /// Messages of a legal transcript, with their provenance.
     pub messages: Vec<(Arc<Message>, Provenance)>,
-    /// What was repaired, in the order of the messages; empty when the transcript was legal.
+    /// Repaired defects, in message order; empty if the transcript was legal.
     pub defects: Vec<Defect>,
 }
 
-/// Where a message of a repaired transcript came from.
+/// Provenance of a message of a repaired transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Provenance {
     /// Unchanged from this position.
     Kept(usize),
-    /// A result marked `interrupted`, made for a call of the answer at this position.
+    /// Result marked `interrupted`, created for a call.
     Made {
-        /// The position of the answer.
+        /// Position of the answer with the call.
         answer: usize,
-        /// The call's place among those of the answer, from 0.
+        /// Index of the call in the answer, starting at 0.
         call: u32,
     },
 }
 
-/// Finds the calls and results that do not belong together as they should. Empty for a legal transcript.
-///
-/// ```
-/// use std::sync::Arc;
-/// use harness_core::Json;
-/// use harness_core::message::{AssistantMessage, Message, ToolCall};
-/// use harness_core::transcript::{DefectKind, check};
-///
-/// let call = ToolCall::new("c1", "pay", Json::empty_object());
-/// let mut messages: Vec<Arc<Message>> = vec![Arc::new(AssistantMessage::calls([call]).into())];
-/// assert_eq!(check(&messages), []);
-/// messages.push(Arc::new(Message::user("never mind")));
-/// assert_eq!(check(&messages)[0].kind, DefectKind::CallWithoutResult);
-/// ```
+/// Finds the defects of a transcript. Empty for a legal one.
 pub fn check<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Vec<Defect> {
     run(messages, false).defects
 }
 
-/// Makes a transcript legal. Calls without a result get one that is marked `interrupted`, results out of order
-/// go to their calls, and results that belong to no call are left out; each is reported. A legal transcript
-/// stays as it is.
+/// Makes a transcript legal: adds results marked `interrupted` to calls without one, moves results out of order to their
+/// calls, and removes results without a call. Each repair is reported; a legal transcript is unchanged.
 ///
-/// The same messages always give the same result, and no message is changed. Calls of one answer that share an
-/// id are told apart by their order.
+/// Deterministic; no message is changed. Calls of one answer with the same id are distinguished by their order.
 pub fn repair<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Repaired {
     run(messages, true)
 }
@@ -141,21 +126,21 @@ fn run<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>, keep: bool) -> 
 }
 
 struct Repair<'a> {
-    /// Whether the messages are wanted, beside what is wrong.
+    /// Whether to return messages, not only defects.
     keep: bool,
     out: Repaired,
     batch: Option<Batch<'a>>,
 }
 
-/// The calls of one answer, until the next answer.
+/// Calls of one answer, until the next answer.
 struct Batch<'a> {
     answer: usize,
     timestamp: Option<i64>,
     broken: bool,
     calls: Vec<Pair<'a>>,
-    /// The place of the call whose result comes next.
+    /// Index of the call whose result comes next.
     next: usize,
-    /// What follows the answer and is no result of it.
+    /// Messages after the answer that are not results.
     behind: Vec<(usize, &'a Arc<Message>)>,
 }
 
@@ -210,7 +195,7 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Puts out the results of the open batch in call order, then what followed them.
+    /// Adds the results of the open batch in call order, then the messages behind them.
     fn close(&mut self, is_last: bool) {
         let Some(batch) = self.batch.take() else { return };
         let may_lack = is_last && batch.behind.is_empty();
@@ -242,7 +227,7 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// The result that a call gets whose own is lost.
+/// Creates the result that replaces a missing one.
 fn interrupted(call: &ToolCall, at: Option<i64>) -> ToolResultMessage {
     let mut result = ToolResultMessage::new(call, vec![Block::text(INTERRUPTED)], true);
     result.outcome = Json::parse(r#"{"status":"cancelled","errorCode":"interrupted"}"#).ok();
@@ -254,7 +239,7 @@ fn interrupted(call: &ToolCall, at: Option<i64>) -> ToolResultMessage {
 mod tests {
     use super::*;
 
-    /// A transcript in a few words: `ask c1 c2`, `broken c1`, `c1` (its result), `say TEXT`, `text` (an answer).
+    /// Parses a transcript: `ask c1 c2`, `broken c1`, `c1` (its result), `say TEXT`, `text` (an answer).
     fn transcript(lines: &[&str]) -> Vec<Arc<Message>> {
         let message = |line: &&str| -> Message {
             let calls = |ids: &str| {
@@ -307,9 +292,9 @@ mod tests {
         let repaired = repair(&messages);
         let found: Vec<_> = repaired.messages.iter().map(|(message, _)| shown(message)).collect();
         assert_eq!(found, expected);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             repaired.defects.iter().map(|defect| (defect.at, defect.call.as_str(), defect.kind)).collect();
-        assert_eq!(told, defects);
+        assert_eq!(reported, defects);
         assert_eq!(check(&messages), repaired.defects);
         let whole: Vec<_> = repaired.messages.into_iter().map(|(message, _)| message).collect();
         assert_eq!(check(&whole), [], "a repaired transcript is legal");

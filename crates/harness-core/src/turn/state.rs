@@ -96,7 +96,12 @@ impl TurnData {
     /// The iteration, the time, and what is left of the budgets.
     pub(super) fn progress(&self, cx: &Cx<'_>) -> Progress {
         let elapsed = cx.now.since(self.started_at);
-        Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left())
+        Progress {
+            iteration: cx.sh.iteration,
+            tool_calls: self.usage.tool_calls,
+            elapsed,
+            left: cx.sh.budgets.left(),
+        }
     }
 
     /// The agent and the progress, for layers and the compactor.

@@ -9,7 +9,7 @@ use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
-use harness_core::tool::{RawTool, Toolbox};
+use harness_core::tool::{FnTool, Toolbox};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Fault, FaultSource, Json, Millis, Origin, Time};
@@ -89,7 +89,7 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Gate
         ModelStep::answer(AssistantMessage::text("done")),
     ]);
     let counted = Arc::clone(&seen);
-    let count = RawTool::new("count", "", Json::empty_object(), move |arguments: Json, _| {
+    let count = FnTool::with_schema("count", "", Json::empty_object(), move |arguments: Json, _| {
         saw(&counted, format!("run {}", arguments.text()));
         async move { if arguments.text().contains("13") { Err("unlucky") } else { Ok("counted") } }
     });
@@ -194,9 +194,9 @@ fn closed(played: &Played, why: &str, fault: &str) {
 async fn a_gate_that_fails_denies() {
     let one = |does| move |seen: &Seen| vec![gate("guard", does, seen)];
     closed(&play("1", one(Does::Fails)).await, "policy service down", "down after 0");
-    closed(&play("1", one(Does::Panics)).await, "it panicked: out of order", "panicked after 0");
+    closed(&play("1", one(Does::Panics)).await, "panicked: out of order", "panicked after 0");
     let played = play("1", one(Does::Hangs)).await;
-    closed(&played, "it gave no answer within 60.0 s", "timeout after 60000");
+    closed(&played, "no decision within 60.0 s", "timeout after 60000");
     assert_eq!(played.now, Time(60_000));
 }
 

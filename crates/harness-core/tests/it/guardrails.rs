@@ -185,8 +185,8 @@ fn a_refused_answer_is_believed_by_nobody() {
 fn a_guardrail_without_an_answer_is_triggered() {
     for (does, why) in [
         (Does::Fault, "the check failed: the checker is offline"),
-        (Does::Panic, "the check failed: it panicked: out of order"),
-        (Does::Hang, "the check failed: it gave no answer within 60.0 s"),
+        (Does::Panic, "the check failed: panicked: out of order"),
+        (Does::Hang, "the check failed: no decision within 60.0 s"),
     ] {
         let evidence = |seen: Seen| match seen.end.stop.evidence.clone() {
             Evidence::Guardrail { reason, .. } => reason.expect("a reason"),

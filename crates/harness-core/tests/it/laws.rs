@@ -300,7 +300,7 @@ fn law_2_there_are_no_other_pairs_than_these() {
     "#);
     // What is printed and stored says the reason's own outcome: there is no other to say.
     for reason in StopReason::ALL {
-        let told = Json::of(&Stop::from(*reason)).expect("JSON");
+        let told = Json::of(&Stop::from(reason)).expect("JSON");
         assert_eq!(told.to::<Stop>().expect("a stop").outcome(), reason.outcome());
     }
 }

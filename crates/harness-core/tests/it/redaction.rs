@@ -68,11 +68,12 @@ async fn fault_11_a_known_secret_is_nowhere() {
         outcome.metadata = Some(Json::string(KEY));
         outcome
     });
-    let fail = harness_core::tool::RawTool::new("fail", "", Json::empty_object(), |_: Json, _| async move {
-        Err::<String, _>(
-            ToolError::new("leaky", format!("cannot use {KEY}")).with_metadata(Json::string(KEY)),
-        )
-    });
+    let fail =
+        harness_core::tool::FnTool::with_schema("fail", "", Json::empty_object(), |_: Json, _| async move {
+            Err::<String, _>(
+                ToolError::new("leaky", format!("cannot use {KEY}")).with_metadata(Json::string(KEY)),
+            )
+        });
     ports.tools = Arc::new(Toolbox::new([Arc::new(leak) as _, Arc::new(fail) as _]));
     let notes = Notes::default();
     ports.hub.fold(notes.clone());

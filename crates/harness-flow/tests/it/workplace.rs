@@ -352,7 +352,7 @@ fn params_that_do_not_fit_are_refused_at_once() {
     );
     assert_eq!(
         checked("[]", &ShallowSchemas),
-        "params_schema: the params do not fit their schema: the data is no object"
+        "params_schema: the params do not fit their schema: expected object"
     );
     let fault = Params::of::<Vec<Settings>>(json(r#"[{"region":"eu","most":-1}]"#)).unwrap_err();
     let told = fault.to_string();

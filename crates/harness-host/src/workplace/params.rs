@@ -19,7 +19,7 @@ use serde_json::Value;
 /// assert_eq!(params.json().text(), r#"{"region":"eu"}"#);
 ///
 /// let fault = Params::checked(Json::empty_object(), &schema, &ShallowSchemas).unwrap_err();
-/// assert_eq!(fault.to_string(), "the params do not fit their schema: required fields are missing: region");
+/// assert_eq!(fault.to_string(), "the params do not fit their schema: missing required fields: region");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -476,7 +476,7 @@ impl Gate for LayerGate {
             }
             Err(fault) => GateVerdict::Halt {
                 message: format!("Tool call denied: {fault}"),
-                reason: as_fault(&fault).into_parts().message,
+                reason: as_fault(&fault).message,
             },
         };
         Ok(verdict.into())

@@ -364,8 +364,7 @@ impl Thread {
         }
         let note = done.map_err(|fault| {
             if fault.source_part == FaultSource::Session {
-                let told = fault.into_parts();
-                return SessionError::new(told.code, told.message).into();
+                return SessionError::new(fault.code, fault.message).into();
             }
             RuntimeError::Compaction(fault)
         })?;

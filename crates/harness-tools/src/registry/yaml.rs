@@ -3,7 +3,7 @@
 use std::fmt;
 
 use harness_core::Json;
-use harness_core::nesting::bracket_depth;
+use harness_core::bracket_depth;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };

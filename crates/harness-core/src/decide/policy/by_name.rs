@@ -1,49 +1,19 @@
-//! Policies put together by name.
+//! Policies by tool or agent.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Policy, PolicyDecision};
-use crate::base::BoxFuture;
+use super::{DynPolicy, Policy, PolicyDecision};
 use crate::decide::DecideCx;
 use crate::outcome::Fault;
 use crate::port::ProposedCall;
 
-/// The name that stands for every other.
+/// Name of the policy for all others.
 const ANY: &str = "*";
 
-/// The object-safe twin of [`Policy`].
-trait DynPolicy: Send + Sync {
-    fn decide_boxed<'a>(
-        &'a self,
-        proposed: &'a ProposedCall,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<PolicyDecision, Fault>>;
-}
-
-impl<P: Policy> DynPolicy for P {
-    fn decide_boxed<'a>(
-        &'a self,
-        proposed: &'a ProposedCall,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<PolicyDecision, Fault>> {
-        Box::pin(self.decide(proposed, cx))
-    }
-}
-
-/// A policy for each tool, or for each agent that is handed over to, by its exact name; `*` is the policy of all others.
-/// What has no policy is denied `deny_unconfigured_tool_NAME` or `deny_unconfigured_handoff_NAME`.
-///
-/// ```
-/// use harness_core::decide::gate;
-/// use harness_core::decide::policy::{Policies, PolicyDecision};
-/// use harness_core::port::ProposedCall;
-///
-/// let handoffs = Policies::new().with("billing", |_: &ProposedCall| PolicyDecision::allow("always"));
-/// let gate = gate::handoff_policy(handoffs);
-/// # let _ = gate;
-/// ```
+/// Policies by the exact name of the tool, or of the agent of a handoff; `*` is the policy for all others. Names without a
+/// policy are denied with `deny_unconfigured_tool_NAME` or `deny_unconfigured_handoff_NAME`.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Policies(BTreeMap<String, Arc<dyn DynPolicy>>);
@@ -55,12 +25,12 @@ impl fmt::Debug for Policies {
 }
 
 impl Policies {
-    /// No policy yet: everything is denied.
+    /// Creates an empty set, which denies everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The policy of a tool, or of handoffs to an agent, in place of one given before.
+    /// Sets the policy of a name.
     pub fn with(mut self, name: impl Into<String>, policy: impl Policy + 'static) -> Self {
         self.0.insert(name.into(), Arc::new(policy));
         self
@@ -77,16 +47,7 @@ impl Policy for Policies {
     }
 }
 
-/// A policy that denies everything, with the reason `policy_not_configured`: for hosts in which nothing happens without a
-/// policy.
-///
-/// ```
-/// use harness_core::decide::gate;
-/// use harness_core::decide::policy::NotConfigured;
-///
-/// let gates = [gate::policy(NotConfigured), gate::handoff_policy(NotConfigured)];
-/// # let _ = gates;
-/// ```
+/// Policy that denies everything with the reason `policy_not_configured`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NotConfigured;
 

@@ -1,78 +1,63 @@
-//! What a policy answers.
+//! Decisions of policies, and the gate that applies them.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 
-use crate::json::Json;
+use super::{Policy, facts};
+use crate::base::panic_text;
+use crate::decide::{DecideCx, Gate, GateDecision, GateVerdict};
+use crate::json::{Fields, Json};
+use crate::outcome::Fault;
+use crate::port::ProposedCall;
 use crate::time::{Time, iso};
 
-/// Whether it may happen.
-///
-/// ```
-/// use harness_core::decide::policy::{PolicyDecision, PolicyVerdict};
-///
-/// assert_eq!(PolicyDecision::deny("closed").decision, PolicyVerdict::Deny);
-/// ```
+/// Verdict of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyVerdict {
-    /// It may.
+    /// Allowed.
     Allow,
-    /// It may not.
+    /// Denied.
     Deny,
-    /// It may once somebody has approved exactly this.
+    /// Allowed after approval of exactly this call.
     RequireApproval,
 }
 
-/// What becomes of a call that is not allowed.
-///
-/// ```
-/// use harness_core::decide::policy::{PolicyDecision, ResultMode};
-///
-/// let read_by_model = PolicyDecision::deny("closed").answering_model();
-/// assert_eq!(read_by_model.result_mode, Some(ResultMode::ToolResult));
-/// ```
+/// Effect on a call that is not allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultMode {
-    /// A denial ends the run; a required approval holds the call. The default.
+    /// A denial ends the run; a required approval holds the call.
     #[default]
     Throw,
-    /// The model reads why, as far as the public reason says, and goes on.
+    /// The model receives the public reason, and the turn continues.
     ToolResult,
 }
 
-/// A decision of a policy.
-///
-/// ```
-/// use harness_core::decide::policy::PolicyDecision;
-///
-/// let mut decision = PolicyDecision::require_approval("above 50 euros")
-///     .with_public_reason("Somebody has to look at this payment.")
-///     .with_policy_version("payments-7");
-/// decision.expires_at = Some(harness_core::Time(1_767_225_600_000));
-/// # assert!(decision.result_mode.is_none());
-/// ```
+/// Decision of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PolicyDecision {
-    /// Whether it may happen.
+    /// Verdict.
     pub decision: PolicyVerdict,
-    /// Why, for records and for those who approve; never empty.
+    /// Reason, for records and approvers; never empty.
     pub reason: String,
-    /// What a model or a user may be told of it.
+    /// Reason that models and users may receive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_reason: Option<String>,
-    /// What becomes of it when it is not allowed. Default `throw`.
+    /// Effect on a call that is not allowed. Default `throw`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_mode: Option<ResultMode>,
-    /// The version of the policy.
+    /// Version of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_version: Option<String>,
-    /// Until when the decision, or a request for approval, is worth something.
+    /// Expiry of the decision or of the request for approval.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "iso::option")]
     pub expires_at: Option<Time>,
-    /// The policy's own data.
+    /// Data of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
@@ -90,60 +75,95 @@ impl PolicyDecision {
         }
     }
 
-    /// It may happen.
+    /// Allows the call.
     pub fn allow(reason: impl Into<String>) -> Self {
         Self::of(PolicyVerdict::Allow, reason)
     }
 
-    /// It may not happen, and the run ends.
+    /// Denies the call and ends the run.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::of(PolicyVerdict::Deny, reason)
     }
 
-    /// It may happen once somebody approved it; until then the call is held.
+    /// Holds the call until it is approved.
     pub fn require_approval(reason: impl Into<String>) -> Self {
         Self::of(PolicyVerdict::RequireApproval, reason)
     }
 
-    /// The same decision; when it is not allowed, the model reads so and goes on.
+    /// Sends the public reason to the model instead of ending the run or holding the call.
     #[must_use]
     pub fn answering_model(mut self) -> Self {
         self.result_mode = Some(ResultMode::ToolResult);
         self
     }
 
-    /// The same decision with what a model or a user may be told of it.
+    /// Sets the reason that models and users may receive.
     #[must_use]
     pub fn with_public_reason(mut self, reason: impl Into<String>) -> Self {
         self.public_reason = Some(reason.into());
         self
     }
 
-    /// The same decision of a version of the policy.
+    /// Sets the version of the policy.
     #[must_use]
     pub fn with_policy_version(mut self, version: impl Into<String>) -> Self {
         self.policy_version = Some(version.into());
         self
     }
 
-    /// The same decision, or a denial when it gives no reason.
-    pub(super) fn checked(self) -> Self {
-        if self.reason.trim().is_empty() { Self::invalid() } else { self }
+    /// Denies if there is no reason.
+    fn checked(self) -> Self {
+        if self.reason.trim().is_empty() { Self::deny("invalid_policy_result") } else { self }
     }
 
-    fn invalid() -> Self {
-        Self::deny("invalid_policy_result")
+    /// Creates the denial of a failed policy.
+    fn failed(name: &str, message: &str) -> Self {
+        let error = Fields::default().with("errorName", Some(name)).with("errorMessage", Some(message));
+        Self { metadata: Some(error.json()), ..Self::deny("policy_error") }
     }
 
-    /// The denial of a policy that failed.
-    pub(super) fn failed(name: &str, message: &str) -> Self {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Failure<'a> {
-            error_name: &'a str,
-            error_message: &'a str,
+    fn verdict(&self) -> GateVerdict {
+        match (self.decision, self.result_mode.unwrap_or_default()) {
+            (PolicyVerdict::Allow, _) => GateVerdict::Allow,
+            (PolicyVerdict::RequireApproval, ResultMode::Throw) => {
+                GateVerdict::Hold { reason: self.reason.clone() }
+            }
+            (PolicyVerdict::Deny, ResultMode::Throw) => {
+                GateVerdict::Halt { message: self.envelope(), reason: self.reason.clone() }
+            }
+            (PolicyVerdict::Deny | PolicyVerdict::RequireApproval, ResultMode::ToolResult) => {
+                GateVerdict::Deny { message: self.envelope() }
+            }
         }
-        let metadata = Json::of(&Failure { error_name: name, error_message: message }).ok();
-        Self { metadata, ..Self::deny("policy_error") }
+    }
+
+    /// Returns the message for the model about a call that is not allowed.
+    fn envelope(&self) -> String {
+        let (status, usual) = match self.decision {
+            PolicyVerdict::RequireApproval => ("approval_required", "Action requires approval."),
+            PolicyVerdict::Allow | PolicyVerdict::Deny => ("denied", "Action not allowed."),
+        };
+        let given = self.public_reason.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        let envelope = Fields::default()
+            .with("status", Some(status))
+            .with("code", Some(&self.reason))
+            .with("publicReason", Some(given.unwrap_or(usual)))
+            .with("data", Some(Json::null()));
+        envelope.json().to_string()
+    }
+}
+
+/// Gate of a policy.
+pub(in crate::decide) struct PolicyGate<P>(pub(in crate::decide) P);
+
+impl<P: Policy> Gate for PolicyGate<P> {
+    async fn decide(&self, proposed: &ProposedCall, cx: &DecideCx) -> Result<GateDecision, Fault> {
+        let decided = AssertUnwindSafe(async { self.0.decide(proposed, cx).await }).catch_unwind();
+        let decision = match decided.await {
+            Ok(Ok(decision)) => decision.checked(),
+            Ok(Err(fault)) => PolicyDecision::failed(&fault.code, &fault.message),
+            Err(panic) => PolicyDecision::failed("panic", &panic_text(&*panic)),
+        };
+        Ok(GateDecision { verdict: decision.verdict(), facts: Some(facts::of(proposed, &decision, cx)) })
     }
 }
