@@ -219,7 +219,7 @@ events! {
         /// Duration.
         duration: Millis = "durationMs",
         /// Error, panic or timeout.
-        fault: Option<Fault> = "fault",
+        fault: Option<Box<Fault>> = "fault",
     },
     /// An approval is required.
     ApprovalRequested = "approval_requested" {

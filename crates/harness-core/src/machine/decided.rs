@@ -69,6 +69,7 @@ impl Cx<'_> {
     fn emit_decided(&mut self, by: GateName, point: Point, call: Option<CallId>, parts: DecidedParts) {
         let DecidedParts { verdict, reason, facts, took: duration, fault } = parts;
         let (point, verdict) = (point.as_str().into(), verdict.into());
+        let fault = fault.map(Box::new);
         self.event(EventKind::Decided { by, point, call, verdict, reason, facts, duration, fault });
     }
 }
