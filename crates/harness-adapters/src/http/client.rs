@@ -79,7 +79,7 @@ impl<F: Form> Client<F> {
         for _ in 0..MAX_CONTINUATIONS {
             let paused = match result {
                 Ok(message) if message.stop_reason == FinishReason::Paused => message,
-                result => return self.service.finish(result, &settings, started.elapsed()),
+                result => return Service::finish(result, &settings, started.elapsed()),
             };
             result = match self.part(request, &settings, Some(paused.clone()), deltas).await {
                 Ok(next) => Ok(joined(paused, next)),
@@ -89,7 +89,7 @@ impl<F: Form> Client<F> {
                 }
             };
         }
-        self.service.finish(result, &settings, started.elapsed())
+        Service::finish(result, &settings, started.elapsed())
     }
 
     /// Sends one request, with what a paused answer holds so far, and reads the reply.

@@ -110,7 +110,6 @@ impl Service {
 
     /// Completes the result of a step: checks an answer that must be JSON, and notes the time.
     pub(crate) fn finish(
-        &self,
         result: Result<AssistantMessage, ModelFault>,
         settings: &Settings,
         took: Duration,

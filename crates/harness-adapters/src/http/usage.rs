@@ -53,9 +53,12 @@ struct CostDetails<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 struct UsageDetails<'a> {
-    cached_tokens: Raw<'a>,
-    cache_write_tokens: Raw<'a>,
-    reasoning_tokens: Raw<'a>,
+    #[serde(rename = "cached_tokens")]
+    cached: Raw<'a>,
+    #[serde(rename = "cache_write_tokens")]
+    cache_write: Raw<'a>,
+    #[serde(rename = "reasoning_tokens")]
+    reasoning: Raw<'a>,
 }
 
 impl ReportedUsage {
@@ -69,9 +72,9 @@ impl ReportedUsage {
             prompt: number(part.prompt_tokens.or(part.input_tokens)),
             completion: number(part.completion_tokens.or(part.output_tokens)),
             total: number(part.total_tokens),
-            cached: number(input.cached_tokens),
-            cache_write: number(input.cache_write_tokens),
-            reasoning: number(output.reasoning_tokens),
+            cached: number(input.cached),
+            cache_write: number(input.cache_write),
+            reasoning: number(output.reasoning),
             cost: cost(&part),
         })
     }

@@ -235,15 +235,12 @@ impl PriceList {
 
 impl ModelPrice {
     fn prices(&self, request: u64) -> TokenPrices {
-        let (base, cached) = match self.above.as_ref().filter(|long| request > long.tokens) {
-            Some(long) => {
-                let cached = (long.cache_read, long.cache_write, long.cache_write_1h);
-                (TokenPrices::new(long.input, long.output), cached)
-            }
-            None => {
-                let cached = (self.cache_read, self.cache_write, self.cache_write_1h);
-                (TokenPrices::new(self.input, self.output), cached)
-            }
+        let (base, cached) = if let Some(long) = self.above.as_ref().filter(|long| request > long.tokens) {
+            let cached = (long.cache_read, long.cache_write, long.cache_write_1h);
+            (TokenPrices::new(long.input, long.output), cached)
+        } else {
+            let cached = (self.cache_read, self.cache_write, self.cache_write_1h);
+            (TokenPrices::new(self.input, self.output), cached)
         };
         let (read, write, hour) = cached;
         let cache_write = write.unwrap_or(base.input);
