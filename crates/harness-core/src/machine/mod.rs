@@ -167,7 +167,11 @@ impl<P: Phase> Machine<P> {
                 Some(barrier) => self.pass(barrier, reply, now, effects),
                 None => self.reply(id, reply, now, effects),
             },
-            input => self.step(input, now, effects),
+            input @ (Input::Start(_)
+            | Input::Wake
+            | Input::Cancel { .. }
+            | Input::PartFailed(_)
+            | Input::Spent(_)) => self.step(input, now, effects),
         };
         self.follow(end, now, effects);
         self.release(now, effects);

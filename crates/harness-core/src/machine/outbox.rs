@@ -62,10 +62,10 @@ impl Outbox {
         let is_rest = |held: &Held| matches!(held, Held::Save | Held::Rest);
         let rest = self.held.iter().position(is_rest).unwrap_or(self.held.len());
         let after = self.held.split_off(rest);
-        for held in std::mem::replace(&mut self.held, VecDeque::new()) {
+        for held in std::mem::take(&mut self.held) {
             match held {
                 Held::Record(record) => records.push(record),
-                effect => self.held.push_back(effect),
+                effect @ (Held::Effect(_) | Held::Save | Held::Rest) => self.held.push_back(effect),
             }
         }
         self.held.extend(after);

@@ -166,13 +166,13 @@ impl RunState {
         let stop = match next {
             RunNext::Stop(stop) => stop,
             RunNext::Continue(_) if !may_continue(&judging.end) => RunStop::default(),
-            RunNext::Continue(text) => match turn_limit(spec, cx) {
-                Some(reached) => RunStop { stop: Some(reached.into()), ..RunStop::default() },
-                None => {
+            RunNext::Continue(text) => {
+                let Some(reached) = turn_limit(spec, cx) else {
                     self.start_another(cx, &judging.end, text);
                     return None;
-                }
-            },
+                };
+                RunStop { stop: Some(reached.into()), ..RunStop::default() }
+            }
         };
         Some(self.stop(cx, judging.end, stop))
     }

@@ -182,7 +182,7 @@ impl TurnState {
                     let (stage, mut turn) = self.parts(spec, cx);
                     step = stage.enter(&mut turn);
                 }
-                ControlFlow::Break(stop) => return self.close(spec, cx, *stop, false),
+                ControlFlow::Break(reason) => return self.close(spec, cx, *reason, false),
             }
         }
     }

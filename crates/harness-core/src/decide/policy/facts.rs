@@ -7,6 +7,7 @@ use crate::canonical;
 use crate::decide::DecideCx;
 use crate::json::{Fields, Json};
 use crate::port::ProposedCall;
+use crate::time::Time;
 
 /// Returns the facts of a decision, for its event.
 pub(super) fn of(proposed: &ProposedCall, decision: &PolicyDecision, cx: &DecideCx) -> Json {
@@ -23,7 +24,7 @@ pub(super) fn of(proposed: &ProposedCall, decision: &PolicyDecision, cx: &Decide
         .with("policyVersion", decision.policy_version.as_ref())
         .with("resource", Some(Fields::default().with("kind", Some(kind)).with("name", Some(name)).json()))
         .with("agentName", Some(&proposed.agent))
-        .with("expiresAt", decision.expires_at.map(|at| at.iso()))
+        .with("expiresAt", decision.expires_at.map(Time::iso))
         .with("metadata", decision.metadata.as_ref())
         .with("proposalHash", Some(&hash))
         .with("suspendedProposal", waits.then(|| suspended(proposed, decision, (&arguments, &hash), cx)))
@@ -51,7 +52,7 @@ fn suspended(
         .with("reason", Some(&decision.reason))
         .with("publicReason", decision.public_reason.as_ref())
         .with("policyVersion", decision.policy_version.as_ref())
-        .with("expiresAt", decision.expires_at.map(|at| at.iso()))
+        .with("expiresAt", decision.expires_at.map(Time::iso))
         .with("metadata", decision.metadata.as_ref())
         .with("toolName", of_tool.then_some(&call.name))
         .with("rawArguments", of_tool.then(raw))
