@@ -1,4 +1,4 @@
-//! An approver that decides as it was decided.
+//! Approver that repeats recorded decisions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -8,20 +8,18 @@ use harness_core::port::{ApprovalAsk, Approver, Decision};
 
 use super::run_record::RunRecord;
 
-/// Decides about held calls as the record says that somebody did, by the id of the call.
-///
-/// A call that nobody decided about waits, and so does one whose arguments were edited: the record does not
-/// hold the new ones.
+/// Approver that repeats recorded decisions, by call id. A call without a recorded decision stays pending, as does one
+/// with edited arguments, which are not recorded.
 #[derive(Debug)]
 pub struct RecordedApprover {
     decisions: Mutex<HashMap<CallId, VecDeque<Decided>>>,
 }
 
-/// A decision's word, and why.
+/// Wire name and reason of a decision.
 type Decided = (String, Option<String>);
 
 impl RecordedApprover {
-    /// The decisions of a recorded run.
+    /// Creates an approver from a record.
     pub fn new(record: &RunRecord) -> Self {
         let mut decisions: HashMap<CallId, VecDeque<Decided>> = HashMap::new();
         for approval in &record.approvals {

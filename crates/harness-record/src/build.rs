@@ -1,4 +1,4 @@
-//! Decisions along the way, and the record at the end.
+//! Decisions during a run, and the record at its end.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::fold::{RecordOptions, State};
 use super::redact::Redacting;
 use super::run_record::{RECORD_KIND, RECORD_VERSION, RunRecord, RunStatus};
 
-/// What a policy gate gives as the facts of its decision.
+/// Facts of a policy gate's decision.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PolicyFacts {
@@ -34,10 +34,10 @@ struct PolicyFacts {
 }
 
 impl State {
-    /// Takes an event that is a decision or a note.
+    /// Records a decision or a note.
     pub(super) fn decided(&mut self, event: &Event) {
         let (seq, timestamp, turn) = self.stamp(event);
-        #[expect(clippy::wildcard_enum_match_arm, reason = "what is no decision may still be a note")]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "other events may be notes")]
         match &event.kind {
             EventKind::Decided { call: Some(call), by, point, verdict, reason, facts, .. }
                 if point != Point::Result.as_str() =>
@@ -129,32 +129,29 @@ impl State {
     }
 }
 
-/// What else is worth a line.
+/// Text of a note.
 fn note(kind: &EventKind) -> Option<String> {
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "everything else is told by other fields, or is no news"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other events are recorded elsewhere, or not at all")]
     Some(match kind {
         EventKind::CallRepaired { call, how } => {
-            format!("the open call {} of {} was settled: {how:?}", call.id, call.name)
+            format!("repaired the open call {} of {}: {how:?}", call.id, call.name)
         }
-        EventKind::SteeringInjected { .. } => "messages came in between".to_owned(),
+        EventKind::SteeringInjected { .. } => "steering messages were added".to_owned(),
         EventKind::ViewPlanned { by, messages, spans, .. } => {
-            format!("the {by} showed {messages} messages as {spans} parts")
+            format!("the {by} planned a view of {spans} parts over {messages} messages")
         }
         EventKind::CompactionCompleted { note, permanent, .. } => {
             let what = if *permanent { "transcript" } else { "view" };
-            format!("the {what} was shortened from {} to {} tokens", note.tokens_before, note.tokens_after)
+            format!("compacted the {what}: {} → {} tokens", note.tokens_before, note.tokens_after)
         }
         EventKind::PartFailed { fault } | EventKind::CompactionFailed { fault } => fault.to_string(),
         EventKind::PersistFailed { message } => message.clone(),
-        EventKind::ApprovalRequested { request, .. } => format!("approval is asked for: {}", request.summary),
+        EventKind::ApprovalRequested { request, .. } => format!("approval requested: {}", request.summary),
         _ => return None,
     })
 }
 
-/// The record of a run that has ended.
+/// Record of a finished run.
 pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord> {
     let (ended_at, end) = state.end.as_ref()?;
     let mut redacting = state.redacting.clone();
@@ -209,7 +206,7 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         usage: end.usage.clone(),
         metadata: options.metadata.clone(),
     };
-    if redacting.is_at_work() {
+    if redacting.is_active() {
         clean(&mut record, &redacting);
     }
     Some(record)
@@ -225,13 +222,13 @@ fn candidate(options: &RecordOptions, state: &State, provider: Option<String>) -
     candidate.sealed()
 }
 
-/// The provider that the first answer of the run names.
+/// Provider of the run's first answer.
 fn provider_of(state: &State) -> Option<String> {
     let own = state.items.get(state.earlier..).unwrap_or_default();
     own.iter().find_map(|item| item.as_assistant()?.provider.clone())
 }
 
-/// What is asked, in the words of the items as they are recorded.
+/// Question of the run, from its recorded items.
 fn question(items: &[Arc<Message>], state: &State) -> String {
     let said = |items: &[Arc<Message>]| -> Vec<String> {
         let users = items.iter().filter(|item| matches!(***item, Message::User(_)));
@@ -240,13 +237,13 @@ fn question(items: &[Arc<Message>], state: &State) -> String {
     let to = state.input.unwrap_or(state.items.len());
     let asked = said(items.get(state.earlier..to).unwrap_or_default());
     if asked.is_empty() {
-        // A run that goes on without a new message goes on with the last one.
+        // A run without a new message continues with the last one.
         return said(items.get(..state.earlier).unwrap_or_default()).pop().unwrap_or_default();
     }
     asked.join("\n\n")
 }
 
-/// The text for the user, in the words of the item that says it as it is recorded.
+/// Answer for the user, from its recorded item.
 fn response(items: &[Arc<Message>], state: &State, end: &End) -> Option<String> {
     let answer = end.answer.as_ref()?;
     let says = |item: &Arc<Message>| item.as_assistant().is_some_and(|said| said.joined_text() == *answer);
@@ -254,7 +251,7 @@ fn response(items: &[Arc<Message>], state: &State, end: &End) -> Option<String> 
     Some(recorded.map_or_else(|| answer.clone(), |item| item.joined_text()))
 }
 
-/// The code and the text of what went wrong.
+/// Code and text of an error.
 fn error(end: &End) -> (Option<String>, Option<String>) {
     if matches!(end.outcome(), Outcome::Completed | Outcome::NeedsClarification | Outcome::AwaitingApproval) {
         return (None, None);
@@ -289,7 +286,7 @@ fn error(end: &End) -> (Option<String>, Option<String>) {
     (Some(name), Some(message))
 }
 
-/// Takes out of the rest of the record what was taken out of its items.
+/// Redacts the record outside its items.
 fn clean(record: &mut RunRecord, redacting: &Redacting) {
     let text = |text: &mut String| *text = redacting.text(text);
     let json = |json: &mut Json| *json = redacting.json(json);

@@ -1,4 +1,4 @@
-//! The calls of a history, with what they gave.
+//! Calls of a history, with their outputs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use serde::Serialize;
 
 use super::run_record::RunRecord;
 
-/// One call of a history and its output.
+/// Call of a history, with its output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExtractedCall {
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
-    /// The tool; empty for an output without a call.
+    /// Name of the tool; empty for an output without a call.
     pub name: ToolName,
-    /// The arguments as the model wrote them; `{}` when there are none.
+    /// Arguments as written by the model; `{}` without any.
     pub arguments: Json,
-    /// The output: data where the tool gave data, text otherwise.
+    /// Output: structured data, otherwise text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
     /// Whether there is an output.
     pub has_output: bool,
-    /// Whether the output is that of a failure.
+    /// Whether the output is an error.
     pub is_error: bool,
-    /// The running number of the call, from 1.
+    /// Number of the call, starting at 1.
     pub turn: u32,
-    /// The canonical text of the arguments.
+    /// Canonical text of the arguments.
     pub args_canonical_json: String,
-    /// Its SHA-256.
+    /// SHA-256 of that text.
     pub args_hash: String,
 }
 
-/// The calls of the run itself, in order; those of earlier runs of the conversation are left out.
+/// Extracts the calls of the run, in order, without those of earlier runs.
 pub fn extract_tool_calls(record: &RunRecord) -> Vec<ExtractedCall> {
     let mut calls = extract_calls_of(record.own_items());
-    // Redaction changes arguments, but not which call it was.
+    // Hashes are those of the unredacted arguments.
     if !record.redaction.paths.is_empty() || record.redaction.custom {
         let hashes: HashMap<_, _> =
             record.tool_calls.iter().map(|entry| (&entry.call_id, &entry.args_hash)).collect();
@@ -51,10 +51,10 @@ pub fn extract_tool_calls(record: &RunRecord) -> Vec<ExtractedCall> {
     calls
 }
 
-/// The calls of a list of messages, in order. An output without a call gives an entry without a name.
+/// Extracts the calls of messages, in order. An output without a call becomes an entry without a name.
 pub fn extract_calls_of(items: &[Arc<Message>]) -> Vec<ExtractedCall> {
     let mut calls: Vec<ExtractedCall> = Vec::new();
-    // Ids are not promised to be unique: an output belongs to the first call that waits for one.
+    // Ids may repeat: an output belongs to the first call without one.
     for item in items {
         match &**item {
             Message::Assistant(answer) => {
@@ -102,7 +102,7 @@ fn entry(id: &CallId, name: &ToolName, arguments: Json, turn: u32) -> ExtractedC
     }
 }
 
-/// The output as one JSON value.
+/// Converts an output to a JSON value.
 pub(super) fn output(structured: Option<&Json>, content: &[Block]) -> Json {
     structured.cloned().unwrap_or_else(|| {
         if content.iter().all(|block| block.as_text().is_some()) {

@@ -1,35 +1,33 @@
-//! What exactly was run.
+//! Identity of a run's configuration.
 
 use harness_core::{Json, canonical};
 use serde::{Deserialize, Serialize};
 
-/// Everything that tells two ways of running apart: agents, tools, model, policy, program.
-///
-/// Two runs whose [`digest`](Self::digest) is equal were runs of the same candidate: what differs between
-/// them is not the configuration.
+/// Identity of a run's configuration: agents, tools, model, policy, program. Runs with equal [`digest`](Self::digest) had
+/// the same configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// The hash of the materialized descriptor.
+    /// Hash of the materialized descriptor.
     pub descriptor_hash: Option<String>,
-    /// The version of the registry of tools.
+    /// Version of the tool registry.
     pub registry_version: Option<String>,
-    /// The provider.
+    /// Name of the provider.
     pub provider: Option<String>,
-    /// The model that the first agent asked for.
+    /// Model of the first agent.
     pub model: Option<String>,
-    /// The version of the policies.
+    /// Version of the policies.
     pub policy_version: Option<String>,
-    /// The version of the program or package that ran it.
+    /// Version of the program or package.
     pub package_version: Option<String>,
-    /// SHA-256 of the canonical text of the six fields above, absent ones as `null`, in hexadecimal. Filled
-    /// in when the record is made.
+    /// SHA-256 of the canonical text of the fields above, with `null` for missing ones, in hexadecimal. Computed when
+    /// the record is made.
     pub digest: String,
 }
 
 impl Candidate {
-    /// The digest of the other fields.
+    /// Computes the digest of the other fields.
     pub fn computed_digest(&self) -> String {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -52,7 +50,7 @@ impl Candidate {
         canonical::hash(&Json::of(&identity).unwrap_or_default())
     }
 
-    /// The same candidate with its digest filled in.
+    /// Sets the digest.
     #[must_use]
     pub(super) fn sealed(mut self) -> Self {
         self.digest = self.computed_digest();

@@ -1,48 +1,48 @@
-//! Two records side by side.
+//! Comparison of two records.
 
 use std::collections::{BTreeSet, HashMap};
 
-use harness_core::{Json, canonical};
+use harness_core::Json;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 use super::calls::{ExtractedCall, extract_tool_calls};
+use super::difference::Difference;
 use super::entries::{GuardrailDecision, PolicyDecision};
 use super::run_record::RunRecord;
 
-/// What of two records can be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+/// Section of a record.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::VariantArray,
+)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Section {
-    /// The text for the user.
+    /// Answer for the user.
     Response,
-    /// The calls: which, with what arguments, with what output.
+    /// Calls with arguments and output.
     ToolCalls,
-    /// What policies decided.
+    /// Policy decisions.
     Policy,
-    /// What guardrails decided.
+    /// Guardrail decisions.
     Guardrails,
-    /// The caller's own data.
+    /// Data of the caller.
     Metadata,
 }
 
-impl Section {
-    const ALL: [Self; 5] = [Self::Response, Self::ToolCalls, Self::Policy, Self::Guardrails, Self::Metadata];
-}
-
-/// Which sections are compared. Default: all of them.
+/// Selection of sections. Default all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CompareOptions {
-    /// Only these; `None` is all.
+    /// Included sections; `None` includes all.
     pub include_sections: Option<BTreeSet<Section>>,
-    /// All but these.
+    /// Excluded sections.
     pub exclude_sections: BTreeSet<Section>,
 }
 
 impl CompareOptions {
-    /// All sections but one.
+    /// Excludes a section.
     #[must_use]
     pub fn without(mut self, section: Section) -> Self {
         self.exclude_sections.insert(section);
@@ -55,104 +55,58 @@ impl CompareOptions {
     }
 }
 
-/// How two records compare.
+/// Result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Whether there is no difference.
+    /// Whether there are no differences.
     pub equal: bool,
-    /// Section by section.
+    /// Result by section.
     pub summary: Summary,
-    /// In numbers.
+    /// Figures of the comparison.
     pub metrics: Metrics,
-    /// Each difference with its place.
+    /// Differences with their paths.
     pub differences: Vec<Difference>,
 }
 
-/// What is the same. A section that is not compared counts as the same.
+/// Result by section. A section that is not compared counts as equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Summary {
-    /// The text for the user.
+    /// Whether the answers are equal.
     pub same_final_response: bool,
-    /// The calls and their arguments, in order. Outputs do not count.
+    /// Whether calls and arguments are equal, in order and without outputs.
     pub same_tool_call_shape: bool,
-    /// What policies decided.
+    /// Whether policy decisions are equal.
     pub same_policy_decisions: bool,
-    /// What guardrails decided.
+    /// Whether guardrail decisions are equal.
     pub same_guardrail_decisions: bool,
 }
 
-/// Two records in numbers.
+/// Figures of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Metrics {
-    /// UTF-16 units of the left response.
+    /// UTF-16 units of the left answer.
     pub response_length_a: u64,
-    /// UTF-16 units of the right response.
+    /// UTF-16 units of the right answer.
     pub response_length_b: u64,
-    /// Calls on the left.
+    /// Number of calls on the left.
     pub tool_calls_a: u64,
-    /// Calls on the right.
+    /// Number of calls on the right.
     pub tool_calls_b: u64,
-    /// Calls on both sides, by name and arguments, in whatever order.
+    /// Number of calls on both sides, by name and arguments in any order.
     pub matched_tool_calls: u64,
-    /// Calls on the left alone.
+    /// Number of calls only on the left.
     pub missing_tool_calls: u64,
-    /// Calls on the right alone.
+    /// Number of calls only on the right.
     pub extra_tool_calls: u64,
 }
 
-/// What sort of difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DifferenceKind {
-    /// Both sides have it, and it differs.
-    Mismatch,
-    /// The left side lacks it.
-    MissingLeft,
-    /// The right side lacks it.
-    MissingRight,
-}
-
-/// One difference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Difference {
-    /// Where: `response`, `toolCalls[2].argsHash`, …
-    pub path: String,
-    /// What sort.
-    pub kind: DifferenceKind,
-    /// The left value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub left: Option<Json>,
-    /// The right value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub right: Option<Json>,
-}
-
-/// Characters of a value that a line shows.
-const SHOWN: usize = 120;
-
-impl Difference {
-    /// The difference as one line for people.
-    pub fn line(&self) -> String {
-        let shown = |side: &Option<Json>| {
-            let text = side.as_ref().map_or("nothing", Json::text);
-            let mut short: String = text.chars().take(SHOWN).collect();
-            if short.len() < text.len() {
-                short.push('…');
-            }
-            short
-        };
-        format!("{}: {} → {}", self.path, shown(&self.left), shown(&self.right))
-    }
-}
-
 impl Comparison {
-    /// The differences as lines for people; empty when there are none.
+    /// Differences as human-readable lines.
     pub fn text(&self) -> String {
         self.differences.iter().fold(String::new(), |text, difference| text + &difference.line() + "\n")
     }
@@ -162,24 +116,19 @@ impl Comparison {
 struct Differences(Vec<Difference>);
 
 impl Differences {
-    /// Notes a difference, unless the two are the same. Whether they were.
+    /// Compares two values and returns whether they are equal.
     fn check(&mut self, path: impl Into<String>, left: Option<Json>, right: Option<Json>) -> bool {
-        let kind = match (&left, &right) {
-            (Some(left), Some(right)) if canonical::text(left) == canonical::text(right) => return true,
-            (None, None) => return true,
-            (Some(_), Some(_)) => DifferenceKind::Mismatch,
-            (None, Some(_)) => DifferenceKind::MissingLeft,
-            (Some(_), None) => DifferenceKind::MissingRight,
-        };
-        self.0.push(Difference { path: path.into(), kind, left, right });
-        false
+        let found = Difference::of(path, left, right);
+        let is_equal = found.is_none();
+        self.0.extend(found);
+        is_equal
     }
 
     fn check_value<T: Serialize + ?Sized>(&mut self, path: impl Into<String>, left: &T, right: &T) -> bool {
         self.check(path, Json::of(left).ok(), Json::of(right).ok())
     }
 
-    /// Compares two lists, field by field. Whether they were the same.
+    /// Compares two lists field by field and returns whether they are equal.
     fn lists<T: Serialize>(&mut self, path: &str, left: &[T], right: &[T]) -> bool {
         let mut same = self.check_value(format!("{path}.length"), &left.len(), &right.len());
         for at in 0..left.len().max(right.len()) {
@@ -203,11 +152,8 @@ fn fields<T: Serialize>(value: Option<&T>) -> Option<HashMap<String, Json>> {
     Json::of(value?).ok()?.to().ok()
 }
 
-/// Compares two records.
-///
-/// Times, event numbers and call ids do not count: two runs of the same candidate that did the same are
-/// equal. Tool outputs are compared and reported, but do not change
-/// [`same_tool_call_shape`](Summary::same_tool_call_shape).
+/// Compares two records, ignoring times, event numbers and call ids. Different tool outputs are reported, but do not
+/// change [`same_tool_call_shape`](Summary::same_tool_call_shape).
 pub fn compare_records(left: &RunRecord, right: &RunRecord, options: &CompareOptions) -> Comparison {
     let mut found = Differences::default();
     let (calls_a, calls_b) = (extract_tool_calls(left), extract_tool_calls(right));
@@ -217,7 +163,7 @@ pub fn compare_records(left: &RunRecord, right: &RunRecord, options: &CompareOpt
         same_policy_decisions: true,
         same_guardrail_decisions: true,
     };
-    for section in Section::ALL.into_iter().filter(|section| options.has(*section)) {
+    for section in Section::VARIANTS.iter().filter(|section| options.has(**section)) {
         match section {
             Section::Response => {
                 let text = |record: &RunRecord| record.response.as_deref().map(Json::string);
@@ -269,7 +215,7 @@ struct CallShape<'a> {
     args_hash: &'a str,
 }
 
-/// Policy decisions without what differs between two runs that did the same.
+/// Policy decisions without the fields that differ between equal runs.
 fn policies(decisions: &[PolicyDecision]) -> Vec<PolicyDecision> {
     let without = |decision: &PolicyDecision| PolicyDecision {
         seq: 0,

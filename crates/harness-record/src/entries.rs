@@ -1,37 +1,36 @@
-//! What a run record lists.
+//! Entries of a run record.
 //!
-//! Every entry has `seq`, the number of the event it was made from (the total order of what happened), a
-//! `timestamp`, and `turn`: the running number of the model request, from 1. (Where records
-//! say "turn", the rest of this workspace says "iteration".)
+//! Every entry has `seq`, the number of its event, which orders all entries; a `timestamp`; and `turn`, the number of
+//! the model request, starting at 1. (A `turn` of records is an iteration elsewhere.)
 
 use harness_core::message::Usage;
 use harness_core::{AgentId, CallId, Fault, GateName, Json, ModelName, ToolName};
 use serde::{Deserialize, Serialize};
 
-/// The instructions of one model request: their hash always, their text when it was asked for.
+/// Instructions of a model request: their hash, and their text if prompts are recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PromptSnapshot {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The model request, from 1.
+    /// Number of the model request, starting at 1.
     pub turn: u32,
-    /// The agent.
+    /// Id of the agent.
     pub agent_name: AgentId,
-    /// The model that it wants.
+    /// Model of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
-    /// SHA-256 of the text in hexadecimal; empty when there is no text.
+    /// SHA-256 of the text in hexadecimal; empty without text.
     pub prompt_hash: String,
-    /// The text.
+    /// Text of the instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_text: Option<String>,
 }
 
-/// What one model request was made of, as hashes (SHA-256 in hexadecimal, of canonical JSON text).
+/// Hashes of a model request: SHA-256 in hexadecimal, of canonical JSON text.
 ///
 /// | hash | of |
 /// |---|---|
@@ -41,306 +40,307 @@ pub struct PromptSnapshot {
 /// | `toolsHash` | `[{description, name, parameters}]` in the order in which they are offered |
 /// | `modelSettingsHash` | the settings, `{}` when there are none |
 ///
-/// The *view* is what the model was sent: the transcript, or what the last plan of layers or compactor
-/// showed of it. A message counts with what a model can see of it, as history items: `{content, role,
-/// type: "message"}` (the joined text when there are only text blocks, the blocks otherwise), one
-/// `{arguments, callId, name, type: "tool_call_item"}` per call, `{callId, output, type:
-/// "tool_call_output_item"}` for a result. An absent model is `"[undefined]"`, a tool without a schema has
-/// the parameters `{}`. The tools are those that the agent has, also in a closing step without tools.
+/// The *view* contains the sent messages: the transcript, or the selection of the last plan of layers or compactor.
+/// Each message is converted to history items, with what a model can see of it: `{content, role, type: "message"}`
+/// (the joined text if all blocks are text, otherwise the blocks), one `{arguments, callId, name, type:
+/// "tool_call_item"}` per call, `{callId, isError?, output, type: "tool_call_output_item"}` for a result. `output` is
+/// the content, or the structured data of a result without content. A missing model is `"[undefined]"`, the parameters
+/// of a tool without a schema are `{}`. The tools are those of the agent, even in a closing step without tools, and
+/// guidance of a run's control is not included.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RequestFingerprint {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The model request, from 1.
+    /// Number of the model request, starting at 1.
     pub turn: u32,
-    /// The agent.
+    /// Id of the agent.
     pub agent_name: AgentId,
-    /// The provider, where it is known.
+    /// Name of the provider, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_name: Option<String>,
-    /// The model that the agent wants.
+    /// Model of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
-    /// The version of this crate.
+    /// Version of this crate.
     pub runtime_version: String,
-    /// `request-fingerprint.v1`.
+    /// Version of the form: `request-fingerprint.v2`.
     pub fingerprint_schema_version: String,
-    /// Of the whole request.
+    /// Hash of the whole request; the digest of a recording is equal.
     pub request_hash: String,
-    /// Of the instructions.
+    /// Hash of the instructions.
     pub system_prompt_hash: String,
-    /// Of the messages.
+    /// Hash of the messages.
     pub messages_hash: String,
-    /// Of the tools.
+    /// Hash of the tools.
     pub tools_hash: String,
-    /// Of the settings.
+    /// Hash of the settings.
     pub model_settings_hash: String,
-    /// Messages of the view.
+    /// Number of messages in the view.
     pub message_count: u64,
-    /// Tools and open handoffs.
+    /// Number of tools and open handoffs.
     pub tool_count: u64,
 }
 
-/// One model call and what came of it.
+/// Model call with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelCallEntry {
-    /// The event that began it.
+    /// Number of the start event.
     pub seq: u64,
-    /// When it began.
+    /// Start time.
     pub timestamp: String,
-    /// The model request, from 1.
+    /// Number of the model request, starting at 1.
     pub turn: u32,
-    /// The agent.
+    /// Id of the agent.
     pub agent_name: AgentId,
-    /// The model that was asked for.
+    /// Requested model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// What the answer asked of the turn (`final_answer`, `tool_request`, …); absent without an answer.
+    /// Type of the answer (`final_answer`, `tool_request`, …), if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_type: Option<String>,
-    /// What it used.
+    /// Usage of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The position of its answer, or of what there was of one, in `items`.
+    /// Index of the complete or partial answer in `items`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u64>,
-    /// Why there was no answer.
+    /// Error in place of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
 }
 
-/// One call of a tool and how it ended. Arguments and output stand in `items`.
+/// Tool call with its end. Arguments and output are in `items`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolCallEntry {
-    /// The event that ended it.
+    /// Number of the end event.
     pub seq: u64,
-    /// When it ended.
+    /// End time.
     pub timestamp: String,
-    /// The model request that asked for it, from 1.
+    /// Number of the model request that requested it.
     pub turn: u32,
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
-    /// The tool.
+    /// Name of the tool.
     pub name: ToolName,
-    /// The agent that asked.
+    /// Id of the agent.
     pub agent_name: AgentId,
-    /// SHA-256 of the canonical text of the arguments that were used, before any redaction.
+    /// SHA-256 of the canonical text of the unredacted arguments.
     pub args_hash: String,
     /// `success`, `failed`, `cancelled` or `timeout`.
     pub status: String,
-    /// The code of its error.
+    /// Error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// Whether it ever ran; a call that was denied or cut off before its start did not.
+    /// Whether it started; a denied call did not.
     pub ran: bool,
-    /// Attempts that were made; 0 when it never ran.
+    /// Number of attempts; 0 if it did not start.
     pub attempts: u32,
-    /// How long it took, from the start of its first attempt.
+    /// Duration in milliseconds, from the start of its first attempt.
     pub duration_ms: u64,
 }
 
-/// A move to another agent.
+/// Handoff to another agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HandoffEntry {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The model request that asked for it, from 1.
+    /// Number of the model request that requested it.
     pub turn: u32,
-    /// The call that asked for it.
+    /// Id of the call that requested it.
     pub call_id: CallId,
-    /// The agent so far.
+    /// Agent before the handoff.
     pub from: AgentId,
-    /// The agent from then on.
+    /// Agent after the handoff.
     pub to: AgentId,
 }
 
-/// What a policy decided about.
+/// Resource of a policy decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Resource {
     /// `tool` or `handoff`.
     pub kind: String,
-    /// The tool's name, or the name of the agent that takes over.
+    /// Name of the tool, or of the target agent.
     pub name: String,
 }
 
-/// What a policy decided.
+/// Decision of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PolicyDecision {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The model request that asked for the call, from 1.
+    /// Number of the model request that requested the call.
     pub turn: u32,
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// `allow`, `deny` or `require_approval`.
     pub decision: String,
-    /// Why, as a stable word.
+    /// Reason, as a stable word.
     pub reason: String,
-    /// What the model was told.
+    /// Message for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_reason: Option<String>,
     /// `throw` or `tool_result`; never with `allow`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_mode: Option<String>,
-    /// The version of the policy.
+    /// Version of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_version: Option<String>,
-    /// What it is about.
+    /// Resource in question.
     pub resource: Resource,
-    /// Until when it holds.
+    /// Expiry time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// The proposal that was decided about.
+    /// Hash of the proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal_hash: Option<String>,
-    /// The policy's own data.
+    /// Data of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
 
-/// What a gate other than a policy decided.
+/// Decision of a gate that is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GateDecision {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The model request that asked for the call, from 1.
+    /// Number of the model request that requested the call.
     pub turn: u32,
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
-    /// The gate.
+    /// Name of the gate.
     pub gate: GateName,
     /// `allow`, `rewrite`, `hold` or `deny`.
     pub verdict: String,
-    /// Why.
+    /// Reason of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What a guardrail decided about a prompt or an answer.
+/// Decision of a guardrail about a prompt, a result or an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GuardrailDecision {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The model request, from 1; 0 for a prompt before the first.
+    /// Number of the model request; 0 for a prompt before the first.
     pub turn: u32,
-    /// The guardrail.
+    /// Name of the guardrail.
     pub guardrail_name: GateName,
-    /// `input` or `output`.
+    /// `input`, `result` or `output`.
     pub stage: String,
     /// `pass` or `triggered`.
     pub decision: String,
-    /// Why.
+    /// Reason of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The guardrail's own data.
+    /// Data of the guardrail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
 
-/// What somebody decided about a held call.
+/// Decision of an approver about a held call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ApprovalEntry {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The model request that asked for the call, from 1.
+    /// Number of the model request that requested the call.
     pub turn: u32,
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// `granted`, `edited`, `denied` or `later`.
     pub decision: String,
-    /// Why.
+    /// Reason of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What a check said of an end.
+/// Judgement of a check about the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StopJudgement {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The last model request, from 1.
+    /// Number of the last model request.
     pub turn: u32,
-    /// The check.
+    /// Name of the check.
     pub gate: GateName,
     /// `accept`, `waive`, `continue`, `ask` or `refuse`.
     pub judgement: String,
-    /// Why, or the guidance.
+    /// Reason, or the guidance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A limit that was reached.
+/// Reached limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LimitEntry {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The last model request, from 1.
+    /// Number of the last model request.
     pub turn: u32,
-    /// The stop reason that it leads to.
+    /// Stop reason of the limit.
     pub stop_reason: String,
-    /// What was limited; absent for loop detection.
+    /// Name of the limit; absent for loop detection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The value at the time.
+    /// Value when the limit was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
-    /// The ceiling.
+    /// Maximum value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
 }
 
-/// Anything else worth knowing: a repair, a part that failed, a message that came in between.
+/// Other event, for example a repair, a failed part or a steering message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Note {
-    /// The event.
+    /// Number of the event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub timestamp: String,
-    /// The last model request; 0 before the first.
+    /// Number of the last model request; 0 before the first.
     pub turn: u32,
-    /// The event's wire name.
+    /// Wire name of the event.
     pub kind: String,
-    /// What happened, for people.
+    /// Human-readable text.
     pub text: String,
 }

@@ -1,11 +1,25 @@
-//! Why a record, a recording or a suite could not be read or written.
+//! Errors of record, recording and suite files.
 
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Why a run record, a recording of model traffic or a regression suite could not be read or written. The text names
-/// the file, the place and the value; [`RecordError::hint`] says what to do.
+/// Kind of a file that this crate reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[non_exhaustive]
+pub enum RecordFile {
+    /// A run record.
+    #[strum(to_string = "run record")]
+    Record,
+    /// A recording of model traffic.
+    #[strum(to_string = "recording")]
+    Recording,
+    /// A regression suite.
+    #[strum(to_string = "regression suite")]
+    Suite,
+}
+
+/// Error of a run record, a recording of model traffic or a regression suite. The text names file, place and value;
+/// [`RecordError::hint`] suggests a fix.
 ///
 /// ```
 /// use harness_record::RunRecord;
@@ -16,170 +30,126 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// A file is no run record, or one that cannot be read.
-    #[error("run record `{}`: {reason}", path.display())]
-    Record {
-        /// The file.
+    /// A file could not be read or written.
+    #[error("cannot {action} {file} `{}`: {source}", path.display())]
+    Io {
+        /// Kind of the file.
+        file: RecordFile,
+        /// `read`, `create` or `write`.
+        action: &'static str,
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The content of a file is invalid.
+    #[error("{file} `{}`{}: {reason}", path.display(), line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Invalid {
+        /// Kind of the file.
+        file: RecordFile,
+        /// Path of the file.
+        path: PathBuf,
+        /// Line in a recording, starting at 1.
+        line: Option<usize>,
+        /// Problem in the content.
         reason: String,
     },
-    /// A run record was written by a newer version.
-    #[error("run record `{}` has version {found}, this program reads up to version {supported}", path.display())]
-    RecordVersion {
-        /// The file.
+    /// The version of a file is not supported.
+    #[error("{file} `{}` has version {found}, this program reads version {supported}", path.display())]
+    Version {
+        /// Kind of the file.
+        file: RecordFile,
+        /// Path of the file.
         path: PathBuf,
-        /// The version that it names.
+        /// Version of the file.
         found: u64,
-        /// The newest version that can be read.
+        /// Supported version.
         supported: u32,
     },
-    /// A file is no regression suite.
-    #[error("regression suite `{}`: {reason}", path.display())]
-    Suite {
-        /// The file.
+    /// A file, or a line of a recording, exceeds its limit.
+    #[error("{file} `{}` is too large: its {part} exceeds {limit} bytes", path.display())]
+    Size {
+        /// Kind of the file.
+        file: RecordFile,
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
+        /// `content` or `longest line`.
+        part: &'static str,
+        /// Limit in bytes.
+        limit: u64,
     },
-    /// The operating system refused something.
-    #[error("cannot {action} `{}`: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: RecordAction,
-        /// The file or folder.
+    /// A replay ended with unused exchanges.
+    #[error("recording `{}` has {unused} unused of {total} exchanges, first unused: {first}", path.display())]
+    Unused {
+        /// Path of the recording.
         path: PathBuf,
-        /// The operating system's answer.
-        source: io::Error,
-    },
-    /// A recording could not be read or written.
-    #[error("the recording {} could not be {action}: {source}", path.display())]
-    RecordingIo {
-        /// The file.
-        path: PathBuf,
-        /// `read`, `created` or `written`.
-        action: &'static str,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A file is no recording, or one of its lines is damaged.
-    #[error("{}:{line}: not a valid recording line: {reason}", path.display())]
-    RecordingLine {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A recording was written by a newer version.
-    #[error("the recording {} has version {found}, this program reads up to {known}", path.display())]
-    RecordingVersion {
-        /// The file.
-        path: PathBuf,
-        /// The file's version.
-        found: u64,
-        /// The newest version that is known here.
-        known: u64,
-    },
-    /// A recording, or one of its lines, is larger than its bound.
-    #[error("the recording {} is too large: its {what} has more than {limit} bytes", path.display())]
-    RecordingSize {
-        /// The file.
-        path: PathBuf,
-        /// `file` or `longest line`.
-        what: &'static str,
-        /// The bound.
-        limit: usize,
-    },
-    /// A replay ended before all recorded exchanges were asked for.
-    #[error("the recording {} has {unused} unused of {total} exchanges, first unused: {first}", path.display())]
-    RecordingUnused {
-        /// The file.
-        path: PathBuf,
-        /// Exchanges that nothing asked for.
+        /// Number of unused exchanges.
         unused: usize,
-        /// All exchanges of the file.
+        /// Number of exchanges.
         total: usize,
-        /// Number of the first unused exchange, counted from 1.
+        /// Number of the first unused exchange, starting at 1.
         first: usize,
     },
 }
 
-/// What was tried with a file of this crate when the operating system refused it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RecordAction {
-    /// Writing a run record.
-    WriteRecord,
-    /// Reading a run record.
-    ReadRecord,
-    /// Reading a regression suite.
-    ReadSuite,
-}
-
-impl RecordAction {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::WriteRecord => "record.write_failed",
-            Self::ReadRecord => "record.read_failed",
-            Self::ReadSuite => "suite.read_failed",
-        }
-    }
-}
-
-impl fmt::Display for RecordAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::WriteRecord => "write run record",
-            Self::ReadRecord => "read run record",
-            Self::ReadSuite => "read regression suite",
-        })
-    }
-}
-
 impl RecordError {
-    /// A stable code, for example `record.not_a_record`.
+    pub(crate) fn invalid(file: RecordFile, path: &Path, reason: impl Into<String>) -> Self {
+        Self::Invalid { file, path: path.to_owned(), line: None, reason: reason.into() }
+    }
+
+    /// Stable code, for example `record.not_a_record`.
     pub fn kind(&self) -> &'static str {
+        use RecordFile as F;
         match self {
-            Self::Record { .. } => "record.not_a_record",
-            Self::RecordVersion { .. } => "record.newer_version",
-            Self::Suite { .. } => "suite.not_a_suite",
-            Self::Io { action, .. } => action.kind(),
-            Self::RecordingIo { .. } => "recording.io",
-            Self::RecordingLine { .. } => "recording.line",
-            Self::RecordingVersion { .. } => "recording.version",
-            Self::RecordingSize { .. } => "recording.size",
-            Self::RecordingUnused { .. } => "recording.unused",
+            Self::Io { file: F::Record, action: "read", .. } => "record.read_failed",
+            Self::Io { file: F::Record, .. } => "record.write_failed",
+            Self::Io { file: F::Recording, .. } => "recording.io",
+            Self::Io { file: F::Suite, .. } => "suite.read_failed",
+            Self::Invalid { file: F::Record, .. } => "record.not_a_record",
+            Self::Invalid { file: F::Recording, .. } => "recording.line",
+            Self::Invalid { file: F::Suite, .. } => "suite.not_a_suite",
+            Self::Version { file: F::Record, .. } => "record.newer_version",
+            Self::Version { file: F::Recording, .. } => "recording.version",
+            Self::Version { file: F::Suite, .. } => "suite.version",
+            Self::Size { file: F::Record, .. } => "record.size",
+            Self::Size { file: F::Recording, .. } => "recording.size",
+            Self::Size { file: F::Suite, .. } => "suite.size",
+            Self::Unused { .. } => "recording.unused",
         }
     }
 
-    /// What to do about it.
+    /// Suggested fix.
     pub fn hint(&self) -> &'static str {
+        use RecordFile as F;
         match self {
-            Self::Record { .. } => "name a file that `--run-record` or a FileSink wrote",
-            Self::RecordVersion { .. } => "use the version of harness that wrote it, or a newer one",
-            Self::Suite { .. } => "see the cookbook page on records for the form of a suite",
-            Self::Io { action, source, .. } => io_hint(*action, source.kind()),
-            Self::RecordingIo { .. } => "check the path and its permissions",
-            Self::RecordingLine { .. } => "record it again, or take the file from version control",
-            Self::RecordingVersion { .. } => "update the program, or record it again with this one",
-            Self::RecordingSize { .. } => "record a shorter run",
-            Self::RecordingUnused { .. } => "the run ended earlier than the recorded one; record it again",
+            Self::Io { action, source, .. } => io_hint(action, source.kind()),
+            Self::Invalid { file: F::Record, .. } => "pass a file that `--run-record` or a FileSink wrote",
+            Self::Invalid { file: F::Recording, .. } => {
+                "record it again, or restore the file from version control"
+            }
+            Self::Invalid { file: F::Suite, .. } => {
+                "see the cookbook page on records for the format of a suite"
+            }
+            Self::Version { file: F::Recording, .. } => {
+                "update the program, or record it again with this one"
+            }
+            Self::Version { .. } => "use the version of harness that wrote it, or a newer one",
+            Self::Size { .. } => "record a shorter run",
+            Self::Unused { .. } => "the run ended earlier than the recorded one; record it again",
         }
     }
 }
 
-fn io_hint(action: RecordAction, kind: io::ErrorKind) -> &'static str {
+fn io_hint(action: &str, kind: io::ErrorKind) -> &'static str {
     use io::ErrorKind as K;
-    match (kind, action) {
-        (K::StorageFull | K::QuotaExceeded, _) => "free some space",
-        (K::PermissionDenied | K::ReadOnlyFilesystem, _) => {
-            "check who may read and write the file and its folder, or use another path"
+    match kind {
+        K::StorageFull | K::QuotaExceeded => "free some space",
+        K::PermissionDenied | K::ReadOnlyFilesystem => {
+            "check the permissions of the file and its directory, or use a different path"
         }
-        (K::NotFound, RecordAction::ReadRecord | RecordAction::ReadSuite) => "check the path",
-        (K::NotFound | K::NotADirectory, _) => "check that the folder exists and is a folder",
-        (K::IsADirectory, _) => "name a file, not a folder",
-        _ => "check the disk and try again",
+        K::NotFound if action == "read" => "check the path",
+        K::NotFound | K::NotADirectory => "check that the directory exists",
+        K::IsADirectory => "pass a file, not a directory",
+        _ => "check the disk and retry",
     }
 }

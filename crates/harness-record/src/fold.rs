@@ -1,4 +1,4 @@
-//! The fold: from the events of a run to its record.
+//! Fold from the events of a run to its record.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,64 +15,62 @@ use super::entries::{
     ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry, Note,
     PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry,
 };
-use super::fingerprint::{AgentPart, Messages, SCHEMA};
 use super::redact::{Redacting, Redaction};
+use super::request::{AgentPart, Messages, SCHEMA};
 use super::run_record::RunRecord;
 
-/// What a record holds beyond what the events say.
+/// Options of records.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RecordOptions {
-    /// The caller's own data. Default none.
+    /// Data of the caller. Default none.
     pub metadata: Option<Json>,
-    /// What is taken out. Default nothing.
+    /// Redaction. Default none.
     pub redaction: Redaction,
-    /// Whether the text of instructions is recorded beside its hash. Default no.
+    /// Whether to record the text of instructions. Default only their hash.
     pub prompt_text: bool,
-    /// What is known of the candidate; what is absent is taken from the events where they tell it.
+    /// Known fields of the candidate; missing ones are taken from events.
     pub candidate: Candidate,
-    /// The limits in force, as the caller writes them. Default none.
+    /// Limits in force, in the caller's form. Default none.
     pub limits: Option<Json>,
 }
 
-/// What a fold is told before a run begins.
+/// Input of a run that is not part of its events.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RunStart {
-    /// The context. The record keeps it as it is now, whatever tools do to the live one.
+    /// Context at the start of the run.
     pub context: Option<Json>,
-    /// The conversation before the run.
+    /// Messages before the run.
     pub history: Vec<Arc<Message>>,
 }
 
 impl RunStart {
-    /// A context and the conversation so far.
+    /// Creates a start from context and history.
     pub fn new(context: Option<Json>, history: impl IntoIterator<Item = Arc<Message>>) -> Self {
         Self { context, history: history.into_iter().collect() }
     }
 }
 
-/// Makes the record of a run out of its events, as an inline listener or over events from a file.
+/// Fold that makes the record of a run from live or stored events.
 ///
-/// It listens to one run after the other; [`record`](Self::record) gives that of the last one, once it has
-/// ended. A turn that is driven without a run around it counts as a run.
-///
-/// It holds the messages of the run (shared, not copied) and a few hundred bytes per call.
+/// It handles consecutive runs; [`record`](Self::record) returns that of the last finished one. A turn without a run
+/// counts as a run. Memory: the shared messages of the run, and a few hundred bytes per call.
 #[derive(Debug, Default)]
 pub struct RecordFold {
     pub(super) options: RecordOptions,
-    staged: Staged,
+    next: NextRun,
     pub(super) state: Option<State>,
 }
 
-/// What was said about the next run.
+/// Input of the next run.
 #[derive(Clone, Debug, Default)]
-struct Staged {
+struct NextRun {
     redacting: Option<Redacting>,
     history: Vec<Arc<Message>>,
 }
 
-/// What is known of a run so far.
+/// State of a run.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) redacting: Redacting,
@@ -83,7 +81,7 @@ pub(super) struct State {
     pub(super) items: Vec<Arc<Message>>,
     pub(super) earlier: usize,
     pub(super) unknown: u64,
-    /// Items before the first model request.
+    /// Number of items before the first model request.
     pub(super) input: Option<usize>,
     hashes: Messages,
     plan: Option<Plan>,
@@ -110,31 +108,31 @@ pub(super) struct State {
 }
 
 impl RecordFold {
-    /// A fold with these options.
+    /// Creates a fold.
     pub fn new(options: RecordOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Says what the next run begins with. Without it the record holds no context, and of an earlier
-    /// conversation only how many messages it had.
-    pub fn begin(&mut self, start: RunStart) {
-        let redacting = self.options.redaction.begin(start.context.as_ref());
-        self.staged = Staged { redacting: Some(redacting), history: start.history };
+    /// Sets the input of the next run. Without it, the record has no context, and only the number of earlier
+    /// messages.
+    pub fn start(&mut self, start: RunStart) {
+        let redacting = self.options.redaction.start(start.context.as_ref());
+        self.next = NextRun { redacting: Some(redacting), history: start.history };
     }
 
-    /// The record of the last run; `None` while no run has ended.
+    /// Record of the last run; `None` until a run has ended.
     pub fn record(&self) -> Option<RunRecord> {
         super::build::record(&self.options, self.state.as_ref()?)
     }
 
-    /// The state of the run that an event belongs to.
+    /// State of the run that an event belongs to.
     fn state_for(&mut self, event: &Event) -> &mut State {
-        let begins = matches!(event.kind, EventKind::RunStarted { .. });
-        let fresh = begins || self.state.as_ref().is_none_or(|state| state.end.is_some());
-        if fresh {
-            let Staged { redacting, history } = std::mem::take(&mut self.staged);
-            let redacting = redacting.unwrap_or_else(|| self.options.redaction.begin(None));
-            let mut state = State { redacting, started: event.at, has_run: begins, ..State::default() };
+        let starts = matches!(event.kind, EventKind::RunStarted { .. });
+        let is_new = starts || self.state.as_ref().is_none_or(|state| state.end.is_some());
+        if is_new {
+            let NextRun { redacting, history } = std::mem::take(&mut self.next);
+            let redacting = redacting.unwrap_or_else(|| self.options.redaction.start(None));
+            let mut state = State { redacting, started: event.at, has_run: starts, ..State::default() };
             state.earlier = history.len();
             for message in &history {
                 state.hashes.push(message);
@@ -164,7 +162,7 @@ impl Fold for RecordFold {
                 state.plan = Some(plan.clone());
                 state.decided(event);
             }
-            EventKind::ModelStepStarted { .. } => state.asked(event, prompt_text, provider),
+            EventKind::ModelStepStarted { .. } => state.requested(event, prompt_text, provider),
             EventKind::ModelStepFinished { output_type, usage, duration } => {
                 if let Some(call) = state.open_model_call() {
                     call.output_type = Some(output_type.to_string());
@@ -196,7 +194,7 @@ impl Fold for RecordFold {
     }
 }
 
-/// What came of a tool call.
+/// End of a tool call.
 struct Ended<'a> {
     id: &'a CallId,
     name: &'a ToolName,
@@ -228,7 +226,7 @@ impl State {
         self.items.push(Arc::clone(message));
     }
 
-    fn asked(&mut self, event: &Event, prompt_text: bool, provider: Option<String>) {
+    fn requested(&mut self, event: &Event, prompt_text: bool, provider: Option<String>) {
         self.close_model_call(event.at);
         self.input.get_or_insert(self.items.len());
         self.requests += 1;
@@ -282,12 +280,12 @@ impl State {
         });
     }
 
-    /// The model call that has neither answered nor failed.
+    /// The model call in flight.
     fn open_model_call(&mut self) -> Option<&mut ModelCallEntry> {
         self.model_calls.last_mut().filter(|call| call.output_type.is_none() && call.fault.is_none())
     }
 
-    /// A model call that was cut off took until now.
+    /// Ends a model call in flight.
     fn close_model_call(&mut self, at: Time) {
         let asked_at = self.asked_at;
         if let Some(call) = self.open_model_call() {
@@ -326,7 +324,7 @@ impl State {
         self.end = Some((event.at, Arc::clone(end)));
     }
 
-    /// The running number of the model request, and the time, for an entry.
+    /// Event number, time and number of the model request, for an entry.
     pub(super) fn stamp(&self, event: &Event) -> (u64, String, u32) {
         (event.seq, event.at.iso(), self.requests)
     }

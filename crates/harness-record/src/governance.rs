@@ -1,4 +1,4 @@
-//! Events for auditors, from a record.
+//! Governance events of a record.
 
 use harness_core::{AgentId, CallId, Json, canonical};
 use serde::Serialize;
@@ -8,148 +8,132 @@ use super::run_record::{RunRecord, RunStatus};
 
 const SCHEMA: &str = "aioc.governance_event.v0";
 
-/// How much attention an event wants.
+/// Severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// None.
+    /// Information.
     Info,
-    /// Something was refused, or waits for somebody.
+    /// A denied or pending action.
     Warn,
-    /// The run failed.
+    /// A failed run.
     Error,
 }
 
-/// What an event is about.
+/// Subject of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Subject {
     /// `run`, `tool`, `handoff` or `guardrail`.
     pub kind: String,
-    /// The tool, the agent or the guardrail.
+    /// Name of the tool, agent or guardrail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The model request, from 1.
+    /// Number of the model request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
-    /// The call.
+    /// Id of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// The proposal.
+    /// Hash of the proposal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal_hash: Option<String>,
-    /// The arguments of a tool call.
+    /// Hash of a tool call's arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args_hash: Option<String>,
-    /// The payload of a handoff.
+    /// Hash of a handoff's payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_hash: Option<String>,
 }
 
-/// What a policy decided.
+/// Policy decision of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GovernancePolicy {
     /// `allow`, `deny` or `require_approval`.
     pub decision: String,
-    /// Why.
+    /// Reason, as a stable word.
     pub reason: String,
-    /// What the model was told.
+    /// Message for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_reason: Option<String>,
     /// `throw` or `tool_result`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_mode: Option<String>,
-    /// The version of the policy.
+    /// Version of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_version: Option<String>,
-    /// Until when it holds.
+    /// Expiry time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// The hashes of the model request that an event belongs to.
+/// Hashes of an event's model request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Trace {
-    /// Of the instructions.
+    /// Hash of the instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_hash: Option<String>,
-    /// Of the whole request.
+    /// Hash of the whole request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_hash: Option<String>,
 }
 
-/// One event, in the form `aioc.governance_event.v0`.
+/// Governance event, in the form `aioc.governance_event.v0`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GovernanceEvent {
     /// `aioc.governance_event.v0`.
     pub schema_version: String,
-    /// SHA-256 of `schema|type|runId|subject` in hexadecimal: the same record gives the same ids.
+    /// SHA-256 of `schema|type|runId|subject` in hexadecimal, equal for equal records.
     pub id: String,
     /// `aioc.run.completed`, `aioc.policy.denied`, …
     pub r#type: String,
-    /// How much attention it wants.
+    /// Severity of the event.
     pub severity: Severity,
-    /// When it happened.
+    /// Time of the event.
     pub occurred_at: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// The agent that was active at the end.
+    /// Active agent at the end.
     pub agent_name: AgentId,
-    /// The provider.
+    /// Name of the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_name: Option<String>,
-    /// The model.
+    /// Name of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How the run ended; of the terminal event alone.
+    /// Status of the run, in the terminal event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
-    /// What it is about.
+    /// Subject of the event.
     pub subject: Subject,
-    /// What a policy decided.
+    /// Decision of a policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<GovernancePolicy>,
-    /// The model request.
+    /// Hashes of the model request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// The code of what went wrong.
+    /// Error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_name: Option<String>,
-    /// What went wrong.
+    /// Error text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// The data of run, policy or guardrail; only when asked for.
+    /// Data of run, policy or guardrail, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
 
-/// What the events hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GovernanceOptions {
-    /// Whether metadata is included. Default no.
-    pub metadata: bool,
-}
-
-impl GovernanceOptions {
-    /// The same options with metadata.
-    #[must_use]
-    pub fn with_metadata(mut self) -> Self {
-        self.metadata = true;
-        self
-    }
-}
-
-/// The events of a record: how the run ended, then each policy decision, then each guardrail decision.
-pub fn governance_events(record: &RunRecord, options: GovernanceOptions) -> Vec<GovernanceEvent> {
-    let maker = Maker { record, options };
+/// Derives the governance events of a record: the end of the run, policy decisions, then guardrail decisions. `metadata`
+/// adds the data of run, policies and guardrails.
+pub fn governance_events(record: &RunRecord, metadata: bool) -> Vec<GovernanceEvent> {
+    let maker = Maker { record, metadata };
     let policies = record.policy_decisions.iter().map(|decision| maker.policy(decision));
     let guardrails = record.guardrail_decisions.iter().map(|decision| maker.guardrail(decision));
     std::iter::once(maker.terminal()).chain(policies).chain(guardrails).collect()
@@ -157,7 +141,7 @@ pub fn governance_events(record: &RunRecord, options: GovernanceOptions) -> Vec<
 
 struct Maker<'a> {
     record: &'a RunRecord,
-    options: GovernanceOptions,
+    metadata: bool,
 }
 
 impl Maker<'_> {
@@ -200,7 +184,7 @@ impl Maker<'_> {
     }
 
     fn metadata(&self, metadata: Option<&Json>) -> Option<Json> {
-        metadata.filter(|_| self.options.metadata).cloned()
+        metadata.filter(|_| self.metadata).cloned()
     }
 
     fn terminal(&self) -> GovernanceEvent {

@@ -1,24 +1,22 @@
 //! Records of runs, and recordings of model traffic.
 //!
-//! A run record is what one run was asked, did, decided and cost, as one JSON document. It is a *fold over
-//! events*: [`RecordFold`] listens to a run and gives a [`RunRecord`] when it is over, and the same events
-//! from a file give the same record. It is what runs are compared, replayed, regression-tested, audited and
-//! shown by:
+//! A run record is one JSON document with input, calls, decisions, usage and end of a run. It is a *fold over events*:
+//! [`RecordFold`] makes a [`RunRecord`] from live or stored events alike.
 //!
-//! | task | here |
+//! | task | items |
 //! |---|---|
-//! | keep a record | [`Recording`], [`RecordFold`], [`RecordOptions`], [`RecordSink`], [`FileSink`] |
-//! | keep secrets out of it | [`Redaction`], [`Redactor`]; it fails closed |
-//! | what exactly was run | [`Candidate`] |
-//! | two records side by side | [`compare_records`], [`extract_tool_calls`] |
-//! | run it again with the recorded tool results and answers | [`ReplayTools`], [`RecordedModel`], [`RecordedApprover`], [`ReplayInput`] |
-//! | a suite of such runs | [`Suite`], [`run_suite`] |
-//! | events for auditors | [`governance_events`] |
-//! | a page for people | [`render_html`], [`render_text`] |
-//! | every exchange with a model in a file, and answers from it | [`traffic`] |
+//! | record a run | [`Recording`], [`RecordFold`], [`RecordOptions`], [`RecordSink`], [`FileSink`] |
+//! | redact secrets | [`Redaction`], [`Redactor`]; fails closed |
+//! | identify the configuration | [`Candidate`] |
+//! | compare two records | [`compare_records`], [`extract_tool_calls`] |
+//! | replay with recorded tool results and answers | [`ReplayTools`], [`RecordedModel`], [`RecordedApprover`], [`ReplayInput`] |
+//! | run a regression suite | [`Suite`], [`run_suite`] |
+//! | derive events for auditors | [`governance_events`] |
+//! | show a record | [`render_html`], [`render_text`] |
+//! | record and replay model traffic | [`traffic`] |
 //!
-//! A record also has the exact end, tool calls and model calls with their times, gates, limits and usage. The crate
-//! knows no stores: a record is a value, and goes where a [`RecordSink`] takes it.
+//! Records and recordings share the form of a request, its hash ([`RequestFingerprint`]) and [`Difference`]. The crate
+//! has no stores: a [`RecordSink`] receives the records.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -39,9 +37,9 @@ mod build;
 mod calls;
 mod candidate;
 mod compare;
+mod difference;
 mod entries;
 mod error;
-mod fingerprint;
 mod fold;
 mod governance;
 mod inspect;
@@ -50,6 +48,7 @@ mod recording;
 mod redact;
 mod regress;
 mod replay;
+mod request;
 mod run_record;
 mod scrub;
 mod sink;
@@ -59,18 +58,15 @@ pub mod traffic;
 pub use approver::RecordedApprover;
 pub use calls::{ExtractedCall, extract_calls_of, extract_tool_calls};
 pub use candidate::Candidate;
-pub use compare::{
-    CompareOptions, Comparison, Difference, DifferenceKind, Metrics, Section, Summary, compare_records,
-};
+pub use compare::{CompareOptions, Comparison, Metrics, Section, Summary, compare_records};
+pub use difference::{Difference, DifferenceKind};
 pub use entries::{
     ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry, Note,
     PolicyDecision, PromptSnapshot, RequestFingerprint, Resource, StopJudgement, ToolCallEntry,
 };
-pub use error::{RecordAction, RecordError};
+pub use error::{RecordError, RecordFile};
 pub use fold::{RecordFold, RecordOptions, RunStart};
-pub use governance::{
-    GovernanceEvent, GovernanceOptions, GovernancePolicy, Severity, Subject, Trace, governance_events,
-};
+pub use governance::{GovernanceEvent, GovernancePolicy, Severity, Subject, Trace, governance_events};
 pub use inspect::{render_html, render_text};
 pub use model::RecordedModel;
 pub use recording::{Recorded, Recording, RunRecorder};

@@ -1,4 +1,4 @@
-//! A model that answers from a record.
+//! Model that answers from a record.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +14,11 @@ enum Step {
     Fault(Box<ModelFault>),
 }
 
-/// Gives the recorded answers in order, faults included: with [`ReplayTools`](super::ReplayTools) a whole
-/// run is repeated without a network. The requests are not compared: what a changed descriptor, gate or
-/// tool does with the same answers is what such a replay shows.
+/// Model that returns the recorded answers and errors in order. With [`ReplayTools`](super::ReplayTools), it replays a
+/// whole run without a network. Requests are not compared, so the replay shows the effect of changed descriptors, gates
+/// and tools.
 ///
-/// When the run asks for more answers than there are, it gets a fault (`recording`).
+/// Further requests fail (`recording`).
 pub struct RecordedModel {
     steps: Vec<Step>,
     used: AtomicUsize,
@@ -32,13 +32,13 @@ impl fmt::Debug for RecordedModel {
 }
 
 impl RecordedModel {
-    /// The answers of a recorded run.
+    /// Creates a model from a record.
     pub fn new(record: &RunRecord) -> Self {
         let steps = record.model_calls.iter().map(|call| step(record, call)).collect();
         Self { steps, used: AtomicUsize::new(0) }
     }
 
-    /// How many answers nothing has asked for yet.
+    /// Number of unused answers.
     pub fn unused(&self) -> usize {
         self.steps.len().saturating_sub(self.used.load(Ordering::Acquire))
     }
@@ -49,16 +49,13 @@ fn step(record: &RunRecord, call: &ModelCallEntry) -> Step {
     let answer = item.and_then(|item| item.as_assistant()).cloned();
     match (&call.fault, answer) {
         (None, Some(answer)) => Step::Answer(Box::new(answer)),
-        // Cut off, refused by a guardrail, or taken out by redaction.
+        // Cancelled, refused by a guardrail, or redacted.
         (None, None) => Step::Fault(Box::new(ModelFault::new(
             ModelFaultCode::Recording,
-            format!(
-                "the record does not hold the answer to model request {}; let a live model answer",
-                call.turn
-            ),
+            format!("the record has no answer to model request {}; use a live model", call.turn),
         ))),
-        (Some(told), partial) => {
-            let fault = ModelFault::new(code(&told.code), told.message.clone());
+        (Some(recorded), partial) => {
+            let fault = ModelFault::new(code(&recorded.code), recorded.message.clone());
             Step::Fault(Box::new(match partial {
                 Some(partial) => fault.with_partial(partial),
                 None => fault,
@@ -67,7 +64,7 @@ fn step(record: &RunRecord, call: &ModelCallEntry) -> Step {
     }
 }
 
-/// The code of a model's fault, by its wire name.
+/// Model error code by wire name.
 fn code(name: &str) -> ModelFaultCode {
     serde_json::from_value(serde_json::Value::from(name)).unwrap_or(ModelFaultCode::Unknown)
 }
@@ -87,8 +84,8 @@ impl Model for RecordedModel {
             None => Err(ModelFault::new(
                 ModelFaultCode::Recording,
                 format!(
-                    "the record holds {} model answers, the run asks for answer {}; let a live model answer, or record \
-                     the run again",
+                    "the record has {} model answers, but the run requested answer {}; use a live model, or record the \
+                     run again",
                     self.steps.len(),
                     at.saturating_add(1)
                 ),

@@ -1,4 +1,4 @@
-//! How runs are recorded, one after the other.
+//! Recording of runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,8 @@ use super::redact::Redaction;
 use super::run_record::RunRecord;
 use super::sink::{DynRecordSink, RecordSink};
 
-/// How runs are recorded: what a record holds, and where it goes.
-///
-/// Each run that ends gives one [`RunRecord`], to whoever ran it and to every sink.
+/// Configuration of recording: options and sinks. Each finished run yields one [`RunRecord`], for the caller and every
+/// sink.
 ///
 /// ```
 /// use harness_record::{FileSink, Recording, Redaction};
@@ -25,7 +24,7 @@ use super::sink::{DynRecordSink, RecordSink};
 /// ```
 #[derive(Clone, Default)]
 pub struct Recording {
-    /// What a record holds beyond what the events say.
+    /// Options of the records.
     pub options: RecordOptions,
     sinks: Vec<Arc<dyn DynRecordSink>>,
 }
@@ -38,54 +37,54 @@ impl fmt::Debug for Recording {
 }
 
 impl Recording {
-    /// Records that go to no sink.
+    /// Creates a configuration without sinks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more place where records go.
+    /// Adds a sink.
     #[must_use]
     pub fn sink(mut self, sink: impl RecordSink + 'static) -> Self {
         self.sinks.push(Arc::new(sink));
         self
     }
 
-    /// What is taken out. Default nothing.
+    /// Sets the redaction. Default none.
     #[must_use]
     pub fn redact(mut self, redaction: Redaction) -> Self {
         self.options.redaction = redaction;
         self
     }
 
-    /// Records the text of instructions beside its hash. Default no.
+    /// Records the text of instructions. Default only their hash.
     #[must_use]
     pub fn prompt_text(mut self) -> Self {
         self.options.prompt_text = true;
         self
     }
 
-    /// Data of your own. Default none.
+    /// Sets data of the caller. Default none.
     #[must_use]
     pub fn metadata(mut self, metadata: Json) -> Self {
         self.options.metadata = Some(metadata);
         self
     }
 
-    /// What is known of the candidate beside what the events tell.
+    /// Sets known fields of the candidate; the others are taken from events.
     #[must_use]
     pub fn candidate(mut self, candidate: Candidate) -> Self {
         self.options.candidate = candidate;
         self
     }
 
-    /// What records runs in this way.
+    /// Creates a recorder.
     pub fn recorder(self) -> RunRecorder {
         RunRecorder { fold: Arc::new(Mutex::new(RecordFold::new(self.options))), sinks: self.sinks }
     }
 }
 
-/// Records runs, one after the other: give [`fold`](Self::fold) to the hub of the driver's ports, tell when a run
-/// [begins](Self::begin), and take its record when it has [ended](Self::finish).
+/// Recorder of consecutive runs: add [`fold`](Self::fold) to the hub of the driver's ports, then call
+/// [`start`](Self::start) before and [`finish`](Self::finish) after each run.
 ///
 /// ```
 /// use harness_core::event::Hub;
@@ -96,7 +95,7 @@ impl Recording {
 /// let recorder = Recording::new().recorder();
 /// let mut hub = Hub::default();
 /// hub.fold(recorder.fold());
-/// recorder.begin(RunStart::default());
+/// recorder.start(RunStart::default());
 /// // … a run …
 /// assert!(recorder.finish().await.record.is_none(), "no run has ended yet");
 /// # }
@@ -112,17 +111,17 @@ impl fmt::Debug for RunRecorder {
     }
 }
 
-/// The record of a run, and what went wrong when it was to be kept.
+/// Record of a run, with the first error of a sink.
 #[derive(Debug, Default)]
 pub struct Recorded {
-    /// The record; none when no run has ended.
+    /// Record; `None` if no run has ended.
     pub record: Option<Arc<RunRecord>>,
-    /// Why the first sink that failed could not keep it, with what to do about it.
+    /// First error of a sink, with its hint.
     pub failed: Option<String>,
 }
 
 impl RunRecorder {
-    /// The listener that makes the record.
+    /// Fold that makes the record.
     pub fn fold(&self) -> Arc<Mutex<RecordFold>> {
         Arc::clone(&self.fold)
     }
@@ -131,12 +130,12 @@ impl RunRecorder {
         self.fold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run begins.
-    pub fn begin(&self, start: RunStart) {
-        self.lock().begin(start);
+    /// Starts a run.
+    pub fn start(&self, start: RunStart) {
+        self.lock().start(start);
     }
 
-    /// A run has ended: gives its record to every sink.
+    /// Finishes a run and passes its record to every sink.
     pub async fn finish(&self) -> Recorded {
         let record = self.lock().record().map(Arc::new);
         let mut recorded = Recorded { record, failed: None };

@@ -1,4 +1,4 @@
-//! Keeping out of a record what must not be in it. Whatever goes wrong here, nothing gets in.
+//! Redaction of records. It fails closed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,48 +9,45 @@ use harness_core::message::{Block, Message, ToolCall};
 use super::run_record::RedactionNote;
 use super::scrub::{REDACTED, Secrets, at_path, segments, without_path};
 
-/// Why a redactor gave up. Its text is not recorded: it might quote what it was about.
+/// Error of a redactor. Its text is not recorded, because it might quote the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RedactError(pub String);
 
-/// A caller's own way of taking things out of a record.
+/// Custom redactor of records, called after the paths of the [`Redaction`].
 ///
-/// It is asked after the paths of the [`Redaction`] were taken out. When it fails with the context or with an
-/// item, or panics, the record holds no context, no items and no other text of the run.
+/// If it panics, or fails on the context or an item, the record contains no context, items and texts of the run.
 pub trait Redactor: Send + Sync {
-    /// The context without what must not be recorded. Asked once, at the start of the run.
+    /// Redacts the context, once at the start of the run.
     ///
     /// # Errors
-    /// When it cannot say.
+    /// The context cannot be redacted.
     fn context(&self, context: Json) -> Result<Json, RedactError>;
 
-    /// A message of the history, as JSON, without what must not be recorded. It must stay a message.
-    /// The default leaves it as it is.
+    /// Redacts a message of the history, as JSON. The result must be a message. Default unchanged.
     ///
     /// # Errors
-    /// When it cannot say.
+    /// The message cannot be redacted.
     fn item(&self, item: Json) -> Result<Json, RedactError> {
         Ok(item)
     }
 
-    /// Anything else of the run that is recorded: a reason, a prompt, the arguments of a suspended proposal.
-    /// Texts come, and must go, as JSON strings. The default leaves it as it is.
+    /// Redacts another recorded value: a reason, a prompt, the arguments of a suspended proposal. Texts are JSON
+    /// strings. Default unchanged.
     ///
     /// # Errors
-    /// When it cannot say; that value alone is left out then.
+    /// The value cannot be redacted; only this value is removed.
     fn value(&self, value: Json) -> Result<Json, RedactError> {
         Ok(value)
     }
 }
 
-/// What is taken out of a record.
+/// Redaction of a record.
 ///
-/// A *path* (`customer.email`, list positions as numbers) is replaced by `"[redacted]"` in the context
-/// snapshot, in the arguments of every call and in every tool result that is JSON. The *values* that the
-/// context holds at the paths (texts of at least four characters, numbers of at least six digits) are
-/// replaced wherever else they appear: in messages, answers, reasons, prompts. Hashes are those of what was
-/// really sent.
+/// A *path* (`customer.email`, with list positions as numbers) is replaced by `"[redacted]"` in the context snapshot, in
+/// the arguments of every call and in every tool result that is JSON. The *values* of the context at these paths (texts
+/// of at least four characters, numbers of at least six digits) are replaced everywhere else: in messages, answers,
+/// reasons, prompts. Hashes are those of the unredacted values.
 #[derive(Clone, Default)]
 pub struct Redaction {
     paths: Vec<String>,
@@ -65,27 +62,27 @@ impl std::fmt::Debug for Redaction {
 }
 
 impl Redaction {
-    /// Nothing is taken out.
+    /// Creates an empty redaction.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Further paths, for example those of the fields that a descriptor marks with `redact: true`.
+    /// Adds paths, for example those of fields with `redact: true` in a descriptor.
     #[must_use]
     pub fn paths<T: Into<String>>(mut self, paths: impl IntoIterator<Item = T>) -> Self {
         self.paths.extend(paths.into_iter().map(Into::into));
         self
     }
 
-    /// A redactor of your own, after the paths.
+    /// Sets a custom redactor.
     #[must_use]
     pub fn with(mut self, redactor: impl Redactor + 'static) -> Self {
         self.custom = Some(Arc::new(redactor));
         self
     }
 
-    /// Applies it to the context of a run that begins, and learns from it what to look for later.
-    pub(super) fn begin(&self, context: Option<&Json>) -> Redacting {
+    /// Redacts the context of a new run, and collects the values to redact later.
+    pub(super) fn start(&self, context: Option<&Json>) -> Redacting {
         let mut redacting = Redacting { redaction: self.clone(), ..Redacting::default() };
         let mut clean = context.cloned();
         for path in &self.paths {
@@ -109,7 +106,7 @@ impl Redaction {
     }
 }
 
-/// Calls a redactor; gives what may be said of its failure.
+/// Calls a redactor and reduces its failure to a safe text.
 fn guarded(call: impl FnOnce() -> Result<Json, RedactError>) -> Result<Json, &'static str> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
@@ -118,19 +115,19 @@ fn guarded(call: impl FnOnce() -> Result<Json, RedactError>) -> Result<Json, &'s
     }
 }
 
-/// A redaction at work on one run.
+/// Redaction of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Redacting {
     redaction: Redaction,
     secrets: Secrets,
-    /// The context as it may be recorded.
+    /// Redacted context.
     context: Option<Json>,
     context_redacted: bool,
     failed: Option<String>,
 }
 
 impl Redacting {
-    /// The context as it may be recorded, and whether something of it is missing.
+    /// Redacted context, and whether it was changed or removed.
     pub(super) fn context(&self) -> (Option<Json>, bool) {
         match self.failed {
             Some(_) => (None, true),
@@ -146,7 +143,7 @@ impl Redacting {
         }
     }
 
-    /// All messages as they may be recorded; none when one of them cannot be.
+    /// Redacts all messages; none remain if one fails.
     pub(super) fn items(&mut self, items: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let mut clean = Vec::with_capacity(items.len());
         for item in items {
@@ -161,13 +158,12 @@ impl Redacting {
         if self.failed.is_some() { Vec::new() } else { clean }
     }
 
-    /// Whether anything may have to be taken out.
-    pub(super) fn is_at_work(&self) -> bool {
+    /// Whether there is anything to redact.
+    pub(super) fn is_active(&self) -> bool {
         !self.redaction.paths.is_empty() || self.redaction.custom.is_some() || self.failed.is_some()
     }
 
-    /// A suspended proposal as it may be recorded: the texts that repeat its arguments go when something of
-    /// the arguments went.
+    /// Redacts a suspended proposal. If its arguments change, the texts that repeat them are removed.
     pub(super) fn proposal(&self, proposal: &Json) -> Json {
         let mut clean = self.json(proposal);
         for (value, copies) in [
@@ -187,7 +183,7 @@ impl Redacting {
         clean
     }
 
-    /// A text as it may be recorded.
+    /// Redacts a text.
     pub(super) fn text(&self, text: &str) -> String {
         if self.failed.is_some() {
             return REDACTED.to_owned();
@@ -199,7 +195,7 @@ impl Redacting {
         self.own(Json::string(&clean)).to().unwrap_or_else(|_| REDACTED.to_owned())
     }
 
-    /// What the caller's redactor leaves of a value.
+    /// Applies the custom redactor to a value.
     fn own(&self, value: Json) -> Json {
         match &self.redaction.custom {
             Some(redactor) => guarded(|| redactor.value(value)).unwrap_or_else(|_| Json::string(REDACTED)),
@@ -207,7 +203,7 @@ impl Redacting {
         }
     }
 
-    /// A value as it may be recorded.
+    /// Redacts a value.
     pub(super) fn json(&self, value: &Json) -> Json {
         if self.failed.is_some() {
             return Json::string(REDACTED);
@@ -229,7 +225,7 @@ impl Redacting {
         let Some(redactor) = &self.redaction.custom else { return Ok(clean) };
         let item = Json::of(&*clean).map_err(|_| "a message has no JSON form")?;
         let item = guarded(|| redactor.item(item))?;
-        item.to::<Message>().map(Arc::new).map_err(|_| "the redactor gave something that is no message")
+        item.to::<Message>().map(Arc::new).map_err(|_| "the redactor returned an invalid message")
     }
 
     fn message(&self, message: &Message) -> Message {
@@ -256,7 +252,7 @@ impl Redacting {
                 self.blocks(custom.content.as_deref_mut().unwrap_or_default());
                 self.optional(&mut custom.data);
             }
-            // A kind of message that is not known here is not known to be clean.
+            // An unknown kind of message may contain anything.
             _ => return Message::user(REDACTED),
         }
         clean
@@ -274,7 +270,7 @@ impl Redacting {
         }
     }
 
-    /// Results are JSON as often as not: paths count in them, too.
+    /// Redacts the blocks of a result, whose texts may be JSON.
     fn results(&self, blocks: &mut [Block]) {
         for block in blocks {
             let value = block.as_text().filter(|text| text.trim_start().starts_with(['{', '[']));
@@ -296,7 +292,7 @@ impl Redacting {
                 Block::Text(text) => {
                     let clean = self.text(&text.text);
                     if clean != text.text {
-                        // What was said about the text (citations, signatures) does not fit it any more.
+                        // Citations and signatures no longer match the text.
                         *block = Block::text(clean);
                     }
                 }

@@ -1,4 +1,4 @@
-//! Runs a suite: every case again, compared with its record.
+//! Regression runs: every case of a suite, compared with its record.
 
 use std::fmt::Write as _;
 use std::future::poll_fn;
@@ -16,23 +16,23 @@ use super::replay::{InputMode, ReplayMode};
 use super::run_record::RunRecord;
 use super::suite::{AnswersFrom, CaseSpec, Expectation, Suite};
 
-/// One case, with the suite's defaults filled in.
+/// Case with the defaults of its suite.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Case {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// The candidate's descriptor, where the suite names one.
+    /// Descriptor of the candidate.
     pub descriptor: Option<PathBuf>,
-    /// The candidate's registry file, where the suite names one.
+    /// Registry file of the candidate.
     pub registry: Option<PathBuf>,
-    /// What is taken from the record.
+    /// Source of tool results.
     pub mode: ReplayMode,
-    /// What is said to the agents.
+    /// Input of the run.
     pub input: InputMode,
-    /// Where answers come from.
+    /// Source of model answers.
     pub answers: AnswersFrom,
-    /// What the case is meant to show.
+    /// Expectation of the case.
     pub expect: Expectation,
 }
 
@@ -52,13 +52,12 @@ impl Case {
     }
 }
 
-/// Runs the candidate of a case. The program does it with a descriptor and a registry file; a library user
-/// with whatever they have.
+/// Runner of candidates. The program uses descriptor and registry file; a library user can use anything.
 pub trait CaseRunner: Send + Sync {
-    /// Runs it and gives its record.
+    /// Runs the candidate of a case and returns its record.
     ///
     /// # Errors
-    /// Why there is no record, for people. The case fails, the suite goes on; so it does after a panic.
+    /// A human-readable reason. The case fails, as after a panic, and the suite continues.
     fn run(
         &self,
         case: &Case,
@@ -66,188 +65,187 @@ pub trait CaseRunner: Send + Sync {
     ) -> impl Future<Output = Result<RunRecord, String>> + Send;
 }
 
-/// What a judge is shown.
+/// Input of a judge.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct JudgeAsk<'a> {
-    /// The case.
+    /// Case to judge.
     pub case: &'a Case,
-    /// What was recorded.
+    /// Recorded run.
     pub baseline: &'a RunRecord,
-    /// What the candidate did.
+    /// Run of the candidate.
     pub candidate: &'a RunRecord,
-    /// How they compare.
+    /// Comparison of both.
     pub comparison: &'a Comparison,
-    /// The suite's data.
+    /// Data of the suite.
     pub metadata: Option<&'a Json>,
 }
 
-/// How serious a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
-    /// Worth knowing.
+    /// Information.
     Info,
-    /// Worth a look.
+    /// A change to review.
     Warn,
-    /// Wrong.
+    /// A failed expectation.
     Error,
 }
 
-/// Something that was found.
+/// Finding about a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How serious.
+    /// Severity of the finding.
     pub severity: FindingSeverity,
-    /// What.
+    /// Human-readable text.
     pub reason: String,
-    /// What it rests on.
+    /// Evidence, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
 }
 
 impl Finding {
-    /// A finding without evidence.
+    /// Creates a finding without evidence.
     pub fn new(severity: FindingSeverity, reason: impl Into<String>) -> Self {
         Self { severity, reason: reason.into(), evidence: None }
     }
 }
 
-/// What a judge says.
+/// Verdict on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The candidate is as good.
+    /// As good as the recorded run.
     Pass,
-    /// Somebody should look.
+    /// Needs a review.
     Warn,
-    /// The candidate is worse.
+    /// Worse than the recorded run.
     Fail,
 }
 
-/// A judge's verdict and why.
+/// Verdict of a judge, with its reasons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct JudgeVerdict {
-    /// What.
+    /// Verdict on the candidate.
     pub verdict: Verdict,
-    /// In one sentence.
+    /// Summary in one sentence.
     pub summary: String,
-    /// In detail.
+    /// Findings in detail.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// A score of the judge's own scale.
+    /// Score on the judge's scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// The model that judged.
+    /// Model of the judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_model: Option<String>,
-    /// The version of its prompt.
+    /// Version of its prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_prompt_version: Option<String>,
 }
 
-/// Judges what a comparison cannot: whether another answer is as good.
+/// Judge of differences that a comparison cannot assess.
 pub trait Judge: Send + Sync {
     /// Judges one case.
     ///
     /// # Errors
-    /// Why there is no verdict, for people. The case fails.
+    /// A human-readable reason. The case fails.
     fn judge(&self, ask: JudgeAsk<'_>) -> impl Future<Output = Result<JudgeVerdict, String>> + Send;
 }
 
-/// How a case ended.
+/// Status of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CaseStatus {
-    /// The candidate did what was recorded, and the judge has nothing to say.
+    /// The candidate is equal to the recorded run, and the judge passed it.
     Pass,
-    /// It did something else.
+    /// The candidate differs.
     Warn,
-    /// It failed where the recorded run did not, did what it must not, or could not be run.
+    /// The candidate failed unlike the recorded run, violated an expectation, or could not run.
     Fail,
 }
 
-/// What changed.
+/// Changes of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Signals {
-    /// The outcome.
+    /// Whether the outcome changed.
     pub status_changed: bool,
-    /// The calls.
+    /// Whether the calls changed.
     pub tools_changed: bool,
-    /// What policies decided.
+    /// Whether policy decisions changed.
     pub policy_changed: bool,
-    /// The text for the user.
+    /// Whether the answer changed.
     pub final_output_changed: bool,
 }
 
-/// What came of a case.
+/// Report of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CaseReport {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// How it ended.
+    /// Status of the case.
     pub status: CaseStatus,
-    /// The recorded run.
+    /// Id of the recorded run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_run_id: Option<String>,
-    /// The candidate's run.
+    /// Id of the candidate's run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_run_id: Option<String>,
-    /// What changed.
+    /// Changes of the candidate.
     pub signals: Signals,
-    /// Why it did not pass.
+    /// Reasons of the status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// How the two compare; absent when there is no candidate's record.
+    /// Comparison of the records; absent without a candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
-    /// What the judge says.
+    /// Verdict of the judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<JudgeVerdict>,
 }
 
-/// A suite in numbers.
+/// Figures of a suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Totals {
-    /// All cases.
+    /// Number of cases.
     pub cases: usize,
-    /// Those that passed.
+    /// Number of passed cases.
     pub passed: usize,
-    /// Those that did something else.
+    /// Number of changed cases.
     pub warned: usize,
-    /// Those that failed.
+    /// Number of failed cases.
     pub failed: usize,
 }
 
-/// What came of a suite.
+/// Report of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SuiteReport {
-    /// The suite's name.
+    /// Name of the suite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
-    /// The worst of its cases.
+    /// Worst status of its cases.
     pub status: CaseStatus,
-    /// In numbers.
+    /// Figures of the suite.
     pub totals: Totals,
-    /// The cases in order.
+    /// Reports in the order of the cases.
     pub cases: Vec<CaseReport>,
 }
 
-/// Runs all cases in order. A case that cannot be run fails; the suite goes on.
+/// Runs all cases in order.
 ///
-/// A case *fails* when its baseline cannot be read, its candidate cannot be run or fails where the recorded
-/// run did not, a tool that should be avoided is called or one that should be used is not, or the judge
-/// says so. It *warns* when the two records differ in what is compared. Without a judge `J` is
-/// [`NoJudge`].
+/// A case *fails* if its baseline cannot be read, its candidate cannot run or fails unlike the recorded run, a forbidden
+/// tool is called or a required one is not, or the judge fails it. It *warns* if the compared sections differ. Without a
+/// judge, `J` is [`NoJudge`].
 pub async fn run_suite<R: CaseRunner, J: Judge>(suite: &Suite, runner: &R, judge: Option<&J>) -> SuiteReport {
     let mut cases = Vec::with_capacity(suite.cases.len());
     for spec in &suite.cases {
@@ -264,7 +262,7 @@ pub async fn run_suite<R: CaseRunner, J: Judge>(suite: &Suite, runner: &R, judge
     SuiteReport { suite: suite.suite.clone(), status, totals, cases }
 }
 
-/// Stands for no judge in the type of [`run_suite`].
+/// Type of a missing judge in [`run_suite`].
 #[derive(Clone, Copy, Debug)]
 pub enum NoJudge {}
 
@@ -326,14 +324,14 @@ async fn run_case<R: CaseRunner, J: Judge>(
                 report.status = report.status.max(at_least);
                 report.judge = Some(verdict);
             }
-            Err(reason) => report.fail(format!("there is no verdict: {reason}")),
+            Err(reason) => report.fail(format!("no verdict: {reason}")),
         }
     }
     report.comparison = Some(comparison);
     report
 }
 
-/// The outcome of a port, or why there is none: it said so, or it panicked.
+/// Awaits a port and converts a panic into an error.
 async fn caught<T>(who: &str, future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
@@ -356,7 +354,7 @@ fn failed(name: String, baseline: Option<String>, reason: String) -> CaseReport 
     }
 }
 
-/// A candidate that failed fails its case, unless the recorded run failed for the same reason.
+/// Fails the case of a failed candidate, unless the recorded run has the same stop reason.
 fn check_outcome(baseline: &RunRecord, candidate: &RunRecord, report: &mut CaseReport) {
     let (was, is) = (baseline.stop_reason, candidate.stop_reason);
     if candidate.outcome == Outcome::Failed && was != is {
@@ -364,7 +362,7 @@ fn check_outcome(baseline: &RunRecord, candidate: &RunRecord, report: &mut CaseR
         report.fail(format!("the candidate failed ({is}): {why}"));
     } else if was != is {
         report.status = report.status.max(CaseStatus::Warn);
-        let reason = format!("the recorded run ended {was}, the candidate {is}");
+        let reason = format!("stop reason: {was} → {is}");
         report.findings.push(Finding::new(FindingSeverity::Warn, reason));
     }
 }
@@ -373,10 +371,10 @@ fn check_tools(expect: &Expectation, candidate: &RunRecord, report: &mut CaseRep
     let calls = extract_tool_calls(candidate);
     let uses = |tool: &String| calls.iter().any(|call| call.name == tool.as_str());
     for tool in expect.should_use_tools.iter().filter(|tool| !uses(tool)) {
-        report.fail(format!("`{tool}` should be used, and is not"));
+        report.fail(format!("required tool `{tool}` was not called"));
     }
     for tool in expect.should_avoid_tools.iter().filter(|tool| uses(tool)) {
-        report.fail(format!("`{tool}` should be avoided, and is used"));
+        report.fail(format!("forbidden tool `{tool}` was called"));
     }
 }
 
@@ -388,7 +386,7 @@ impl CaseReport {
 }
 
 impl SuiteReport {
-    /// The report as text, one line per case and what is to be known of those that did not pass.
+    /// Renders the report as text: one line per case, with details of those that did not pass.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for case in &self.cases {
@@ -420,7 +418,7 @@ impl SuiteReport {
     }
 }
 
-/// Differences of a case that are printed.
+/// Maximum number of printed differences per case.
 const MOST_DIFFERENCES: usize = 8;
 
 fn mark(status: CaseStatus) -> &'static str {

@@ -1,4 +1,4 @@
-//! Tools that answer from a record.
+//! Tools and input of a replay.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -14,59 +14,59 @@ use serde::{Deserialize, Serialize};
 use super::calls::extract_tool_calls;
 use super::run_record::RunRecord;
 
-/// What of a run is taken from its record when it is run again.
+/// Source of tool results in a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReplayMode {
-    /// Tools answer from the record; a call that is not in it is a fault.
+    /// The record; a call without a recorded result is an error.
     #[default]
     Strict,
-    /// Tools answer from the record; a call that is not in it is executed.
+    /// The record; a call without a recorded result is executed.
     Hybrid,
     /// Every call is executed.
     Live,
 }
 
-/// What a replay begins with.
+/// Input of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InputMode {
-    /// The messages that the recorded run began with, the earlier conversation included.
+    /// The recorded input, including earlier messages of the thread.
     #[default]
     Recorded,
     /// The question alone.
     Question,
 }
 
-/// Where the input of a replay came from.
+/// Origin of a replay's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum InputSource {
     /// The first items of the record.
     InputItemCount,
-    /// The question, because the record holds no items.
+    /// The question, because the record has no items.
     QuestionFallback,
-    /// The question, because that was asked for.
+    /// The question, as requested.
     Question,
 }
 
-/// What a replay says to the agents.
+/// Messages of a replay's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplayInput {
-    /// The conversation before the prompt.
+    /// Messages before the prompt.
     pub history: Vec<Arc<Message>>,
-    /// The prompt; `None` goes on where the history ends.
+    /// Prompt; `None` continues the history.
     pub prompt: Option<Arc<Message>>,
-    /// Where it came from.
+    /// Origin of the input.
     pub source: InputSource,
 }
 
 impl ReplayInput {
-    /// The input of a recorded run.
+    /// Reads the input of a recorded run.
     pub fn of(record: &RunRecord, mode: InputMode) -> Self {
         let count = usize::try_from(record.input_item_count).unwrap_or(usize::MAX);
         let input = record.items.get(..count.min(record.items.len())).unwrap_or_default();
@@ -89,39 +89,39 @@ impl ReplayInput {
     }
 }
 
-/// A call that the record does not hold, or holds no more of.
+/// Call without a recorded result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MissingCall {
-    /// The call.
+    /// Call in question.
     pub call: Arc<ToolCall>,
     /// SHA-256 of the canonical text of its arguments.
     pub args_hash: String,
 }
 
-/// What becomes of a call that the record does not hold.
+/// Reaction to a call without a recorded result.
 #[derive(Clone, Debug)]
 pub enum OnMissing {
-    /// The registry faults: the call gets an error result, and the run ends when its spec says so.
+    /// Fails the call, which ends the run if its spec requires that.
     Throw,
-    /// The call is executed.
+    /// Executes the call.
     UseLive,
-    /// The call has this outcome.
+    /// Uses this outcome.
     UseOutput(Box<ToolOutcome>),
 }
 
-/// A replay in numbers.
+/// Figures of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReplayStats {
-    /// Outcomes that the record holds.
+    /// Number of recorded outcomes.
     pub recorded_tool_calls: u64,
-    /// Calls that were answered from the record.
+    /// Number of calls with a recorded outcome.
     pub replayed_from_record: u64,
-    /// Calls that the record does not hold.
+    /// Number of calls without one.
     pub missing_tool_calls: u64,
-    /// Calls that were executed in the place of a recorded answer.
+    /// Number of calls that were executed instead.
     pub live_fallback_calls: u64,
 }
 
@@ -134,11 +134,11 @@ struct State {
     stats: ReplayStats,
 }
 
-/// A registry whose tools answer from a record: by name and arguments, first in first out.
+/// Tool registry that answers from a record, by name and arguments, first in first out.
 ///
-/// Every call that really ran is replayed, its failure included. Calls that never ran (denied, held, cut
-/// off) are not in the record's queues: gates and policies are asked again. Which tools there are, and the
-/// check of arguments, stay those of the registry inside. Clones share the queues and the counts.
+/// It replays every call that ran, including errors. Calls that did not run (denied, held, cancelled) are not replayed:
+/// gates and policies decide again. Tools and argument validation are those of the inner registry. Clones share the
+/// queues and figures.
 #[derive(Clone)]
 pub struct ReplayTools {
     inner: Arc<dyn DynToolRegistry>,
@@ -157,7 +157,7 @@ impl fmt::Debug for ReplayTools {
 }
 
 impl ReplayTools {
-    /// The tools of `inner`, answered from `record` as `mode` says.
+    /// Wraps a registry.
     pub fn new(inner: Arc<dyn DynToolRegistry>, record: &RunRecord, mode: ReplayMode) -> Self {
         let queues = queues(record);
         let recorded = queues.values().map(|queue| queue.len() as u64).sum();
@@ -165,19 +165,19 @@ impl ReplayTools {
         Self { inner, mode, handler: None, state: Arc::new(Mutex::new(State { queues, stats })) }
     }
 
-    /// Lets `handler` decide about calls that the record does not hold, instead of the mode.
+    /// Sets a handler for calls without a recorded result, which overrides the mode.
     #[must_use]
     pub fn on_missing(mut self, handler: impl Fn(&MissingCall) -> OnMissing + Send + Sync + 'static) -> Self {
         self.handler = Some(Arc::new(handler));
         self
     }
 
-    /// The replay so far, in numbers.
+    /// Figures of the replay so far.
     pub fn stats(&self) -> ReplayStats {
         self.state().stats
     }
 
-    /// Recorded outcomes that nothing has asked for yet.
+    /// Number of unused outcomes.
     pub fn unused(&self) -> u64 {
         self.state().queues.values().map(|queue| queue.len() as u64).sum()
     }
@@ -186,7 +186,7 @@ impl ReplayTools {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the record, the handler or the mode says to a call; `None` executes it.
+    /// Answers a call from record, handler or mode; `None` executes it.
     fn answer(&self, call: &Arc<ToolCall>) -> Option<Result<ToolOutcome, Fault>> {
         let args_hash = canonical::hash(&call.arguments);
         {
@@ -221,8 +221,8 @@ fn missing_fault(missing: &MissingCall) -> Fault {
         FaultSource::Tool,
         "replay_missing_call",
         format!(
-            "the record holds no further call of `{name}` with these arguments ({hash}…); replay in hybrid mode to \
-             execute such calls"
+            "no recorded call of `{name}` with these arguments is left ({hash}…); replay in hybrid mode to execute \
+             such calls"
         ),
     )
 }
@@ -246,13 +246,13 @@ impl ToolRegistry for ReplayTools {
     }
 }
 
-/// The outcomes of all calls that ran.
+/// Outcomes of all calls that ran.
 fn queues(record: &RunRecord) -> Queues {
     let mut results: HashMap<&str, VecDeque<&ToolResultMessage>> = HashMap::new();
     for result in record.own_items().iter().filter_map(|item| item.as_tool_result()) {
         results.entry(result.tool_call_id.as_str()).or_default().push_back(result);
     }
-    // The order in which results stand in the history is that of the calls, which is the order to replay.
+    // Results are in the order of the calls, which is the order to replay.
     let mut ran: HashMap<&str, VecDeque<(bool, &str)>> = HashMap::new();
     for entry in &record.tool_calls {
         ran.entry(entry.call_id.as_str()).or_default().push_back((entry.ran, entry.args_hash.as_str()));
@@ -274,7 +274,7 @@ fn queues(record: &RunRecord) -> Queues {
     queues
 }
 
-/// The outcome that a stored result tells of.
+/// Reads the outcome of a stored result.
 fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]

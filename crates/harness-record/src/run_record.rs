@@ -1,4 +1,4 @@
-//! The record of one run, and its form as a file.
+//! Run records.
 
 use std::sync::Arc;
 
@@ -12,43 +12,40 @@ use super::entries::{
     ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry, Note,
     PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry,
 };
-use crate::error::RecordError;
+use crate::error::{RecordError, RecordFile};
 
-/// The `kind` of a record file.
+/// `kind` of a record file.
 pub const RECORD_KIND: &str = "harness.run_record";
 
-/// The version that is written, and the newest that is read.
+/// Version of records that are written, and the newest that is read.
 pub const RECORD_VERSION: u32 = 1;
 
-/// How a run ended, in two words. `outcome` says it exactly.
+/// Coarse status of a run; `outcome` is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// An answer was finalized and every check of the end accepted it.
+    /// An answer was finalized, and every check accepted the end.
     Completed,
-    /// Anything else: a limit, a question, a pending approval, a fault.
+    /// A limit, a question, a pending approval or an error.
     Failed,
 }
 
-/// What was taken out of a record before it was made.
+/// Redaction of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RedactionNote {
-    /// The paths whose values were replaced.
+    /// Paths with replaced values.
     pub paths: Vec<String>,
-    /// Whether a redactor of the caller's own looked at context and items.
+    /// Whether a custom redactor processed context and items.
     pub custom: bool,
-    /// Why redaction failed. Then the record holds no context, no items and no other text of the run.
+    /// Reason of a failed redaction, after which the record contains no context, items and texts of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
-/// The record of one run. Made by [`RecordFold`](super::RecordFold); camelCase JSON, `kind`
-/// `harness.run_record`, `version` 1.
-///
-/// It is data: what a candidate did, not a handle on it. `turn` in an entry is the running number of the model
-/// request.
+/// Record of one run, made by [`RecordFold`](super::RecordFold): camelCase JSON, `kind` `harness.run_record`, `version`
+/// 1. `turn` in an entry is the number of the model request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -57,104 +54,104 @@ pub struct RunRecord {
     pub kind: String,
     /// [`RECORD_VERSION`].
     pub version: u32,
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// When it began.
+    /// Start time.
     pub started_at: String,
-    /// When it ended.
+    /// End time.
     pub completed_at: String,
-    /// From start to end.
+    /// Duration in milliseconds.
     pub elapsed_ms: u64,
-    /// How it ended, in two words.
+    /// Coarse status.
     pub status: RunStatus,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// Exactly why.
+    /// Stop reason.
     pub stop_reason: StopReason,
-    /// What that rests on.
+    /// Evidence of the stop reason.
     pub evidence: Json,
-    /// The code of what went wrong, when something did.
+    /// Error code, after an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_name: Option<String>,
-    /// What went wrong, for people.
+    /// Human-readable error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// What was run.
+    /// Identity of the configuration.
     pub candidate: Candidate,
-    /// The agent that was active at the end.
+    /// Active agent at the end.
     pub agent_name: AgentId,
-    /// The provider, where it is known.
+    /// Name of the provider, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_name: Option<String>,
-    /// The model that was asked last.
+    /// Last requested model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
-    /// What the user said: the user messages of the prompt, trimmed, joined by blank lines.
+    /// User messages of the prompt, trimmed and joined by blank lines.
     pub question: String,
-    /// The text for the user at the end.
+    /// Answer for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
-    /// The context as it was at the start, redacted.
+    /// Redacted context at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_snapshot: Option<Json>,
-    /// Whether something was taken out of the context, or the whole of it.
+    /// Whether the context was redacted or removed.
     pub context_redacted: bool,
-    /// What was taken out.
+    /// Redaction of the record.
     #[serde(default)]
     pub redaction: RedactionNote,
-    /// The messages: earlier ones of the conversation, the prompt, and all that the run added.
+    /// Messages: earlier ones of the thread, the prompt, and those that the run added.
     pub items: Vec<Arc<Message>>,
-    /// How many of `items` there were before the first model request.
+    /// Number of `items` before the first model request.
     pub input_item_count: u64,
-    /// How many of them belong to earlier runs.
+    /// Number of `items` of earlier runs.
     pub earlier_item_count: u64,
-    /// Earlier messages of the conversation that are not in `items`, because whoever made the record did not
-    /// have them. The hashes of messages do not cover them.
+    /// Number of earlier messages that are missing in `items`, because the recorder did not receive them. Hashes do
+    /// not cover them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_item_count: u64,
-    /// The instructions of each model request.
+    /// Instructions of each model request.
     pub prompt_snapshots: Vec<PromptSnapshot>,
-    /// Each model request as hashes.
+    /// Hashes of each model request.
     pub request_fingerprints: Vec<RequestFingerprint>,
-    /// The model calls.
+    /// Model calls.
     pub model_calls: Vec<ModelCallEntry>,
-    /// The tool calls, in the order in which they ended.
+    /// Tool calls in the order of their ends.
     pub tool_calls: Vec<ToolCallEntry>,
-    /// The moves to other agents.
+    /// Handoffs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handoffs: Vec<HandoffEntry>,
-    /// What policies decided.
+    /// Policy decisions.
     pub policy_decisions: Vec<PolicyDecision>,
-    /// Proposals that wait for approval, as the policy gate gave them.
+    /// Proposals that wait for approval, in the form of the policy gate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspended_proposals: Vec<Json>,
-    /// What guardrails decided.
+    /// Guardrail decisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guardrail_decisions: Vec<GuardrailDecision>,
-    /// What other gates decided.
+    /// Decisions of other gates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_decisions: Vec<GateDecision>,
-    /// What people decided about held calls.
+    /// Decisions of approvers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalEntry>,
-    /// What checks of the end judged.
+    /// Judgements of checks about the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_judgements: Vec<StopJudgement>,
-    /// Checks of the end that waived.
+    /// Waivers of checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waived: Vec<Waiver>,
-    /// Limits that were reached.
+    /// Reached limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_reached: Vec<LimitEntry>,
-    /// The limits that were in force, as the caller gave them.
+    /// Limits in force, as given by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Json>,
-    /// Anything else that happened.
+    /// Other events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
-    /// What was used in total, money included.
+    /// Total usage and cost.
     pub usage: TotalUsage,
-    /// The caller's own data; by convention the harness' is under `harness`.
+    /// Data of the caller; by convention, that of the harness is under `harness`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
@@ -164,7 +161,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What of a record is read first.
+/// Header of a record.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -174,38 +171,38 @@ struct Head {
 }
 
 impl RunRecord {
-    /// Reads a record; `name` stands for it in messages.
+    /// Parses a record; `name` replaces the path in messages.
     ///
     /// # Errors
-    /// [`RecordError::RecordVersion`] for one of a newer version, [`RecordError::Record`] for a text that is no record.
+    /// [`RecordError::Version`] for a newer version, [`RecordError::Invalid`] for an invalid text.
     pub fn from_text(name: impl Into<std::path::PathBuf>, text: &str) -> Result<Self, RecordError> {
         let path = name.into();
-        let broken = |reason: String| RecordError::Record { path: path.clone(), reason };
+        let broken = |reason: String| RecordError::invalid(RecordFile::Record, &path, reason);
         let head: Head = serde_json::from_str(text).map_err(|fault| broken(fault.to_string()))?;
         if head.kind.as_deref() != Some(RECORD_KIND) {
-            let said = head.kind.map_or_else(|| "absent".to_owned(), |kind| format!("`{kind}`"));
-            return Err(broken(format!("its `kind` is {said}, `{RECORD_KIND}` was expected")));
+            let said = head.kind.map_or_else(|| "none".to_owned(), |kind| format!("`{kind}`"));
+            return Err(broken(format!("expected the `kind` `{RECORD_KIND}`, found {said}")));
         }
         match head.version {
             Some(version) if version > u64::from(RECORD_VERSION) => {
-                let supported = RECORD_VERSION;
-                return Err(RecordError::RecordVersion { path: path.clone(), found: version, supported });
+                let (file, supported) = (RecordFile::Record, RECORD_VERSION);
+                return Err(RecordError::Version { file, path: path.clone(), found: version, supported });
             }
             Some(_) => {}
-            None => return Err(broken("it has no `version`".to_owned())),
+            None => return Err(broken("missing `version`".to_owned())),
         }
         serde_json::from_str(text).map_err(|fault| broken(fault.to_string()))
     }
 
-    /// The record as one line of JSON.
+    /// Serializes the record as one line of JSON.
     ///
     /// # Errors
-    /// None in practice; the signature is that of serialization.
+    /// None in practice.
     pub fn to_json(&self) -> Result<Json, serde_json::Error> {
         Json::of(self)
     }
 
-    /// The question and answer items of the run itself: those after the earlier runs of the conversation.
+    /// Items of this run, without those of earlier runs.
     pub fn own_items(&self) -> &[Arc<Message>] {
         let from = usize::try_from(self.earlier_item_count).unwrap_or(usize::MAX);
         self.items.get(from..).unwrap_or_default()

@@ -1,16 +1,16 @@
-//! Taking values out of exact JSON, by their path and by what they are.
+//! Removing values from exact JSON, by path and by content.
 
 use std::borrow::Cow;
 
 use harness_core::Json;
 
-/// What stands in the place of what was taken out.
+/// Replacement of a removed value.
 pub(super) const REDACTED: &str = "[redacted]";
 
-/// Texts shorter than this are not looked for: they would be found everywhere.
+/// Minimum length of a text to redact by content.
 const SHORTEST_TEXT: usize = 4;
 
-/// Numbers with fewer digits are not looked for.
+/// Minimum digits of a number to redact by content.
 const SHORTEST_NUMBER: usize = 6;
 
 fn object(entries: &[(String, Json)]) -> Json {
@@ -27,12 +27,12 @@ fn object(entries: &[(String, Json)]) -> Json {
     Json::parse(&text).unwrap_or_else(|_| Json::string(REDACTED))
 }
 
-/// A dotted path as its segments.
+/// Splits a dotted path.
 pub(super) fn segments(path: &str) -> Vec<&str> {
     path.split('.').map(str::trim).filter(|segment| !segment.is_empty()).collect()
 }
 
-/// The values at a path; more than one when an object repeats a key.
+/// Values at a path; several if an object repeats a key.
 pub(super) fn at_path(value: &Json, path: &[&str]) -> Vec<Json> {
     let Some((first, rest)) = path.split_first() else { return vec![value.clone()] };
     if let Ok(entries) = value.entries() {
@@ -46,7 +46,7 @@ pub(super) fn at_path(value: &Json, path: &[&str]) -> Vec<Json> {
     items.get(at).map(|item| at_path(item, rest)).unwrap_or_default()
 }
 
-/// The value with what stands at a path replaced; `None` when nothing stands there.
+/// Replaces the values at a path; `None` without a value.
 pub(super) fn without_path(value: &Json, path: &[&str]) -> Option<Json> {
     let Some((first, rest)) = path.split_first() else { return Some(Json::string(REDACTED)) };
     if let Ok(mut entries) = value.entries() {
@@ -64,12 +64,12 @@ pub(super) fn without_path(value: &Json, path: &[&str]) -> Option<Json> {
     Json::of(&items).ok()
 }
 
-/// Texts that must not appear anywhere.
+/// Values to redact by content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Every text and long number in a value.
+    /// Adds the texts and long numbers of a value.
     pub(super) fn add(&mut self, value: &Json) {
         for token in tokens(value.text()) {
             match token {
@@ -91,12 +91,12 @@ impl Secrets {
     fn push(&mut self, text: &str) {
         if !self.0.iter().any(|known| known == text) {
             self.0.push(text.to_owned());
-            // The longest first, so that no rest of it stays.
+            // The longest first, so that no part of it remains.
             self.0.sort_by_key(|known| std::cmp::Reverse(known.len()));
         }
     }
 
-    /// The text without any of them.
+    /// Redacts a text.
     pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut out = Cow::Borrowed(text);
         for secret in &self.0 {
@@ -107,7 +107,7 @@ impl Secrets {
         out
     }
 
-    /// The value without any of them, keys included.
+    /// Redacts a value, including keys.
     pub(super) fn json(&self, value: &Json) -> Json {
         if self.0.is_empty() {
             return value.clone();
@@ -134,15 +134,15 @@ impl Secrets {
 }
 
 pub(super) enum Token<'a> {
-    /// A string with its quotes.
+    /// A quoted string.
     String(&'a str),
-    /// A number or a word.
+    /// A number or a literal.
     Plain(&'a str),
     /// Punctuation.
     Mark(char),
 }
 
-/// The tokens of a valid JSON text.
+/// Splits a valid JSON text into tokens.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_takes_out_exactly_what_stands_there() {
+    fn path_removes_exactly_its_value() {
         check_path(r#"{"a":{"b":1.10,"c":2}}"#, "a.b", Some(r#"{"a":{"b":"[redacted]","c":2}}"#));
         check_path(r#"{"a":[{"b":1},{"b":2}]}"#, "a.1.b", Some(r#"{"a":[{"b":1},{"b":"[redacted]"}]}"#));
         check_path(r#"{"a":1,"a":2}"#, " a ", Some(r#"{"a":"[redacted]","a":"[redacted]"}"#));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_found_wherever_they_stand() {
+    fn secrets_are_found_everywhere() {
         let mut secrets = Secrets::default();
         secrets.add(&Json::parse(r#"{"mail":"a@b.de","n":4111111111111111,"ok":true,"x":"ab"}"#).unwrap());
         assert_eq!(secrets.text("to a@b.de, not ab"), "to [redacted], not ab");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_secret_is_found_too() {
+    fn escaped_secret_is_found() {
         let mut secrets = Secrets::default();
         secrets.add(&Json::string("Zoë \"Z\""));
         let value = Json::parse(r#"["Zo\u00eb \"Z\" said"]"#).unwrap();

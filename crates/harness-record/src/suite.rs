@@ -1,4 +1,4 @@
-//! The file of a regression suite.
+//! Regression suite files.
 
 use std::path::{Path, PathBuf};
 
@@ -9,88 +9,88 @@ use serde::{Deserialize, Serialize};
 use super::compare::CompareOptions;
 use super::replay::{InputMode, ReplayMode};
 use super::sink::read_bounded;
-use crate::error::{RecordAction, RecordError};
+use crate::error::{RecordError, RecordFile};
 
-/// The version of suite files that is read.
+/// Version of suite files.
 const VERSION: u32 = 1;
 
-/// Levels of brackets in a suite, at most.
+/// Maximum bracket depth of a suite.
 const MOST_LEVELS: usize = 1_000;
 
-/// Bytes of a suite file, at most.
+/// Maximum size of a suite file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Cases of a suite, at most.
+/// Maximum number of cases in a suite.
 const MOST_CASES: usize = 10_000;
 
-/// Where the model's answers of a replay come from.
+/// Source of model answers in a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswersFrom {
-    /// From the record: no network.
+    /// The record, without a network.
     #[default]
     Recorded,
-    /// From a live model.
+    /// A live model.
     Live,
 }
 
-/// What a case is meant to show. Tools that should (not) be used are checked; the rest is for the judge.
+/// Expectation of a case. Required and forbidden tools are checked; the rest is for the judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Expectation {
-    /// What the case is about.
+    /// Intent of the case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// Tools that the candidate has to call.
+    /// Tools that the candidate must call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub should_use_tools: Vec<String>,
     /// Tools that the candidate must not call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub should_avoid_tools: Vec<String>,
-    /// What must stay as it is.
+    /// Qualities to preserve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub should_preserve: Vec<String>,
-    /// What should become better.
+    /// Qualities to improve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub should_improve: Vec<String>,
-    /// Anything else.
+    /// Further notes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
 
-/// One case of a suite file. Paths are relative to the file.
+/// Case of a suite file. Paths are relative to the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CaseSpec {
-    /// Its name. Default: the id of the recorded run.
+    /// Name of the case. Default the id of the recorded run.
     #[serde(default)]
     pub name: Option<String>,
-    /// The record that it is compared with.
+    /// Record to compare with.
     pub baseline: PathBuf,
-    /// The candidate's descriptor. Default: the suite's.
+    /// Descriptor of the candidate. Default that of the suite.
     #[serde(default)]
     pub descriptor: Option<PathBuf>,
-    /// The candidate's registry file. Default: the suite's.
+    /// Registry file of the candidate. Default that of the suite.
     #[serde(default)]
     pub registry: Option<PathBuf>,
-    /// What is taken from the record. Default: the suite's.
+    /// Source of tool results. Default that of the suite.
     #[serde(default)]
     pub mode: Option<ReplayMode>,
-    /// What is said to the agents. Default: the suite's.
+    /// Input of the run. Default that of the suite.
     #[serde(default)]
     pub input: Option<InputMode>,
-    /// Where answers come from. Default: the suite's.
+    /// Source of model answers. Default that of the suite.
     #[serde(default)]
     pub answers: Option<AnswersFrom>,
-    /// What the case is meant to show.
+    /// Expectation of the case.
     #[serde(default)]
     pub expect: Expectation,
 }
 
-/// A regression suite: what its file says, paths made relative to where the program stands.
+/// Regression suite: the content of its file, with paths resolved.
 ///
 /// ```yaml
 /// version: 1
@@ -109,37 +109,37 @@ pub struct CaseSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Suite {
-    /// 1.
+    /// Version of the format: 1.
     pub version: u32,
-    /// Its name.
+    /// Name of the suite.
     #[serde(default)]
     pub suite: Option<String>,
-    /// The descriptor of cases that name none.
+    /// Default descriptor.
     #[serde(default)]
     pub descriptor: Option<PathBuf>,
-    /// The registry file of cases that name none.
+    /// Default registry file.
     #[serde(default)]
     pub registry: Option<PathBuf>,
-    /// The mode of cases that name none. Default strict.
+    /// Default source of tool results: strict.
     #[serde(default)]
     pub mode: ReplayMode,
-    /// The input of cases that name none. Default recorded.
+    /// Default input: recorded.
     #[serde(default)]
     pub input: InputMode,
-    /// The answers of cases that name none. Default recorded.
+    /// Default source of model answers: recorded.
     #[serde(default)]
     pub answers: AnswersFrom,
-    /// What is compared. Default: everything but the metadata, which belongs to whoever made the record.
+    /// Compared sections. Default all but the metadata of the caller.
     #[serde(default = "all_but_metadata")]
     pub compare: CompareOptions,
     /// Data for the judge.
     #[serde(default, deserialize_with = "json_of_yaml")]
     pub metadata: Option<Json>,
-    /// The cases.
+    /// Cases in order.
     pub cases: Vec<CaseSpec>,
 }
 
-/// Exact JSON cannot be read from YAML: there is no JSON text to keep.
+/// Reads JSON through YAML values, because YAML has no JSON text to keep.
 fn json_of_yaml<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     let value = Option::<serde_json::Value>::deserialize(deserializer)?;
     value.map(|value| Json::of(&value)).transpose().map_err(serde::de::Error::custom)
@@ -153,13 +153,13 @@ impl Suite {
     /// Reads a suite file. Blocks on the file system.
     ///
     /// # Errors
-    /// When it cannot be read, is no suite, has no cases, or is of a newer version.
+    /// A file that is unreadable, invalid, without cases, or of a newer version.
     pub fn read(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let path = path.into();
-        let text = read_bounded(&path, RecordAction::ReadSuite, LONGEST)?;
+        let text = read_bounded(&path, RecordFile::Suite, LONGEST)?;
         let mut suite = Self::from_text(path.clone(), &text)?;
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let from_here = |path: &mut PathBuf| *path = folder.join(&*path);
+        let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+        let from_here = |path: &mut PathBuf| *path = parent.join(&*path);
         suite.descriptor.iter_mut().for_each(from_here);
         suite.registry.iter_mut().for_each(from_here);
         for case in &mut suite.cases {
@@ -170,29 +170,27 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Takes a suite from its text; `name` stands for it in messages. Paths stay as they are written.
+    /// Parses a suite, with paths as written; `name` replaces the path in messages.
     ///
     /// # Errors
-    /// When it is no suite, has no cases, or is of a newer version.
+    /// A text that is invalid, without cases, or of a newer version.
     pub fn from_text(name: impl Into<PathBuf>, text: &str) -> Result<Self, RecordError> {
         let path = name.into();
-        let wrong = |reason: String| RecordError::Suite { path: path.clone(), reason };
+        let wrong = |reason: String| RecordError::invalid(RecordFile::Suite, &path, reason);
         // The parser's time grows with the square of the depth.
         if bracket_depth(text) > MOST_LEVELS {
-            return Err(wrong(format!("it nests deeper than {MOST_LEVELS} levels")));
+            return Err(wrong(format!("nesting exceeds {MOST_LEVELS} levels")));
         }
         let suite: Self = serde_yaml::from_str(text).map_err(|fault| wrong(fault.to_string()))?;
         if suite.version > VERSION {
-            return Err(wrong(format!(
-                "its version is {}, this program reads up to {VERSION}",
-                suite.version
-            )));
+            let (file, found, supported) = (RecordFile::Suite, suite.version.into(), VERSION);
+            return Err(RecordError::Version { file, path, found, supported });
         }
         if suite.cases.is_empty() {
-            return Err(wrong("it has no cases".to_owned()));
+            return Err(wrong("no cases".to_owned()));
         }
         if suite.cases.len() > MOST_CASES {
-            return Err(wrong(format!("it has {} cases, the limit is {MOST_CASES}", suite.cases.len())));
+            return Err(wrong(format!("{} cases exceed the limit of {MOST_CASES}", suite.cases.len())));
         }
         Ok(suite)
     }

@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use harness_core::canonical::sha256_hex;
 use harness_core::message::{AssistantMessage, FinishReason, Usage};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
-use harness_record::traffic::request_digest;
+use harness_record::traffic::request_form;
 
 /// How much a cache keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +118,8 @@ impl<M> fmt::Debug for ResponseCache<M> {
 impl<M: Model> Model for ResponseCache<M> {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         // A request without a canonical form is asked; it is not the cache's to refuse.
-        let Ok(key) = request_digest(&request) else { return self.inner.step(request, deltas).await };
+        let Ok(form) = request_form(&request) else { return self.inner.step(request, deltas).await };
+        let key = sha256_hex(form.text());
         if let Some(mut answer) = self.with_kept(|kept| kept.get(&key)) {
             let mut usage = Usage::tokens(0, 0);
             usage.requests = Some(0);

@@ -1,6 +1,6 @@
 //! `harness inspect`.
 
-use harness::record::{GovernanceOptions, RunRecord, governance_events, render_html, render_text};
+use harness::record::{RunRecord, governance_events, render_html, render_text};
 
 use crate::args::InspectArgs;
 use crate::error::CliError;
@@ -16,10 +16,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<Exit, CliError> {
         return output::print(&format!("{}\n", path.display()), Exit::Completed);
     }
     if args.events {
-        return output::print_lines(
-            &governance_events(&record, GovernanceOptions::default()),
-            Exit::Completed,
-        );
+        return output::print_lines(&governance_events(&record, false), Exit::Completed);
     }
     if args.json {
         return output::print_json(&record, Exit::Completed);

@@ -90,7 +90,7 @@ fn a_changed_prompt_fails_a_replay_and_its_difference_is_shown() {
     • router
     → handoff_to_orders {}
     ↪ router → orders
-    ! model: step 2 of the recording fixtures/examples/customer-support/recordings/still-on-their-way.jsonl does not fit the request, at instructions, line 5: expected "the expected day. If the customer wants money back, hand over to Refunds.", got "the exact day. If the customer wants money back, hand over to Refunds."; record it again if the change is intended
+    ! model: step 2 of recording `fixtures/examples/customer-support/recordings/still-on-their-way.jsonl` does not match the request: systemPrompt, line 5: "the expected day. If the customer wants money back, hand over to Refunds." → "the exact day. If the customer wants money back, hand over to Refunds."; record it again if the change is intended
     failed (runtime_error) · 2 iterations · 1 tool call · 100 + 7 tokens · cost 0.0001 · [TIME]
     "#);
 }

@@ -38,7 +38,7 @@ fn another_message_is_no_match() {
     exit 1
     ---
     • desk
-    ! model: step 1 of the recording r.jsonl does not fit the request, at messages[0].content[0].text: expected "hello", got "bye"; record it again if the change is intended
+    ! model: step 1 of recording `r.jsonl` does not match the request: messages[0].content: "hello" → "bye"; record it again if the change is intended
     failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
     "#);
 }
@@ -54,7 +54,7 @@ fn another_tool_result_is_no_match() {
     • desk
     → look {"n":1}
     ✓ look [TIME]
-    ! model: step 2 of the recording r.jsonl does not fit the request, at messages[2].content[0].text: expected "{\"seen\":1}", got "{\"seen\":2}"; record it again if the change is intended
+    ! model: step 2 of recording `r.jsonl` does not match the request: messages[2].output: "{\"seen\":1}" → "{\"seen\":2}"; record it again if the change is intended
     failed (runtime_error) · 2 iterations · 1 tool call · 100 + 7 tokens · cost 0.0001 · [TIME]
     "#);
 }
@@ -76,7 +76,7 @@ fn what_was_not_asked_for_is_a_fault() {
     → look {"n":1}
     ✓ look [TIME]
     completed (answer_finalized) · 2 iterations · 1 tool call · 200 + 10 tokens · cost 0.0002 · [TIME]
-    the recording r.jsonl has 1 unused of 3 exchanges, first unused: 3; the run ended earlier than the recorded one; record it again
+    recording `r.jsonl` has 1 unused of 3 exchanges, first unused: 3; the run ended earlier than the recorded one; record it again
     "#);
 }
 
@@ -88,16 +88,16 @@ fn a_file_that_is_no_recording_is_left_alone() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: notes.txt:1: not a valid recording line: a recording begins with its header, {"kind":"harness.recording",…}
-      hint: record it again, or take the file from version control
+    error: recording `notes.txt`, line 1: missing header {"kind":"harness.recording",…}
+      hint: record it again, or restore the file from version control
     "#);
     assert_eq!(project.read("notes.txt"), "precious\n");
     let output = project.harness(&["run", "harness.yaml", "hello", "--replay", "missing.jsonl"]);
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: the recording missing.jsonl could not be read: No such file or directory (os error 2)
-      hint: check the path and its permissions
+    error: cannot read recording `missing.jsonl`: No such file or directory (os error 2)
+      hint: check the path
     "#);
 }
 

@@ -129,10 +129,10 @@ fn live_answers_may_ask_for_what_was_not_recorded() {
     exit 1
     [RUN] → [RUN]
     tools: 1 recorded, 0 replayed, 1 not in it, 0 of those executed
-    ended answer_finalized → runtime_error: tool: the record holds no further call of `look` with these arguments (363379742f80…); replay in hybrid mode to execute such calls
+    ended answer_finalized → runtime_error: tool: no recorded call of `look` with these arguments is left (363379742f80…); replay in hybrid mode to execute such calls
     response: "It was seen." → nothing
     toolCalls[0].argsHash: "2bfd14f43d17fc7cea24e0917a8879b4b2f880b8baeec1b9d90fbaad655e71bd" → "363379742f80b51bdb9206579af7754911543079b9399cb3fc315fb199f476e8"
-    toolCalls[0].output: {"seen":1} → "the record holds no further call of `look` with these arguments (363379742f80…); replay in hybrid mode to execute such …
+    toolCalls[0].output: {"seen":1} → "no recorded call of `look` with these arguments is left (363379742f80…); replay in hybrid mode to execute such calls"
     different
     ---
     "#);
@@ -169,7 +169,7 @@ cases:
     exit 1
     pass   as before
     FAIL   other tools
-           `pay` should be used, and is not
+           required tool `pay` was not called
     FAIL   no such descriptor
            cannot read `[DIR]/none.yaml` for the descriptor path: No such file or directory (os error 2)
     desk: 3 cases, 1 passed, 0 changed, 2 failed
@@ -188,7 +188,7 @@ fn what_cannot_be_used_is_said() {
     exit 2
     ---
     error: run record `harness.yaml`: expected value at line 1 column 1
-      hint: name a file that `--run-record` or a FileSink wrote
+      hint: pass a file that `--run-record` or a FileSink wrote
     "#);
     insta::assert_snapshot!(told(&project, &["replay", "none.json"]), @r#"
     exit 2
@@ -201,7 +201,7 @@ fn what_cannot_be_used_is_said() {
     insta::assert_snapshot!(told(&project, &["inspect", "newer.json"]), @r#"
     exit 2
     ---
-    error: run record `newer.json` has version 9, this program reads up to version 1
+    error: run record `newer.json` has version 9, this program reads version 1
       hint: use the version of harness that wrote it, or a newer one
     "#);
     let elsewhere = project.read("run.json").replace("\"descriptor\":\"harness.yaml\"", "\"other\":1");
@@ -233,6 +233,6 @@ fn a_record_that_cannot_be_written_is_told_and_ends_with_its_own_code() {
     ---
     • desk
     completed (answer_finalized) · 1 iteration · 0 tool calls · 100 + 1 tokens · cost 0.0001 · [TIME]
-    run record not written: cannot write run record `no/such/run.json`: entity not found; check that the folder exists and is a folder
+    run record not written: cannot write run record `no/such/run.json`: entity not found; check that the directory exists
     "#);
 }

@@ -1,9 +1,9 @@
-//! A record for people: a page, or text.
+//! Rendering of a record: as a trace page, or as text.
 
 mod html;
-mod page;
-mod story;
+mod spans;
 mod text;
+mod timeline;
 mod write;
 
 pub use html::render_html;

@@ -1,27 +1,27 @@
-//! A record as text.
+//! Text of a record.
 
 use std::fmt::Write as _;
 
 use harness_core::Millis;
 use harness_core::message::Message;
 
-use super::story::{CallStory, Mark, Step, Story, tokens, why};
+use super::timeline::{CallDetail, Mark, RunTimeline, Step, tokens, why};
 use super::write::{harmless, line};
 use crate::run_record::RunRecord;
 
-/// Characters of arguments and results that a line shows.
+/// Maximum characters of arguments and results.
 const SHORT: usize = 160;
 
-/// The record as plain text: what happened, in order, and why it ended.
+/// Renders a record as plain text, in order of events.
 pub fn render_text(record: &RunRecord) -> String {
     let mut out = String::new();
-    let story = Story::of(record);
+    let timeline = RunTimeline::of(record);
     head(&mut out, record);
-    for message in &story.prompt {
+    for message in &timeline.prompt {
         said(&mut out, message);
     }
-    marks(&mut out, &story.before);
-    for step in &story.steps {
+    marks(&mut out, &timeline.before);
+    for step in &timeline.steps {
         self::step(&mut out, step);
     }
     let _ = writeln!(out, "\nended: {}", line(&why(record)));
@@ -54,20 +54,17 @@ fn head(out: &mut String, record: &RunRecord) {
         candidate.digest.get(..12).unwrap_or_default()
     );
     if let Some(failed) = &record.redaction.failed {
-        let _ = writeln!(
-            out,
-            "redaction failed, so context and messages are not in the record: {}",
-            line(failed)
-        );
+        let _ =
+            writeln!(out, "redaction failed, the record has no context and no messages: {}", line(failed));
     }
     if record.earlier_item_count + record.unknown_item_count > 0 {
         let earlier = record.earlier_item_count + record.unknown_item_count;
-        let _ = writeln!(out, "goes on with a conversation of {earlier} messages");
+        let _ = writeln!(out, "continues a thread of {earlier} messages");
     }
     out.push('\n');
 }
 
-/// A number of things; one of them has no `s`.
+/// Number with its noun.
 fn counted(number: u32, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
@@ -107,29 +104,29 @@ fn step(out: &mut String, step: &Step<'_>) {
     marks(out, &step.marks);
 }
 
-fn called(out: &mut String, story: &CallStory<'_>) {
-    let call = story.call;
+fn called(out: &mut String, detail: &CallDetail<'_>) {
+    let call = detail.call;
     let _ = writeln!(out, "   → {} {}", line(call.name.as_str()), short(call.arguments.text()));
-    for policy in &story.policies {
+    for policy in &detail.policies {
         let _ = writeln!(out, "     policy: {} ({})", line(&policy.decision), line(&policy.reason));
     }
-    for gate in &story.gates {
+    for gate in &detail.gates {
         let why = gate.reason.as_deref().map(|reason| format!(" ({})", line(reason))).unwrap_or_default();
         let _ = writeln!(out, "     gate {}: {}{why}", line(gate.gate.as_str()), line(&gate.verdict));
     }
-    for approval in &story.approvals {
+    for approval in &detail.approvals {
         let _ = writeln!(out, "     approval: {}", line(&approval.decision));
     }
-    if let Some(handoff) = story.handoff {
+    if let Some(handoff) = detail.handoff {
         let _ =
-            writeln!(out, "     {} hands over to {}", line(handoff.from.as_str()), line(handoff.to.as_str()));
+            writeln!(out, "     handoff: {} → {}", line(handoff.from.as_str()), line(handoff.to.as_str()));
     }
-    let how = match story.entry {
+    let how = match detail.entry {
         Some(entry) if entry.ran => format!("{} in {}", entry.status, Millis(entry.duration_ms)),
         Some(entry) => format!("{}, never ran", entry.status),
         None => "no result".to_owned(),
     };
-    let output = story.result.map(|result| match &result.structured {
+    let output = detail.result.map(|result| match &result.structured {
         Some(value) => short(value.text()),
         None => short(&Message::ToolResult(result.clone()).joined_text()),
     });

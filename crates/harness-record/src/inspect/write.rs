@@ -1,13 +1,14 @@
-//! Text that is safe to show, and JSON that is nice to read.
+//! Text that is safe to show, and readable JSON.
 
 use harness_core::{Json, display};
+use maud::Render;
 
 use crate::scrub::{Token, tokens};
 
-/// Characters of one text that are shown; the record holds the rest.
+/// Maximum characters shown of a text.
 pub(super) const MOST_SHOWN: usize = 20_000;
 
-/// A text cut to what is shown of it.
+/// Cuts a text.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(MOST_SHOWN) {
         None => text.to_owned(),
@@ -18,8 +19,16 @@ pub(super) fn cut(text: &str) -> String {
     }
 }
 
-/// Text as content of an HTML element: nothing in it is markup, and what no page may hold is replaced.
-pub(super) fn escaped(text: &str) -> String {
+/// Untrusted text in HTML: escaped, cut, and without hidden characters.
+pub(super) struct SafeText<'a>(pub(super) &'a str);
+
+impl Render for SafeText<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        buffer.push_str(&escaped(self.0));
+    }
+}
+
+fn escaped(text: &str) -> String {
     let text = cut(text);
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -38,7 +47,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// Text for a terminal: no control character reaches it.
+/// Text for a terminal, without control characters.
 pub(super) fn harmless(text: &str) -> String {
     cut(text).chars().map(|c| if c != '\n' && is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
@@ -48,15 +57,15 @@ pub(super) fn line(text: &str) -> String {
     harmless(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What nobody sees; joiners stay, which some letters need.
+/// Whether a character is invisible. Joiners are not: some scripts need them.
 fn is_hidden(c: char) -> bool {
     display::is_hidden(c) && !display::is_joiner(c)
 }
 
-/// A value that is no longer than this stands on one line.
+/// Maximum length of a value on one line.
 const ONE_LINE: usize = 88;
 
-/// JSON that is nice to read, on one line when it is short, its numbers and strings as they are.
+/// Formats JSON, on one line if it is short, with numbers and strings unchanged.
 pub(super) fn pretty(value: &Json) -> String {
     if value.text().len() > ONE_LINE {
         return indented(value);
@@ -105,7 +114,7 @@ fn indented(value: &Json) -> String {
     out
 }
 
-/// Begins a value; the first one of a list or object begins a line.
+/// Starts a value; the first one of a list or object starts a line.
 fn start(out: &mut String, empty: &mut bool, depth: usize) {
     if std::mem::take(empty) {
         new_line(out, depth);
@@ -117,7 +126,7 @@ fn new_line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth.min(40)));
 }
 
-/// Milliseconds since 1970 of a time as records write it.
+/// Parses the time of a record to milliseconds since 1970.
 pub(super) fn millis(iso: &str) -> Option<i64> {
     let part = |from: usize, to: usize| iso.get(from..to)?.parse::<i64>().ok();
     let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);

@@ -1,41 +1,43 @@
-//! The lines of a recording.
+//! Lines of a recording.
 
 use std::path::Path;
 
-use harness_core::Json;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{DeltaPart, ModelFault};
+use harness_core::{Json, canonical};
 use serde::{Deserialize, Serialize};
 
-use super::canonical::digest;
-use crate::RecordError;
+use crate::error::{RecordError, RecordFile};
 
-/// The version of recordings that this crate writes, and the newest one that it reads.
+/// Version of recordings.
 ///
-/// | version | what |
+/// | version | content |
 /// |---|---|
-/// | 1 | header, then one line per exchange |
-pub const RECORDING_VERSION: u64 = 1;
+/// | 1 | a separate form of requests; no longer read |
+/// | 2 | header, then one line per exchange; requests in the form of run records |
+pub const RECORDING_VERSION: u32 = 2;
 
 const KIND: &str = "harness.recording";
 
-/// How large a recording may be, in bytes.
+/// Size limits of a recording in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    pub(super) file: usize,
-    pub(super) line: usize,
+    pub(super) file: u64,
+    pub(super) line: u64,
 }
 
-/// The bounds of recordings that are written and read.
+/// Limits for writing and reading.
 pub(super) const BOUNDS: Bounds = Bounds { file: 256 << 20, line: 32 << 20 };
 
 impl Bounds {
-    /// Checks a line and the file that ends with it.
+    /// Checks the sizes of a line and of the file up to it.
     pub(super) fn check(self, path: &Path, line: usize, file: usize) -> Result<(), RecordError> {
-        let fault = |what, limit| Err(RecordError::RecordingSize { path: path.to_owned(), what, limit });
-        match (line > self.line, file > self.file) {
-            (true, _) => fault("longest line", self.line),
-            (_, true) => fault("file", self.file),
+        let error = |part, limit| {
+            Err(RecordError::Size { file: RecordFile::Recording, path: path.to_owned(), part, limit })
+        };
+        match (line as u64 > self.line, file as u64 > self.file) {
+            (true, _) => error("longest line", self.line),
+            (_, true) => error("content", self.file),
             _ => Ok(()),
         }
     }
@@ -47,7 +49,7 @@ struct Header {
     version: u64,
 }
 
-/// One request and what came of it.
+/// Request with its answer or error.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Exchange {
     pub(super) step: usize,
@@ -61,31 +63,28 @@ pub(super) struct Exchange {
     pub(super) fault: Option<ModelFault>,
 }
 
-/// The first line of a new recording.
+/// First line of a new recording.
 pub(super) fn header() -> Result<String, serde_json::Error> {
-    line(&Header { kind: KIND.to_owned(), version: RECORDING_VERSION })
+    line(&Header { kind: KIND.to_owned(), version: RECORDING_VERSION.into() })
 }
 
-/// A value as one line with its line break.
+/// Value as a line.
 pub(super) fn line<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
     serde_json::to_string(value).map(|text| text + "\n")
 }
 
 /// Checks the first line of a recording.
 pub(super) fn check_header(path: &Path, text: &str) -> Result<(), RecordError> {
-    let fault = |reason: &str| fault_at(path, 1, reason);
     let header: Header = serde_json::from_str(text)
-        .map_err(|_| fault("a recording begins with its header, {\"kind\":\"harness.recording\",…}"))?;
+        .map_err(|_| invalid(path, 1, "missing header {\"kind\":\"harness.recording\",…}"))?;
     if header.kind != KIND {
-        return Err(fault(&format!("the file is a `{}`, not a `{KIND}`", header.kind)));
+        return Err(invalid(path, 1, &format!("the file is a `{}`, not a `{KIND}`", header.kind)));
     }
-    match header.version {
-        1..=RECORDING_VERSION => Ok(()),
-        0 => Err(fault("there is no version 0")),
-        found => {
-            Err(RecordError::RecordingVersion { path: path.to_owned(), found, known: RECORDING_VERSION })
-        }
+    if header.version != u64::from(RECORDING_VERSION) {
+        let (file, found, supported) = (RecordFile::Recording, header.version, RECORDING_VERSION);
+        return Err(RecordError::Version { file, path: path.to_owned(), found, supported });
     }
+    Ok(())
 }
 
 /// Reads a whole recording.
@@ -97,29 +96,26 @@ pub(super) fn read(path: &Path, text: &str, bounds: Bounds) -> Result<Vec<Exchan
         let number = index.saturating_add(1);
         bounds.check(path, line.len(), text.len())?;
         let exchange: Exchange =
-            serde_json::from_str(line).map_err(|error| fault_at(path, number, &error.to_string()))?;
+            serde_json::from_str(line).map_err(|error| invalid(path, number, &error.to_string()))?;
         let expected = exchanges.len().saturating_add(1);
         if exchange.step != expected {
-            let reason = format!("step {} stands where step {expected} belongs", exchange.step);
-            return Err(fault_at(path, number, &reason));
+            let reason = format!("expected step {expected}, found step {}", exchange.step);
+            return Err(invalid(path, number, &reason));
         }
-        if exchange.digest != digest(&exchange.request) {
-            return Err(fault_at(
-                path,
-                number,
-                "its digest does not fit its request: the request was changed",
-            ));
+        if exchange.digest != canonical::hash(&exchange.request) {
+            return Err(invalid(path, number, "the request was changed: it does not match its digest"));
         }
         if exchange.answer.is_some() == exchange.fault.is_some() {
-            return Err(fault_at(path, number, "an exchange has either an answer or a fault"));
+            return Err(invalid(path, number, "expected either an answer or an error"));
         }
         exchanges.push(exchange);
     }
     Ok(exchanges)
 }
 
-fn fault_at(path: &Path, line: usize, reason: &str) -> RecordError {
-    RecordError::RecordingLine { path: path.to_owned(), line, reason: reason.to_owned() }
+fn invalid(path: &Path, line: usize, reason: &str) -> RecordError {
+    let (file, line, reason) = (RecordFile::Recording, Some(line), reason.to_owned());
+    RecordError::Invalid { file, path: path.to_owned(), line, reason }
 }
 
 #[cfg(test)]
@@ -128,23 +124,23 @@ mod tests {
 
     #[track_caller]
     fn check(bounds: Bounds, line: usize, file: usize, expected: Option<&str>) {
-        let fault = bounds.check(Path::new("f"), line, file).err().map(|fault| fault.to_string());
-        assert_eq!(fault.as_deref(), expected);
+        let error = bounds.check(Path::new("f"), line, file).err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), expected);
     }
 
     #[test]
-    fn lines_and_files_may_reach_their_bounds_but_not_pass_them() {
+    fn lines_and_files_may_reach_their_limits_but_not_exceed_them() {
         let bounds = Bounds { line: 10, file: 20 };
         check(bounds, 10, 20, None);
-        check(bounds, 11, 20, Some("the recording f is too large: its longest line has more than 10 bytes"));
-        check(bounds, 10, 21, Some("the recording f is too large: its file has more than 20 bytes"));
+        check(bounds, 11, 20, Some("recording `f` is too large: its longest line exceeds 10 bytes"));
+        check(bounds, 10, 21, Some("recording `f` is too large: its content exceeds 20 bytes"));
     }
 
     #[test]
-    fn a_reader_checks_its_lines() {
+    fn reader_checks_its_lines() {
         let text = format!("{}{}", header().unwrap_or_default(), "x".repeat(11));
-        let fault =
-            read(Path::new("f"), &text, Bounds { line: 10, file: 100 }).err().map(|fault| fault.kind());
-        assert_eq!(fault, Some("recording.size"));
+        let error =
+            read(Path::new("f"), &text, Bounds { line: 10, file: 100 }).err().map(|error| error.kind());
+        assert_eq!(error, Some("recording.size"));
     }
 }

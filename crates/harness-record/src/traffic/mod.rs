@@ -1,19 +1,18 @@
-//! Recordings of model traffic: the exchanges of one run, written once and replayed without a model.
+//! Recordings of model traffic: the exchanges of a run, replayed without a model.
 //!
 //! A recording is a JSON Lines file:
 //!
 //! ```text
-//! {"kind":"harness.recording","version":1}
-//! {"step":1,"digest":"sha256:…","request":{…},"deltas":[…],"answer":{…}}
-//! {"step":2,"digest":"sha256:…","request":{…},"deltas":[],"fault":{…}}
+//! {"kind":"harness.recording","version":2}
+//! {"step":1,"digest":"…","request":{…},"deltas":[…],"answer":{…}}
+//! {"step":2,"digest":"…","request":{…},"deltas":[],"fault":{…}}
 //! ```
 //!
-//! `request` is the *canonical request*: what a model can see of a request (instructions, messages,
-//! tools, the agent's model and settings) and nothing that differs between two equal runs (times,
-//! durations, ids of ours, usage). `digest` is the SHA-256 of its text. `answer` is the assistant
-//! message as it was returned, `fault` the fault in its place. Call ids come from the answers, so a
-//! replayed run asks with the same ids. The adapters put no key into a request or an answer; what a prompt, a
-//! tool or an endpoint repeats of one is written as `[key]`, when the recorder was told of it.
+//! `request` has the form that [`RequestFingerprint`](crate::RequestFingerprint) describes: what a model can see of a
+//! request, without anything that differs between two equal runs. `digest` is the `requestHash` that the run record
+//! has for this request. `answer` is the returned assistant message, `fault` the error in its place. Call ids are part
+//! of the answers, so a replayed run uses the same ids. Adapters put no key into requests and answers; the recorder
+//! redacts the keys it knows as `[key]`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -51,15 +50,13 @@
 //!
 //! let replay = Replay::open(&path)?;
 //! let fault = replay.step(question("How cold is Rome?"), &Silent).await.unwrap_err();
-//! assert!(fault.message.contains("at messages[0].content[0].text"));
+//! assert!(fault.message.contains(r#"messages[0].content: "How cold is Oslo?" → "How cold is Rome?""#));
 //! assert_eq!(replay.step(question("How cold is Oslo?"), &Silent).await?, said);
 //! replay.finish()?;
 //! # Ok(())
 //! # }
 //! ```
 
-mod canonical;
-mod difference;
 mod format;
 mod recorder;
 mod redaction;
@@ -69,11 +66,13 @@ pub use format::RECORDING_VERSION;
 pub use recorder::Recorder;
 pub use replay::Replay;
 
-/// The digest of everything that a model can see of a request: `sha256:` and 64 hexadecimal digits. Equal requests of
-/// two runs have equal digests.
+/// Returns the form of a request: everything that a model can see of it, with exact numbers. Equal requests of two
+/// runs have equal forms.
 ///
 /// # Errors
-/// When the request has no JSON form.
-pub fn request_digest(request: &harness_core::port::ModelRequest) -> Result<String, serde_json::Error> {
-    canonical::canonical(request).map(|canonical| canonical::digest(&canonical))
+/// A request without a JSON form.
+pub fn request_form(
+    request: &harness_core::port::ModelRequest,
+) -> Result<harness_core::Json, serde_json::Error> {
+    crate::request::form(request)
 }

@@ -1,15 +1,15 @@
-//! Texts that no recording may hold.
+//! Redaction of secrets in recordings.
 
 use harness_core::Json;
 use harness_core::port::{DeltaPart, Secret};
 
-/// Shorter texts are no secrets: local servers take any word for a key, and a word may stand anywhere.
+/// Minimum length of a secret in bytes. Local servers accept any word as a key, and words occur anywhere.
 const SHORTEST: usize = 8;
 
-/// What stands in the place of a secret.
+/// Replacement of a secret.
 const PLACEHOLDER: &str = "[key]";
 
-/// Takes secrets out of what is written, and out of what is compared with it.
+/// Removes secrets from written and compared texts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Redaction {
     secrets: Vec<Secret>,
@@ -21,14 +21,14 @@ impl Redaction {
         self.secrets.extend(secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST));
     }
 
-    /// The same, and the key of one request.
+    /// Adds the key of one request to a copy.
     pub(super) fn with(&self, key: Option<&Secret>) -> Self {
         let mut all = self.clone();
         all.add(key.cloned());
         all
     }
 
-    /// A JSON text without the secrets, which stay within its strings: their escaped form is looked for too.
+    /// Redacts a JSON text, including escaped forms of the secrets.
     pub(super) fn text(&self, text: String) -> String {
         self.secrets.iter().fold(text, |text, secret| {
             let plain = secret.expose();
@@ -38,7 +38,7 @@ impl Redaction {
         })
     }
 
-    /// A canonical request without the secrets.
+    /// Redacts the form of a request.
     pub(super) fn request(&self, request: Json) -> Json {
         if self.secrets.is_empty() {
             return request;
@@ -46,8 +46,8 @@ impl Redaction {
         Json::parse(&self.text(request.text().to_owned())).unwrap_or(request)
     }
 
-    /// Pieces such that no secret is spread over several of them: where one is, neighbours are joined.
-    pub(super) fn pieces(&self, parts: Vec<DeltaPart>) -> Vec<DeltaPart> {
+    /// Joins neighboring deltas if a secret spans several of them.
+    pub(super) fn deltas(&self, parts: Vec<DeltaPart>) -> Vec<DeltaPart> {
         if self.secrets.is_empty() {
             return parts;
         }
@@ -57,7 +57,7 @@ impl Redaction {
     }
 }
 
-/// Neighbours of one kind as one piece.
+/// Joins neighboring deltas of one kind.
 fn joined(parts: &[DeltaPart]) -> Vec<DeltaPart> {
     let mut out: Vec<DeltaPart> = Vec::new();
     for part in parts {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_taken_out_wherever_it_stands() {
+    fn secret_is_redacted_everywhere() {
         check(
             "sk-12345",
             r#"{"a":"sk-12345","b":["sk-1234 sk-12345"]}"#,
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_joined_only_where_a_secret_is_spread_over_them() {
+    fn deltas_are_joined_only_around_a_secret() {
         let text = |text: &str| DeltaPart::Text(text.to_owned());
         let mut redaction = Redaction::default();
         redaction.add([Secret::new("sk-12345")]);
         let harmless = vec![text("sk-1"), DeltaPart::Thinking("2345".to_owned()), text("2345")];
-        assert_eq!(redaction.pieces(harmless.clone()), harmless);
+        assert_eq!(redaction.deltas(harmless.clone()), harmless);
         let spread = vec![text("my s"), text("k-1"), text("2345."), DeltaPart::Thinking("x".to_owned())];
-        assert_eq!(redaction.pieces(spread), [text("my sk-12345."), DeltaPart::Thinking("x".to_owned())]);
+        assert_eq!(redaction.deltas(spread), [text("my sk-12345."), DeltaPart::Thinking("x".to_owned())]);
     }
 }

@@ -124,17 +124,17 @@ fn what_is_no_record_is_refused() {
     check_refused(
         r#"{"kind":"harness.run_record","version":2,"new":{}}"#,
         "record.newer_version",
-        "run record `r.json` has version 2, this program reads up to version 1",
+        "run record `r.json` has version 2, this program reads version 1",
     );
     check_refused(
         r#"{"kind":"other"}"#,
         "record.not_a_record",
-        "run record `r.json`: its `kind` is `other`, `harness.run_record` was expected",
+        "run record `r.json`: expected the `kind` `harness.run_record`, found `other`",
     );
     check_refused(
         r#"{"version":1}"#,
         "record.not_a_record",
-        "run record `r.json`: its `kind` is absent, `harness.run_record` was expected",
+        "run record `r.json`: expected the `kind` `harness.run_record`, found none",
     );
 }
 
@@ -158,15 +158,15 @@ fn fingerprints_are_the_hashes_of_the_documented_texts() {
     assert_eq!(first.system_prompt_hash, canonical::sha256_hex(r#""You are the desk.""#));
     assert_eq!(first.request_hash, canonical::sha256_hex(request));
     assert_eq!((first.message_count, first.tool_count), (1, 4));
-    assert_eq!(first.fingerprint_schema_version, "request-fingerprint.v1");
+    assert_eq!(first.fingerprint_schema_version, "request-fingerprint.v2");
 
     let second = &record.request_fingerprints[1];
     let messages = concat!(
         r#"[{"content":"Where is order 7?","role":"user","type":"message"},"#,
         r#"{"arguments":{"order":7},"callId":"c1","name":"look","type":"tool_call_item"},"#,
         r#"{"arguments":{"order":8},"callId":"c2","name":"look","type":"tool_call_item"},"#,
-        r#"{"callId":"c1","output":{"at":"Oslo"},"type":"tool_call_output_item"},"#,
-        r#"{"callId":"c2","output":"there is no order 8","type":"tool_call_output_item"}]"#
+        r#"{"callId":"c1","output":"{\"at\":\"Oslo\"}","type":"tool_call_output_item"},"#,
+        r#"{"callId":"c2","isError":true,"output":"there is no order 8","type":"tool_call_output_item"}]"#
     );
     assert_eq!(second.messages_hash, canonical::sha256_hex(messages));
 }
@@ -205,7 +205,7 @@ fn a_fingerprint_covers_the_view_and_not_the_transcript() {
     let shown = format!("[{},{}]", item("sum"), item("c"));
     assert_eq!(record.request_fingerprints[0].messages_hash, canonical::sha256_hex(shown));
     assert_eq!(record.request_fingerprints[0].message_count, 2);
-    assert_eq!(record.notes[0].text, "the layers showed 3 messages as 1 parts");
+    assert_eq!(record.notes[0].text, "the layers planned a view of 1 parts over 3 messages");
 }
 
 #[test]

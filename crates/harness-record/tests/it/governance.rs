@@ -1,7 +1,7 @@
 //! Events for auditors.
 
 use harness_core::canonical;
-use harness_record::{GovernanceOptions, governance_events};
+use harness_record::governance_events;
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn record() -> RunRecord {
 
 #[test]
 fn a_record_gives_its_end_then_policies_then_guardrails() {
-    let events = governance_events(&record(), GovernanceOptions::default());
+    let events = governance_events(&record(), false);
     let told: Vec<_> = events
         .iter()
         .map(|event| {
@@ -54,7 +54,7 @@ fn a_record_gives_its_end_then_policies_then_guardrails() {
 
 #[test]
 fn ids_are_digests_of_what_an_event_is_about() {
-    let events = governance_events(&record(), GovernanceOptions::default().with_metadata());
+    let events = governance_events(&record(), true);
     let id = |key: &str| canonical::sha256_hex(format!("aioc.governance_event.v0|{key}"));
     assert_eq!(events[0].id, id("aioc.run.completed|run-1|run"));
     assert_eq!(events[1].id, id("aioc.policy.allowed|run-1|policy:1:c1:allow"));

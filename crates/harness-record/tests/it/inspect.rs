@@ -1,7 +1,9 @@
-//! Records for people.
+//! Records as text and as trace pages.
 
+use base64::Engine as _;
 use harness_core::message::{Block, Message};
 use harness_record::{render_html, render_text};
+use sha2::{Digest as _, Sha256};
 
 use super::*;
 
@@ -41,12 +43,12 @@ pub(super) fn eventful() -> RunRecord {
 }
 
 #[test]
-fn the_text_tells_the_story() {
+fn text_shows_the_run_in_order() {
     insta::assert_snapshot!(render_text(&eventful()), @r#"
     run run-1 · 2026-01-01T00:00:00.000Z · 960 ms
     4 model calls · 3 tool calls · 1132 + 83 tokens
     descriptor sha256:d · candidate efbe2f5384bf
-    goes on with a conversation of 2 messages
+    continues a thread of 2 messages
 
     user: My order 1042 is late. Can I have my money back?
 
@@ -63,7 +65,7 @@ fn the_text_tells_the_story() {
     2. desk asks small · 40 ms · 100 + 7 tokens
        instructions: You are the desk.
        → to_expert {"why":"refund"}
-         desk hands over to expert
+         handoff: desk → expert
        ← success in 0 ms: {"handoffTo":"expert","accepted":true,"payload":{"why":"refund"}}
 
     3. expert asks large · 40 ms · 100 + 7 tokens
@@ -82,13 +84,13 @@ fn the_text_tells_the_story() {
 }
 
 #[test]
-fn the_page_is_whole_in_itself_and_says_what_happened() {
+fn page_is_self_contained_and_shows_the_run() {
     let page = render_html(&eventful());
     for said in [
         "My order 1042 is late. Can I have my money back?",
         "I should look at the order first.",
         "policy: deny · too_dangerous",
-        "desk hands over to expert",
+        "handoff: desk → expert",
         "card_expired",
         "12.50",
         "completed (answer_finalized)",
@@ -97,19 +99,83 @@ fn the_page_is_whole_in_itself_and_says_what_happened() {
     ] {
         assert!(page.contains(said), "{said} is not on the page");
     }
-    for outside in
-        ["<script", "<img", "<link", "<iframe", "http://", "https://", "url(", "@import", "onerror", " src="]
+    for outside in ["<img", "<link", "<iframe", "http://", "https://", "url(", "@import", "onerror", " src="]
     {
         assert!(!page.contains(outside), "{outside} is on the page");
     }
     assert!(page.contains("default-src 'none'"));
+    assert_eq!(page.matches("<script").count(), 1);
+    let script = page.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+    let hash = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(script));
+    assert!(
+        page.contains(&format!("script-src 'sha256-{hash}'")),
+        "the policy allows exactly the own script"
+    );
+}
+
+/// The rows of the waterfall: kind, label, place, and the numbers.
+fn rows(page: &str) -> String {
+    let row = |row: &str| {
+        let kind = row.split('"').next().unwrap();
+        let place = row.split_once("style=\"").unwrap().1.split('"').next().unwrap();
+        let text: Vec<&str> = row.split('>').filter_map(|part| part.split('<').next()).collect();
+        let text: Vec<_> = text.into_iter().skip(1).filter(|part| !part.trim().is_empty()).collect();
+        format!("{kind}: {} at {place}", text.join(" | "))
+    };
+    let rows = page.split("<a class=\"span ").skip(1).map(|rest| row(rest.split("</a>").next().unwrap()));
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn parallel_calls_overlap_in_the_waterfall() {
+    insta::assert_snapshot!(rows(&render_html(&usual().run().record)), @r"
+    model: desk · small | 40 ms | 100 + 7 tokens at left:0.0%;width:33.3%
+    tool: look | 5 ms at left:33.3%;width:4.1%
+    tool: look | 10 ms at left:33.3%;width:8.3%
+    model: desk · small | 40 ms | 100 + 7 tokens at left:41.6%;width:33.3%
+    tool: to_expert | 0 ms at left:75.0%;width:0.0%
+    model: expert · large | 30 ms | 120 + 5 tokens at left:75.0%;width:25.0%
+    ");
+}
+
+#[test]
+fn wait_for_an_approval_is_a_span_of_its_call() {
+    let mut value: serde_json::Value =
+        serde_json::from_str(usual().run().record.to_json().unwrap().text()).unwrap();
+    let entry = |seq: u64, at: &str| {
+        serde_json::json!({ "seq": seq, "timestamp": at, "turn": 1, "callId": "c1", "gate": "pay", "verdict": "hold",
+            "decision": "granted" })
+    };
+    value["gateDecisions"] = serde_json::json!([entry(1, "2026-01-01T00:00:00.040Z")]);
+    value["approvals"] = serde_json::json!([entry(2, "2026-01-01T00:00:00.100Z")]);
+    let page = render_html(&RunRecord::from_text("r.json", &value.to_string()).unwrap());
+    assert!(
+        rows(&page).contains("wait: approval: granted | 60 ms at left:33.3%;width:50.0%"),
+        "{}",
+        rows(&page)
+    );
+    assert!(page.contains("waiting for approval 60 ms"));
+}
+
+#[test]
+fn every_link_has_a_target() {
+    let page = render_html(&eventful());
+    let parts = |mark: &str| -> Vec<String> {
+        page.split(mark).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    };
+    let (links, ids) = (parts("href=\"#"), parts(" id=\""));
+    assert!(links.len() > 10);
+    let dead: Vec<_> = links.iter().filter(|link| !ids.contains(link)).collect();
+    assert!(dead.is_empty(), "{dead:?}");
+    let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), ids.len(), "ids are unique");
 }
 
 const HOSTILE: &str =
     "</style></script><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}\u{1b}[31m\"'&lt;";
 
 #[test]
-fn hostile_content_is_text_and_nothing_else() {
+fn hostile_content_stays_text() {
     let named = |name: &str| {
         let arguments = Json::of(&[HOSTILE]).unwrap();
         ToolCall::new(HOSTILE, name, json(&format!(r#"{{"{}":{arguments}}}"#, "k<b>")))
@@ -134,25 +200,28 @@ fn hostile_content_is_text_and_nothing_else() {
     for hidden in ['\u{202e}', '\u{1b}'] {
         assert!(!page.contains(hidden) && !render_text(&record).contains(hidden));
     }
-    assert_eq!(page.matches("</style>").count(), 1);
+    assert_eq!((page.matches("</style>").count(), page.matches("</script>").count()), (1, 1));
 }
 
-/// The distinct tags of a page; what stands between `<` and `>`, times and places left out.
+/// The distinct tags of a page, without its script and with numbers as `0`.
 fn tags(page: &str) -> Vec<String> {
-    let body = page.split_once("<body>").unwrap().1;
-    let mut tags: Vec<String> = body
-        .split('<')
-        .skip(1)
-        .map(|part| part.split('>').next().unwrap())
-        .map(|tag| if tag.starts_with("i style=\"left:") { "i" } else { tag }.to_owned())
-        .collect();
+    let body = page.split_once("<body>").unwrap().1.split("<script>").next().unwrap();
+    let number = |tag: &str| {
+        let mut out: String = tag.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        while out.contains("00") {
+            out = out.replace("00", "0");
+        }
+        out
+    };
+    let mut tags: Vec<String> =
+        body.split('<').skip(1).map(|part| number(part.split('>').next().unwrap())).collect();
     tags.sort();
     tags.dedup();
     tags
 }
 
 #[test]
-fn a_record_without_its_messages_can_be_shown() {
+fn record_without_messages_can_be_shown() {
     let mut record = eventful();
     record.items.clear();
     let text = render_text(&record);

@@ -159,7 +159,7 @@ impl Scene {
         }
         let mut fold = RecordFold::new(self.options);
         let told = if self.tells_history { self.history.clone() } else { Vec::new() };
-        fold.begin(RunStart::new(self.context, told));
+        fold.start(RunStart::new(self.context, told));
         let fold = Arc::new(Mutex::new(fold));
         let log = EventLog::default();
         ports.hub.fold(Arc::clone(&fold));
@@ -194,7 +194,7 @@ pub(crate) fn usual() -> Scene {
 /// The record of the same run, from its events as text.
 pub(crate) fn refolded(events: &[Event], options: RecordOptions, start: RunStart) -> RunRecord {
     let mut fold = RecordFold::new(options);
-    fold.begin(start);
+    fold.start(start);
     for event in events {
         let event: Event = Json::of(event).unwrap().to().unwrap();
         fold.apply(&event);

@@ -53,7 +53,7 @@ fn the_facts_of_a_policy_gate_are_its_decisions_in_the_record() {
     let hash = record.policy_decisions.last().unwrap().proposal_hash.as_deref();
     assert_eq!(proposed["proposalHash"].as_str(), hash);
     assert_eq!(record.outcome.as_str(), "awaiting_approval");
-    let events = governance_events(&record, harness_record::GovernanceOptions::default());
+    let events = governance_events(&record, false);
     assert_eq!(events.last().unwrap().r#type, "aioc.approval.required");
 }
 

@@ -96,7 +96,7 @@ fn check_closed(how: &'static str, said: &str) {
 fn a_redactor_that_does_not_work_lets_nothing_through() {
     check_closed("fails", "the redactor failed");
     check_closed("panics", "the redactor panicked");
-    check_closed("nonsense", "the redactor gave something that is no message");
+    check_closed("nonsense", "the redactor returned an invalid message");
 }
 
 /// Takes out names.

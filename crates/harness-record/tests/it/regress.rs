@@ -87,8 +87,8 @@ fn cases_pass_change_or_fail_and_none_ends_the_suite() {
     FAIL   lost
            cannot read run record
     FAIL   run-1
-           `pay` should be used, and is not
-           `look` should be avoided, and is used
+           required tool `pay` was not called
+           forbidden tool `look` was called
     desk: 7 cases, 1 passed, 1 changed, 5 failed
     "#);
     assert_eq!((report.totals.passed, report.totals.warned, report.totals.failed), (1, 1, 5));
@@ -119,7 +119,7 @@ fn a_judge_can_only_make_it_worse() {
     "#);
     insta::assert_snapshot!(judged(Err("no answer".to_owned())), @r#"
     FAIL   same
-           there is no verdict: no answer
+           no verdict: no answer
     desk: 1 case, 0 passed, 0 changed, 1 failed
     "#);
 }
@@ -133,8 +133,10 @@ fn check_refused(text: &str, expected: &str) {
 
 #[test]
 fn what_is_no_suite_is_refused() {
-    check_refused("version: 1\ncases: []\n", "it has no cases");
-    check_refused("version: 2\ncases: [{ baseline: a }]\n", "its version is 2, this program reads up to 1");
+    check_refused("version: 1\ncases: []\n", "no cases");
+    let newer = Suite::from_text("s.yaml", "version: 2\ncases: [{ baseline: a }]\n").unwrap_err();
+    assert_eq!(newer.kind(), "suite.version");
+    assert_eq!(newer.to_string(), "regression suite `s.yaml` has version 2, this program reads version 1");
     let error = Suite::from_text("s.yaml", "version: 1\ncases: [{ baselin: a }]\n").unwrap_err().to_string();
     assert!(error.contains("unknown field `baselin`"), "{error}");
 }

@@ -4,17 +4,18 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
     DeltaPart, Deltas, Model, ModelFault, ModelFaultCode as Code, ModelRequest, PreparedAgent,
 };
 use harness_core::tool::ToolDef;
 use harness_core::transcript::{Transcript, View};
+use harness_core::{Json, canonical};
 use harness_record::RecordError;
-use harness_record::traffic::{RECORDING_VERSION, Recorder, Replay};
+use harness_record::traffic::{RECORDING_VERSION, Recorder, Replay, request_form};
 
-const GOLDEN: &str = include_str!("../fixtures/recording-v1.jsonl");
+const GOLDEN: &str = include_str!("../fixtures/recording-v2.jsonl");
+const VERSION_1: &str = include_str!("../fixtures/recording-v1.jsonl");
 
 /// What the model streams, and what it ends with.
 struct Step(Vec<DeltaPart>, Result<AssistantMessage, ModelFault>);
@@ -118,11 +119,48 @@ async fn record(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn version_1_is_written_as_it_always_was() {
+async fn version_2_is_written_as_it_always_was() {
     let folder = tempfile::tempdir().unwrap();
     let written = record(&folder.path().join("run.jsonl")).await;
-    assert_eq!(RECORDING_VERSION, 1, "a new version gets a golden file of its own");
+    assert_eq!(RECORDING_VERSION, 2, "a new version gets a golden file of its own");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recording-v2.jsonl");
+        std::fs::write(golden, &written).unwrap();
+    }
     assert_eq!(written, GOLDEN);
+}
+
+#[test]
+fn version_1_is_rejected_with_the_way_out() {
+    let error = Replay::from_text("old.jsonl", VERSION_1).unwrap_err();
+    assert_eq!(error.to_string(), "recording `old.jsonl` has version 1, this program reads version 2");
+    assert_eq!(error.hint(), "update the program, or record it again with this one");
+}
+
+/// Model that keeps the hash of each request, as a recording has it.
+struct Hashing<M>(M, Arc<Mutex<Vec<String>>>);
+
+impl<M: Model> Model for Hashing<M> {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        self.1.lock().unwrap().push(canonical::hash(&request_form(&request).unwrap()));
+        self.0.step(request, deltas).await
+    }
+}
+
+#[test]
+fn digest_of_a_recording_is_the_request_hash_of_the_run_record() {
+    let digests = Arc::default();
+    let mut scene = crate::usual();
+    scene.model = Arc::new(Hashing(scene.model, Arc::clone(&digests)));
+    let record = scene.run().record;
+    let hashes: Vec<_> = record.request_fingerprints.iter().map(|entry| entry.request_hash.clone()).collect();
+    assert_eq!((3, &*digests.lock().unwrap()), (hashes.len(), &hashes));
+}
+
+#[test]
+fn form_of_a_request_keeps_numbers_exact() {
+    let form = request_form(&requests(false)[1]).unwrap();
+    assert!(form.text().contains(r#""n":9007199254740993"#), "{form}");
 }
 
 #[tokio::test]
@@ -162,16 +200,16 @@ async fn a_request_that_does_not_fit_is_told_apart_by_its_first_difference() {
     assert_eq!(
         mismatch(0, other("How warm is Oslo?")).await,
         format!(
-            "step 1 of the recording golden.jsonl does not fit the request, at messages[0].content[0].text: \
-             expected \"How cold is Oslo?\", got \"How warm is Oslo?\"{tail}"
+            "step 1 of recording `golden.jsonl` does not match the request: messages[0].content: \
+             \"How cold is Oslo?\" → \"How warm is Oslo?\"{tail}"
         )
     );
     assert_eq!(
         mismatch(1, other("How cold is Oslo?")).await,
         format!(
-            "step 2 of the recording golden.jsonl does not fit the request, at messages[1]: \
-             expected {{\"role\":\"assistant\",\"stopReason\":\"toolUse\",\"content\":[{{\"type\":\"toolCall\",\
-             \"id\":\"call_1\",\"name\":\"weather\",\"arguments\":{{\"city\":\"Oslo\",\"n\":9007199254740993}}}}]}}, got nothing{tail}"
+            "step 2 of recording `golden.jsonl` does not match the request: messages[1]: \
+             {{\"type\":\"tool_call_item\",\"callId\":\"call_1\",\"name\":\"weather\",\
+             \"arguments\":{{\"city\":\"Oslo\",\"n\":9007199254740993}}}} → nothing{tail}"
         )
     );
     let mut renamed = requests(false)[0].clone();
@@ -181,8 +219,8 @@ async fn a_request_that_does_not_fit_is_told_apart_by_its_first_difference() {
     assert_eq!(
         mismatch(0, renamed).await,
         format!(
-            "step 1 of the recording golden.jsonl does not fit the request, at settings: \
-             expected nothing, got {{\"temperature\":0}}{tail}"
+            "step 1 of recording `golden.jsonl` does not match the request: modelSettings.temperature: \
+             nothing → 0{tail}"
         )
     );
 }
@@ -191,7 +229,7 @@ async fn a_request_that_does_not_fit_is_told_apart_by_its_first_difference() {
 async fn a_run_that_asks_for_more_is_told_so() {
     assert_eq!(
         mismatch(3, question("hello")).await,
-        "the recording golden.jsonl ends after step 3, but the run asked for step 4; \
+        "recording `golden.jsonl` ends after step 3, but the run requested step 4; \
          record it again if the run has changed"
     );
 }
@@ -203,7 +241,7 @@ async fn unused_steps_are_an_error() {
     replay.step(first, &Pieces::default()).await.unwrap();
     let fault = replay.finish().unwrap_err();
     assert_eq!(fault.kind(), "recording.unused");
-    assert_eq!(fault.to_string(), "the recording golden.jsonl has 2 unused of 3 exchanges, first unused: 2");
+    assert_eq!(fault.to_string(), "recording `golden.jsonl` has 2 unused of 3 exchanges, first unused: 2");
 }
 
 #[track_caller]
@@ -215,47 +253,43 @@ fn check_refused(text: &str, kind: &str, message: &str) {
 
 #[test]
 fn what_is_no_recording_is_refused_at_its_line() {
-    let no_header = "bad.jsonl:1: not a valid recording line: \
-                     a recording begins with its header, {\"kind\":\"harness.recording\",…}";
+    let no_header = "recording `bad.jsonl`, line 1: missing header {\"kind\":\"harness.recording\",…}";
     check_refused("", "recording.line", no_header);
     check_refused("hello\n", "recording.line", no_header);
     check_refused(
         "{\"kind\":\"harness.session\",\"version\":1}\n",
         "recording.line",
-        "bad.jsonl:1: not a valid recording line: the file is a `harness.session`, not a `harness.recording`",
+        "recording `bad.jsonl`, line 1: the file is a `harness.session`, not a `harness.recording`",
     );
     check_refused(
-        "{\"kind\":\"harness.recording\",\"version\":2}\n",
+        "{\"kind\":\"harness.recording\",\"version\":3}\n",
         "recording.version",
-        "the recording bad.jsonl has version 2, this program reads up to 1",
+        "recording `bad.jsonl` has version 3, this program reads version 2",
     );
     check_refused(
         &GOLDEN.replacen("How cold", "How warm", 1),
         "recording.line",
-        "bad.jsonl:2: not a valid recording line: its digest does not fit its request: the request was changed",
+        "recording `bad.jsonl`, line 2: the request was changed: it does not match its digest",
     );
     check_refused(
         &GOLDEN.replacen("\"step\":2", "\"step\":3", 1),
         "recording.line",
-        "bad.jsonl:3: not a valid recording line: step 3 stands where step 2 belongs",
+        "recording `bad.jsonl`, line 3: expected step 2, found step 3",
     );
     check_refused(
         &GOLDEN.replacen("\"fault\":", "\"other\":", 1),
         "recording.line",
-        "bad.jsonl:4: not a valid recording line: an exchange has either an answer or a fault",
+        "recording `bad.jsonl`, line 4: expected either an answer or an error",
     );
     let torn = &GOLDEN[..GOLDEN.len() - 20];
-    assert!(matches!(Replay::from_text("bad.jsonl", torn), Err(RecordError::RecordingLine { line: 4, .. })));
+    assert!(matches!(Replay::from_text("bad.jsonl", torn), Err(RecordError::Invalid { line: Some(4), .. })));
 }
 
 #[test]
 fn a_missing_file_is_named() {
     let fault = Replay::open("no/such/recording.jsonl").unwrap_err();
     assert_eq!(fault.kind(), "recording.io");
-    assert!(
-        fault.to_string().starts_with("the recording no/such/recording.jsonl could not be read: "),
-        "{fault}"
-    );
+    assert!(fault.to_string().starts_with("cannot read recording `no/such/recording.jsonl`: "), "{fault}");
 }
 
 #[tokio::test]

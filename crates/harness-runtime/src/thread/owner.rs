@@ -52,7 +52,7 @@ impl Shared {
         let recorder = settled.config.record.clone().map(Recording::recorder);
         if let Some(recorder) = &recorder {
             ports.hub.fold(recorder.fold());
-            recorder.begin(RunStart::new(setup.context, base.iter().cloned()));
+            recorder.start(RunStart::new(setup.context, base.iter().cloned()));
         }
         let host = (self.parts.cwd.clone(), self.parts.params.clone());
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, base));

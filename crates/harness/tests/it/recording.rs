@@ -6,7 +6,7 @@ use harness::BoundGraph;
 use harness::core::Json;
 use harness::descriptor::load_text;
 use harness::prelude::*;
-use harness::record::{FileSink, RecordError, Recording, RunRecord};
+use harness::record::{FileSink, RecordError, RecordFile, Recording, RunRecord};
 use harness::session::MemorySession;
 
 use crate::support::Script;
@@ -58,7 +58,8 @@ struct Full;
 
 impl harness::record::RecordSink for Full {
     async fn write(&self, _: Arc<RunRecord>) -> Result<(), RecordError> {
-        Err(RecordError::Record { path: "store".into(), reason: "it is full".to_owned() })
+        let (action, source) = ("write", std::io::Error::other("it is full"));
+        Err(RecordError::Io { file: RecordFile::Record, action, path: "store".into(), source })
     }
 }
 
@@ -68,5 +69,5 @@ async fn a_sink_that_fails_changes_nothing_and_is_told() {
     let report = harness.prompt("Hello").await.unwrap();
     assert_eq!(report.answer(), "Hi.");
     assert!(report.record.is_some());
-    assert!(report.record_failed.unwrap().starts_with("run record `store`: it is full"));
+    assert!(report.record_failed.unwrap().starts_with("cannot write run record `store`: it is full"));
 }

@@ -1,13 +1,14 @@
-//! What happened, in the order in which a person wants to read it.
+//! Timeline of a run in reading order.
 
 use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage};
 
 use crate::entries::{
-    ApprovalEntry, GateDecision, HandoffEntry, ModelCallEntry, PolicyDecision, PromptSnapshot, ToolCallEntry,
+    ApprovalEntry, GateDecision, HandoffEntry, ModelCallEntry, PolicyDecision, PromptSnapshot,
+    RequestFingerprint, ToolCallEntry,
 };
 use crate::run_record::RunRecord;
 
-/// How something is to be taken.
+/// Tone of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -16,7 +17,7 @@ pub(super) enum Tone {
     Bad,
 }
 
-/// One line beside the conversation.
+/// Event beside the messages.
 pub(super) struct Mark {
     pub(super) seq: u64,
     pub(super) tone: Tone,
@@ -24,8 +25,8 @@ pub(super) struct Mark {
     pub(super) text: String,
 }
 
-/// A call with everything that was decided about it and came of it.
-pub(super) struct CallStory<'a> {
+/// Call with its decisions and result.
+pub(super) struct CallDetail<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) entry: Option<&'a ToolCallEntry>,
     pub(super) result: Option<&'a ToolResultMessage>,
@@ -35,29 +36,30 @@ pub(super) struct CallStory<'a> {
     pub(super) handoff: Option<&'a HandoffEntry>,
 }
 
-/// A model request and what followed from it.
+/// Model request with everything before the next one.
 pub(super) struct Step<'a> {
     pub(super) call: &'a ModelCallEntry,
     pub(super) prompt: Option<&'a PromptSnapshot>,
+    pub(super) request: Option<&'a RequestFingerprint>,
     pub(super) answer: Option<&'a AssistantMessage>,
-    pub(super) calls: Vec<CallStory<'a>>,
-    /// Tool calls whose messages the record does not hold.
+    pub(super) calls: Vec<CallDetail<'a>>,
+    /// Tool calls without messages in the record.
     pub(super) bare_calls: Vec<&'a ToolCallEntry>,
-    /// Messages that came before the next request.
+    /// Messages before the next request.
     pub(super) messages: Vec<&'a Message>,
     pub(super) marks: Vec<Mark>,
 }
 
-/// A whole run.
-pub(super) struct Story<'a> {
-    /// The messages of the prompt.
+/// Timeline of a run.
+pub(super) struct RunTimeline<'a> {
+    /// Messages of the prompt.
     pub(super) prompt: Vec<&'a Message>,
-    /// What happened before the first request.
+    /// Events before the first request.
     pub(super) before: Vec<Mark>,
     pub(super) steps: Vec<Step<'a>>,
 }
 
-impl<'a> Story<'a> {
+impl<'a> RunTimeline<'a> {
     pub(super) fn of(record: &'a RunRecord) -> Self {
         let (from, to) = (index(record.earlier_item_count), index(record.input_item_count));
         let prompt = record.items.get(from..to.min(record.items.len())).unwrap_or_default();
@@ -85,21 +87,22 @@ fn step<'a>(record: &'a RunRecord, call: &'a ModelCallEntry, until: Option<u64>)
     let after = from.and_then(|at| record.items.get(at.saturating_add(1)..to)).unwrap_or_default();
     let mut results: Vec<&ToolResultMessage> =
         after.iter().filter_map(|item| item.as_tool_result()).collect();
-    let calls: Vec<CallStory<'a>> = answer
+    let calls: Vec<CallDetail<'a>> = answer
         .into_iter()
         .flat_map(AssistantMessage::tool_calls)
         .map(|call| {
             let at = results.iter().position(|result| result.tool_call_id == call.id);
-            call_story(record, turn, call, at.map(|at| results.remove(at)))
+            call_detail(record, turn, call, at.map(|at| results.remove(at)))
         })
         .collect();
-    let told = |entry: &&ToolCallEntry| entry.turn == turn && answer.is_none();
+    let is_bare = |entry: &&ToolCallEntry| entry.turn == turn && answer.is_none();
     Step {
         call,
         prompt: record.prompt_snapshots.iter().find(|prompt| prompt.turn == turn),
+        request: record.request_fingerprints.iter().find(|request| request.turn == turn),
         answer,
         calls,
-        bare_calls: record.tool_calls.iter().filter(told).collect(),
+        bare_calls: record.tool_calls.iter().filter(is_bare).collect(),
         messages: after
             .iter()
             .map(|item| &**item)
@@ -109,14 +112,14 @@ fn step<'a>(record: &'a RunRecord, call: &'a ModelCallEntry, until: Option<u64>)
     }
 }
 
-fn call_story<'a>(
+fn call_detail<'a>(
     record: &'a RunRecord,
     turn: u32,
     call: &'a ToolCall,
     result: Option<&'a ToolResultMessage>,
-) -> CallStory<'a> {
+) -> CallDetail<'a> {
     let id = &call.id;
-    CallStory {
+    CallDetail {
         call,
         entry: record.tool_calls.iter().find(|entry| entry.turn == turn && entry.call_id == *id),
         result,
@@ -139,7 +142,7 @@ fn call_story<'a>(
     }
 }
 
-/// What else happened after a request and before the next, in order.
+/// Other events between a request and the next, in order.
 fn marks(record: &RunRecord, turn: u32) -> Vec<Mark> {
     let mut marks = Vec::new();
     for entry in record.guardrail_decisions.iter().filter(|entry| entry.turn == turn) {
@@ -151,8 +154,8 @@ fn marks(record: &RunRecord, turn: u32) -> Vec<Mark> {
     for entry in record.stop_judgements.iter().filter(|entry| entry.turn == turn) {
         let tone = if entry.judgement == "accept" { Tone::Good } else { Tone::Warn };
         let why = entry.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        let text = format!("{} says {}{why}", entry.gate, entry.judgement);
-        marks.push(Mark { seq: entry.seq, tone, word: "check of the end", text });
+        let text = format!("{}: {}{why}", entry.gate, entry.judgement);
+        marks.push(Mark { seq: entry.seq, tone, word: "check", text });
     }
     for entry in record.limits_reached.iter().filter(|entry| entry.turn == turn) {
         let text = match (&entry.limit, entry.value, entry.ceiling) {
@@ -169,7 +172,7 @@ fn marks(record: &RunRecord, turn: u32) -> Vec<Mark> {
     marks
 }
 
-/// How the end of a run is to be taken.
+/// Tone of the end of a run.
 pub(super) fn tone_of(record: &RunRecord) -> Tone {
     use harness_core::Outcome;
     match record.outcome {
@@ -186,7 +189,7 @@ pub(super) fn tokens(call: &ModelCallEntry) -> Option<String> {
     Some(format!("{} + {} tokens", shown(usage.input), shown(usage.output)))
 }
 
-/// Why the run ended, in a sentence.
+/// Reason of the end, in a sentence.
 pub(super) fn why(record: &RunRecord) -> String {
     let mut text = format!("{} ({})", record.outcome, record.stop_reason);
     if let Some(message) = &record.error_message {

@@ -1,19 +1,73 @@
-//! The hashes of a model request, kept up to date message by message.
+//! The canonical form of a model request, and hashes over it.
+//!
+//! One form serves run records and recordings of model traffic:
+//! `{messages, model, modelSettings, systemPrompt, thinking?, tools}`, without anything that differs between two equal
+//! runs (times, durations, ids of the harness, usage). [`RequestFingerprint`](crate::RequestFingerprint) describes its
+//! parts.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use harness_core::message::{Block, Message};
-use harness_core::port::PreparedAgent;
+use harness_core::port::{ModelRequest, PreparedAgent, ThinkingLevel};
+use harness_core::tool::ToolDef;
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Json, canonical};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-/// The form of the hashes.
-pub(super) const SCHEMA: &str = "request-fingerprint.v1";
+/// Version of the form.
+pub(super) const SCHEMA: &str = "request-fingerprint.v2";
 
-/// The hashes of one request.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestForm<'a> {
+    messages: Vec<Json>,
+    model: &'a str,
+    model_settings: Json,
+    system_prompt: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'static str>,
+    tools: Vec<ToolForm<'a>>,
+}
+
+#[derive(Serialize)]
+struct ToolForm<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Json,
+}
+
+impl<'a> ToolForm<'a> {
+    fn of(def: &'a ToolDef) -> Self {
+        Self {
+            name: def.name.as_str(),
+            description: &def.description,
+            parameters: def.input_schema.clone().unwrap_or_default(),
+        }
+    }
+}
+
+fn model_of(prepared: &PreparedAgent) -> &str {
+    prepared.model.as_ref().map_or("[undefined]", |model| model.as_str())
+}
+
+/// Converts a request to its form. Numbers stay exact; [`canonical::hash`] of the form is the request hash.
+pub(super) fn form(request: &ModelRequest) -> Result<Json, serde_json::Error> {
+    let mut messages = Vec::with_capacity(request.view.len());
+    request.view.for_each(|message| messages.extend(items_of(message)));
+    let prepared = &request.prepared;
+    Json::of(&RequestForm {
+        messages,
+        model: model_of(prepared),
+        model_settings: prepared.settings.clone().unwrap_or_default(),
+        system_prompt: &prepared.instructions,
+        thinking: request.thinking.map(ThinkingLevel::as_str),
+        tools: request.tools().iter().map(ToolForm::of).collect(),
+    })
+}
+
+/// Hashes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hashes {
     pub(super) request: String,
@@ -25,14 +79,14 @@ pub(super) struct Hashes {
     pub(super) tool_count: u64,
 }
 
-/// The parts of a request's hashes that depend on the agent alone.
+/// Parts of the hashes that depend on the agent alone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentPart {
     system_prompt: String,
     tools: String,
     settings: String,
     tool_count: u64,
-    /// The canonical text of the request after its messages.
+    /// Canonical text of the form after its messages.
     tail: String,
 }
 
@@ -42,8 +96,7 @@ impl AgentPart {
         let tools = canonical::text_of(&prepared.tools.iter().map(ToolForm::of).collect::<Vec<_>>());
         let tools = tools.unwrap_or_default();
         let settings = prepared.settings.as_ref().map_or_else(|| "{}".to_owned(), canonical::text);
-        let model = prepared.model.as_ref().map_or("[undefined]", |model| model.as_str());
-        let model = canonical::text(&Json::string(model));
+        let model = canonical::text(&Json::string(model_of(prepared)));
         // Canonical order of the keys: messages, model, modelSettings, systemPrompt, tools.
         let tail = format!(
             r#"],"model":{model},"modelSettings":{settings},"systemPrompt":{prompt},"tools":{tools}}}"#
@@ -58,32 +111,12 @@ impl AgentPart {
     }
 }
 
-#[derive(Serialize)]
-struct ToolForm<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: Json,
-}
-
-impl<'a> ToolForm<'a> {
-    fn of(def: &'a harness_core::tool::ToolDef) -> Self {
-        Self {
-            name: def.name.as_str(),
-            description: &def.description,
-            parameters: def.input_schema.clone().unwrap_or_default(),
-        }
-    }
-}
-
-/// The running hashes over the messages of a view.
-///
-/// A message is hashed once, when it is appended; what a request costs beyond that does not grow with the
-/// transcript, unless layers or a compactor show only parts of it.
+/// Running hashes over the messages of a view. Each message is hashed once, when it is appended, unless a plan of
+/// layers or compactor selects messages.
 #[derive(Clone, Debug)]
 pub(super) struct Messages {
     list: Sha256,
     request: Sha256,
-    /// Messages so far.
     count: u64,
     is_empty: bool,
 }
@@ -111,7 +144,7 @@ impl Messages {
         self.request.update(text.as_bytes());
     }
 
-    /// Those that a plan shows of a transcript, of which the first ones are not known.
+    /// Hashes the messages that a plan selects from a transcript, of which the first `unknown` ones are missing.
     pub(super) fn planned(plan: &Plan, log: &[Arc<Message>], unknown: u64) -> Self {
         let unknown = usize::try_from(unknown).unwrap_or(usize::MAX);
         let mut shown = Self::default();
@@ -135,7 +168,7 @@ impl Messages {
         shown
     }
 
-    /// The hashes of a request with these messages.
+    /// Hashes of a request with these messages.
     pub(super) fn hashes(&self, agent: &AgentPart) -> Hashes {
         let (mut list, mut request) = (self.list.clone(), self.request.clone());
         list.update(b"]");
@@ -183,17 +216,21 @@ struct OutputForm<'a> {
     r#type: &'static str,
     call_id: &'a str,
     output: Json,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
 }
 
-/// What a model can see of a message, as history items.
+/// Converts a message to history items: what a model can see of it.
 fn items_of(message: &Message) -> Vec<Json> {
     let mut items = Vec::new();
     let mut push = |item: Result<Json, serde_json::Error>| items.extend(item.ok());
     match message {
         Message::ToolResult(result) => {
-            let output = result.structured.clone().unwrap_or_else(|| content(&result.content));
-            let call_id = result.tool_call_id.as_str();
-            push(Json::of(&OutputForm { r#type: "tool_call_output_item", call_id, output }));
+            // Structured data is for programs, unless it is all there is.
+            let structured = result.structured.clone().filter(|_| !result.content.iter().any(is_seen));
+            let output = structured.unwrap_or_else(|| content(&result.content));
+            let (call_id, is_error) = (result.tool_call_id.as_str(), result.is_error);
+            push(Json::of(&OutputForm { r#type: "tool_call_output_item", call_id, output, is_error }));
         }
         Message::Custom(custom) if !custom.to_model => {}
         Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::Custom(_) | _ => {
@@ -216,7 +253,7 @@ fn items_of(message: &Message) -> Vec<Json> {
     items
 }
 
-/// The text of blocks that are all text, the blocks themselves otherwise.
+/// Joined text if all blocks are text, otherwise the blocks.
 fn content(blocks: &[Block]) -> Json {
     let seen = || blocks.iter().filter(|block| is_seen(block) && block.as_tool_call().is_none());
     if seen().all(|block| block.as_text().is_some()) {
@@ -226,7 +263,7 @@ fn content(blocks: &[Block]) -> Json {
     Json::of(&seen().collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// Blocks that some model may be sent.
+/// Whether a model may receive the block.
 fn is_seen(block: &Block) -> bool {
     !matches!(block, Block::Error(_) | Block::Approval(_) | Block::Extension(_) | Block::Unknown(_))
 }
