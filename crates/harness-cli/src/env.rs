@@ -44,6 +44,9 @@ pub(crate) const RELAY_STATE: &str = "AGENT_RELAY_STATE_DIR";
 /// Default of `--log`.
 pub(crate) const LOG: &str = "HARNESS_LOG";
 
+/// What `--session-key` takes when it is not given.
+pub(crate) const SESSION_KEY: &str = "HARNESS_SESSION_KEY";
+
 /// Headers for the collector of `--otlp`; the standard name.
 pub(crate) const OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 

@@ -80,6 +80,7 @@ fn main() -> ExitCode {
 }
 
 fn go(cli: &Cli) -> Result<Exit, CliError> {
+    session::use_key(cli.session_key.as_deref())?;
     let finish = telemetry::start(cli.log.as_deref(), cli.command.spans())?;
     let done = carry_out(&cli.command);
     finish();

@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use harness::session::Location;
+
 use crate::error::CliError;
 
 /// Bytes written to check whether a new file can be written.
@@ -25,6 +27,14 @@ pub(crate) fn check_file(path: &Path) -> Result<(), CliError> {
             try_out(path).map_err(fault)
         }
         Err(error) => Err(fault(error)),
+    }
+}
+
+/// [`check_file`] for a path that may be a thread of a database, which is opened before any model is called.
+pub(crate) fn check_session(path: &Path) -> Result<(), CliError> {
+    match Location::of(path) {
+        Location::File(path) => check_file(&path),
+        Location::Thread { .. } | Location::Database(_) => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness::session::{JsonlSession, Limits, OpenOptions};
+use harness::session::{FileSession, OpenOptions};
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Session, SessionError};
 use harness_core::{Json, Time};
@@ -75,7 +75,7 @@ fn check(vector: &Vector) -> Done<()> {
     if let Some(content) = input.file.map(File::content) {
         std::fs::write(&file, content).map_err(|e| e.to_string())?;
     }
-    let session = JsonlSession::open(&file, OpenOptions::new()).map_err(|e| e.to_string())?;
+    let session = FileSession::open(&file, OpenOptions::new()).map_err(|e| e.to_string())?;
     let case = Case { session, file, counts_only: input.counts_only };
     let ops = input.ops.into_iter().map(|op| case.perform(op)).collect::<Done<Vec<_>>>()?;
     let mut got = json!({ "ops": ops, "file_exists": case.file.exists() });
@@ -125,7 +125,7 @@ pub(super) fn decoded(text: &str) -> Vec<u8> {
 }
 
 struct Case {
-    session: JsonlSession,
+    session: FileSession,
     file: PathBuf,
     counts_only: bool,
 }
@@ -205,7 +205,7 @@ pub(crate) fn lines(file: &Path) -> Done<Value> {
 
 /// Why a session file cannot be loaded: with the line, which a reader of the file is told.
 pub(crate) fn failure(file: &Path, error: &SessionError) -> Value {
-    let told = JsonlSession::read(file, Limits::default()).err();
+    let told = FileSession::read(file, &OpenOptions::new()).err();
     told.map_or_else(|| code(error), |told| session_tree::error(&told))
 }
 

@@ -1,6 +1,6 @@
 //! Vectors of kind `session-tree`: what a model is sent of a session tree of pi.
 
-use harness::session::{Body, Context, Error, ForkOptions, Leaf, Limits, Note, Shown, Tree};
+use harness::session::{Body, Context, Error, ForkOptions, Leaf, Note, OpenOptions, Shown, Tree};
 use harness_core::message::Message;
 use harness_core::{EntryId, Time};
 use serde::Deserialize;
@@ -47,7 +47,7 @@ fn check(input: Input) -> Done<Value> {
     let path = folder.path().join("vector.jsonl");
     std::fs::write(&path, &input.file).map_err(|e| e.to_string())?;
     let bytes = || std::fs::read(&path).map_err(|e| e.to_string());
-    let mut got = match Tree::read(&path, Limits::default()) {
+    let mut got = match Tree::read(&path, &OpenOptions::new()) {
         Ok(tree) => shown(&tree, &input)?,
         Err(fault) => json!({ "error": error(&fault) }),
     };

@@ -1,6 +1,6 @@
 //! Threads of earlier processes.
 
-use harness::SessionFolder;
+use harness::SessionStore;
 use harness::core::ThreadId;
 use harness::core::port::SessionError;
 
@@ -58,7 +58,7 @@ harness::core::twin! {
 }
 
 /// Reads files on blocking threads.
-impl StoredThreads for SessionFolder {
+impl StoredThreads for SessionStore {
     async fn list(&self) -> Result<Vec<StoredThread>, SessionError> {
         let folder = self.clone();
         let listed = blocking(move || folder.list()).await??;
@@ -73,20 +73,13 @@ impl StoredThreads for SessionFolder {
     }
 
     async fn contains(&self, thread: &ThreadId) -> Result<bool, SessionError> {
-        let path = self.path(thread)?;
-        blocking(move || path.is_file()).await
+        let (store, thread) = (self.clone(), thread.clone());
+        blocking(move || store.contains(&thread)).await?
     }
 
     async fn remove(&self, thread: &ThreadId) -> Result<(), SessionError> {
-        let path = self.path(thread)?;
-        let removed = blocking(move || match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err((path, error)),
-            Ok(()) | Err(_) => Ok(()),
-        });
-        removed.await?.map_err(|(path, error)| {
-            let why = format!("the session `{}` cannot be removed: {error}", path.display());
-            SessionError::new("session.not_removed", why)
-        })
+        let (store, thread) = (self.clone(), thread.clone());
+        blocking(move || store.remove(&thread)).await?
     }
 }
 

@@ -23,7 +23,7 @@ use std::time::Instant;
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead};
 use harness_core::{RunId, Time};
-use harness_session::{JsonlSession, OpenOptions, SyncPolicy};
+use harness_session::{FileSession, OpenOptions, SyncPolicy};
 
 /// Odd, so that one is in the middle.
 const ROUNDS: usize = 5;
@@ -89,7 +89,7 @@ fn bare(path: &Path, lines: &[String]) {
 
 /// Threads that each append their part of the messages, every entry on stable storage before the next.
 fn threads(path: &Path, messages: &[Arc<Message>], count: usize) {
-    let session = JsonlSession::open(path, OpenOptions::new().sync(SyncPolicy::Always)).expect("a session");
+    let session = FileSession::open(path, OpenOptions::new().sync(SyncPolicy::Always)).expect("a session");
     thread::scope(|scope| {
         for part in messages.chunks(messages.len().div_ceil(count)) {
             let session = session.clone();
@@ -98,7 +98,7 @@ fn threads(path: &Path, messages: &[Arc<Message>], count: usize) {
     });
 }
 
-fn append(session: &JsonlSession, message: &Arc<Message>) {
+fn append(session: &FileSession, message: &Arc<Message>) {
     let head = EntryHead::new(Time(1_767_225_600_000), Some(RunId::from("r1")), 1, None);
     session.append_blocking(&head, &[Entry::Message(message)], Durability::Sync).expect("an append");
 }

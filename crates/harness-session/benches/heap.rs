@@ -11,7 +11,7 @@
 
 mod input;
 
-use harness_session::{JsonlSession, Limits};
+use harness_session::{FileSession, OpenOptions};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -27,7 +27,7 @@ fn main() {
     let bytes = std::fs::metadata(&path).expect("a file").len();
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
-    let stored = JsonlSession::read(&path, Limits::default()).expect("a session");
+    let stored = FileSession::read(&path, &OpenOptions::new()).expect("a session");
     let peak = ALLOCATOR.peak_usage() - before;
     let kept = ALLOCATOR.current_usage() - before;
     let messages = stored.loaded.messages.len();

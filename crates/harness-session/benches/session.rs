@@ -16,7 +16,7 @@ mod input;
 use std::hint::black_box;
 use std::time::Instant;
 
-use harness_session::{JsonlSession, Limits};
+use harness_session::{FileSession, OpenOptions};
 
 /// How many times everything is measured; the least time counts.
 const TIMES: usize = 3;
@@ -45,7 +45,7 @@ fn main() {
         let middle = seconds(|| input::append(&session, &last[..last.len() - tenth]));
         let end = seconds(|| input::append(&session, &last[last.len() - tenth..]));
         let load = seconds(|| {
-            black_box(JsonlSession::read(&path, Limits::default()).expect("a session"));
+            black_box(FileSession::read(&path, &OpenOptions::new()).expect("a session"));
         });
         bytes = std::fs::metadata(&path).expect("a file").len();
         for (quickest, measured) in quickest.iter_mut().zip([begin + middle + end, load, begin, end]) {

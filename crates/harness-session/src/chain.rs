@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use harness_core::EntryId;
 
@@ -32,59 +31,26 @@ pub(crate) enum End {
 
 const ROOT: u32 = u32::MAX;
 
-/// Compact id: generated ids and those of pi are stored inline, others in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    /// `e` and a number: made here.
-    Made(u32),
-    /// `line` and a number: of a line without an id.
-    Line(u32),
-    /// Eight hexadecimal digits: made by pi.
-    Hex(u32),
-    /// The place in the table.
-    Named(u32),
-}
-
-impl Key {
-    /// The id, when it has a form that holds itself.
-    fn short(id: &str) -> Option<Self> {
-        if let Some(digits) = id.strip_prefix("line") {
-            return number(digits).map(Self::Line);
-        }
-        if let Some(number) = id.strip_prefix('e').and_then(number) {
-            return Some(Self::Made(number));
-        }
-        let hex = id.len() == 8 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if hex { u32::from_str_radix(id, 16).ok().map(Self::Hex) } else { None }
-    }
-}
-
 /// A number that is written in its only form.
 fn number(digits: &str) -> Option<u32> {
     if digits.starts_with(['0', '+']) && digits != "0" { None } else { digits.parse().ok() }
 }
 
-/// The tree of entries of a file, in the order of the file. A file that only ever grew at its end costs no
-/// look-up table.
+/// The tree of entries of a session, in the order in which they are stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
-    keys: Vec<Key>,
+    ids: Vec<EntryId>,
     parents: Vec<u32>,
-    names: Vec<Arc<str>>,
-    named: HashMap<Arc<str>, u32>,
-    /// Built when an id or a parent is not the one that plain growth gives. Holds no named ones.
-    index: Option<HashMap<Key, u32>>,
+    places: HashMap<EntryId, u32>,
     branched: bool,
     /// The largest number of an id that we made.
     made: u32,
-    /// The largest number of a line without an id.
-    lines: u32,
 }
 
 impl Chain {
     /// How many entries there are.
     pub(crate) fn len(&self) -> u32 {
-        u32::try_from(self.keys.len()).unwrap_or(ROOT)
+        u32::try_from(self.ids.len()).unwrap_or(ROOT)
     }
 
     /// Adds an entry and returns its place.
@@ -96,16 +62,19 @@ impl Chain {
         if place == ROOT {
             return Err("the file has too many entries".to_owned());
         }
-        let before = place.checked_sub(1);
         let parent = match parent {
-            Parent::Unsaid => before,
+            Parent::Unsaid => place.checked_sub(1),
             Parent::Root => None,
             Parent::Of(name) => Some(self.find(name).ok_or_else(|| {
                 format!("`parent_id` names the entry `{}`, which is not before it", clip(name))
             })?),
         };
-        let key = self.claim(id, place)?;
-        self.add(key, parent);
+        let id = EntryId::from(id);
+        if self.places.contains_key(&id) {
+            return Err(format!("`id` repeats the entry `{}`", clip(id.as_str())));
+        }
+        self.made = self.made.max(id.as_str().strip_prefix('e').and_then(number).unwrap_or(0));
+        self.add(id, parent);
         Ok(place)
     }
 
@@ -113,61 +82,27 @@ impl Chain {
     pub(crate) fn grow(&mut self, parent: Option<u32>) -> u32 {
         let place = self.len();
         self.made = self.made.saturating_add(1);
-        let key = Key::Made(self.made);
-        if let Some(index) = &mut self.index {
-            index.insert(key, place);
-        }
-        self.add(key, parent);
+        self.add(numbered(self.made), parent);
         place
     }
 
-    fn add(&mut self, key: Key, parent: Option<u32>) {
-        self.branched |= parent != self.len().checked_sub(1);
-        self.keys.push(key);
+    fn add(&mut self, id: EntryId, parent: Option<u32>) {
+        let place = self.len();
+        self.branched |= parent != place.checked_sub(1);
+        self.places.insert(id.clone(), place);
+        self.ids.push(id);
         self.parents.push(parent.unwrap_or(ROOT));
     }
 
-    /// Checks that an id is new. Ids that we made count upwards, which shows it without a look-up.
-    fn claim(&mut self, id: &str, place: u32) -> Result<Key, String> {
-        let key = Key::short(id);
-        match key {
-            Some(Key::Made(number)) if number > self.made => self.made = number,
-            Some(Key::Line(number)) if number > self.lines => self.lines = number,
-            Some(_) | None if self.find(id).is_some() => {
-                return Err(format!("`id` repeats the entry `{}`", clip(id)));
-            }
-            Some(_) | None => {}
-        }
-        let key = key.unwrap_or_else(|| {
-            let name: Arc<str> = id.into();
-            self.named.insert(Arc::clone(&name), place);
-            self.names.push(name);
-            Key::Named(u32::try_from(self.names.len() - 1).unwrap_or(ROOT))
-        });
-        if let Some(index) = &mut self.index {
-            index.insert(key, place);
-        }
-        Ok(key)
-    }
-
     /// The place of the entry named `id`.
-    pub(crate) fn find(&mut self, id: &str) -> Option<u32> {
-        let Some(key) = Key::short(id) else { return self.named.get(id).copied() };
-        if self.keys.last() == Some(&key) {
-            return self.len().checked_sub(1);
-        }
-        let keys = &self.keys;
-        self.index.get_or_insert_with(|| keys.iter().copied().zip(0..).collect()).get(&key).copied()
+    pub(crate) fn find(&self, id: &str) -> Option<u32> {
+        let last = self.ids.last().filter(|last| last.as_str() == id);
+        if last.is_some() { self.len().checked_sub(1) } else { self.places.get(&EntryId::from(id)).copied() }
     }
 
     /// The id of the entry at `place`.
     pub(crate) fn id(&self, place: u32) -> Option<EntryId> {
-        Some(match *self.keys.get(place as usize)? {
-            Key::Made(number) => numbered(number),
-            Key::Line(number) => implied(u64::from(number)),
-            Key::Hex(number) => EntryId::from(format!("{number:08x}")),
-            Key::Named(at) => EntryId::from(&**self.names.get(at as usize)?),
-        })
+        self.ids.get(place as usize).cloned()
     }
 
     /// The id of the entry at `place`; after the last one, that which it will get when we make it.

@@ -145,6 +145,17 @@ impl Disk {
         self.sync_folder(folder_of(path))
     }
 
+    /// Creates the file at `path`, complete and on stable storage before it appears. An existing one is kept, and
+    /// an error.
+    pub(crate) fn put_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let named = self.unfinished(path, None)?;
+        self.write(named.as_file(), bytes)?;
+        self.sync(named.as_file())?;
+        let persist = || named.persist_noclobber(path).map(drop).map_err(|failed| failed.error);
+        self.whole(Change::Rename, persist)?;
+        self.sync_folder(folder_of(path))
+    }
+
     /// Puts the first `length` bytes of a file that was removed back at `path`, unless there is another file
     /// by then. As of [`Disk::put_in_place`].
     pub(crate) fn restore(
@@ -236,30 +247,6 @@ pub(crate) fn sweep(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Puts a new file in a file's place, with its permissions, once it is complete and on stable storage.
-pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
-    let folder = folder_of(path);
-    let mut file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
-    file.as_file().set_permissions(fs::metadata(path)?.permissions())?;
-    write(file.as_file_mut())?;
-    file.as_file().sync_all()?;
-    let file = file.persist(path).map_err(|failed| failed.error)?;
-    File::open(folder)?.sync_all()?;
-    Ok(file)
-}
-
-/// Creates a file that is complete and on stable storage before it has its name; an existing file
-/// is kept.
-pub(crate) fn new_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let folder = folder_of(path);
-    create_folder(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
-    write(file.as_file_mut())?;
-    file.as_file().sync_all()?;
-    file.persist_noclobber(path).map_err(|failed| failed.error)?;
-    File::open(folder)?.sync_all()
 }
 
 /// Creates a directory and its parents, accessible only to their owner.

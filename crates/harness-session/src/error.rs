@@ -8,7 +8,6 @@ use harness_core::port::SessionError;
 use harness_core::{ArtifactId, EntryId, RunId};
 use harness_host::StorageError;
 
-use crate::folder::{FileChange, Store};
 use crate::jsonl::Owner;
 
 /// Error while opening, reading or writing a session. The text names the file, the place and the
@@ -45,6 +44,50 @@ pub enum Error {
         path: PathBuf,
         /// Id of the entry.
         id: EntryId,
+    },
+    /// A path names a database, and none of its threads.
+    #[error("`{}` is a database of sessions, and no thread of it is named", path.display())]
+    NoThread {
+        /// Path of the database.
+        path: PathBuf,
+    },
+    /// A path names a database, and this build cannot open any.
+    #[error("cannot open the database `{}`: this build has no SQLite", path.display())]
+    NoSqlite {
+        /// Path of the database.
+        path: PathBuf,
+    },
+    /// The session is encrypted, and no key was given.
+    #[error("session `{}` is encrypted with key `{key}`", path.display())]
+    Sealed {
+        /// The session file.
+        path: PathBuf,
+        /// Id of the key.
+        key: String,
+    },
+    /// The session is encrypted with a different key.
+    #[error("session `{}` is encrypted with key `{key}`, the key given is `{given}`", path.display())]
+    WrongKey {
+        /// The session file.
+        path: PathBuf,
+        /// Id of the session's key.
+        key: String,
+        /// Id of the key that was given.
+        given: String,
+    },
+    /// A key was given, and the session is not encrypted.
+    #[error("session `{}` is not encrypted, and a key was given", path.display())]
+    NotSealed {
+        /// The session file.
+        path: PathBuf,
+    },
+    /// A key file cannot be used.
+    #[error("key file `{}`: {reason}", path.display())]
+    KeyFile {
+        /// Path of the key file.
+        path: PathBuf,
+        /// Reason why it cannot be used.
+        reason: String,
     },
     /// The path is not a regular file.
     #[error("session `{}` is not a regular file", path.display())]
@@ -189,21 +232,11 @@ pub enum Error {
     /// The asynchronous runtime ended before the work on a store had started.
     #[error("the store was not used: the asynchronous runtime is shutting down")]
     Stopped,
-    /// The operating system refused a store something.
-    #[error("cannot {deed} {store} `{}`: {source}", path.display())]
-    Refused {
-        /// Which store.
-        store: Store,
-        /// Attempted change.
-        deed: FileChange,
-        /// File or directory.
-        path: PathBuf,
-        /// The operating system's answer.
-        source: io::Error,
-    },
     /// The operating system refused something.
-    #[error("cannot {action} `{}`: {source}", path.display())]
+    #[error("cannot {action} {store} `{}`: {source}", path.display())]
     Io {
+        /// Of which store the file is.
+        store: Store,
         /// Attempted action.
         action: Action,
         /// File or directory.
@@ -219,6 +252,10 @@ pub enum Error {
 pub enum Disturbance {
     /// Another file has its name.
     Replaced,
+    /// No file has its name.
+    Removed,
+    /// Its thread of a database got lines of another program.
+    Written,
     /// It was cut.
     Cut {
         /// Bytes that it had.
@@ -239,22 +276,51 @@ impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replaced => f.write_str("was replaced by another file"),
+            Self::Removed => f.write_str("was removed"),
+            Self::Written => f.write_str("was written to by another program"),
             Self::Cut { from, to } => write!(f, "was truncated from {from} to {to} bytes"),
             Self::Grown { from, to } => write!(f, "grew from {from} to {to} bytes"),
         }
     }
 }
 
-/// Action that the operating system refused.
+/// Store that keeps files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Store {
+    /// Sessions, in files or in a database.
+    Sessions,
+    /// Values under keys.
+    Storage,
+    /// Artifacts under their hashes.
+    Artifacts,
+    /// Checkpoints of runs.
+    Checkpoints,
+}
+
+impl fmt::Display for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sessions => "session",
+            Self::Storage => "stored value",
+            Self::Artifacts => "artifact",
+            Self::Checkpoints => "checkpoint",
+        })
+    }
+}
+
+/// Action on a file that the operating system refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
-    /// Opening or creating the session file.
+    /// Opening or creating a file.
     Open,
-    /// Creation of the directory of the session file.
+    /// Creation of a directory.
     CreateFolder,
     /// Opening or locking the lock file.
     Lock,
+    /// Listing of a directory.
+    List,
     /// Reading.
     Read,
     /// Writing, or cutting off an unfinished write.
@@ -263,6 +329,8 @@ pub enum Action {
     Sync,
     /// Writing the file anew.
     Replace,
+    /// Removing a file.
+    Remove,
     /// Writing a session file again that was removed while it was in use.
     PutBack,
 }
@@ -272,10 +340,11 @@ impl Action {
         match self {
             Self::Open | Self::CreateFolder => "session.open_failed",
             Self::Lock => "session.lock_failed",
-            Self::Read => "session.read_failed",
+            Self::Read | Self::List => "session.read_failed",
             Self::Write => "session.write_failed",
             Self::Sync => "session.sync_failed",
             Self::Replace => "session.replace_failed",
+            Self::Remove => "session.not_removed",
             Self::PutBack => "session.removed",
         }
     }
@@ -284,14 +353,16 @@ impl Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Open => "open session",
-            Self::CreateFolder => "create session folder",
-            Self::Lock => "lock session with",
-            Self::Read => "read session",
-            Self::Write => "write to session",
-            Self::Sync => "sync session",
-            Self::Replace => "replace session",
-            Self::PutBack => "restore the removed session",
+            Self::Open => "open",
+            Self::CreateFolder => "create directory of",
+            Self::Lock => "lock",
+            Self::List => "list directory of",
+            Self::Read => "read",
+            Self::Write => "write to",
+            Self::Sync => "sync",
+            Self::Replace => "replace",
+            Self::Remove => "remove",
+            Self::PutBack => "restore the removed",
         })
     }
 }
@@ -304,6 +375,12 @@ impl Error {
             Self::NotFound { .. } => "session.not_found",
             Self::Exists { .. } => "session.exists",
             Self::UnknownEntry { .. } => "session.unknown_entry",
+            Self::NoThread { .. } => "session.no_thread",
+            Self::NoSqlite { .. } => "session.no_sqlite",
+            Self::Sealed { .. } => "session.encrypted",
+            Self::WrongKey { .. } => "session.wrong_key",
+            Self::NotSealed { .. } => "session.not_encrypted",
+            Self::KeyFile { .. } => "session.key_file",
             Self::NotAFile { .. } => "session.not_a_file",
             Self::Disturbed { .. } => "session.disturbed",
             Self::NewerVersion { .. } => "session.newer_version",
@@ -312,21 +389,26 @@ impl Error {
             Self::LineTooLong { .. } => "session.line_too_long",
             Self::TooLarge { .. } => "session.too_large",
             Self::Unstorable { .. } => "session.unstorable",
-            Self::Damaged { store, .. } => {
-                by_store(*store, ["storage.corrupt", "artifact.corrupt", "checkpoint.corrupt"])
-            }
-            Self::Oversize { store, .. } => {
-                by_store(*store, ["storage.too_large", "artifact.too_large", "checkpoint.too_large"])
-            }
-            Self::LongKey { store, .. } => {
-                by_store(*store, ["storage.long_key", "artifact.long_key", "checkpoint.long_key"])
-            }
+            Self::Damaged { store, .. } => by_store(
+                *store,
+                ["storage.corrupt", "artifact.corrupt", "checkpoint.corrupt", "session.corrupt"],
+            ),
+            Self::Oversize { store, .. } => by_store(
+                *store,
+                ["storage.too_large", "artifact.too_large", "checkpoint.too_large", "session.too_large"],
+            ),
+            Self::LongKey { store, .. } => by_store(
+                *store,
+                ["storage.long_key", "artifact.long_key", "checkpoint.long_key", "session.long_name"],
+            ),
             Self::FullArtifacts { .. } => "artifact.full",
             Self::NewerCheckpoint { .. } => "checkpoint.newer_version",
             Self::ManyOwners { .. } => "artifact.many_owners",
-            Self::Refused { store, .. } => by_store(*store, ["storage.io", "artifact.io", "checkpoint.io"]),
             Self::Stopped => "session.stopped",
-            Self::Io { action, .. } => action.kind(),
+            Self::Io { store: Store::Sessions, action, .. } => action.kind(),
+            Self::Io { store, .. } => {
+                by_store(*store, ["storage.io", "artifact.io", "checkpoint.io", "session.io"])
+            }
         }
     }
 
@@ -339,6 +421,18 @@ impl Error {
             Self::NotFound { .. } => "check the path, or permit the session to be created",
             Self::Exists { .. } => "choose another path, or remove that file first",
             Self::UnknownEntry { .. } => "`harness session show` tells the names of the entries",
+            Self::NoThread { .. } => {
+                "name the thread behind `#`: `DATABASE#THREAD`; `harness session list DATABASE` lists them"
+            }
+            Self::NoSqlite { .. } => "use a build with the feature `sqlite`, or a session file",
+            Self::Sealed { .. } => {
+                "pass the file of that key with `--session-key` (a build with the feature `encryption`)"
+            }
+            Self::WrongKey { .. } => "pass the file of the session's key with `--session-key`",
+            Self::NotSealed { .. } => {
+                "omit the key, or copy the session into an encrypted one with `harness session fork`"
+            }
+            Self::KeyFile { .. } => "make a key file with `harness session key FILE`",
             Self::NotAFile { .. } => "name a regular file, or one that does not exist yet",
             Self::Disturbed { .. } => {
                 "entries that were stored in it may be lost; end the program that changes it, then open the session again"
@@ -364,16 +458,17 @@ impl Error {
             }
             Self::Stopped => "keep the runtime until everything is stored",
             Self::ManyOwners { .. } => "remove the artifact, or purge those that have expired",
-            Self::Io { source, .. } | Self::Refused { source, .. } => io_hint(source.kind()),
+            Self::Io { source, .. } => io_hint(source.kind()),
         }
     }
 }
 
-fn by_store(store: Store, [storage, artifacts, checkpoints]: [&'static str; 3]) -> &'static str {
+fn by_store(store: Store, [storage, artifacts, checkpoints, sessions]: [&'static str; 4]) -> &'static str {
     match store {
         Store::Storage => storage,
         Store::Artifacts => artifacts,
         Store::Checkpoints => checkpoints,
+        Store::Sessions => sessions,
     }
 }
 
@@ -384,6 +479,7 @@ fn io_hint(kind: io::ErrorKind) -> &'static str {
         K::StorageFull | K::QuotaExceeded => {
             "free some space; what was acknowledged is safe, and the next append tries again"
         }
+        K::ResourceBusy => "end that process, or try again",
         K::PermissionDenied | K::ReadOnlyFilesystem => {
             "check who may read and write the file and its folder, or use another path"
         }

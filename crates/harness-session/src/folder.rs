@@ -1,87 +1,27 @@
 //! Directory of a store: file names from keys, atomic files, and writers in several processes that
 //! take turns.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, create_folder, is_unfinished};
-use crate::error::Error;
+use crate::error::{Action, Error, Store};
 
 /// The longest key, in bytes.
 const LONGEST_KEY: usize = 1_000;
 
 /// The longest part of an encoded key that is one name: names of files have 255 bytes at most, and what is
 /// not complete yet has a longer one.
-const LONGEST_NAME: usize = 200;
+pub(crate) const LONGEST_NAME: usize = 200;
 
 /// Suffix of a directory with the rest of a long key.
 const GOES_ON: &str = "~";
 
 /// The file that writers lock.
 const LOCK: &str = "lock";
-
-/// Store that keeps files in a directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Store {
-    /// Values under keys.
-    Storage,
-    /// Artifacts under their hashes.
-    Artifacts,
-    /// Checkpoints of runs.
-    Checkpoints,
-}
-
-impl Store {
-    /// Name of one stored object.
-    fn thing(self) -> &'static str {
-        match self {
-            Self::Storage => "stored value",
-            Self::Artifacts => "artifact",
-            Self::Checkpoints => "checkpoint",
-        }
-    }
-}
-
-impl fmt::Display for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.thing())
-    }
-}
-
-/// Action on a file of a store that the operating system refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FileChange {
-    /// Creation of a directory.
-    CreateFolder,
-    /// Taking turns with other writers.
-    Lock,
-    /// Listing of a directory.
-    List,
-    /// Reading a file.
-    Read,
-    /// Writing a file.
-    Write,
-    /// Removing a file.
-    Remove,
-}
-
-impl fmt::Display for FileChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CreateFolder => "create folder of",
-            Self::Lock => "lock folder of",
-            Self::List => "list folder of",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Remove => "remove",
-        })
-    }
-}
 
 /// Directory of a store.
 #[derive(Clone, Debug)]
@@ -96,7 +36,7 @@ impl Folder {
     /// owner.
     pub(crate) fn open(path: PathBuf, store: Store) -> Result<Self, Error> {
         let folder = Self { path, store, disk: Disk::default() };
-        create_folder(&folder.path).map_err(|source| folder.refused(FileChange::CreateFolder, "", source))?;
+        create_folder(&folder.path).map_err(|source| folder.refused(Action::CreateFolder, "", source))?;
         Ok(folder)
     }
 
@@ -109,7 +49,7 @@ impl Folder {
         let mut options = fs::OpenOptions::new();
         let opened = options.create(true).truncate(false).write(true).mode(0o600).open(self.path(LOCK));
         let locked = opened.and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| self.refused(FileChange::Lock, LOCK, source))
+        locked.map_err(|source| self.refused(Action::Lock, LOCK, source))
     }
 
     /// Content of a file of at most `most` bytes; `None` if the file does not exist.
@@ -125,7 +65,7 @@ impl Folder {
             }
             Ok(_) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(self.refused(FileChange::Read, file, source)),
+            Err(source) => Err(self.refused(Action::Read, file, source)),
         }
     }
 
@@ -135,7 +75,7 @@ impl Folder {
         let path = self.path(file);
         let written =
             self.make_room(file).and_then(|()| self.disk.put_in_place(&path, bytes, None, |_| Ok(())));
-        written.map_err(|source| self.refused(FileChange::Write, file, source))
+        written.map_err(|source| self.refused(Action::Write, file, source))
     }
 
     /// Creates the directories of a file, durably.
@@ -154,14 +94,14 @@ impl Folder {
             Ok(true) => self.disk.sync_folder(folder).map(|()| true),
             other => other,
         };
-        removed.map_err(|source| self.refused(FileChange::Remove, file, source))
+        removed.map_err(|source| self.refused(Action::Remove, file, source))
     }
 
     /// Removes an empty directory, if it exists. Requires the writer's turn.
     pub(crate) fn remove_folder(&self, folder: &Path) -> Result<(), Error> {
         match fs::remove_dir(self.path(folder)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(|source| self.refused(FileChange::Remove, folder, source)),
+            removed => removed.map_err(|source| self.refused(Action::Remove, folder, source)),
         }
     }
 
@@ -181,7 +121,7 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             listed => listed.and_then(Iterator::collect::<io::Result<Vec<_>>>),
         };
-        for entry in listed.map_err(|source| self.refused(FileChange::List, below, source))? {
+        for entry in listed.map_err(|source| self.refused(Action::List, below, source))? {
             let path = below.join(entry.file_name());
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if see(&path, is_folder) && is_folder {
@@ -240,13 +180,13 @@ impl Folder {
         Error::Oversize { store: self.store, name, bytes, limit }
     }
 
-    fn refused(&self, deed: FileChange, file: impl AsRef<Path>, source: io::Error) -> Error {
-        Error::Refused { store: self.store, deed, path: self.path(file), source }
+    fn refused(&self, action: Action, file: impl AsRef<Path>, source: io::Error) -> Error {
+        Error::Io { store: self.store, action, path: self.path(file), source }
     }
 }
 
 /// A key as a name that every file system keeps as it is, those that take capital letters for small ones too.
-fn encode(key: &str) -> String {
+pub(crate) fn encode(key: &str) -> String {
     let mut name = String::with_capacity(key.len());
     for byte in key.bytes() {
         if byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-') {

@@ -1,8 +1,8 @@
 //! Session stores: where a thread's transcript is kept.
 //!
 //! A session is what a thread has said and done, entry by entry: its messages, which calls had started and
-//! finished, the state of its runs. This crate keeps it [in memory](MemorySession) or in a
-//! [JSON Lines file](JsonlSession), behind `harness-core`'s [`Session`](harness_core::port::Session) port.
+//! finished, the state of its runs. This crate keeps it [in memory](MemorySession), or
+//! [stored](FileSession) in a JSON Lines file or a SQLite database, behind `harness-core`'s [`Session`](harness_core::port::Session) port.
 //! It knows nothing of models and tools, and it does not decide what becomes of a call that never
 //! finished: it tells which those are ([`unanswered`]), the run repairs them.
 //!
@@ -16,11 +16,11 @@
 //! use harness_core::message::Message;
 //! use harness_core::port::{Durability, Entry, EntryHead};
 //! use harness_core::{RunId, Time};
-//! use harness_session::{JsonlSession, Limits, OpenOptions};
+//! use harness_session::{FileSession, OpenOptions};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("support.jsonl");
-//! let session = JsonlSession::open(&path, OpenOptions::new().id("support-17"))?;
+//! let session = FileSession::open(&path, OpenOptions::new().id("support-17"))?;
 //!
 //! // What a driver does with each message as soon as it is final; in asynchronous code it awaits `append`.
 //! let head = EntryHead::new(Time(1_767_225_600_000), Some(RunId::from("r1")), 1, None);
@@ -28,8 +28,8 @@
 //! session.append_blocking(&head, &[Entry::Message(&question)], Durability::Sync)?;
 //!
 //! // A second owner is refused; anybody may read.
-//! assert!(JsonlSession::open(&path, OpenOptions::new()).is_err());
-//! let stored = JsonlSession::read(&path, Limits::default())?;
+//! assert!(FileSession::open(&path, OpenOptions::new()).is_err());
+//! let stored = FileSession::read(&path, &OpenOptions::new())?;
 //! assert_eq!(stored.loaded.messages, [question]);
 //! assert!(!stored.loaded.ended);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -53,22 +53,30 @@ mod fields;
 mod fold;
 mod folder;
 mod jsonl;
+mod location;
 mod memory;
 mod note;
+mod seal;
+pub mod search;
 mod spine;
+mod sqlite;
 pub mod storage;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tree;
 mod unanswered;
 
-pub use error::{Action, Disturbance, Error};
-pub use folder::{FileChange, Store};
+pub use error::{Action, Disturbance, Error, Store};
 pub use jsonl::{
-    FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Quarantined, RepairReport,
+    FORMAT_VERSION, FileSession, Header, Limits, OpenOptions, Owner, Program, Quarantined, RepairReport,
     Stored, SyncPolicy,
 };
+pub use location::Location;
 pub use memory::MemorySession;
 pub use note::{ModelRef, Note};
+#[cfg(feature = "encryption")]
+pub use seal::Key;
+#[cfg(feature = "sqlite")]
+pub use sqlite::Database;
 pub use tree::{Body, Context, ForkOptions, Leaf, Node, Shown, Source, Tree};
 pub use unanswered::{Unanswered, unanswered};

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use harness::SessionFolder;
+use harness::SessionStore;
 use harness::prelude::*;
 use harness::runtime::Runtime;
 
@@ -18,14 +18,14 @@ impl Model for Counter {
     }
 }
 
-fn runtime(sessions: &SessionFolder) -> Result<Runtime, harness::HarnessError> {
+fn runtime(sessions: &SessionStore) -> Result<Runtime, harness::HarnessError> {
     Harness::new(Counter).sessions(sessions.clone()).build_runtime()
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    let sessions = SessionFolder::new(folder.path());
+    let sessions = SessionStore::new(folder.path());
 
     let first = runtime(&sessions)?;
     let (ada, bob) = (first.thread("ada"), first.thread("bob"));

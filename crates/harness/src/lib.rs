@@ -85,7 +85,7 @@ pub use self::error::{HarnessError, SetupFault};
 pub use self::execution::HarnessExecution;
 pub use self::harness::Harness;
 pub use self::models::RegistryModels;
-pub use self::sessions::{SessionFolder, StoredThread};
+pub use self::sessions::{SessionStore, StoredThread};
 pub use ::{
     harness_adapters as adapters, harness_control as control, harness_core as core,
     harness_descriptor as descriptor, harness_flow as flow, harness_host as host, harness_memory as memory,
@@ -116,6 +116,10 @@ struct CookbookFinishTheWork;
 #[doc = include_str!("../../../docs/cookbook/memory.md")]
 #[cfg(all(doctest, feature = "sqlite"))]
 struct CookbookMemory;
+
+#[doc = include_str!("../../../docs/cookbook/sessions.md")]
+#[cfg(all(doctest, feature = "encryption", feature = "sqlite"))]
+struct CookbookSessions;
 
 #[doc = include_str!("../../../docs/cookbook/observability.md")]
 #[cfg(all(doctest, feature = "otel"))]

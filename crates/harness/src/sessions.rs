@@ -1,4 +1,4 @@
-//! A folder of sessions, one file for each thread.
+//! Many sessions, one for each thread: the files of a folder, or the threads of a database.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use harness_core::ThreadId;
 use harness_core::message::Message;
 use harness_core::port::{DynSession, SessionError};
 use harness_runtime::Sessions;
-use harness_session::{Body, JsonlSession, Leaf, Limits, OpenOptions, Tree};
+use harness_session::{Body, FileSession, Leaf, Location, OpenOptions, Tree};
 
 /// How the files end.
 const EXTENSION: &str = "jsonl";
@@ -20,31 +20,34 @@ const LONGEST: usize = 240;
 /// Characters of a title, at most.
 const TITLE: usize = 80;
 
-/// Keeps each thread of a [runtime](crate::Builder::build_runtime) as a JSON Lines file of one folder.
+/// Stores each thread of a [runtime](crate::Builder::build_runtime) as a JSON Lines file of one directory, or in one
+/// SQLite database (feature `sqlite`), whose path ends in `.db`, `.sqlite` or `.sqlite3`.
 ///
-/// The file is named after the thread: letters, digits, `-`, `_` and inner dots are kept, each other byte is
+/// A file is named after its thread: letters, digits, `-`, `_` and inner dots are kept, each other byte is
 /// `%` and two hexadecimal digits. A thread whose name comes out longer than 240 bytes cannot be opened. One
-/// process owns a file at a time; a second one is refused with its owner's name.
+/// process owns a thread at a time; a second one is refused with its owner's name.
 ///
 /// ```
-/// use harness::SessionFolder;
+/// use harness::SessionStore;
 ///
-/// let folder = SessionFolder::new("sessions");
-/// assert_eq!(folder.path(&"support-17".into())?, std::path::Path::new("sessions/support-17.jsonl"));
-/// assert_eq!(folder.path(&"a/b".into())?, std::path::Path::new("sessions/a%2Fb.jsonl"));
+/// let store = SessionStore::new("sessions");
+/// assert_eq!(store.path(&"support-17".into())?, std::path::Path::new("sessions/support-17.jsonl"));
+/// assert_eq!(store.path(&"a/b".into())?, std::path::Path::new("sessions/a%2Fb.jsonl"));
+/// let store = SessionStore::new("chats.db");
+/// assert_eq!(store.path(&"a/b".into())?, std::path::Path::new("chats.db#a/b"));
 /// # Ok::<(), harness::core::port::SessionError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct SessionFolder {
-    folder: PathBuf,
+pub struct SessionStore {
+    place: PathBuf,
     options: OpenOptions,
     elsewhere: HashMap<ThreadId, PathBuf>,
 }
 
-/// A thread that a directory holds.
+/// A thread that a store holds.
 ///
 /// ```
-/// use harness::{SessionFolder, StoredThread};
+/// use harness::{SessionStore, StoredThread};
 ///
 /// fn line(stored: &StoredThread) -> String {
 ///     let title = stored.title.as_deref().unwrap_or("untitled");
@@ -53,7 +56,7 @@ pub struct SessionFolder {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path();
 ///
-/// let lines: Vec<String> = SessionFolder::new(path).list()?.iter().map(line).collect();
+/// let lines: Vec<String> = SessionStore::new(path).list()?.iter().map(line).collect();
 /// # assert!(lines.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -62,7 +65,7 @@ pub struct SessionFolder {
 pub struct StoredThread {
     /// Its name.
     pub thread: ThreadId,
-    /// Its file.
+    /// Path of its session.
     pub path: PathBuf,
     /// What it is called, or the first words of its user: one line of at most 80 characters.
     pub title: Option<String>,
@@ -70,17 +73,17 @@ pub struct StoredThread {
     pub messages: usize,
     /// When the last message was stored, as ISO text.
     pub last_at: Option<String>,
-    /// Why the file cannot be read.
+    /// Reason why it cannot be read.
     pub problem: Option<String>,
 }
 
-impl SessionFolder {
-    /// The sessions of a folder, which appears with the first thread.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), options: OpenOptions::new(), elsewhere: HashMap::new() }
+impl SessionStore {
+    /// The sessions of a directory or a database, which appears with the first thread.
+    pub fn new(place: impl Into<PathBuf>) -> Self {
+        Self { place: place.into(), options: OpenOptions::new(), elsewhere: HashMap::new() }
     }
 
-    /// How files are opened. Default [`OpenOptions::new`].
+    /// How sessions are opened. Default [`OpenOptions::new`].
     #[must_use]
     pub fn options(mut self, options: OpenOptions) -> Self {
         self.options = options;
@@ -94,13 +97,16 @@ impl SessionFolder {
         self
     }
 
-    /// The file of a thread.
+    /// The path of a thread's session.
     ///
     /// # Errors
     /// `session.thread_name` for a name that is empty or too long.
     pub fn path(&self, thread: &ThreadId) -> Result<PathBuf, SessionError> {
         if let Some(file) = self.elsewhere.get(thread) {
             return Ok(file.clone());
+        }
+        if let Location::Database(database) = Location::of(&self.place) {
+            return Ok(PathBuf::from(format!("{}#{thread}", database.display())));
         }
         let name = encoded(thread.as_str());
         if name.is_empty() || name.len() > LONGEST {
@@ -111,35 +117,44 @@ impl SessionFolder {
             );
             return Err(SessionError::new("session.thread_name", why));
         }
-        Ok(self.folder.join(name).with_added_extension(EXTENSION))
+        Ok(self.place.join(name).with_added_extension(EXTENSION))
     }
 
-    /// The threads of the folder, those with the latest message first. Reads every file.
+    /// The threads of the store, those with the latest message first. Reads every session.
     ///
     /// # Errors
-    /// `session.folder` when the folder cannot be read; a missing one has no threads.
+    /// The directory or the database cannot be read; a missing one has no threads.
     pub fn list(&self) -> Result<Vec<StoredThread>, SessionError> {
-        let unreadable = |error: std::io::Error| {
-            let why = format!("the folder `{}` of sessions cannot be read: {error}", self.folder.display());
-            SessionError::new("session.folder", why)
-        };
-        let entries = match std::fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(unreadable(error)),
-        };
-        let mut threads = Vec::new();
-        for entry in entries {
-            threads.extend(StoredThread::of(entry.map_err(unreadable)?.path()));
+        let place = Location::of(&self.place);
+        if !place.exists()? {
+            return Ok(Vec::new());
         }
+        let paths = place.sessions()?.into_iter();
+        let mut threads: Vec<_> = paths.filter_map(|path| StoredThread::of(path, &self.options)).collect();
         threads.sort_by(|a, b| b.last_at.cmp(&a.last_at).then_with(|| a.thread.cmp(&b.thread)));
         Ok(threads)
     }
+
+    /// Whether a thread is stored.
+    ///
+    /// # Errors
+    /// As of [`SessionStore::path`], and a database that cannot be read.
+    pub fn contains(&self, thread: &ThreadId) -> Result<bool, SessionError> {
+        Ok(Location::of(self.path(thread)?).exists()?)
+    }
+
+    /// Removes a thread that nobody owns, for good. A missing one is no error.
+    ///
+    /// # Errors
+    /// As of [`SessionStore::path`] and [`FileSession::remove`].
+    pub fn remove(&self, thread: &ThreadId) -> Result<(), SessionError> {
+        Ok(FileSession::remove(self.path(thread)?)?)
+    }
 }
 
-impl Sessions for SessionFolder {
+impl Sessions for SessionStore {
     async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
-        let session = JsonlSession::open_async(self.path(thread)?, self.options.clone()).await?;
+        let session = FileSession::open_async(self.path(thread)?, self.options.clone()).await?;
         // An earlier owner may have been killed: nothing that it had started works beside what follows.
         let settled = harness_host::process::wait_for_orphans().await;
         settled.map_err(|left| SessionError::new("session.orphans", left.to_string()))?;
@@ -164,12 +179,14 @@ impl Sessions for OneSession {
 }
 
 impl StoredThread {
-    fn of(path: PathBuf) -> Option<Self> {
-        if path.extension()? != EXTENSION || !path.is_file() {
-            return None;
-        }
-        let thread = ThreadId::from(decoded(path.file_stem()?.to_str()?)?);
-        Some(match Tree::read(&path, Limits::default()) {
+    fn of(path: PathBuf, options: &OpenOptions) -> Option<Self> {
+        let thread = match Location::of(&path) {
+            Location::Thread { name, .. } => ThreadId::from(name),
+            Location::File(file) | Location::Database(file) => {
+                ThreadId::from(decoded(file.file_stem()?.to_str()?)?)
+            }
+        };
+        Some(match Tree::read(&path, options) {
             Ok(tree) => Self::read(thread, path, &tree),
             Err(error) => {
                 let problem = Some(error.to_string());

@@ -9,12 +9,13 @@ use harness::core::port::{Clock, Ids as _};
 use harness::runtime::Thread;
 use harness::system::SystemIds;
 use harness::tools::mcp::McpServer;
-use harness::{Builder, SessionFolder};
+use harness::{Builder, SessionStore};
 use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
 
 use crate::args::AcpArgs;
 use crate::env;
 use crate::error::CliError;
+use crate::session::options;
 use crate::threads::{Of, Threads, found};
 
 /// One set of parts for each session, so that tools and modes are its own.
@@ -47,13 +48,13 @@ impl CommandLine {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn folder(&self) -> Option<SessionFolder> {
-        self.args.sessions.as_ref().map(SessionFolder::new)
+    fn store(&self) -> Option<SessionStore> {
+        self.args.sessions.as_ref().map(|place| SessionStore::new(place).options(options()))
     }
 
     async fn threads(&self, thread: &ThreadId, approver: EditorApprover) -> Result<Threads, CliError> {
         let of =
-            Of { descriptor: Some(&self.descriptor), sessions: self.folder(), thread: Some(thread.clone()) };
+            Of { descriptor: Some(&self.descriptor), sessions: self.store(), thread: Some(thread.clone()) };
         let templates = found::templates(&self.args.templates, of.descriptor, found::untypable).await?;
         let change = |builder: Builder| builder.templates(templates);
         Threads::open(of, &self.args.threads, approver, &self.clock, change).await
@@ -95,11 +96,8 @@ impl Host for CommandLine {
     }
 
     async fn load(&self, id: &ThreadId, setup: SessionSetup) -> Result<Option<Opened>, HostFault> {
-        let file = self.folder().map(|folder| folder.path(id));
-        match file {
-            Some(Ok(file)) if file.exists() => self.thread(id, &setup).await.map(Some),
-            Some(Ok(_) | Err(_)) | None => Ok(None),
-        }
+        let stored = self.store().is_some_and(|store| store.contains(id).unwrap_or(false));
+        if stored { self.thread(id, &setup).await.map(Some) } else { Ok(None) }
     }
 
     async fn close(&self, thread: Thread) {

@@ -12,9 +12,9 @@ pub(crate) struct AcpArgs {
     #[command(flatten)]
     pub(crate) descriptor: DescriptorArg,
 
-    /// Store conversations in this directory, so that the editor can reopen them [default: in
-    /// memory]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Store conversations in this directory or database (chats.db), so that the editor can reopen them
+    /// [default: in memory]
+    #[arg(long, value_name = "DIR|DB", value_hint = ValueHint::AnyPath)]
     pub(crate) sessions: Option<PathBuf>,
 
     #[command(flatten)]

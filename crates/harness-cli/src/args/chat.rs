@@ -19,8 +19,8 @@ pub(crate) struct ChatArgs {
     #[arg(long = "continue", conflicts_with_all = ["session", "pick"])]
     pub(crate) continue_last: bool,
 
-    /// Store the session in this file, or continue the one it holds [default: a new file in
-    /// ~/.local/state/harness/chats]
+    /// Store the session in this file, or as a thread of a database (chats.db#NAME), or continue the one it
+    /// holds [default: a new file in ~/.local/state/harness/chats]
     #[arg(long, value_name = "FILE", conflicts_with = "pick", value_hint = ValueHint::FilePath)]
     pub(crate) session: Option<PathBuf>,
 

@@ -42,8 +42,8 @@ pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use session::{
-    CompactArgs, ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs,
-    SessionVerb, ShowSessionArgs,
+    CompactArgs, ExportArgs, ExportFormat, ForkArgs, KeyArgs, LabelArgs, ListArgs, RepairArgs, SearchArgs,
+    SessionArgs, SessionVerb, ShowSessionArgs,
 };
 pub(crate) use spans::SpanArgs;
 pub(crate) use threads::ThreadArgs;
@@ -65,6 +65,10 @@ pub(crate) struct Cli {
     /// harness_adapters=debug
     #[arg(long, global = true, value_name = "FILTER", env = env::LOG, hide_env_values = true)]
     pub(crate) log: Option<String>,
+
+    /// Encrypt new sessions with the key in this file, and open encrypted ones with it
+    #[arg(long, global = true, value_name = "FILE", env = env::SESSION_KEY, hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub(crate) session_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -97,7 +101,7 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Serve threads over HTTP
     Serve(Box<ServeArgs>),
-    /// List, show, export, fork, label, compact and repair sessions
+    /// List, search, show, export, fork, label, compact and repair sessions
     Session(SessionArgs),
     /// List the tools in a registry, or call one
     Tools(ToolsArgs),
@@ -182,7 +186,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
-    /// Store the session in this file, or continue the one it holds
+    /// Store the session in this file, or as a thread of a database (chats.db#NAME), or continue the one it
+    /// holds
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) session: Option<PathBuf>,
 

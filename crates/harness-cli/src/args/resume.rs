@@ -13,7 +13,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(after_help = Exit::help())]
 pub(crate) struct ResumeArgs {
-    /// Session file, which records its descriptor and options
+    /// Session, which records its descriptor and options: a file, or a thread of a database (chats.db#NAME)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 

@@ -17,8 +17,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8787")]
     pub(crate) listen: SocketAddr,
 
-    /// Store threads in this directory, and continue those in it [default: in memory]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Store threads in this directory or database (chats.db), and continue those in it [default: in memory]
+    #[arg(long, value_name = "DIR|DB", value_hint = ValueHint::AnyPath)]
     pub(crate) sessions: Option<PathBuf>,
 
     /// Require the bearer token in this file, which must be private; mandatory on non-loopback

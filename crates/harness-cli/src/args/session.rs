@@ -20,6 +20,8 @@ pub(crate) struct SessionArgs {
 pub(crate) enum SessionVerb {
     /// List the sessions in a directory
     List(ListArgs),
+    /// Find messages that contain every word, the latest first
+    Search(SearchArgs),
     /// Print a session: messages, tool calls, compactions, branches
     Show(ShowSessionArgs),
     /// Move damaged lines to a separate file
@@ -28,10 +30,12 @@ pub(crate) enum SessionVerb {
     Compact(CompactArgs),
     /// Export a session as JSON Lines or Markdown, also from other formats
     Export(ExportArgs),
-    /// Copy the session up to an entry into a new file
+    /// Copy the session up to an entry into a new session, encrypted if --session-key is given
     Fork(ForkArgs),
     /// Set or remove the name of an entry
     Label(LabelArgs),
+    /// Create a key file for --session-key, which encrypts sessions
+    Key(KeyArgs),
 }
 
 impl SessionVerb {
@@ -39,11 +43,13 @@ impl SessionVerb {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::List(args) => args.json,
+            Self::Search(args) => args.json,
             Self::Show(args) => args.json,
             Self::Repair(args) => args.json,
             Self::Compact(args) => args.json,
             Self::Fork(args) => args.json,
             Self::Label(args) => args.json,
+            Self::Key(args) => args.json,
             Self::Export(_) => false,
         }
     }
@@ -51,8 +57,8 @@ impl SessionVerb {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Directory to search for .jsonl files
-    #[arg(value_hint = ValueHint::DirPath, default_value = ".")]
+    /// Directory of .jsonl files, or database
+    #[arg(value_hint = ValueHint::AnyPath, default_value = ".")]
     pub(crate) folder: PathBuf,
 
     /// Print one JSON array
@@ -61,8 +67,37 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// Words to find, in any order and in upper or lower case
+    pub(crate) text: String,
+
+    /// Directory of .jsonl files, database, or session
+    #[arg(value_hint = ValueHint::AnyPath, default_value = ".")]
+    pub(crate) place: PathBuf,
+
+    /// Limit the number of messages
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) limit: u16,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    /// New key file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ShowSessionArgs {
-    /// Session file
+    /// Session: a file, or a thread of a database (chats.db#NAME)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
@@ -77,7 +112,7 @@ pub(crate) struct ShowSessionArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
-    /// Session file
+    /// Session: a file, or a thread of a database (chats.db#NAME)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
@@ -88,7 +123,7 @@ pub(crate) struct RepairArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// Session file
+    /// Session: a file, or a thread of a database (chats.db#NAME)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
@@ -146,11 +181,11 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
-    /// Session file
+    /// Session: a file, or a thread of a database (chats.db#NAME)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// New session file
+    /// New session: a file, or a thread of a database
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) target: PathBuf,
 
@@ -165,7 +200,7 @@ pub(crate) struct ForkArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabelArgs {
-    /// Session file
+    /// Session: a file, or a thread of a database (chats.db#NAME)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 

@@ -161,9 +161,12 @@ impl Conversation {
 
     /// Path for a new conversation, next to this one.
     fn next_file(&self) -> Option<PathBuf> {
-        let beside = || self.file().and_then(|file| file.parent().map(Path::to_owned));
-        let folder = self.folder.clone().or_else(beside)?;
-        self.file().map(|_| store::new_file(&folder, self.now()))
+        let file = self.file()?;
+        let usual = self.folder.as_ref().filter(|_| matches!(Location::of(&file), Location::File(_)));
+        Some(usual.map_or_else(
+            || store::new_beside(&file, self.now()),
+            |folder| store::new_file(folder, self.now()),
+        ))
     }
 
     /// Continues in a copy of the conversation and returns its file; `None` if the conversation is not stored.

@@ -22,8 +22,9 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, stdin};
 use std::path::{Path, PathBuf};
 
-use harness::SessionFolder;
+use harness::SessionStore;
 use harness::core::port::Clock as _;
+use harness::session::Location;
 use harness::system::SystemClock;
 use tokio::sync::mpsc;
 
@@ -42,6 +43,7 @@ use crate::render::line::Styling;
 use crate::render::screen::Screen;
 use crate::render::size;
 use crate::run::block_on;
+use crate::session::options;
 use crate::signal::Signals;
 use crate::terminal::{Stream, drawing};
 
@@ -120,8 +122,10 @@ fn listen() -> Result<Signals, CliError> {
 /// Session file of the conversation; `None` if it is not stored.
 fn file(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
     if let Some(file) = &args.session {
-        outputs::check_file(file)?;
-        return Ok(Some(file.clone()));
+        outputs::check_session(file)?;
+        let whole = matches!(Location::of(file), Location::Database(_));
+        let new = || store::new_beside(file, SystemClock::new().now());
+        return Ok(Some(if whole { new() } else { file.clone() }));
     }
     let Some(folder) = folder(args) else {
         return if args.continue_last { Err(CliError::NoConversation { folder: None }) } else { Ok(None) };
@@ -137,7 +141,10 @@ fn file(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
 fn stored(args: &ChatArgs) -> Result<Vec<(String, PathBuf)>, CliError> {
     let none = |folder| Err(CliError::NoConversation { folder });
     let Some(folder) = folder(args) else { return none(None) };
-    let listed = SessionFolder::new(&folder).list().map_err(|fault| CliError::Runtime(fault.into()))?;
+    let listed = SessionStore::new(&folder)
+        .options(options())
+        .list()
+        .map_err(|fault| CliError::Runtime(fault.into()))?;
     let mut rows = Vec::new();
     for thread in listed {
         let title = thread.title.or(thread.problem).unwrap_or_else(|| "no messages".to_owned());

@@ -10,13 +10,14 @@ use harness::core::message::{Message, UserMessage};
 use harness::core::port::{DynSession, EntryHead, Session as _, SessionError};
 use harness::core::{EntryId, Json, ThreadId, Time};
 use harness::runtime::Sessions;
-use harness::session::{Body, Error, ForkOptions, JsonlSession, Leaf, Note, OpenOptions, Tree};
+use harness::session::{Body, FileSession, ForkOptions, Leaf, Location, Note, Tree};
 
 use crate::error::CliError;
+use crate::session::{options, stem};
 
 /// Open conversations: one for each thread of this chat.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Store(Arc<Mutex<HashMap<ThreadId, JsonlSession>>>);
+pub(super) struct Store(Arc<Mutex<HashMap<ThreadId, FileSession>>>);
 
 /// Result of `/undo`.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,29 +29,23 @@ pub(super) struct Undone {
 }
 
 impl Store {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, JsonlSession>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, FileSession>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens or creates a file and locks it. The thread is named after the session.
     pub(super) fn open(&self, path: &Path, meta: Json, now: Time) -> Result<ThreadId, CliError> {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let options = OpenOptions::new()
-            .id(format!("{stem}-{:x}", now.0))
-            .program("harness", env!("CARGO_PKG_VERSION"))
-            .meta(meta);
-        if let Some(folder) = path.parent() {
-            private_folder(folder)?;
-        }
-        let session = JsonlSession::open(path, options)?;
-        let thread = session.id().map_or_else(|| stem.into_owned(), |id| id.as_str().to_owned());
+        let stem = stem(path);
+        let options = options().id(format!("{stem}-{:x}", now.0)).meta(meta);
+        let session = FileSession::open(path, options)?;
+        let thread = session.id().map_or(stem, |id| id.as_str().to_owned());
         let thread = ThreadId::from(thread);
         self.lock().insert(thread.clone(), session);
         Ok(thread)
     }
 
     /// Session of a thread.
-    pub(super) fn session(&self, thread: &ThreadId) -> Option<JsonlSession> {
+    pub(super) fn session(&self, thread: &ThreadId) -> Option<FileSession> {
         self.lock().get(thread).cloned()
     }
 
@@ -60,8 +55,8 @@ impl Store {
     }
 
     /// Session of a thread that has messages.
-    fn written(&self, thread: &ThreadId) -> Option<JsonlSession> {
-        self.session(thread).filter(|session| session.path().exists())
+    fn written(&self, thread: &ThreadId) -> Option<FileSession> {
+        self.session(thread).filter(|session| Location::of(session.path()).exists().unwrap_or(true))
     }
 
     /// Returns to the state before the last `count` messages of the user. They stay in the file on a named branch. `None`
@@ -94,9 +89,8 @@ impl Store {
     ) -> Result<Option<ThreadId>, CliError> {
         let Some(session) = self.written(thread) else { return Ok(None) };
         let (tree, leaf) = (session.tree()?, session.leaf()?);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let options = ForkOptions::new(format!("{stem}-{:x}", now.0), now);
-        tree.fork(leaf.as_ref().map_or(Leaf::Start, Leaf::At), options)?.save(path)?;
+        let fork = ForkOptions::new(format!("{}-{:x}", stem(path), now.0), now);
+        tree.fork(leaf.as_ref().map_or(Leaf::Start, Leaf::At), fork)?.save(path, &options())?;
         self.open(path, Json::empty_object(), now).map(Some)
     }
 
@@ -140,10 +134,27 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
+/// A new session beside one: a file of the same folder, or a thread of the same database.
+pub(super) fn new_beside(session: &Path, now: Time) -> PathBuf {
+    match Location::of(session) {
+        Location::File(file) => new_file(file.parent().unwrap_or(Path::new("")), now),
+        Location::Thread { database, .. } | Location::Database(database) => {
+            let free = |path: &PathBuf| !Location::of(path).exists().unwrap_or(false);
+            let named =
+                |number: u32| PathBuf::from(format!("{}#{}-{number}", database.display(), file_name(now)));
+            (1..1_000).map(named).find(free).unwrap_or_else(|| named(1_000))
+        }
+    }
+}
+
+fn file_name(now: Time) -> String {
+    let name: String = now.iso().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    name.trim_end_matches('Z').to_owned()
+}
+
 /// Path of a new session file.
 pub(super) fn new_file(folder: &Path, now: Time) -> PathBuf {
-    let name: String = now.iso().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let name = name.trim_end_matches('Z');
+    let name = file_name(now);
     let free = |path: &PathBuf| !path.exists();
     let mut numbered = (1..1_000).map(|number| match number {
         1 => folder.join(format!("{name}.jsonl")),
@@ -171,36 +182,20 @@ fn fnv(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-fn private_folder(folder: &Path) -> Result<(), CliError> {
-    if folder.as_os_str().is_empty() || folder.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|source| {
-        CliError::Session(Error::Io {
-            action: harness::session::Action::CreateFolder,
-            path: folder.into(),
-            source,
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use harness::core::message::AssistantMessage;
     use harness::core::port::{Durability, Entry};
+    use harness::session::OpenOptions;
 
     use super::*;
 
-    async fn said(session: &JsonlSession) -> Vec<String> {
+    async fn said(session: &FileSession) -> Vec<String> {
         let loaded = session.load().await.unwrap();
         loaded.messages.iter().map(|message| message.joined_text()).collect()
     }
 
-    async fn exchange(session: &JsonlSession, question: &str) {
+    async fn exchange(session: &FileSession, question: &str) {
         let head = EntryHead::new(Time(0), None, 0, None);
         let messages = [Message::user(question), Message::Assistant(AssistantMessage::text("yes"))];
         for message in messages {
@@ -229,7 +224,7 @@ mod tests {
         assert_eq!(said(&store.session(&fork).unwrap()).await, ["one", "yes", "four", "yes"]);
         assert!(store.markdown(&thread).unwrap().unwrap().contains("four"));
         drop((store, session));
-        let again = JsonlSession::open(&path, OpenOptions::new()).unwrap();
+        let again = FileSession::open(&path, OpenOptions::new()).unwrap();
         assert_eq!(said(&again).await, ["one", "yes", "four", "yes"]);
         let everything = fs::read_to_string(&path).unwrap();
         assert!(["two", "three"].iter().all(|text| everything.contains(text)));
@@ -246,7 +241,7 @@ mod tests {
         exchange(&session, "one").await;
         assert_eq!(store.undo(&thread, 9, Time(1)).unwrap().map(|undone| undone.messages), Some(1));
         drop((store, session));
-        let again = JsonlSession::open(&path, OpenOptions::new()).unwrap();
+        let again = FileSession::open(&path, OpenOptions::new()).unwrap();
         assert_eq!(said(&again).await, Vec::<String>::new());
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::core::message::Message;
 use harness::core::port::{Clock, Durability, Entry, EntryHead, Session as _};
-use harness::session::{Error, JsonlSession, OpenOptions};
+use harness::session::{Error, FileSession, OpenOptions};
 
 use super::finding::{Area, Finding, Status};
 
@@ -29,7 +29,7 @@ pub(super) async fn findings(folder: &Path, clock: &Arc<dyn Clock>) -> Vec<Findi
 
 async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
     let shown = folder.display();
-    let session = match JsonlSession::open(path, OpenOptions::new()) {
+    let session = match FileSession::open(path, OpenOptions::new()) {
         Ok(session) => session,
         Err(fault) => {
             let message = format!("cannot start a session in {shown}: {fault}");
@@ -37,7 +37,7 @@ async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
         }
     };
     let mut findings = vec![written(&session, folder, clock).await];
-    findings.push(if let Err(Error::Locked { .. }) = JsonlSession::open(path, OpenOptions::new()) {
+    findings.push(if let Err(Error::Locked { .. }) = FileSession::open(path, OpenOptions::new()) {
         Finding::new(Area::Files, "locks", Status::Ok, format!("sessions in {shown} can be locked"))
     } else {
         let message = format!("files in {shown} cannot be locked; two programs could write to one session");
@@ -47,7 +47,7 @@ async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
 }
 
 /// Whether writes reach the disk, and how fast.
-async fn written(session: &JsonlSession, folder: &Path, clock: &dyn Clock) -> Finding {
+async fn written(session: &FileSession, folder: &Path, clock: &dyn Clock) -> Finding {
     let shown = folder.display();
     let begun = clock.now();
     let message = Arc::new(Message::user("Is anybody there?"));

@@ -24,8 +24,8 @@ use harness::core::{Cancel, Evidence, Json, StopReason, ThreadId};
 use harness::host::process::wait_for_orphans;
 use harness::record::traffic::{Recorder, Replay};
 use harness::runtime::{Prompt, Report, ResumeFrom, RuntimeError};
-use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
+use harness::session::{FileSession, Location};
 use harness::system::SystemClock;
 use harness::{BoundGraph, Builder, Harness};
 
@@ -141,7 +141,7 @@ fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
     for path in [&args.session, &args.model.record, &args.run_record, &until.report].into_iter().flatten() {
         // A session that is to be resumed is opened, and never made.
         if !(args.resume && args.session.as_ref() == Some(path)) {
-            outputs::check_file(path)?;
+            outputs::check_session(path)?;
         }
     }
     until.deliverables.as_deref().map_or(Ok(()), outputs::check_folder)
@@ -153,7 +153,7 @@ async fn open_session(
     descriptor: &Path,
     graph: &BoundGraph,
     clock: &dyn Clock,
-) -> Result<Option<JsonlSession>, CliError> {
+) -> Result<Option<FileSession>, CliError> {
     let Some(path) = &args.session else { return Ok(None) };
     let session = session::open(path, graph, descriptor, args, clock.now())?;
     // Its earlier owner may have been killed: nothing that it had started works beside what follows.
@@ -167,7 +167,7 @@ fn of_one_run(
     args: &RunArgs,
     until: Until,
     descriptor: &Path,
-    session: Option<JsonlSession>,
+    session: Option<FileSession>,
 ) -> Result<Builder, CliError> {
     if let Some(session) = session {
         if let Some(id) = session.id() {
@@ -176,7 +176,7 @@ fn of_one_run(
         builder = builder.session(session);
     }
     if let (Some(path), true) = (&args.session, until.is_on()) {
-        builder = builder.checkpoints(FileCheckpoints::open(path.with_extension("runs"))?);
+        builder = builder.checkpoints(FileCheckpoints::open(Location::of(path).beside("runs"))?);
     }
     if let Some(path) = &args.run_record {
         builder = builder.record(recording(Some(path), descriptor, args.registry.as_deref()));
@@ -208,7 +208,7 @@ struct Ran<'a> {
 async fn decisions(
     args: &RunArgs,
     graph: &BoundGraph,
-    session: Option<&JsonlSession>,
+    session: Option<&FileSession>,
 ) -> Result<Decisions, CliError> {
     if !args.approvals.names_calls() {
         return Ok(Decisions::default());

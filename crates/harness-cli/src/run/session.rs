@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use harness::BoundGraph;
 use harness::core::{Json, Time};
-use harness::session::{JsonlSession, Limits, OpenOptions, Tree};
+use harness::session::{FileSession, Location, Tree};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{ModeArg, RunArgs};
 use crate::error::CliError;
+use crate::session::{options, stem};
 
 /// Origin in the header of a session.
 #[derive(Serialize, Deserialize)]
@@ -52,10 +53,10 @@ impl RunStart {
 
 /// Options of the run that created a session.
 pub(super) fn begun(path: &Path) -> Result<RunStart, CliError> {
-    if !path.exists() {
+    if !Location::of(path).exists()? {
         return Err(CliError::NoSession { path: path.to_owned() });
     }
-    let tree = Tree::read(path, Limits::default())?;
+    let tree = Tree::read(path, &options())?;
     let meta = tree.header().and_then(|header| header.meta.as_ref()?.to::<Meta>().ok());
     Ok(meta.map(|meta| meta.run).unwrap_or_default())
 }
@@ -71,17 +72,13 @@ pub(super) fn open(
     descriptor: &Path,
     args: &RunArgs,
     now: Time,
-) -> Result<JsonlSession, CliError> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+) -> Result<FileSession, CliError> {
     let meta = Json::of(&Meta { run: RunStart::of(args, descriptor) });
-    let mut options = OpenOptions::new()
-        .create(!args.resume)
-        .id(format!("{stem}-{:x}", now.0))
-        .program("harness", env!("CARGO_PKG_VERSION"));
+    let mut options = options().create(!args.resume).id(format!("{}-{:x}", stem(path), now.0));
     if let Ok(meta) = meta {
         options = options.meta(meta);
     }
-    let session = JsonlSession::open(path, options)?;
+    let session = FileSession::open(path, options)?;
     if !args.allow_changed {
         same_descriptor(&session, path, Some(&graph.hash()))?;
     }
@@ -89,11 +86,7 @@ pub(super) fn open(
 }
 
 /// Rejects a session of a different descriptor before any model call.
-pub(crate) fn same_descriptor(
-    session: &JsonlSession,
-    path: &Path,
-    now: Option<&str>,
-) -> Result<(), CliError> {
+pub(crate) fn same_descriptor(session: &FileSession, path: &Path, now: Option<&str>) -> Result<(), CliError> {
     match session.header().and_then(|header| header.descriptor_hash()) {
         Some(began) if Some(began.as_str()) != now => Err(CliError::OtherDescriptor {
             session: path.to_owned(),

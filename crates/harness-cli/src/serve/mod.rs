@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::SessionFolder;
+use harness::SessionStore;
 use harness::core::Cancel;
 use harness::core::port::Clock;
 use harness::runtime::Approvals;
@@ -18,6 +18,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::keys::read_private;
 use crate::secrets;
+use crate::session::options;
 use crate::signal::Signals;
 use crate::terminal;
 use crate::threads::{Of, Threads};
@@ -46,7 +47,7 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let approvals = Approvals::new();
-    let sessions = args.sessions.as_ref().map(SessionFolder::new);
+    let sessions = args.sessions.as_ref().map(|place| SessionStore::new(place).options(options()));
     if let Some(sessions) = sessions.clone() {
         options = options.stored(sessions);
     }

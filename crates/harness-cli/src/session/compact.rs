@@ -12,11 +12,12 @@ use harness::core::port::{
 use harness::descriptor::CompactionSetting;
 use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::runtime::RuntimeError;
-use harness::session::{JsonlSession, OpenOptions};
+use harness::session::FileSession;
 use harness::system::SystemClock;
 use harness::{Harness, compaction_policy};
 use serde::Serialize;
 
+use super::options;
 use crate::args::CompactArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -63,7 +64,7 @@ pub(super) fn compact(args: &CompactArgs) -> Result<Exit, CliError> {
 
 async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let session = JsonlSession::open(&args.session, OpenOptions::new().create(false))?;
+    let session = FileSession::open(&args.session, options().create(false))?;
     let asked = args.model.model.is_some() || args.model.replay.is_some();
     let source = asked.then(|| model::choose(&args.model, None, None, &clock)).transpose()?;
     let model: Arc<dyn DynModel> = source.map_or_else(|| Arc::new(NoModel) as _, |source| source.model);
@@ -81,7 +82,7 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
         .any_descriptor()
         .clock(Arc::clone(&clock))
         .build()?;
-    let before = size(&args.session);
+    let before = session.bytes()?;
     let note = harness.thread().compact(args.keep.clone()).await?;
     if !args.forget {
         return Ok(Done { note, bytes: None });
@@ -89,12 +90,7 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let messages = session.load().await.map_err(RuntimeError::from)?.messages;
     let head = EntryHead::new(clock.now(), None, 0, None);
     session.replace(&head, &messages).await.map_err(RuntimeError::from)?;
-    Ok(Done { note, bytes: Some([before, size(&args.session)]) })
-}
-
-/// Bytes of the file.
-fn size(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |about| about.len())
+    Ok(Done { note, bytes: Some([before, session.bytes()?]) })
 }
 
 fn text(done: &Done) -> String {

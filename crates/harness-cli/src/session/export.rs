@@ -1,5 +1,7 @@
 //! `harness session export`.
 
+use harness::session::OpenOptions;
+
 use super::{entry, leaf, read};
 use crate::args::{ExportArgs, ExportFormat};
 use crate::error::CliError;
@@ -11,7 +13,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<Exit, CliError> {
     let tree = read(&args.session)?;
     let id = entry(&tree, &args.session, args.leaf.as_deref())?;
     if let (ExportFormat::Jsonl, Some(path)) = (args.format, &args.output) {
-        tree.save(path)?;
+        tree.save(path, &OpenOptions::new())?;
         return Ok(Exit::Completed);
     }
     let mut text = Vec::new();

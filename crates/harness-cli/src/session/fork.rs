@@ -5,7 +5,7 @@ use harness::session::ForkOptions;
 use harness::system::SystemClock;
 use serde_json::json;
 
-use super::{entry, leaf, read};
+use super::{entry, leaf, options, read, stem};
 use crate::args::ForkArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -16,10 +16,9 @@ pub(super) fn fork(args: &ForkArgs) -> Result<Exit, CliError> {
     let tree = read(&args.session)?;
     let id = entry(&tree, &args.session, args.at.as_deref())?;
     let now = SystemClock::new().now();
-    let stem = args.target.file_stem().unwrap_or_default().to_string_lossy();
-    let name = format!("{stem}-{:x}", now.0);
+    let name = format!("{}-{:x}", stem(&args.target), now.0);
     let fork = tree.fork(leaf(id.as_ref()), ForkOptions::new(&*name, now))?;
-    fork.save(&args.target)?;
+    fork.save(&args.target, &options())?;
     let entries = fork.nodes().len();
     if args.json {
         let told = json!({"session": args.target, "id": name, "entries": entries});

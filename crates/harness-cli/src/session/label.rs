@@ -2,10 +2,11 @@
 
 use harness::core::EntryId;
 use harness::core::port::{Clock as _, EntryHead};
-use harness::session::{JsonlSession, Note, OpenOptions};
+use harness::session::{FileSession, Note};
 use harness::system::SystemClock;
 use serde_json::json;
 
+use super::options;
 use crate::args::LabelArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -13,7 +14,7 @@ use crate::output;
 
 /// Gives an entry a name, or takes it away.
 pub(super) fn label(args: &LabelArgs) -> Result<Exit, CliError> {
-    let session = JsonlSession::open(&args.session, OpenOptions::new().create(false))?;
+    let session = FileSession::open(&args.session, options().create(false))?;
     let head = EntryHead::new(SystemClock::new().now(), None, 0, None);
     let target = EntryId::from(&*args.entry);
     let note = match &args.label {

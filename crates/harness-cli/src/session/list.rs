@@ -1,12 +1,13 @@
 //! `harness session list`.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use harness::core::message::Message;
-use harness::session::{Body, Error, Leaf, Limits, Tree};
+use harness::session::{Body, Error, Leaf, Location, Tree};
 use serde::Serialize;
 
+use super::options;
 use crate::args::ListArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -15,28 +16,15 @@ use crate::render::{BAD, BOLD, DIM, counted, one_line};
 
 /// Prints the sessions of a folder.
 pub(super) fn list(args: &ListArgs) -> Result<Exit, CliError> {
-    let found =
-        files(&args.folder).map_err(|source| CliError::Io { action: "read the directory", source })?;
+    let found = Location::of(&args.folder).sessions()?;
     let rows: Vec<Row> = found.into_iter().map(Row::of).collect();
     if args.json {
         return output::print_json(&rows, Exit::Completed);
     }
     if rows.is_empty() {
-        return output::print("no sessions in this directory\n", Exit::Completed);
+        return output::print("no sessions found\n", Exit::Completed);
     }
     output::print(&rows.iter().map(Row::text).collect::<String>(), Exit::Completed)
-}
-
-fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for file in std::fs::read_dir(folder)? {
-        let path = file?.path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// One session, or what is wrong with it.
@@ -71,7 +59,7 @@ struct Problem {
 
 impl Row {
     fn of(file: PathBuf) -> Self {
-        match Tree::read(&file, Limits::default()) {
+        match Tree::read(&file, &options()) {
             Ok(tree) => Self { file, session: Some(About::of(&tree)), error: None },
             Err(error) => Self { file, session: None, error: Some(Problem::of(&error)) },
         }

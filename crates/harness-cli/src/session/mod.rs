@@ -3,15 +3,23 @@
 mod compact;
 mod export;
 mod fork;
+#[cfg(feature = "encryption")]
+mod key;
+#[cfg(not(feature = "encryption"))]
+#[path = "no_key.rs"]
+mod key;
 mod label;
 mod list;
 mod repair;
+mod search;
 mod show;
 
 use std::path::Path;
 
 use harness::core::EntryId;
-use harness::session::{Error, Leaf, Limits, Tree};
+use harness::session::{Error, Leaf, Location, OpenOptions, Tree};
+
+pub(crate) use self::key::use_key;
 
 use crate::args::{SessionArgs, SessionVerb};
 use crate::error::CliError;
@@ -21,6 +29,8 @@ use crate::exit::Exit;
 pub(crate) fn session(args: &SessionArgs) -> Result<Exit, CliError> {
     let done = match &args.verb {
         SessionVerb::List(args) => list::list(args),
+        SessionVerb::Search(args) => search::search(args),
+        SessionVerb::Key(args) => key::create(args),
         SessionVerb::Show(args) => show::show(args),
         SessionVerb::Repair(args) => repair::repair(args),
         SessionVerb::Compact(args) => compact::compact(args),
@@ -36,9 +46,24 @@ pub(crate) fn session(args: &SessionArgs) -> Result<Exit, CliError> {
     })
 }
 
+/// How this program opens sessions.
+pub(crate) fn options() -> OpenOptions {
+    key::with_key(OpenOptions::new().program("harness", env!("CARGO_PKG_VERSION")))
+}
+
+/// What a session is called when nothing else names it: its thread, or its file without extension.
+pub(crate) fn stem(path: &Path) -> String {
+    match Location::of(path) {
+        Location::Thread { name, .. } => name,
+        Location::File(path) | Location::Database(path) => {
+            path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        }
+    }
+}
+
 /// Reads a session, of which nobody needs to be the owner.
 fn read(path: &Path) -> Result<Tree, CliError> {
-    Ok(Tree::read(path, Limits::default())?)
+    Ok(Tree::read(path, &options())?)
 }
 
 /// The entry of that name, which the session must have.

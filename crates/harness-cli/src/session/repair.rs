@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use harness::session::{JsonlSession, OpenOptions, RepairReport};
+use harness::session::{FileSession, RepairReport};
 
+use super::options;
 use crate::args::RepairArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -11,7 +12,7 @@ use crate::output;
 
 /// Takes damage out of a session file.
 pub(super) fn repair(args: &RepairArgs) -> Result<Exit, CliError> {
-    let report = JsonlSession::repair(&args.session, &OpenOptions::new())?;
+    let report = FileSession::repair(&args.session, &options())?;
     if args.json {
         return output::print_json(&report, Exit::Completed);
     }

@@ -11,7 +11,7 @@ use harness::core::ThreadId;
 use harness::core::port::{Approver, Clock, DynModel};
 use harness::runtime::Runtime;
 use harness::tools::{Modes, Registry};
-use harness::{Builder, SessionFolder};
+use harness::{Builder, SessionStore};
 
 use self::found::Found;
 use crate::agents::Agents;
@@ -41,7 +41,7 @@ pub(crate) struct Of<'a> {
     /// `--model` or a backend must be given.
     pub(crate) descriptor: Option<&'a Path>,
     /// Where they are kept; `None` keeps them in memory.
-    pub(crate) sessions: Option<SessionFolder>,
+    pub(crate) sessions: Option<SessionStore>,
     /// The one conversation that a backend has.
     pub(crate) thread: Option<ThreadId>,
 }

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use harness::core::message::ModelOutput;
-use harness::session::{JsonlSession, Limits, Stored};
+use harness::session::{FileSession, OpenOptions, Stored};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -229,7 +229,7 @@ fn check_end(project: &Project) {
 }
 
 fn stored(session: &Path) -> Stored {
-    JsonlSession::read(session, Limits::default()).unwrap()
+    FileSession::read(session, &OpenOptions::new()).unwrap()
 }
 
 /// No note was taken twice.

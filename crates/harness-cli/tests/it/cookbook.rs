@@ -60,6 +60,7 @@ const PAGES: [(&str, &str); 28] = [
     ("records.md", SUPPORT),
     ("resume.md", SUPPORT),
     ("serve.md", SUPPORT),
+    ("sessions.md", SUPPORT),
     ("skills.md", EMPTY),
     ("steering.md", EMPTY),
     ("streaming.md", EMPTY),
@@ -149,6 +150,7 @@ pages! {
     records: "records.md",
     resume: "resume.md",
     serve: "serve.md",
+    sessions: "sessions.md",
     skills: "skills.md",
     tools: "tools.md",
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness::session::{JsonlSession, MemorySession, OpenOptions};
+use harness::session::{FileSession, MemorySession, OpenOptions};
 use harness_core::ThreadId;
 use harness_core::message::Message;
 use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
@@ -19,7 +19,7 @@ pub(super) struct Sessions {
     kind: words::Session,
     folder: tempfile::TempDir,
     memory: Arc<MemorySession>,
-    file: Mutex<Option<Arc<JsonlSession>>>,
+    file: Mutex<Option<Arc<FileSession>>>,
     /// Runs whose appends fail, and runs so far.
     failing: u64,
     runs: Arc<AtomicU64>,
@@ -90,7 +90,7 @@ impl harness_runtime::Sessions for Opener {
         if sessions.kind == words::Session::Memory {
             return Ok(Arc::clone(&sessions.memory) as _);
         }
-        let file = Arc::new(JsonlSession::open(sessions.path(), OpenOptions::new())?);
+        let file = Arc::new(FileSession::open(sessions.path(), OpenOptions::new())?);
         *sessions.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&file));
         if sessions.kind == words::Session::Failing {
             let (until, runs) = (sessions.failing, Arc::clone(&sessions.runs));
@@ -102,7 +102,7 @@ impl harness_runtime::Sessions for Opener {
 
 /// A session whose appends fail during the first runs.
 struct Failing {
-    file: Arc<JsonlSession>,
+    file: Arc<FileSession>,
     until: u64,
     runs: Arc<AtomicU64>,
 }

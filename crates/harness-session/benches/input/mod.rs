@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness_core::Time;
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead};
-use harness_session::{JsonlSession, OpenOptions};
+use harness_session::{FileSession, OpenOptions};
 
 /// The messages, in order.
 pub(crate) fn messages(count: usize) -> Vec<Arc<Message>> {
@@ -28,12 +28,12 @@ fn message(number: usize) -> Message {
 }
 
 /// Opens a session whose appends stay with the operating system.
-pub(crate) fn open(path: &Path) -> JsonlSession {
-    JsonlSession::open(path, OpenOptions::new()).expect("a session")
+pub(crate) fn open(path: &Path) -> FileSession {
+    FileSession::open(path, OpenOptions::new()).expect("a session")
 }
 
 /// Appends messages one by one, without bringing them to stable storage: one write each.
-pub(crate) fn append(session: &JsonlSession, messages: &[Arc<Message>]) {
+pub(crate) fn append(session: &FileSession, messages: &[Arc<Message>]) {
     let head = EntryHead::new(Time(1_767_225_600_000), None, 0, None);
     for message in messages {
         let appended = session.append_blocking(&head, &[Entry::Message(message)], Durability::Flush);

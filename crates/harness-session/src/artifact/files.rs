@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::holders::{Holders, MOST_BYTES, Purged, digits, name, part};
 use crate::blocking;
-use crate::error::Error;
-use crate::folder::{Folder, Store};
+use crate::error::{Error, Store};
+use crate::folder::Folder;
 
 /// The largest file of holders that is read.
 const HOLDERS_BYTES: u64 = 16 << 20;

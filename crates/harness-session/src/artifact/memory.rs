@@ -9,7 +9,7 @@ use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 
 use super::holders::{Holders, MOST_BYTES, Purged, name, part};
 use crate::error::Error;
-use crate::folder::Store;
+use crate::error::Store;
 
 /// Artifacts that live as long as the process. Clones share them.
 #[derive(Clone, Debug)]

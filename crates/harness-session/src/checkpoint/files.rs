@@ -9,8 +9,8 @@ use super::format::{CHECKPOINT_FORMAT_VERSION, Unreadable, decode, encode};
 use super::memory::supported;
 use super::{KEPT, SUPPORTED};
 use crate::blocking;
-use crate::error::Error;
-use crate::folder::{Folder, Store};
+use crate::error::{Error, Store};
+use crate::folder::Folder;
 
 /// Suffix of a run's directory.
 const RUN: &str = ".run";

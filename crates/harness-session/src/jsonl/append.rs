@@ -16,13 +16,15 @@ use serde::Serialize;
 use tokio::sync::OwnedMutexGuard;
 
 use super::compaction::WrittenCompaction;
+use super::home::io_error;
 use super::line::{Header, Written, WrittenHeader, WrittenNote, encode, placed, reason};
 use super::options::SyncPolicy;
 use super::read::Tail;
-use super::session::{Shared, State, io_error};
+use super::session::{Shared, State};
 use crate::chain::{Chain, numbered};
 use crate::error::{Action, Error};
 use crate::note::Note;
+use crate::seal::{Seal, seal_from};
 use crate::spine::{Spine, Step};
 
 /// The largest buffer that is kept from one append to the next.
@@ -119,7 +121,7 @@ impl Shared {
         entries: &[Entry<'_>],
         asked: Durability,
     ) -> Option<Result<(), SessionError>> {
-        if self.options.sync.wants(asked) {
+        if self.options.sync.wants(asked) || self.home.rows.is_some() {
             return None;
         }
         // Whoever waits for a thread comes first.
@@ -212,8 +214,16 @@ impl Shared {
 
     /// Writes a batch while nothing else is in progress, and reports its outcome to its members.
     fn store<'s>(&'s self, mut state: MutexGuard<'s, State>, mut batch: Batch) -> Result<(), Error> {
-        let mut stored = self.put(&mut state, &batch.lines);
-        if stored.is_ok() && batch.sync {
+        let mut stored = match &self.home.rows {
+            Some(_) if batch.lines.is_empty() && !batch.sync => Ok(()),
+            Some(rows) => {
+                let before = state.tail.as_ref().map_or(0, |tail| tail.lines);
+                let synchronous = self.options.sync.synchronous(batch.sync);
+                self.keep_lock(&mut state).and_then(|()| rows.append(&batch.lines, before, synchronous))
+            }
+            None => self.put(&mut state, &batch.lines),
+        };
+        if stored.is_ok() && batch.sync && self.home.rows.is_none() {
             (state, stored) = self.sync(state, &batch.tail);
         }
         match stored {
@@ -246,7 +256,7 @@ impl Shared {
         state.dirty = true;
         let Some(file) = &state.file else { return Ok(()) };
         let written = self.options.disk.write(file, lines);
-        written.map_err(|source| io_error(Action::Write, &self.path, source))
+        written.map_err(|source| io_error(Action::Write, &self.home.path, source))
     }
 
     /// Brings the file to stable storage up to `end`, while others may collect the next batch.
@@ -269,16 +279,16 @@ impl Shared {
             state.listed = true;
             state.synced = Some(end.length);
         }
-        (state, synced.map_err(|source| io_error(Action::Sync, &self.path, source)))
+        (state, synced.map_err(|source| io_error(Action::Sync, &self.home.path, source)))
     }
 
     fn reach_the_disk(&self, file: &File, again: Option<(u64, u64)>, listed: bool) -> io::Result<()> {
         let disk = &self.options.disk;
         if let Some((from, to)) = again {
-            disk.write_again(&self.real, from, to)?;
+            disk.write_again(&self.home.real, from, to)?;
         }
         disk.sync(file)?;
-        match self.real.parent().filter(|_| !listed) {
+        match self.home.real.parent().filter(|_| !listed) {
             Some(folder) => disk.sync_folder(folder),
             None => Ok(()),
         }
@@ -309,7 +319,7 @@ impl Shared {
             let compaction = self.name(entry, &spine, &state.chain)?;
             let compaction = compaction.as_ref();
             let written = Written { id: &id, parent: tail.last.as_ref(), head, entry, compaction };
-            self.line(&written, tail.lines, lines)?;
+            self.line(&written, tail, lines)?;
             let step = Step::of(entry);
             if shortens {
                 spine.advance(place, &step);
@@ -334,10 +344,27 @@ impl Shared {
         }
         if !tail.used {
             let first = self.first_line(head);
-            self.line(&WrittenHeader::from(&first), tail.lines, lines)?;
+            if tail.seal.is_none() {
+                self.begin_sealed(tail, lines)?;
+            }
+            self.line(&WrittenHeader::from(&first), tail, lines)?;
             tail.lines = tail.lines.saturating_add(1);
             tail.used = true;
             *header = Some(first);
+        }
+        Ok(())
+    }
+
+    /// Writes the line that comes before all others of an encrypted session.
+    pub(super) fn begin_sealed(&self, tail: &mut Tail, lines: &mut Vec<u8>) -> Result<(), Error> {
+        let unstorable = |reason| self.unstorable(reason);
+        if let (None, Some(key)) = (&tail.seal, &self.options.key) {
+            tail.seal = Some(Arc::new(Seal::new(key).map_err(unstorable)?));
+        }
+        if let Some(seal) = &tail.seal {
+            lines.extend_from_slice(seal.first_line().map_err(unstorable)?.as_bytes());
+            lines.push(b'\n');
+            tail.lines = tail.lines.saturating_add(1);
         }
         Ok(())
     }
@@ -349,7 +376,7 @@ impl Shared {
         tail.torn = 0;
         let limit = self.options.limits.file_bytes;
         if tail.length > limit {
-            return Err(Error::TooLarge { path: self.path.clone(), bytes: tail.length, limit });
+            return Err(Error::TooLarge { path: self.home.path.clone(), bytes: tail.length, limit });
         }
         Ok(())
     }
@@ -382,7 +409,7 @@ impl Shared {
         self.begin(tail, header, lines, head)?;
         tail.made = tail.made.saturating_add(1);
         let id = numbered(tail.made);
-        self.line(&WrittenNote { id: &id, parent: tail.last.as_ref(), head, note }, tail.lines, lines)?;
+        self.line(&WrittenNote { id: &id, parent: tail.last.as_ref(), head, note }, tail, lines)?;
         steps.push(Step::of_note(note));
         tail.lines = tail.lines.saturating_add(1);
         tail.last = Some(id.clone());
@@ -391,7 +418,7 @@ impl Shared {
     }
 
     pub(super) fn unknown(&self, id: &EntryId) -> Error {
-        Error::UnknownEntry { path: self.path.clone(), id: id.clone() }
+        Error::UnknownEntry { path: self.home.path.clone(), id: id.clone() }
     }
 
     /// Names the messages that a compaction keeps.
@@ -411,26 +438,30 @@ impl Shared {
         placed(message).map_err(|reason| self.unstorable(reason))
     }
 
+    /// Writes one line behind `tail`, sealed as the lines before it are.
     pub(super) fn line<T: Serialize>(
         &self,
         line: &T,
-        before: u64,
+        tail: &Tail,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        let start = buffer.len();
         let bytes = encode(line, buffer).map_err(|error| self.unstorable(reason(&error)))? as u64;
         let limit = self.options.limits.line_bytes;
         if bytes > limit {
-            let line = before.saturating_add(1);
-            return Err(Error::LineTooLong { path: self.path.clone(), line, bytes, limit });
+            let line = tail.lines.saturating_add(1);
+            return Err(Error::LineTooLong { path: self.home.path.clone(), line, bytes, limit });
         }
-        Ok(())
+        let sealed = seal_from(start, tail.seal.as_deref(), buffer);
+        sealed.map_err(|reason| self.unstorable(reason))
     }
 
     pub(super) fn first_line(&self, head: &EntryHead) -> Header {
-        let id = self.options.id.clone().unwrap_or_else(|| {
-            let stem = self.real.file_stem().unwrap_or_default().to_string_lossy();
-            SessionId::from(format!("{stem}-{:x}", head.at.0))
-        });
+        let id = self
+            .options
+            .id
+            .clone()
+            .unwrap_or_else(|| SessionId::from(format!("{}-{:x}", self.home.stem, head.at.0)));
         let mut header = Header::new(id);
         header.created_at = head.at.iso();
         header.program = Some(self.options.program.clone());
@@ -440,7 +471,7 @@ impl Shared {
     }
 
     pub(super) fn unstorable(&self, reason: String) -> Error {
-        Error::Unstorable { path: self.path.clone(), reason }
+        Error::Unstorable { path: self.home.path.clone(), reason }
     }
 }
 

@@ -1,15 +1,19 @@
 //! Going back in a session, and what is kept beside its transcript.
 
+use std::fs;
+use std::path::Path;
+
 use harness_core::EntryId;
 use harness_core::port::EntryHead;
 
-use super::session::JsonlSession;
+use super::home::io_error;
+use super::session::{FileSession, lock};
 use crate::chain::End;
-use crate::error::Error;
+use crate::error::{Action, Error};
 use crate::note::Note;
 use crate::tree::Tree;
 
-impl JsonlSession {
+impl FileSession {
     /// The entry after which the next one goes; `None` before the first.
     ///
     /// # Errors
@@ -20,6 +24,18 @@ impl JsonlSession {
             self.0.scan(&mut state)?;
         }
         Ok(state.tail.as_ref().and_then(|tail| tail.last.clone()))
+    }
+
+    /// Bytes that the session takes.
+    ///
+    /// # Errors
+    /// As of a load.
+    pub fn bytes(&self) -> Result<u64, Error> {
+        let mut state = self.0.at_rest()?;
+        if state.tail.is_none() {
+            self.0.scan(&mut state)?;
+        }
+        Ok(state.tail.as_ref().map_or(0, |tail| tail.length))
     }
 
     /// Continues after the entry `at`, or before all entries: later appends follow it, and a load
@@ -48,13 +64,31 @@ impl JsonlSession {
         self.0.append_note(head, note)
     }
 
+    /// Removes the session at a path, unless it has an owner. A missing one is no error.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], and those of the operating system.
+    pub fn remove(path: impl AsRef<Path>) -> Result<(), Error> {
+        let owned = match lock(path.as_ref()) {
+            Err(Error::NotFound { .. }) => return Ok(()),
+            owned => owned?,
+        };
+        let home = &owned.home;
+        match &home.rows {
+            Some(rows) => rows.remove(),
+            None => {
+                fs::remove_file(&home.real).map_err(|source| io_error(Action::Remove, &home.path, source))
+            }
+        }
+    }
+
     /// All entries of all branches, as they are now.
     ///
     /// # Errors
     /// As of [`Tree::read`].
     pub fn tree(&self) -> Result<Tree, Error> {
         let state = self.0.at_rest()?;
-        let tree = Tree::read(self.path(), self.0.options.limits);
+        let tree = Tree::read(self.path(), &self.0.options);
         drop(state);
         tree
     }

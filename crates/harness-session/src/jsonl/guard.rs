@@ -9,8 +9,9 @@ use std::sync::Arc;
 use harness_core::port::SessionError;
 
 use super::disk::set_aside;
+use super::home::{io_error, refused_lock};
 use super::lock::{Lock, hold, hold_new, is_at};
-use super::session::{Shared, State, beside, io_error, refused_lock, take_lock};
+use super::session::{Shared, State};
 use crate::error::{Action, Disturbance, Error};
 
 impl Shared {
@@ -26,12 +27,12 @@ impl Shared {
             self.keep_file(state)?;
         }
         let disk = &self.options.disk;
-        let write_error = |source| io_error(Action::Write, &self.path, source);
+        let write_error = |source| io_error(Action::Write, &self.home.path, source);
         let tail = state.tail.get_or_insert_default();
         state.synced.get_or_insert(tail.length);
         let Some(file) = &state.file else { return Ok(()) };
         if tail.torn > 0 && !state.dirty {
-            set_aside(disk, &self.real, tail.length, &beside(&self.real, ".torn")).map_err(write_error)?;
+            set_aside(disk, &self.home.real, tail.length, &self.home.beside(".torn")).map_err(write_error)?;
             state.dirty = true;
         }
         if state.dirty {
@@ -47,18 +48,18 @@ impl Shared {
         let (Some(file), Some(lock), Some(tail)) = (&state.file, &state.lock, &state.tail) else {
             return false;
         };
-        let length = fs::metadata(&self.real).is_ok_and(|found| found.len() == tail.length);
+        let length = fs::metadata(&self.home.real).is_ok_and(|found| found.len() == tail.length);
         let clean = !state.dirty && tail.torn == 0;
-        length && clean && lock.holds().unwrap_or(false) && is_at(file, &self.real).unwrap_or(false)
+        length && clean && lock.holds().unwrap_or(false) && is_at(file, &self.home.real).unwrap_or(false)
     }
 
     /// Takes the lock again when its file was removed: meanwhile others could take it.
-    fn keep_lock(&self, state: &mut State) -> Result<(), Error> {
-        let lock_error = |source| io_error(Action::Lock, &beside(&self.real, ".lock"), source);
+    pub(super) fn keep_lock(&self, state: &mut State) -> Result<(), Error> {
+        let lock_error = |source| io_error(Action::Lock, &self.home.beside(".lock"), source);
         let holds = state.lock.as_ref().map_or(Ok(false), Lock::holds).map_err(lock_error)?;
         if !holds {
-            tracing::warn!(path = %self.path.display(), "the lock file was removed; it is made again");
-            state.lock = Some(take_lock(&self.path, &self.real)?);
+            tracing::warn!(path = %self.home.path.display(), "the lock file was removed; it is made again");
+            state.lock = Some(self.home.lock()?);
         }
         Ok(())
     }
@@ -68,9 +69,9 @@ impl Shared {
         if state.file.is_some() {
             return self.check_file(state);
         }
-        let opened = self.options.disk.open_to_append(&self.real);
-        let opened = opened.map_err(|source| io_error(Action::Open, &self.path, source))?;
-        hold(&opened, false).map_err(|refused| refused_lock(refused, &self.path, &self.real))?;
+        let opened = self.options.disk.open_to_append(&self.home.real);
+        let opened = opened.map_err(|source| io_error(Action::Open, &self.home.path, source))?;
+        hold(&opened, false).map_err(|refused| refused_lock(refused, &self.home.path, &self.home.real))?;
         state.file = Some(Arc::new(opened));
         let checked = self.check_file(state);
         if checked.is_err() {
@@ -83,14 +84,14 @@ impl Shared {
     /// again.
     pub(super) fn check_file(&self, state: &mut State) -> Result<(), Error> {
         let Some(file) = state.file.clone() else { return Ok(()) };
-        let open_error = |source| io_error(Action::Open, &self.path, source);
-        let found = match fs::metadata(&self.real) {
+        let open_error = |source| io_error(Action::Open, &self.home.path, source);
+        let found = match fs::metadata(&self.home.real) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.restore(state, &file),
             Err(source) => return Err(open_error(source)),
         };
         let held = file.metadata().map_err(open_error)?;
-        let disturbed = |how| Err(Error::Disturbed { path: self.path.clone(), how });
+        let disturbed = |how| Err(Error::Disturbed { path: self.home.path.clone(), how });
         if (held.dev(), held.ino()) != (found.dev(), found.ino()) {
             return disturbed(Disturbance::Replaced);
         }
@@ -106,23 +107,23 @@ impl Shared {
 
     /// Writes a file that was removed again: what is open still holds all of it.
     fn restore(&self, state: &mut State, removed: &fs::File) -> Result<(), Error> {
-        let restore_error = |source| io_error(Action::PutBack, &self.path, source);
+        let restore_error = |source| io_error(Action::PutBack, &self.home.path, source);
         let bytes = match state.left_bytes() {
             Some(bytes) => bytes,
             None => removed.metadata().map_err(restore_error)?.len(),
         };
         let mut placed = None;
-        let outcome = self.options.disk.restore(&self.real, removed, bytes, |file| {
+        let outcome = self.options.disk.restore(&self.home.real, removed, bytes, |file| {
             hold_new(&file)?;
             placed = Some(file);
             Ok(())
         });
-        if let Some(file) = placed.filter(|file| is_at(file, &self.real).unwrap_or(false)) {
+        if let Some(file) = placed.filter(|file| is_at(file, &self.home.real).unwrap_or(false)) {
             state.file = Some(Arc::new(file));
             (state.dirty, state.synced, state.listed) = (false, None, false);
         }
         outcome.map_err(restore_error)?;
-        let path = self.path.display();
+        let path = self.home.path.display();
         tracing::warn!(%path, "the session file was removed; it was written again");
         let text =
             format!("session `{path}` was removed while in use; it was written again, nothing is lost");

@@ -5,6 +5,7 @@ mod branch;
 mod compaction;
 mod entries;
 mod guard;
+mod home;
 mod line;
 mod lock;
 mod options;
@@ -16,12 +17,12 @@ mod session;
 
 use crate::disk;
 
+pub(crate) use home::Home;
 pub use line::{FORMAT_VERSION, Header, Program};
 pub(crate) use line::{Unreadable, WrittenNote, encode, header_line, reason};
 pub use lock::Owner;
 pub use options::{Limits, OpenOptions, SyncPolicy};
-pub(crate) use read::{Whole, open as open_to_read, scan_whole};
+pub(crate) use read::{Whole, scan_whole};
 pub use repair::{Quarantined, RepairReport};
 pub(crate) use replace::{calls, places};
-pub(crate) use session::check_file;
-pub use session::{JsonlSession, Stored};
+pub use session::{FileSession, Stored};

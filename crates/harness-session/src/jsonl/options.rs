@@ -5,6 +5,7 @@ use harness_core::{Json, SessionId};
 
 use super::disk::Disk;
 use super::line::Program;
+use crate::seal::Key;
 
 /// How safe an entry is when an append returns.
 ///
@@ -59,6 +60,15 @@ impl SyncPolicy {
         Self::ALL.into_iter().find(|policy| policy.as_str() == name)
     }
 
+    /// SQLite's `synchronous` for an append: in its write-ahead log, `normal` syncs at checkpoints only.
+    pub(crate) fn synchronous(self, sync: bool) -> &'static str {
+        match (self, sync) {
+            (_, true) => "full",
+            (Self::Buffered, false) => "off",
+            (Self::Never | Self::WhenAsked | Self::Always, false) => "normal",
+        }
+    }
+
     pub(crate) fn wants(self, asked: Durability) -> bool {
         match self {
             Self::Buffered | Self::Never => false,
@@ -100,6 +110,7 @@ pub struct OpenOptions {
     pub(crate) id: Option<SessionId>,
     pub(crate) meta: Option<Json>,
     pub(crate) program: Program,
+    pub(crate) key: Option<Key>,
     pub(crate) disk: Disk,
 }
 
@@ -119,6 +130,7 @@ impl OpenOptions {
             id: None,
             meta: None,
             program: Program::new("harness", env!("CARGO_PKG_VERSION")),
+            key: None,
             disk: Disk::default(),
         }
     }
@@ -128,6 +140,15 @@ impl OpenOptions {
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// Encrypts a new session with `key`, and opens an encrypted one with it. A session that is not encrypted
+    /// is not opened for writing with a key. Default: none.
+    #[cfg(feature = "encryption")]
+    #[must_use]
+    pub fn key(mut self, key: impl Into<Option<Key>>) -> Self {
+        self.key = key.into();
         self
     }
 

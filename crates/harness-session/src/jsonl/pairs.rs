@@ -1,23 +1,20 @@
 //! Making the calls and results of a session file a legal transcript.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
 use std::sync::Arc;
 
+use harness_core::EntryId;
 use harness_core::message::Message;
 use harness_core::port::TranscriptRepair;
 use harness_core::transcript::{self, Provenance, Repaired};
-use harness_core::{EntryId, Json};
 
-use super::repair::{Kept, KeptLine, Quarantined, RepairReport};
+use super::repair::{KeptLine, Quarantined, RepairReport};
 use crate::chain::{Chain, End, numbered};
 use crate::fields::Fields;
 use crate::fold::{Item, Record};
 
 /// The lines of a file whose transcript is being repaired.
 pub(super) struct Pairs<'a> {
-    pub(super) file: &'a File,
     pub(super) chain: &'a Chain,
     pub(super) records: &'a [Record],
 }
@@ -41,7 +38,11 @@ struct Sorted {
 impl Pairs<'_> {
     /// The lines with calls and results in their order: lost results are made, marked `interrupted`, and those
     /// that belong to no call go to the report's quarantined lines. Other branches stay as they are.
-    pub(super) fn mend(&self, lines: Vec<KeptLine>, report: &mut RepairReport) -> io::Result<Vec<KeptLine>> {
+    pub(super) fn mend(
+        &self,
+        lines: Vec<KeptLine>,
+        report: &mut RepairReport,
+    ) -> serde_json::Result<Vec<KeptLine>> {
         let path = self.chain.places_to(self.chain.at(End::Last));
         let messages: Vec<(u32, &Arc<Message>)> =
             path.iter().filter_map(|place| Some((*place, self.message(*place)?))).collect();
@@ -117,7 +118,7 @@ impl Pairs<'_> {
         path: &[u32],
         stays: &HashSet<u32>,
         report: &mut RepairReport,
-    ) -> io::Result<Sorted> {
+    ) -> serde_json::Result<Sorted> {
         let on_path: HashSet<u32> = path.iter().copied().collect();
         let (mut own, mut branches) = (HashMap::new(), HashMap::<Option<u32>, Vec<KeptLine>>::new());
         let mut out = Vec::with_capacity(lines.len());
@@ -149,7 +150,7 @@ impl Pairs<'_> {
         path: &[u32],
         steps: Vec<Step>,
         report: &mut RepairReport,
-    ) -> io::Result<Vec<KeptLine>> {
+    ) -> serde_json::Result<Vec<KeptLine>> {
         let stays: HashSet<u32> = steps.iter().filter_map(Step::place).collect();
         let Sorted { mut out, mut own, mut branches } = self.sorted(lines, path, &stays, report)?;
         let (mut last, mut made) = (None, self.chain.made());
@@ -206,20 +207,14 @@ impl Pairs<'_> {
     }
 
     /// The line with another parent, when it has not that one yet.
-    fn following(&self, line: KeptLine, parent: Option<&EntryId>) -> io::Result<KeptLine> {
+    fn following(&self, line: KeptLine, parent: Option<&EntryId>) -> serde_json::Result<KeptLine> {
         let before = line.place.and_then(|place| self.chain.parent(place));
         if before.and_then(|before| self.chain.id(before)).as_ref() == parent {
             return Ok(line);
         }
-        self.with(line, "parent_id", &crate::tree::named(parent))
-    }
-
-    fn with(&self, line: KeptLine, key: &str, value: &Json) -> io::Result<KeptLine> {
-        let mut text = Vec::new();
-        line.kept.write(self.file, &mut text)?;
-        let mut fields: Fields = serde_json::from_slice(text.trim_ascii())?;
-        fields.set(key, value.clone());
-        Ok(KeptLine { kept: Kept::New(serde_json::to_string(&fields)?), ..line })
+        let mut fields: Fields = serde_json::from_str(&line.text)?;
+        fields.set("parent_id", crate::tree::named(parent));
+        Ok(KeptLine { text: serde_json::to_string(&fields)?, is_new: true, ..line })
     }
 }
 

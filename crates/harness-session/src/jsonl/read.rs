@@ -4,15 +4,17 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use harness_core::EntryId;
 use harness_core::port::{Loaded, TornTail};
 
 use super::line::{FORMAT_VERSION, Header, Line, Unreadable, decode};
-use super::options::Limits;
+use super::options::{Limits, OpenOptions};
 use crate::chain::{Chain, End, Parent, implied};
-use crate::error::{Action, Error};
+use crate::error::{Action, Error, Store};
 use crate::fold::{Fold, Item, Record};
+use crate::seal::Seal;
 use crate::spine::Spine;
 use crate::tree::Pi;
 
@@ -44,20 +46,20 @@ pub(crate) struct Tail {
     pub(crate) last: Option<EntryId>,
     /// The largest number of an id that we made.
     pub(crate) made: u32,
+    /// How its lines are sealed, if they are.
+    pub(crate) seal: Option<Arc<Seal>>,
 }
 
-/// Reads the file at `path`, or up to its first `most` bytes, as it is at an end; errors call it `named`. A
-/// missing file is an empty session.
-pub(crate) fn scan(path: &Path, named: &Path, limits: Limits, most: u64, end: End) -> Result<Scan, Error> {
-    let Some(file) = open(path, named, limits)? else { return Ok(Scan::default()) };
-    let mut scanner = Scanner::new(named, limits);
-    let mut lines = Lines::new(file.take(most), limits.line_bytes);
-    while let Some(line) = lines.next().map_err(|source| failed(named, source))? {
+/// Reads the lines of `reader` as they are at an end; errors call the session `named`.
+pub(crate) fn scan(reader: impl Read, named: &Path, options: &OpenOptions, end: End) -> Result<Scan, Error> {
+    let mut scanner = Scanner::new(named, options.limits);
+    let mut lines = Lines::new(reader, named, options);
+    while let Some(line) = lines.next()? {
         if !scanner.take(&line, lines.text())? {
             break;
         }
     }
-    Ok(scanner.finish(end).0)
+    Ok(scanner.finish(end, lines.seal).0)
 }
 
 /// Everything that a file holds.
@@ -74,13 +76,13 @@ pub(crate) struct Whole {
     pub(crate) pi: Option<u64>,
 }
 
-/// Reads everything, trees of pi included; errors call it `named`.
-pub(crate) fn scan_whole<R: Read>(reader: R, named: &Path, limits: Limits) -> Result<Whole, Error> {
-    let mut scanner = Scanner::new(named, limits);
+/// Reads everything, trees of pi included; errors call the session `named`.
+pub(crate) fn scan_whole(reader: impl Read, named: &Path, options: &OpenOptions) -> Result<Whole, Error> {
+    let mut scanner = Scanner::new(named, options.limits);
     let mut pi: Option<Pi> = None;
     let (mut texts, mut first_line) = (Vec::new(), None);
-    let mut lines = Lines::new(reader, limits.line_bytes);
-    while let Some(line) = lines.next().map_err(|source| failed(named, source))? {
+    let mut lines = Lines::new(reader, named, options);
+    while let Some(line) = lines.next()? {
         let text = lines.text();
         let before = scanner.chain.len();
         let first = !scanner.scan.tail.used;
@@ -94,7 +96,7 @@ pub(crate) fn scan_whole<R: Read>(reader: R, named: &Path, limits: Limits) -> Re
             continue;
         }
         let own = match &mut pi {
-            Some(pi) if !text.is_empty() && !line.too_long => pi.line(text).map(Cow::Owned),
+            Some(pi) if !text.is_empty() && line.fault.is_none() => pi.line(text).map(Cow::Owned),
             Some(_) | None => Ok(String::from_utf8_lossy(text)),
         };
         let continues = match &own {
@@ -112,16 +114,19 @@ pub(crate) fn scan_whole<R: Read>(reader: R, named: &Path, limits: Limits) -> Re
             Ok(_) | Err(_) => {}
         }
     }
-    let (scan, records) = scanner.finish(End::Last);
+    let (scan, records) = scanner.finish(End::Last, lines.seal);
     Ok(Whole { scan, records, lines: texts, first_line, pi: pi.map(|pi| pi.version()) })
 }
 
-/// Reads the header alone. A file without one, and a missing file, have none.
-pub(crate) fn header(path: &Path, named: &Path, limits: Limits) -> Result<Option<Header>, Error> {
-    let Some(file) = open(path, named, limits)? else { return Ok(None) };
-    let mut scanner = Scanner::new(named, limits);
-    let mut lines = Lines::new(file, limits.line_bytes);
-    while let Some(line) = lines.next().map_err(|source| failed(named, source))? {
+/// Reads the header alone; a file of bare messages has none.
+pub(crate) fn header(
+    reader: impl Read,
+    named: &Path,
+    options: &OpenOptions,
+) -> Result<Option<Header>, Error> {
+    let mut scanner = Scanner::new(named, options.limits);
+    let mut lines = Lines::new(reader, named, options);
+    while let Some(line) = lines.next()? {
         if !scanner.take(&line, lines.text())? || scanner.scan.tail.used {
             break;
         }
@@ -129,11 +134,19 @@ pub(crate) fn header(path: &Path, named: &Path, limits: Limits) -> Result<Option
     Ok(scanner.scan.header)
 }
 
+/// Opens a file of at most the permitted size for reading; `None` if it does not exist.
 pub(crate) fn open(path: &Path, named: &Path, limits: Limits) -> Result<Option<File>, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::Io { action: Action::Open, path: named.into(), source }),
+        Err(source) => {
+            return Err(Error::Io {
+                store: Store::Sessions,
+                action: Action::Open,
+                path: named.into(),
+                source,
+            });
+        }
     };
     check_size(&file, named, limits)?;
     Ok(Some(file))
@@ -146,51 +159,98 @@ pub(crate) fn check_size(file: &File, named: &Path, limits: Limits) -> Result<()
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {
-    Error::Io { action: Action::Read, path: path.into(), source }
+    Error::Io { store: Store::Sessions, action: Action::Read, path: path.into(), source }
 }
 
-/// One line of a file; its text is in the reader.
+/// One line of a session; its text is in the reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineAt {
     pub(crate) number: u64,
     pub(crate) offset: u64,
-    /// Its bytes, the line feed included.
+    /// Its bytes as they are stored, the line feed included.
     pub(crate) bytes: u64,
     /// Whether it has its line feed.
     pub(crate) whole: bool,
-    /// Whether it is longer than permitted; its text is left out then.
-    pub(crate) too_long: bool,
+    /// Reason why its text is left out.
+    pub(crate) fault: Option<LineFault>,
 }
 
-/// The lines of a file, read one after the other into one buffer.
+/// Reason why a line has no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineFault {
+    /// It is longer than permitted.
+    TooLong,
+    /// It cannot be decrypted.
+    Sealed(&'static str),
+}
+
+/// The lines of a session, read one after the other into one buffer, and decrypted.
 #[derive(Debug)]
-pub(crate) struct Lines<R> {
+pub(crate) struct Lines<'a, R> {
     reader: BufReader<R>,
+    named: &'a Path,
+    options: &'a OpenOptions,
     buffer: Vec<u8>,
-    limit: u64,
     number: u64,
     offset: u64,
+    /// Whether every line so far was blank.
+    blank: bool,
+    /// How the lines are sealed, once the first one says that they are.
+    pub(crate) seal: Option<Arc<Seal>>,
 }
 
-impl<R: Read> Lines<R> {
-    pub(crate) fn new(reader: R, limit: u64) -> Self {
-        Self {
-            reader: BufReader::with_capacity(64 * 1024, reader),
-            buffer: Vec::new(),
-            limit,
-            number: 0,
-            offset: 0,
-        }
+impl<'a, R: Read> Lines<'a, R> {
+    pub(crate) fn new(reader: R, named: &'a Path, options: &'a OpenOptions) -> Self {
+        let reader = BufReader::with_capacity(64 * 1024, reader);
+        Self { reader, named, options, buffer: Vec::new(), number: 0, offset: 0, blank: true, seal: None }
     }
 
-    /// The text of the last line, white space around it taken off.
+    /// The text of the last line, without the white space around it. Empty for one that says how the others are
+    /// sealed.
     pub(crate) fn text(&self) -> &[u8] {
         self.buffer.trim_ascii()
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Option<LineAt>> {
+    pub(crate) fn next(&mut self) -> Result<Option<LineAt>, Error> {
+        let Some(mut line) = self.read().map_err(|source| failed(self.named, source))? else {
+            return Ok(None);
+        };
+        if line.fault.is_none() && !self.text().is_empty() {
+            line.fault = self.unseal()?;
+        }
+        if line.fault.is_some() {
+            self.buffer.clear();
+        }
+        Ok(Some(line))
+    }
+
+    /// Decrypts the line, if the lines are sealed.
+    fn unseal(&mut self) -> Result<Option<LineFault>, Error> {
+        if std::mem::take(&mut self.blank) {
+            let opened = Seal::of_first_line(self.text(), self.named, self.options.key.as_ref())?;
+            if let Some(seal) = opened {
+                self.seal = Some(Arc::new(seal));
+                self.buffer.clear();
+            }
+            return Ok(None);
+        }
+        let Some(seal) = &self.seal else { return Ok(None) };
+        Ok(match seal.open(self.buffer.trim_ascii()) {
+            Ok(text) => {
+                self.buffer = text;
+                None
+            }
+            Err(reason) => Some(LineFault::Sealed(reason)),
+        })
+    }
+
+    fn read(&mut self) -> io::Result<Option<LineAt>> {
         self.buffer.clear();
-        let most = self.limit.saturating_add(1);
+        let limit = self.options.limits.line_bytes;
+        // A sealed line is a third longer.
+        let most =
+            if self.seal.is_some() { limit.saturating_add(limit / 2).saturating_add(256) } else { limit };
+        let most = most.saturating_add(1);
         let read = (&mut self.reader).take(most).read_until(b'\n', &mut self.buffer)?;
         if read == 0 {
             return Ok(None);
@@ -199,13 +259,13 @@ impl<R: Read> Lines<R> {
         let mut whole = self.buffer.last() == Some(&b'\n');
         let too_long = !whole && bytes == most;
         if too_long {
-            self.buffer.clear();
             let (more, ended) = self.pass_over()?;
             bytes = bytes.saturating_add(more);
             whole = ended;
         }
         self.number += 1;
-        let line = LineAt { number: self.number, offset: self.offset, bytes, whole, too_long };
+        let fault = too_long.then_some(LineFault::TooLong);
+        let line = LineAt { number: self.number, offset: self.offset, bytes, whole, fault };
         self.offset = self.offset.saturating_add(bytes);
         Ok(Some(line))
     }
@@ -249,10 +309,6 @@ impl<'p> Scanner<'p> {
         self.path
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits
-    }
-
     /// The entries so far.
     pub(crate) fn chain(&self) -> &Chain {
         &self.chain
@@ -270,22 +326,21 @@ impl<'p> Scanner<'p> {
 
     /// Takes one line in; false when it is a torn tail, after which nothing follows.
     pub(crate) fn take(&mut self, line: &LineAt, text: &[u8]) -> Result<bool, Error> {
-        if line.too_long && line.whole {
-            return Err(Error::LineTooLong {
-                path: self.path.into(),
-                line: line.number,
-                bytes: line.bytes,
-                limit: self.limits.line_bytes,
-            });
-        }
-        let result = if line.too_long {
-            Err(Unreadable::Damaged(String::new()))
-        } else if text.is_empty() {
-            Ok(())
-        } else {
-            decode(text)
+        let result = match line.fault {
+            Some(LineFault::TooLong) if line.whole => {
+                return Err(Error::LineTooLong {
+                    path: self.path.into(),
+                    line: line.number,
+                    bytes: line.bytes,
+                    limit: self.limits.line_bytes,
+                });
+            }
+            Some(LineFault::TooLong) => Err(Unreadable::Damaged(String::new())),
+            Some(LineFault::Sealed(reason)) => Err(Unreadable::Damaged(reason.to_owned())),
+            None if text.is_empty() => Ok(()),
+            None => decode(text)
                 .and_then(|decoded| self.keep(decoded, line.number))
-                .map(|()| self.scan.tail.used = true)
+                .map(|()| self.scan.tail.used = true),
         };
         self.judge(line, result)
     }
@@ -355,7 +410,8 @@ impl<'p> Scanner<'p> {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, end: End) -> (Scan, Vec<Record>) {
+    pub(crate) fn finish(mut self, end: End, seal: Option<Arc<Seal>>) -> (Scan, Vec<Record>) {
+        self.scan.tail.seal = seal;
         let path = self.chain.path(end);
         let mut fold = Fold::along(&path);
         fold.add_all(&self.records);

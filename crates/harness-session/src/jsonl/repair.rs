@@ -3,22 +3,23 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use harness_core::port::TranscriptRepair;
 use serde::Serialize;
 
-use super::line::{Header, Line, Program, WrittenHeader, decode, encode};
-use super::lock::{hold_new, release};
-use super::options::{Limits, OpenOptions};
+use super::home::io_error;
+use super::line::{Header, Line, WrittenHeader, decode};
+use super::options::OpenOptions;
 use super::pairs::Pairs;
-use super::read::{self, LineAt, Lines, Scanner};
-use super::session::{JsonlSession, beside, io_error, lock};
+use super::read::{LineAt, Lines, Scanner};
+use super::session::{FileSession, lock};
 use crate::chain::{End, Parent};
-use crate::disk::{Disk, replace_file};
+use crate::disk::Disk;
 use crate::error::{Action, Error};
 use crate::fields::Fields;
+use crate::seal::{Seal, seal_from};
 
 /// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -58,7 +59,7 @@ pub struct Quarantined {
     pub reason: String,
 }
 
-impl JsonlSession {
+impl FileSession {
     /// Removes unreadable lines from a session file, so that it can be opened again, and makes its
     /// transcript legal: a call with a lost result gets one marked `interrupted`, and results
     /// without a call are removed.
@@ -73,45 +74,47 @@ impl JsonlSession {
     /// [`Error::Locked`] if the session has an owner, [`Error::NotFound`], [`Error::NewerVersion`]
     /// and [`Error::WrongFormat`] by its header, limits, and those of the operating system.
     pub fn repair(path: impl AsRef<Path>, options: &OpenOptions) -> Result<RepairReport, Error> {
-        let path = path.as_ref();
-        let owned = lock(path)?;
-        let (real, file) = (&owned.real, &owned.file);
-        read::check_size(file, path, options.limits)?;
-        let mut repair = Repair::new(path, options.limits);
-        repair.read(file)?;
-        let Repair { lines, header, mut report, scanner, .. } = repair;
-        let (scan, records) = scanner.finish(End::Last);
-        let read_error = |source| io_error(Action::Read, path, source);
-        let pairs = Pairs { file, chain: &scan.chain, records: &records };
-        let lines = pairs.mend(lines, &mut report).map_err(read_error)?;
+        let mut owned = lock(path.as_ref())?;
+        let home = &owned.home.clone();
+        let content = home.content(options, u64::MAX)?;
+        let mut repair = Repair::new(&home.path, options);
+        let seal = repair.read(&content, options)?;
+        let Repair { lines, lost_header, mut report, scanner, .. } = repair;
+        let (scan, records) = scanner.finish(End::Last, seal.clone());
+        let unstorable = |reason| Error::Unstorable { path: home.path.clone(), reason };
+        let bad_json = |error: serde_json::Error| unstorable(super::line::reason(&error));
+        let pairs = Pairs { chain: &scan.chain, records: &records };
+        let mut lines = pairs.mend(lines, &mut report).map_err(bad_json)?;
         report.kept = lines.iter().filter(|line| line.is_entry).count() as u64;
         if report.is_sound() {
             return Ok(report);
         }
-        let write_error = |source| io_error(Action::Replace, path, source);
+        let write_error = |source| io_error(Action::Replace, &home.path, source);
         if !report.quarantined.is_empty() {
-            let side = beside(real, ".quarantine");
-            set_aside(&options.disk, file, &report.quarantined, &side).map_err(write_error)?;
+            let side = home.beside(".quarantine");
+            set_aside(&options.disk, &content, &report.quarantined, &side).map_err(write_error)?;
             report.side_file = Some(side);
         }
-        let first = (scan.header.is_none() && header).then(|| first_line(real, &options.program));
-        let write = |new: &mut File| -> io::Result<()> {
-            hold_new(new)?;
-            let mut new = BufWriter::new(new);
-            if let Some(first) = &first {
-                let mut line = Vec::new();
-                encode(&WrittenHeader::from(first), &mut line)?;
-                new.write_all(&line)?;
-            }
-            lines.iter().try_for_each(|line| line.kept.write(file, &mut new))?;
-            new.flush()
-        };
-        release(&replace_file(real, write).map_err(write_error)?);
+        if scan.header.is_none() && lost_header {
+            let mut header = Header::new(&*home.stem);
+            header.program = Some(options.program.clone());
+            let header = serde_json::to_string(&WrittenHeader::from(&header)).map_err(bad_json)?;
+            // The line that says how the others are sealed stays the first one.
+            lines.insert(usize::from(seal.is_some()).min(lines.len()), KeptLine::made(header));
+        }
+        let mut new = Vec::with_capacity(content.len());
+        for line in lines {
+            line.write(&content, seal.as_deref(), &mut new).map_err(unstorable)?;
+        }
+        match &home.rows {
+            Some(rows) => rows.replace(&new, false)?,
+            None => owned.replace(&options.disk, &new).map_err(write_error)?,
+        }
         Ok(report)
     }
 }
 
-/// A line that stays, with where it was.
+/// A line that stays.
 pub(super) struct KeptLine {
     /// The place of its entry.
     pub(super) place: Option<u32>,
@@ -120,45 +123,41 @@ pub(super) struct KeptLine {
     pub(super) line: u64,
     pub(super) offset: u64,
     pub(super) bytes: u64,
-    pub(super) kept: Kept,
+    /// Its text; what is stored may be encrypted.
+    pub(super) text: String,
+    /// Whether its text is not what is stored.
+    pub(super) is_new: bool,
 }
 
 impl KeptLine {
     /// A line of an entry that was not there.
     pub(super) fn made(text: String) -> Self {
-        Self { place: None, is_entry: true, line: 0, offset: 0, bytes: 0, kept: Kept::New(text) }
+        Self { place: None, is_entry: true, line: 0, offset: 0, bytes: 0, text, is_new: true }
     }
 
-    fn new(place: Option<u32>, at: &LineAt, kept: Kept) -> Self {
+    fn new(place: Option<u32>, at: &LineAt, text: String, is_new: bool) -> Self {
         let LineAt { number: line, offset, bytes, .. } = *at;
-        Self { place, is_entry: place.is_some(), line, offset, bytes, kept }
+        Self { place, is_entry: place.is_some(), line, offset, bytes, text, is_new }
     }
-}
 
-/// The text of a line that stays.
-pub(super) enum Kept {
-    /// These bytes of the old file.
-    Old { offset: u64, bytes: u64, whole: bool },
-    /// With another parent, or in our form.
-    New(String),
-}
-
-impl Kept {
-    pub(super) fn write(&self, old: &File, out: &mut impl Write) -> io::Result<()> {
-        match self {
-            Self::Old { offset, bytes, whole } => {
-                out.write_all(&piece(old, *offset, *bytes)?)?;
-                if *whole { Ok(()) } else { out.write_all(b"\n") }
-            }
-            Self::New(text) => writeln!(out, "{text}"),
+    fn write(&self, content: &[u8], seal: Option<&Seal>, out: &mut Vec<u8>) -> Result<(), String> {
+        let start = out.len();
+        if self.is_new {
+            out.extend_from_slice(self.text.as_bytes());
+        } else {
+            out.extend_from_slice(piece(content, self.offset, self.bytes));
         }
+        if out.last() != Some(&b'\n') {
+            out.push(b'\n');
+        }
+        if self.is_new { seal_from(start, seal, out) } else { Ok(()) }
     }
 }
 
-fn piece(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
-    let mut piece = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
-    file.read_exact_at(&mut piece, offset)?;
-    Ok(piece)
+fn piece(content: &[u8], offset: u64, bytes: u64) -> &[u8] {
+    let from = usize::try_from(offset).ok();
+    let to = usize::try_from(offset.saturating_add(bytes)).ok();
+    from.zip(to).and_then(|(from, to)| content.get(from..to)).unwrap_or_default()
 }
 
 /// The lines of one file, sorted into those that stay and those that go.
@@ -169,27 +168,26 @@ struct Repair<'p> {
     /// The last entry before the last damage.
     before: Option<u32>,
     /// Whether the first line is lost, which may have been the header.
-    header: bool,
+    lost_header: bool,
 }
 
 impl<'p> Repair<'p> {
-    fn new(path: &'p Path, limits: Limits) -> Self {
+    fn new(path: &'p Path, options: &OpenOptions) -> Self {
         Self {
-            scanner: Scanner::new(path, limits),
+            scanner: Scanner::new(path, options.limits),
             lines: Vec::new(),
             report: RepairReport::default(),
             before: None,
-            header: false,
+            lost_header: false,
         }
     }
 
-    fn read(&mut self, file: &File) -> Result<(), Error> {
-        let path = self.scanner.path();
-        let mut lines = Lines::new(file, self.scanner.limits().line_bytes);
-        while let Some(line) = lines.next().map_err(|source| io_error(Action::Read, path, source))? {
+    fn read(&mut self, content: &[u8], options: &OpenOptions) -> Result<Option<Arc<Seal>>, Error> {
+        let mut lines = Lines::new(content, self.scanner.path(), options);
+        while let Some(line) = lines.next()? {
             self.line(&line, lines.text())?;
         }
-        Ok(())
+        Ok(lines.seal)
     }
 
     fn line(&mut self, line: &LineAt, text: &[u8]) -> Result<(), Error> {
@@ -203,7 +201,7 @@ impl<'p> Repair<'p> {
             Err(Error::CorruptLine { reason, .. }) => match self.relinked(text) {
                 Some(new) if matches!(self.scanner.take(line, new.as_bytes()), Ok(true)) => {
                     self.report.relinked = self.report.relinked.saturating_add(1);
-                    self.lines.push(KeptLine::new(Some(before), line, Kept::New(new)));
+                    self.lines.push(KeptLine::new(Some(before), line, new, true));
                     return Ok(());
                 }
                 Some(_) | None => reason,
@@ -213,7 +211,7 @@ impl<'p> Repair<'p> {
             }
             Err(error) => return Err(error),
         };
-        self.header |= !self.scanner.has_lines();
+        self.lost_header |= !self.scanner.has_lines();
         self.before = self.scanner.chain().at(End::Last);
         let LineAt { number, offset, bytes, .. } = *line;
         self.report.quarantined.push(Quarantined { line: number, offset, bytes, reason });
@@ -223,12 +221,13 @@ impl<'p> Repair<'p> {
     /// Keeps a line. A bare message is named by its line number, which may have changed, so it is
     /// converted to an entry.
     fn keep(&mut self, line: &LineAt, text: &[u8], before: u32) {
-        let own = Kept::Old { offset: line.offset, bytes: line.bytes, whole: line.whole };
         let bare =
             matches!(decode(text), Ok(Line::Entry { id: None, record, .. }) if record.item.is_message());
         let new = if bare { self.wrapped(text) } else { None };
         let place = (self.scanner.chain().len() > before).then_some(before);
-        self.lines.push(KeptLine::new(place, line, new.map_or(own, Kept::New)));
+        let is_new = new.is_some();
+        let text = new.unwrap_or_else(|| String::from_utf8_lossy(text).into_owned());
+        self.lines.push(KeptLine::new(place, line, text, is_new));
     }
 
     fn wrapped(&self, text: &[u8]) -> Option<String> {
@@ -257,20 +256,13 @@ impl<'p> Repair<'p> {
     }
 }
 
-/// The header of a session whose own is lost.
-fn first_line(path: &Path, program: &Program) -> Header {
-    let mut header = Header::new(&*path.file_stem().unwrap_or_default().to_string_lossy());
-    header.program = Some(program.clone());
-    header
-}
-
 /// A line in the side file.
 #[derive(Serialize)]
 struct Aside<'a> {
     #[serde(flatten)]
     place: &'a Quarantined,
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
+    text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hex: Option<String>,
 }
@@ -282,12 +274,12 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn set_aside(disk: &Disk, from: &File, lines: &[Quarantined], path: &Path) -> io::Result<()> {
+fn set_aside(disk: &Disk, from: &[u8], lines: &[Quarantined], path: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(disk.open_to_append(path)?);
     for place in lines {
-        let (text, hex) = match String::from_utf8(piece(from, place.offset, place.bytes)?) {
+        let (text, hex) = match str::from_utf8(piece(from, place.offset, place.bytes)) {
             Ok(text) => (Some(text), None),
-            Err(error) => (None, Some(hex(error.as_bytes()))),
+            Err(_) => (None, Some(hex(piece(from, place.offset, place.bytes)))),
         };
         serde_json::to_writer(&mut out, &Aside { place, text, hex })?;
         out.write_all(b"\n")?;

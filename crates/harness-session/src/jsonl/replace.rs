@@ -9,16 +9,18 @@ use harness_core::port::{Entry, EntryHead};
 use harness_core::{CallId, EntryId, Json};
 use serde::Serialize;
 
+use super::home::io_error;
 use super::line::{Header, Line, Written, WrittenHeader, decode};
 use super::lock::{hold_new, is_at};
-use super::read;
-use super::session::{JsonlSession, Shared, State, io_error};
+use super::read::{self, Tail};
+use super::session::{FileSession, Shared, State};
 use crate::chain::{End, Parent, implied, numbered};
 use crate::error::{Action, Error};
 use crate::fields::Fields;
 use crate::fold::Item;
+use crate::seal::seal_from;
 
-impl JsonlSession {
+impl FileSession {
     /// Rewrites the session so that its transcript is `messages`, to purge content that must not be
     /// kept. (Compaction does not need this: it adds an entry and keeps the whole transcript.)
     ///
@@ -46,15 +48,20 @@ impl Shared {
         if messages.is_empty() && state.tail.as_ref().is_none_or(|tail| !tail.used && tail.torn == 0) {
             return Ok(());
         }
-        self.heal(state)?;
+        if self.home.rows.is_none() {
+            self.heal(state)?;
+        }
         let old = self.old_lines(state)?;
         let header = state.header.clone().unwrap_or_else(|| self.first_line(head));
         let bytes = self.rewrite(state, &header, old, head, messages)?;
         let mut placed = None;
-        let outcome = self.swap(&bytes, &mut placed);
+        let outcome = match &self.home.rows {
+            Some(rows) => self.keep_lock(state).and_then(|()| rows.replace(&bytes, false)),
+            None => self.swap(&bytes, &mut placed),
+        };
         state.void();
         // Even when the swap failed, the new file may be in place.
-        if let Some(file) = placed.filter(|file| is_at(file, &self.real).unwrap_or(false)) {
+        if let Some(file) = placed.filter(|file| is_at(file, &self.home.real).unwrap_or(false)) {
             state.file = Some(Arc::new(file));
         }
         state.synced = None;
@@ -68,11 +75,10 @@ impl Shared {
 
     fn old_lines(&self, state: &State) -> Result<Vec<Old>, Error> {
         let made = state.tail.as_ref().map_or(0, |tail| tail.length);
-        let read_error = |source| io_error(Action::Read, &self.path, source);
-        let file = fs::File::open(&self.real).map_err(read_error)?;
-        let mut lines = read::Lines::new(std::io::Read::take(file, made), self.options.limits.line_bytes);
+        let content = self.home.content(&self.options, made)?;
+        let mut lines = read::Lines::new(&*content, &self.home.path, &self.options);
         let mut old = Vec::new();
-        while let Some(at) = lines.next().map_err(read_error)? {
+        while let Some(at) = lines.next()? {
             // What cannot be read was refused by the scan before.
             if let Ok(line) = decode(lines.text()) {
                 old.push(Old::new(line, at.number, lines.text()));
@@ -95,14 +101,10 @@ impl Shared {
         });
         let places = places(stored, messages);
         let kept_calls = calls(messages);
-        let mut out = Rewriter {
-            session: self,
-            head,
-            buffer: Vec::new(),
-            lines: 0,
-            last: None,
-            made: state.tail.as_ref().map_or(0, |tail| tail.made),
-        };
+        let mut out = Rewriter { session: self, head, buffer: Vec::new(), tail: Tail::default() };
+        let (made, seal) = state.tail.as_ref().map(|tail| (tail.made, tail.seal.clone())).unwrap_or_default();
+        (out.tail.made, out.tail.seal) = (made, seal);
+        self.begin_sealed(&mut out.tail, &mut out.buffer)?;
         if state.header.is_none() {
             out.line(&WrittenHeader::from(header))?;
         }
@@ -128,7 +130,7 @@ impl Shared {
         }
         let (bytes, limit) = (out.buffer.len() as u64, self.options.limits.file_bytes);
         if bytes > limit {
-            return Err(Error::TooLarge { path: self.path.clone(), bytes, limit });
+            return Err(Error::TooLarge { path: self.home.path.clone(), bytes, limit });
         }
         Ok(out.buffer)
     }
@@ -136,14 +138,14 @@ impl Shared {
     /// Puts a file of these bytes in the session file's place.
     fn swap(&self, bytes: &[u8], placed: &mut Option<fs::File>) -> Result<(), Error> {
         let mut attempt = || {
-            let permissions = fs::metadata(&self.real)?.permissions();
-            self.options.disk.put_in_place(&self.real, bytes, Some(permissions), |file| {
+            let permissions = fs::metadata(&self.home.real)?.permissions();
+            self.options.disk.put_in_place(&self.home.real, bytes, Some(permissions), |file| {
                 hold_new(&file)?;
                 *placed = Some(file);
                 Ok(())
             })
         };
-        attempt().map_err(|source| io_error(Action::Replace, &self.path, source))
+        attempt().map_err(|source| io_error(Action::Replace, &self.home.path, source))
     }
 }
 
@@ -234,26 +236,25 @@ struct Rewriter<'a> {
     session: &'a Shared,
     head: &'a EntryHead,
     buffer: Vec<u8>,
-    lines: u64,
-    last: Option<EntryId>,
-    made: u32,
+    /// The end of the new file so far.
+    tail: Tail,
 }
 
 impl Rewriter<'_> {
     fn line<T: Serialize>(&mut self, line: &T) -> Result<(), Error> {
-        self.session.line(line, self.lines, &mut self.buffer)?;
-        self.lines = self.lines.saturating_add(1);
+        self.session.line(line, &self.tail, &mut self.buffer)?;
+        self.tail.lines = self.tail.lines.saturating_add(1);
         Ok(())
     }
 
     fn new_message(&mut self, message: &Arc<Message>) -> Result<(), Error> {
-        self.made = self.made.saturating_add(1);
-        self.message(numbered(self.made), message)
+        self.tail.made = self.tail.made.saturating_add(1);
+        self.message(numbered(self.tail.made), message)
     }
 
     fn message(&mut self, id: EntryId, message: &Arc<Message>) -> Result<(), Error> {
         self.session.check(message)?;
-        let last = self.last.replace(id.clone());
+        let last = self.tail.last.replace(id.clone());
         let entry = Entry::Message(message);
         self.line(&Written {
             id: &id,
@@ -270,23 +271,26 @@ impl Rewriter<'_> {
             (What::Message(message), Some(id)) if line.text.is_empty() => {
                 return self.message(id.clone(), message);
             }
-            (_, Some(id)) if line.parent != self.last => {
+            (_, Some(id)) if line.parent != self.tail.last => {
                 let mut fields: Fields = serde_json::from_slice(&line.text)
                     .map_err(|error| self.session.unstorable(super::line::reason(&error)))?;
                 fields.set(
                     "parent_id",
-                    self.last.as_ref().map_or_else(Json::null, |id| Json::string(id.as_str())),
+                    self.tail.last.as_ref().map_or_else(Json::null, |id| Json::string(id.as_str())),
                 );
                 self.line(&fields)?;
             }
             _ => {
+                let start = self.buffer.len();
                 self.buffer.extend_from_slice(&line.text);
                 self.buffer.push(b'\n');
-                self.lines = self.lines.saturating_add(1);
+                let sealed = seal_from(start, self.tail.seal.as_deref(), &mut self.buffer);
+                sealed.map_err(|reason| self.session.unstorable(reason))?;
+                self.tail.lines = self.tail.lines.saturating_add(1);
             }
         }
         if let Some(id) = &line.id {
-            self.last = Some(id.clone());
+            self.tail.last = Some(id.clone());
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
-//! The JSON Lines store.
+//! Sessions in files and databases.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -11,21 +10,20 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 
 use super::append::Batch;
-use super::disk::{create_folder, sweep};
+use super::disk::{Disk, create_folder, sweep};
 use super::entries::OwnEntry;
+use super::home::{Home, io_error, refused_lock};
 use super::line::Header;
-use super::lock::{Lock, Owner, Refused, hold, is_at, release};
-use super::options::{Limits, OpenOptions};
+use super::lock::{Lock, Owner, hold, hold_new, is_at, release};
+use super::options::OpenOptions;
 use super::read::{self, Scan, Tail};
 use crate::blocking;
 use crate::chain::{Chain, End};
 use crate::error::{Action, Disturbance, Error};
 use crate::spine::{Spine, Step};
 
-/// How many symbolic links may lead from one to the next.
-const MOST_LINKS: usize = 40;
-
-/// A session in a JSON Lines file, open for writing by its one owner.
+/// A stored session, open for writing by its one owner: a JSON Lines file of its own, or a thread of a SQLite
+/// database (feature `sqlite`). The path tells which ([`Location`](crate::Location)); both hold the same lines.
 ///
 /// # What an append does
 /// All entries of an append are encoded first, then written with one call at the end of the file, which is
@@ -37,18 +35,20 @@ const MOST_LINKS: usize = 40;
 /// over by a load, which reports it and never changes the file. The next append moves it to a file beside
 /// the session, `NAME.torn`, and cuts it off, so that nothing is ever added to it.
 ///
+/// In a database an append is one transaction, and nothing can be torn.
+///
 /// # Blocking
 /// An append that only hands its entries to the operating system is made in place: one write to an open file
 /// takes a few microseconds, less than handing it to another thread and back. Whatever waits, for stable
 /// storage or for other appends, waits on a blocking thread of the tokio runtime, and so does a load. Without
-/// a runtime all of it happens in place.
+/// a runtime all of it happens in place. Every append to a database runs on a blocking thread.
 ///
-/// Other methods block: [`JsonlSession::open`], [`JsonlSession::append_blocking`], [`JsonlSession::replace_blocking`].
+/// Other methods block: [`FileSession::open`], [`FileSession::append_blocking`], [`FileSession::replace_blocking`].
 ///
 /// # One owner
-/// [`JsonlSession::open`] takes a lock that holds until the value and all its clones are dropped or their
+/// [`FileSession::open`] takes a lock that holds until the value and all its clones are dropped or their
 /// process ends. It holds for every name of the file, hard links included. Anybody may
-/// [`JsonlSession::read`] meanwhile.
+/// [`FileSession::read`] meanwhile.
 ///
 /// Before each append the file is checked. A file that was removed is written again from what is still
 /// open; one that was cut, added to or replaced by another program refuses every further append
@@ -58,15 +58,12 @@ const MOST_LINKS: usize = 40;
 /// Clones are handles of one session. Appends of several threads that ask for stable storage while a sync is
 /// on its way share the next one.
 #[derive(Clone, Debug)]
-pub struct JsonlSession(pub(super) Arc<Shared>);
+pub struct FileSession(pub(super) Arc<Shared>);
 
 /// Shared state of the handles of a session.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// As the caller named it, for messages.
-    pub(super) path: PathBuf,
-    /// Without symbolic links.
-    pub(super) real: PathBuf,
+    pub(super) home: Home,
     pub(super) options: OpenOptions,
     pub(super) state: Mutex<State>,
     /// Those that wait for a thread to block, in the order in which they came.
@@ -126,7 +123,7 @@ pub struct Stored {
     pub loaded: Loaded,
 }
 
-impl JsonlSession {
+impl FileSession {
     /// Opens the session at `path` and becomes its owner. Symbolic links are followed.
     ///
     /// # Errors
@@ -134,49 +131,54 @@ impl JsonlSession {
     /// created, [`Error::NewerVersion`] and [`Error::WrongFormat`] by its header, and those of the
     /// operating system.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
-        let path = path.as_ref().to_path_buf();
-        let real = resolve(&path).map_err(|source| io_error(Action::Open, &path, source))?;
-        let exists = check_file(&path, &real)?;
-        if !exists && !options.create {
-            return Err(Error::NotFound { path });
+        let home = Home::of(path.as_ref(), options.create)?;
+        let path = &home.path;
+        if !home.exists()? && !options.create {
+            return Err(Error::NotFound { path: path.clone() });
         }
-        if let Some(folder) = real.parent() {
+        if let Some(folder) = home.real.parent() {
             create_folder(folder).map_err(|source| io_error(Action::CreateFolder, folder, source))?;
         }
-        let lock = take_lock(&path, &real)?;
+        let lock = home.lock()?;
         if lock.left_by.is_some()
-            && let Err(error) = sweep(&real)
+            && let Err(error) = sweep(&home.real)
         {
             tracing::debug!(path = %path.display(), %error, "unfinished files stay");
         }
-        let file = own(&path, &real, &lock)?.map(Arc::new);
-        let header = read::header(&real, &path, options.limits)?;
+        let file = if home.rows.is_none() { own(&home, &lock)?.map(Arc::new) } else { None };
+        let header = match home.reader(&options, Some(2))? {
+            Some(reader) => read::header(reader, path, &options)?,
+            None => None,
+        };
         let left_by = lock.left_by.clone();
         let state = Mutex::new(State { lock: Some(lock), header, file, ..State::default() });
         let (free, queue) = (Condvar::new(), Arc::default());
-        Ok(Self(Arc::new(Shared { path, real, options, state, queue, free, left_by })))
+        Ok(Self(Arc::new(Shared { home, options, state, queue, free, left_by })))
     }
 
-    /// Opens the session as [`JsonlSession::open`] does, on a thread where it may wait for the disk and for an
+    /// Opens the session as [`FileSession::open`] does, on a thread where it may wait for the disk and for an
     /// owner that is about to end.
     ///
     /// # Errors
-    /// As of [`JsonlSession::open`], and [`Error::Stopped`].
+    /// As of [`FileSession::open`], and [`Error::Stopped`].
     pub async fn open_async(path: impl Into<PathBuf>, options: OpenOptions) -> Result<Self, Error> {
         let path = path.into();
         blocking::run(move || Self::open(path, options)).await?
     }
 
     /// Reads the session at `path` without owning it, even during writes by another owner. A
-    /// missing file is an empty session. Never changes anything.
+    /// missing session is an empty one. Never changes anything. Of the options, the limits and the key count.
     ///
     /// # Errors
     /// Damage except in an unfinished last line, a newer version, a different format, limits, and
     /// those of the operating system.
-    pub fn read(path: impl AsRef<Path>, limits: Limits) -> Result<Stored, Error> {
-        let path = path.as_ref();
-        check_file(path, path)?;
-        let Scan { header, loaded, .. } = read::scan(path, path, limits, u64::MAX, End::Last)?;
+    pub fn read(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Stored, Error> {
+        let home = match Home::of(path.as_ref(), false) {
+            Err(Error::NotFound { .. }) => return Ok(Stored::default()),
+            home => home?,
+        };
+        let Some(reader) = home.reader(options, None)? else { return Ok(Stored::default()) };
+        let Scan { header, loaded, .. } = read::scan(reader, &home.path, options, End::Last)?;
         Ok(Stored { header, loaded })
     }
 
@@ -194,9 +196,9 @@ impl JsonlSession {
         self.0.append(head, entries, durability, None)
     }
 
-    /// The file as the caller named it.
+    /// The path as the caller named it.
     pub fn path(&self) -> &Path {
-        &self.0.path
+        &self.0.home.path
     }
 
     /// The first line of the file; absent in a file of bare messages, and while nothing was appended.
@@ -223,7 +225,13 @@ impl Shared {
             Some(tail) if state.dirty => tail.length,
             Some(_) | None => u64::MAX,
         };
-        let scan = read::scan(&self.real, &self.path, self.options.limits, most, state.end)?;
+        let scan = match self.home.reader(&self.options, None)? {
+            Some(reader) => read::scan(reader.take(most), &self.home.path, &self.options, state.end)?,
+            None => Scan::default(),
+        };
+        if self.options.key.is_some() && scan.tail.used && scan.tail.seal.is_none() {
+            return Err(Error::NotSealed { path: self.home.path.clone() });
+        }
         if state.tail.as_ref() != Some(&scan.tail) {
             state.void();
         }
@@ -235,7 +243,7 @@ impl Shared {
     }
 }
 
-impl Session for JsonlSession {
+impl Session for FileSession {
     /// The name in the header, else the one that a new session will get when the options give one.
     fn id(&self) -> Option<SessionId> {
         let state = self.0.state();
@@ -307,7 +315,7 @@ impl Session for JsonlSession {
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Err(error) = self.at_rest() {
-            tracing::warn!(path = %self.path.display(), %error, "entries that were not written yet are lost");
+            tracing::warn!(path = %self.home.path.display(), %error, "entries that were not written yet are lost");
         }
         if let Some(file) = &self.state().file {
             release(file);
@@ -315,21 +323,10 @@ impl Drop for Shared {
     }
 }
 
-pub(super) fn take_lock(named: &Path, real: &Path) -> Result<Lock, Error> {
-    let path = beside(real, ".lock");
-    Lock::take(path.clone()).map_err(|refused| refused_lock(refused, named, &path))
-}
-
-pub(super) fn refused_lock(refused: Refused, named: &Path, locked: &Path) -> Error {
-    match refused {
-        Refused::Held(owner) => Error::Locked { path: named.into(), owner },
-        Refused::Io(source) => io_error(Action::Lock, locked, source),
-    }
-}
-
 /// Opens the session file, if there is one, and locks it. The owner of the lock file is the only one who puts
 /// another file in its place.
-fn own(named: &Path, real: &Path, lock: &Lock) -> Result<Option<File>, Error> {
+fn own(home: &Home, lock: &Lock) -> Result<Option<File>, Error> {
+    let (named, real) = (&home.path, &home.real);
     let file = match fs::OpenOptions::new().read(true).append(true).open(real) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -338,75 +335,47 @@ fn own(named: &Path, real: &Path, lock: &Lock) -> Result<Option<File>, Error> {
     hold(&file, lock.left_by.is_some()).map_err(|refused| refused_lock(refused, named, real))?;
     match is_at(&file, real) {
         Ok(true) => Ok(Some(file)),
-        Ok(false) => Err(Error::Disturbed { path: named.into(), how: Disturbance::Replaced }),
+        Ok(false) => Err(Error::Disturbed { path: named.clone(), how: Disturbance::Replaced }),
         Err(source) => Err(io_error(Action::Open, named, source)),
     }
 }
 
-/// An existing session file that is owned until this is dropped.
+/// An existing session that is owned until this is dropped.
 pub(super) struct Owned {
-    /// Without symbolic links.
-    pub(super) real: PathBuf,
-    pub(super) file: File,
+    pub(super) home: Home,
+    /// Its file, when it has one.
+    file: Option<File>,
     _lock: Lock,
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        release(&self.file);
+        if let Some(file) = &self.file {
+            release(file);
+        }
     }
 }
 
-/// Takes ownership of an existing session file.
+impl Owned {
+    /// Puts these bytes in the place of the file, which stays locked until this is dropped.
+    pub(super) fn replace(&mut self, disk: &Disk, bytes: &[u8]) -> io::Result<()> {
+        let permissions = fs::metadata(&self.home.real)?.permissions();
+        disk.put_in_place(&self.home.real, bytes, Some(permissions), |file| {
+            hold_new(&file)?;
+            self.file = Some(file);
+            Ok(())
+        })
+    }
+}
+
+/// Takes ownership of an existing session.
 pub(super) fn lock(path: &Path) -> Result<Owned, Error> {
     let missing = || Error::NotFound { path: path.into() };
-    let real = resolve(path).map_err(|source| io_error(Action::Open, path, source))?;
-    if !check_file(path, &real)? {
+    let home = Home::of(path, false)?;
+    if !home.exists()? {
         return Err(missing());
     }
-    let lock = take_lock(path, &real)?;
-    let file = own(path, &real, &lock)?.ok_or_else(missing)?;
-    Ok(Owned { real, file, _lock: lock })
-}
-
-pub(super) fn io_error(action: Action, path: &Path, source: io::Error) -> Error {
-    Error::Io { action, path: path.into(), source }
-}
-
-/// The path with `suffix` added to its file name.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
-}
-
-/// Whether the file exists.
-pub(crate) fn check_file(named: &Path, path: &Path) -> Result<bool, Error> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(true),
-        Ok(_) => Err(Error::NotAFile { path: named.into() }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(io_error(Action::Open, named, source)),
-    }
-}
-
-/// The path without symbolic links, so that every way to a session leads to one lock. What does not exist
-/// yet stays as it is named.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        match fs::canonicalize(&path) {
-            Ok(real) => return Ok(real),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Err(_) => {}
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let Ok(target) = fs::read_link(&path) else {
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-            let folder = fs::canonicalize(folder).or_else(|_| std::path::absolute(folder))?;
-            return Ok(folder.join(name));
-        };
-        path = folder.join(target);
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "too many symbolic links"))
+    let lock = home.lock()?;
+    let file = if home.rows.is_none() { Some(own(&home, &lock)?.ok_or_else(missing)?) } else { None };
+    Ok(Owned { home, file, _lock: lock })
 }

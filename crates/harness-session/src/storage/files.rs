@@ -6,8 +6,8 @@ use harness_core::Json;
 use harness_host::{Storage, StorageError};
 
 use crate::blocking;
-use crate::error::Error;
-use crate::folder::{Folder, Store};
+use crate::error::{Error, Store};
+use crate::folder::Folder;
 
 const SUFFIX: &str = ".json";
 

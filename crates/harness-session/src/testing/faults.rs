@@ -26,7 +26,7 @@ pub enum Fault {
     StaysBroken(usize),
 }
 
-/// Breaks one of the changes that a [`crate::JsonlSession`] makes to the disk, and counts them.
+/// Breaks one of the changes that a [`crate::FileSession`] makes to the disk, and counts them.
 ///
 /// After a crash every later change fails, as nothing happens after the end of a process. Drop the session
 /// then, and open it again without faults.

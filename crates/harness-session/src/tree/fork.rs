@@ -8,10 +8,10 @@ use harness_core::port::EntryHead;
 use harness_core::{EntryId, Json, SessionId, Time};
 
 use super::{Body, Leaf, Tree};
-use crate::disk::new_file;
-use crate::error::{Action, Error};
+use crate::disk::create_folder;
+use crate::error::{Action, Error, Store};
 use crate::fields::Fields;
-use crate::jsonl::{Header, Limits, Program, WrittenNote, encode, header_line};
+use crate::jsonl::{Header, Home, Limits, OpenOptions, Program, WrittenNote, encode, header_line};
 use crate::note::Note;
 
 /// Options for forking a branch into a separate session.
@@ -51,7 +51,8 @@ impl Tree {
             path: self.path.clone(),
             reason: crate::jsonl::reason(&error),
         })?;
-        Self::parse(&lines, &self.path, Limits { line_bytes: u64::MAX, file_bytes: u64::MAX })
+        let unbounded = Limits { line_bytes: u64::MAX, file_bytes: u64::MAX };
+        Self::parse(&lines, &self.path, &OpenOptions::new().limits(unbounded))
     }
 
     fn branch_lines(&self, leaf: Leaf<'_>, header: &Header, at: Time) -> Result<Vec<u8>, serde_json::Error> {
@@ -117,20 +118,33 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a new session file of all entries of all branches: what [`Tree::write_jsonl`] writes. The file
-    /// is complete and on stable storage before it has its name.
+    /// Makes a new session of all entries of all branches: what [`Tree::write_jsonl`] writes, encrypted if the
+    /// options have a key. It is complete and on stable storage before it has its name.
     ///
     /// # Errors
-    /// [`Error::Exists`] when there is such a file, and those of the operating system.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        new_file(path, |file| self.write_jsonl(io::BufWriter::new(file))).map_err(|source| {
+    /// [`Error::Exists`] when there is such a session, and those of the operating system.
+    pub fn save(&self, path: impl AsRef<Path>, options: &OpenOptions) -> Result<(), Error> {
+        let home = Home::of(path.as_ref(), true)?;
+        let failed = |source: io::Error| {
             if source.kind() == io::ErrorKind::AlreadyExists {
-                Error::Exists { path: path.into() }
+                Error::Exists { path: home.path.clone() }
             } else {
-                Error::Io { action: Action::Write, path: path.into(), source }
+                Error::Io { store: Store::Sessions, action: Action::Write, path: home.path.clone(), source }
             }
-        })
+        };
+        let mut lines = Vec::new();
+        self.write_jsonl(&mut lines).map_err(failed)?;
+        if let Some(key) = &options.key {
+            let unstorable = |reason| Error::Unstorable { path: home.path.clone(), reason };
+            lines = crate::seal::sealed(&lines, key).map_err(unstorable)?;
+        }
+        match &home.rows {
+            Some(rows) => rows.replace(&lines, true),
+            None => {
+                let folder = home.real.parent().map_or(Ok(()), create_folder);
+                folder.and_then(|()| options.disk.put_new(&home.real, &lines)).map_err(failed)
+            }
+        }
     }
 }
 

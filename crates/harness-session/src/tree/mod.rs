@@ -30,7 +30,7 @@ pub(crate) use read::wrapped;
 /// All entries of a session, in the order in which they were written, and how they follow each other.
 ///
 /// A snapshot: what is appended later does not show. It is what a stored session is looked at, exported and
-/// forked by; a running one is a [`crate::JsonlSession`] or a [`crate::MemorySession`].
+/// forked by; a running one is a [`crate::FileSession`] or a [`crate::MemorySession`].
 ///
 /// It reads sessions of this crate, bare messages without a header, and session trees of pi, versions 1 to 3.
 ///
@@ -40,11 +40,11 @@ pub(crate) use read::wrapped;
 /// use harness_core::message::Message;
 /// use harness_core::port::{Durability, Entry, EntryHead};
 /// use harness_core::{EntryId, Time};
-/// use harness_session::{ForkOptions, JsonlSession, Leaf, Limits, Note, OpenOptions, Tree};
+/// use harness_session::{FileSession, ForkOptions, Leaf, Note, OpenOptions, Tree};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("support.jsonl");
-/// let session = JsonlSession::open(&path, OpenOptions::new())?;
+/// let session = FileSession::open(&path, OpenOptions::new())?;
 /// let head = EntryHead::new(Time(1_767_225_600_000), None, 0, None);
 /// let say = |text: &str| {
 ///     let message = Arc::new(Message::user(text));
@@ -58,15 +58,15 @@ pub(crate) use read::wrapped;
 /// // Go back to the question and try something else: both tries stay.
 /// session.branch(Some(&first))?;
 /// say("second try")?;
-/// let tree = Tree::read(&path, Limits::default())?;
+/// let tree = Tree::read(&path, &OpenOptions::new())?;
 /// assert_eq!(tree.context(Leaf::Last).shown.len(), 2);
 /// assert_eq!(tree.leaves().count(), 2);
 ///
 /// // Only the question becomes a session of its own.
 /// let fork = tree.fork(Leaf::At(&first), ForkOptions::new("support-18", Time(1_767_225_600_000)))?;
 /// # let other = folder.path().join("other.jsonl");
-/// fork.save(&other)?;
-/// assert_eq!(JsonlSession::read(&other, Limits::default())?.loaded.messages.len(), 1);
+/// fork.save(&other, &OpenOptions::new())?;
+/// assert_eq!(FileSession::read(&other, &OpenOptions::new())?.loaded.messages.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -10,24 +10,21 @@ use super::{Body, Node, Source, Text, Tree};
 use crate::error::Error;
 use crate::fields::Fields;
 use crate::fold::{Item, Record};
-use crate::jsonl::{Limits, Whole, check_file, scan_whole};
+use crate::jsonl::{Home, OpenOptions, Whole, scan_whole};
 use crate::note::Note;
 
 impl Tree {
-    /// Reads the session at `path` without owning it and without changing it. A missing file is an error.
+    /// Reads the session at `path` without owning it and without changing it. A missing
+    /// session is an error. Of the options, the limits and the key count.
     ///
     /// # Errors
     /// [`Error::NotFound`]; damage anywhere but in an unfinished last line, with line and byte offset; newer
     /// versions and other formats; limits; and those of the operating system.
-    pub fn read(path: impl AsRef<Path>, limits: Limits) -> Result<Self, Error> {
-        let path = path.as_ref();
-        if !check_file(path, path)? {
-            return Err(Error::NotFound { path: path.into() });
-        }
-        let file = crate::jsonl::open_to_read(path, path, limits)?;
-        match file {
-            Some(file) => Self::of(scan_whole(file, path, limits)?, path),
-            None => Err(Error::NotFound { path: path.into() }),
+    pub fn read(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, Error> {
+        let home = Home::of(path.as_ref(), false)?;
+        match home.reader(options, None)? {
+            Some(reader) => Self::of(scan_whole(reader, &home.path, options)?, &home.path),
+            None => Err(Error::NotFound { path: home.path }),
         }
     }
 
@@ -35,9 +32,9 @@ impl Tree {
     ///
     /// # Errors
     /// As of [`Tree::read`].
-    pub fn parse(lines: &[u8], named: impl AsRef<Path>, limits: Limits) -> Result<Self, Error> {
+    pub fn parse(lines: &[u8], named: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, Error> {
         let named = named.as_ref();
-        Self::of(scan_whole(lines, named, limits)?, named)
+        Self::of(scan_whole(lines, named, options)?, named)
     }
 
     pub(crate) fn of(whole: Whole, path: &Path) -> Result<Self, Error> {

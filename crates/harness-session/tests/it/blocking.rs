@@ -13,7 +13,7 @@ use harness_session::artifact::FolderArtifacts;
 use harness_session::checkpoint::FileCheckpoints;
 use harness_session::storage::FolderStorage;
 use harness_session::testing::Faults;
-use harness_session::{JsonlSession, SyncPolicy};
+use harness_session::{FileSession, SyncPolicy};
 
 use crate::support::{Place, head, load, options, say, texts, user};
 
@@ -49,7 +49,7 @@ fn fault_36_other_tasks_go_on_while_an_append_waits_for_a_slow_disk() {
         let kept = on_one_thread(async move {
             let place = Place::new();
             let faults = Faults::none().stalling(step);
-            let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
+            let session = FileSession::open(place.path(), options().faults(&faults)).unwrap();
             let message = user("one");
             let (head, entries) = (head(), [Entry::Message(&message)]);
             let append = session.append(&head, &entries, Durability::Sync);
@@ -68,7 +68,7 @@ fn fault_36_an_append_at_once_does_not_wait_for_a_sync_of_others() {
         say(&place.open(), "one").unwrap();
         // The write, then its sync.
         let faults = Faults::none().stalling(1);
-        let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
+        let session = FileSession::open(place.path(), options().faults(&faults)).unwrap();
         session.load().await.unwrap();
         let (two, three) = (user("two"), user("three"));
         let (head, safe, quick) = (head(), [Entry::Message(&two)], [Entry::Message(&three)]);
@@ -94,7 +94,7 @@ fn fault_36_an_append_at_once_does_not_wait_for_a_sync_of_others() {
 #[test]
 fn fault_36_an_append_that_need_not_wait_is_made_at_once() {
     let place = Place::new();
-    let session = JsonlSession::open(place.path(), options().sync(SyncPolicy::Never)).unwrap();
+    let session = FileSession::open(place.path(), options().sync(SyncPolicy::Never)).unwrap();
     say(&session, "one").unwrap();
     for text in ["two", "three"] {
         let appended = session.try_append(&head(), &[Entry::Message(&user(text))], Durability::Sync);
@@ -109,7 +109,7 @@ fn fault_36_an_append_that_need_not_wait_is_made_at_once() {
 fn fault_36_a_dropped_append_never_comes_after_what_follows_it() {
     for round in 0..50 {
         let place = Place::new();
-        let session = JsonlSession::open(place.path(), options()).unwrap();
+        let session = FileSession::open(place.path(), options()).unwrap();
         let seen = on_one_thread({
             let session = session.clone();
             async move {
@@ -179,7 +179,7 @@ fn fault_36_other_tasks_go_on_while_a_folder_store_waits_for_its_lock() {
 fn fault_36_appends_of_many_tasks_share_a_sync() {
     let place = Arc::new(Place::new());
     let faults = Faults::none().lasting(2, 7);
-    let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().faults(&faults)).unwrap();
     on_one_thread(async move {
         let appends = (0..8).map(|number: u8| {
             let session = session.clone();

@@ -6,7 +6,7 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, Session};
 use harness_core::transcript::{Plan, Span};
 use harness_core::{EntryId, Json};
-use harness_session::{Body, Error, Leaf, Limits, MemorySession, ModelRef, Note, Tree};
+use harness_session::{Body, Error, Leaf, MemorySession, ModelRef, Note, OpenOptions, Tree};
 
 use crate::support::{Place, append, head, load, say, texts, user};
 
@@ -128,7 +128,7 @@ fn each_kind_of_note_is_one_line() {
     "from_id":"e1","summary":"was wrong"}
     "message":{"role":"user","content":[{"type":"text","text":"two"}]}}
     "##);
-    let tree = Tree::read(place.path(), Limits::default()).unwrap();
+    let tree = Tree::read(place.path(), &OpenOptions::new()).unwrap();
     let note = |body: &Body| if let Body::Note(note) = body { Some(note.clone()) } else { None };
     let kept: Vec<_> = tree.nodes().iter().filter_map(|node| note(&node.body)).collect();
     assert_eq!(kept, notes);

@@ -12,7 +12,7 @@ use harness_session::storage::{FolderStorage, MemoryStorage};
 use harness_session::testing::{
     artifact_contract, checkpoint_contract, durable_session_contract, session_contract, storage_contract,
 };
-use harness_session::{JsonlSession, MemorySession, SyncPolicy};
+use harness_session::{FileSession, MemorySession, SyncPolicy};
 
 use crate::support::{Place, head, options};
 
@@ -46,13 +46,50 @@ async fn the_file_store_keeps_the_contract_with_every_sync_policy() {
         let mut count = 0;
         session_contract(|| {
             count += 1;
-            JsonlSession::open(place.folder().join(format!("{count}.jsonl")), options().sync(sync)).unwrap()
+            FileSession::open(place.folder().join(format!("{count}.jsonl")), options().sync(sync)).unwrap()
         })
         .await;
         durable_session_contract(|name| {
-            JsonlSession::open(place.folder().join(name), options().sync(sync)).unwrap()
+            FileSession::open(place.folder().join(name), options().sync(sync)).unwrap()
         })
         .await;
+    }
+}
+
+#[tokio::test]
+async fn the_database_store_keeps_the_contract_with_every_sync_policy() {
+    for sync in SyncPolicy::ALL {
+        let place = Place::new();
+        let open = |name: &str| {
+            let path = place.folder().join(format!("chats.db#{name}"));
+            FileSession::open(path, options().sync(sync)).unwrap()
+        };
+        let mut count = 0;
+        session_contract(|| {
+            count += 1;
+            open(&count.to_string())
+        })
+        .await;
+        durable_session_contract(open).await;
+    }
+}
+
+#[tokio::test]
+async fn encrypted_stores_keep_the_contract() {
+    let place = Place::new();
+    let key = harness_session::Key::create(place.folder().join("key")).unwrap();
+    for home in ["", "chats.db#"] {
+        let open = |name: &str| {
+            FileSession::open(place.folder().join(format!("{home}{name}")), options().key(key.clone()))
+                .unwrap()
+        };
+        let mut count = 0;
+        session_contract(|| {
+            count += 1;
+            open(&count.to_string())
+        })
+        .await;
+        durable_session_contract(open).await;
     }
 }
 

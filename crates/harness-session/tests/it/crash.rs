@@ -6,13 +6,13 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, SessionError};
 use harness_core::tool::RetryClass;
 use harness_session::testing::{Fault, Faults};
-use harness_session::{JsonlSession, SyncPolicy};
+use harness_session::{FileSession, SyncPolicy};
 
 use crate::support::{Place, append, asks, bare, call, going_on, head, load, options, result, user};
 
 /// Appends a whole run entry by entry as far as it goes; gives the messages that were acknowledged, and the
 /// ones of the append that was not.
-fn script(session: &JsonlSession) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
+fn script(session: &FileSession) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
     let (call, class) = (call("c2"), RetryClass::Unsafe);
     let (first, second) = (result("c1", "1"), result("c2", "2"));
     let (go, asked, end) = (user("go"), asks(&["c1", "c2"]), user(&"long ".repeat(2_000)));
@@ -41,7 +41,7 @@ fn script(session: &JsonlSession) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
 fn steps(content: Option<&str>, sync: SyncPolicy) -> Faults {
     let place = content.map_or_else(Place::new, Place::with);
     let faults = Faults::none();
-    let session = JsonlSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
     script(&session);
     faults
 }
@@ -80,7 +80,7 @@ fn law_4_every_crash_point_leaves_a_durable_prefix() {
 fn check_crash(content: Option<&str>, sync: SyncPolicy, step: usize, fault: Fault) {
     let place = content.map_or_else(Place::new, Place::with);
     let session =
-        JsonlSession::open(place.path(), options().sync(sync).faults(&Faults::at(step, fault))).unwrap();
+        FileSession::open(place.path(), options().sync(sync).faults(&Faults::at(step, fault))).unwrap();
     let (acknowledged, on_the_way) = script(&session);
     drop(session);
 
@@ -119,7 +119,7 @@ fn a_failed_append_counts_as_nothing_and_can_be_given_again() {
 fn check_failure(content: Option<&str>, sync: SyncPolicy, step: usize, fault: Fault) {
     let place = content.map_or_else(Place::new, Place::with);
     let session =
-        JsonlSession::open(place.path(), options().sync(sync).faults(&Faults::at(step, fault))).unwrap();
+        FileSession::open(place.path(), options().sync(sync).faults(&Faults::at(step, fault))).unwrap();
     let (acknowledged, failed) = script(&session);
     let told = format!("step {step}, {fault:?}, {sync:?}, {content:?}");
     let before = usize::from(content.is_some());
@@ -144,7 +144,7 @@ fn entries_before_a_failed_sync_are_written_again() {
     let messages: Vec<_> = texts.iter().map(|text| user(text)).collect();
     // The file is opened; one write for each message that is flushed, one for the last, then its sync.
     let faults = Faults::at(messages.len() + 1, Fault::Broken(0));
-    let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().faults(&faults)).unwrap();
     let (last, flushed) = messages.split_last().unwrap();
     for message in flushed {
         session.append_blocking(&head(), &[Entry::Message(message)], Durability::Flush).unwrap();
@@ -165,8 +165,7 @@ fn entries_before_a_failed_sync_are_written_again() {
 #[test]
 fn a_full_disk_is_told_with_what_to_do() {
     let place = Place::new();
-    let session =
-        JsonlSession::open(place.path(), options().faults(&Faults::at(1, Fault::Full(20)))).unwrap();
+    let session = FileSession::open(place.path(), options().faults(&Faults::at(1, Fault::Full(20)))).unwrap();
     let message = user("one");
     let outcome = session.append_blocking(&head(), &[Entry::Message(&message)], Durability::Flush);
     let SessionError { kind, message, .. } = outcome.unwrap_err();
@@ -186,7 +185,7 @@ fn law_4_every_crash_point_of_a_replacement_leaves_the_old_or_the_new() {
             let entries: Vec<_> = old.iter().map(Entry::Message).collect();
             place.open().append_blocking(&head(), &entries, Durability::Flush).unwrap();
             let session =
-                JsonlSession::open(place.path(), options().faults(&Faults::at(step, fault))).unwrap();
+                FileSession::open(place.path(), options().faults(&Faults::at(step, fault))).unwrap();
             let outcome = session.replace_blocking(&head(), &new);
             drop(session);
             let session = place.open();

@@ -8,17 +8,17 @@ use harness_core::EntryId;
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, Loaded, Session};
 use harness_session::testing::{Change, Fault, Faults};
-use harness_session::{JsonlSession, MemorySession, SyncPolicy};
+use harness_session::{FileSession, MemorySession, SyncPolicy};
 
 use crate::scenarios::{Own, Scenario, Step, scenarios};
 use crate::support::{Place, append, going_on, head, load, now, options, say};
 
 /// The session in memory.
-struct Model(MemorySession);
+pub(crate) struct Model(MemorySession);
 
 impl Model {
     /// What the file of a scenario holds before it begins.
-    fn before(scenario: &Scenario) -> Self {
+    pub(crate) fn before(scenario: &Scenario) -> Self {
         let place = Place::with(&scenario.before);
         let model = Self(MemorySession::new());
         let Loaded { messages, open_calls, .. } = place.read().loaded;
@@ -36,7 +36,7 @@ impl Model {
         now(self.0.append(&head(), entries, Durability::Flush)).unwrap();
     }
 
-    fn take(&mut self, step: &Step) {
+    pub(crate) fn take(&mut self, step: &Step) {
         match step {
             Step::Append(entries, _) => entries.iter().for_each(|entry| self.append(&[entry.entry()])),
             Step::Replace(messages) => self.0 = of(messages),
@@ -48,7 +48,7 @@ impl Model {
         }
     }
 
-    fn loaded(&self) -> Loaded {
+    pub(crate) fn loaded(&self) -> Loaded {
         load(&self.0).unwrap()
     }
 
@@ -81,7 +81,7 @@ fn of(messages: &[Arc<Message>]) -> MemorySession {
 fn changes(scenario: &Scenario, sync: SyncPolicy) -> Vec<Change> {
     let place = Place::with(&scenario.before);
     let faults = Faults::none();
-    let session = JsonlSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
     let mut model = Model::before(scenario);
     for step in &scenario.steps {
         step.take(&session).unwrap();
@@ -120,7 +120,7 @@ fn check_crash(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault) {
     let told = format!("{}, change {at}, {fault:?}, {sync:?}", scenario.name);
     let place = Place::with(&scenario.before);
     let faults = Faults::at(at, fault);
-    let session = JsonlSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
     let mut model = Model::before(scenario);
     let mut steps = scenario.steps.iter();
     let on_its_way = steps.by_ref().find(|step| {
@@ -196,7 +196,7 @@ fn check_failure(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault)
     let told = format!("{}, change {at}, {fault:?}, {sync:?}", scenario.name);
     let place = Place::with(&scenario.before);
     let faults = Faults::at(at, fault);
-    let session = JsonlSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
     let mut model = Model::before(scenario);
     let mut failures = 0;
     for step in &scenario.steps {
@@ -228,7 +228,7 @@ fn check_lasting(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault)
     let told = format!("{}, change {at}, {fault:?}, {sync:?}", scenario.name);
     let place = Place::with(&scenario.before);
     let faults = Faults::at(at, fault);
-    let session = JsonlSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().sync(sync).faults(&faults)).unwrap();
     let mut model = Model::before(scenario);
     let failed = scenario.steps.iter().position(|step| {
         let failed = step.take(&session).is_err();

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use harness_core::Json;
 use harness_core::message::{Block, Message, UserMessage};
 use harness_core::port::{Entry, SessionError, TornTail};
-use harness_session::{Error, JsonlSession, Limits};
+use harness_session::{Error, FileSession, Limits};
 
 use crate::support::{Place, append, bare, call, load, options, say, texts, user};
 
@@ -66,7 +66,7 @@ fn a_tail_longer_than_the_line_limit_is_a_torn_one() {
     let mut limits = Limits::default();
     limits.line_bytes = 300;
     let place = Place::with(format!("{}{}", bare("one"), "x".repeat(5_000)));
-    let session = JsonlSession::open(place.path(), options().limits(limits)).unwrap();
+    let session = FileSession::open(place.path(), options().limits(limits)).unwrap();
     assert_eq!(load(&session).unwrap().torn_tail, Some(TornTail::new(2, 5_000)));
     say(&session, "two").unwrap();
     assert_eq!(texts(&load(&session).unwrap()), ["one", "two"]);
@@ -82,8 +82,8 @@ fn error_of(content: impl AsRef<[u8]>) -> String {
         let file = place.path();
         format!("{}: {}", error.kind, error.message.replace(file.to_str().unwrap(), "FILE"))
     };
-    let read = told(JsonlSession::read(place.path(), Limits::default()).unwrap_err().into());
-    match JsonlSession::open(place.path(), options()) {
+    let read = told(FileSession::read(place.path(), &options()).unwrap_err().into());
+    match FileSession::open(place.path(), options()) {
         Err(error) => assert_eq!(told(error.into()), read),
         Ok(session) => {
             assert_eq!(told(say(&session, "no").unwrap_err()), read);
@@ -185,7 +185,7 @@ fn the_line_limit_holds_for_writing_and_reading() {
     let mut limits = Limits::default();
     limits.line_bytes = 400;
     let place = Place::new();
-    let session = JsonlSession::open(place.path(), options().limits(limits)).unwrap();
+    let session = FileSession::open(place.path(), options().limits(limits)).unwrap();
     say(&session, "short").unwrap();
     let length = std::fs::metadata(place.path()).unwrap().len();
     let error = append(&session, &[Entry::Message(&user("ok")), Entry::Message(&user(&"x".repeat(400)))])
@@ -200,7 +200,7 @@ fn the_line_limit_holds_for_writing_and_reading() {
     assert_eq!(load(&session).unwrap().messages.len(), 2);
 
     limits.line_bytes = 399;
-    let error = JsonlSession::read(place.path(), limits).unwrap_err();
+    let error = FileSession::read(place.path(), &options().limits(limits)).unwrap_err();
     assert!(matches!(error, Error::LineTooLong { line: 3, bytes: 401, limit: 399, .. }), "{error:?}");
 }
 
@@ -209,36 +209,36 @@ fn the_size_limit_holds_for_writing_and_reading() {
     let mut limits = Limits::default();
     limits.file_bytes = 700;
     let place = Place::new();
-    let session = JsonlSession::open(place.path(), options().limits(limits)).unwrap();
+    let session = FileSession::open(place.path(), options().limits(limits)).unwrap();
     say(&session, "short").unwrap();
     let error = say(&session, &"x".repeat(300)).unwrap_err();
     assert_eq!(&*error.kind, "session.too_large");
     say(&session, "still works").unwrap();
     assert_eq!(texts(&load(&session).unwrap()), ["short", "still works"]);
     limits.file_bytes = 100;
-    let error = JsonlSession::read(place.path(), limits).unwrap_err();
+    let error = FileSession::read(place.path(), &options().limits(limits)).unwrap_err();
     assert!(matches!(error, Error::TooLarge { limit: 100, .. }), "{error:?}");
 }
 
 #[test]
 fn a_session_is_a_regular_file() {
     let place = Place::new();
-    let error = JsonlSession::open(place.folder(), options()).unwrap_err();
+    let error = FileSession::open(place.folder(), options()).unwrap_err();
     assert_eq!(error.kind(), "session.not_a_file");
-    let error = JsonlSession::open(place.path(), options().create(false)).unwrap_err();
+    let error = FileSession::open(place.path(), options().create(false)).unwrap_err();
     assert_eq!(error.kind(), "session.not_found");
     assert_eq!(place.files(), [""; 0]);
     std::fs::write(place.path(), "").unwrap();
-    let error = JsonlSession::open(place.path().join("below"), options()).unwrap_err();
+    let error = FileSession::open(place.path().join("below"), options()).unwrap_err();
     assert_eq!(error.kind(), "session.open_failed");
     assert!(error.hint().contains("folder"), "{}", error.hint());
 }
 
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
-    let error = JsonlSession::open("/proc/no/such/chat.jsonl", options()).unwrap_err();
+    let error = FileSession::open("/proc/no/such/chat.jsonl", options()).unwrap_err();
     assert_eq!(error.kind(), "session.open_failed");
-    assert!(error.to_string().starts_with("cannot create session folder `/proc/no/such`: "), "{error}");
+    assert!(error.to_string().starts_with("cannot create directory of session `/proc/no/such`: "), "{error}");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn an_unreadable_file_is_named() {
     let place = Place::with(bare("one"));
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o000)).unwrap();
     // A privileged user may read everything; then there is nothing to refuse.
-    match JsonlSession::read(place.path(), Limits::default()) {
+    match FileSession::read(place.path(), &options()) {
         Ok(stored) => assert_eq!(texts(&stored.loaded), ["one"]),
         Err(error) => {
             assert_eq!(error.kind(), "session.open_failed");
@@ -259,7 +259,7 @@ fn an_unreadable_file_is_named() {
 fn every_error_says_what_to_do() {
     let place = Place::new();
     let _owner = place.open();
-    let error = JsonlSession::open(place.path(), options()).unwrap_err();
+    let error = FileSession::open(place.path(), options()).unwrap_err();
     let (hint, kind) = (error.hint(), error.kind());
     let told = SessionError::from(error);
     assert!(told.message.ends_with(&format!("({hint})")), "{}", told.message);

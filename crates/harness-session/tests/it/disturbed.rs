@@ -5,12 +5,12 @@ use std::os::unix::fs::MetadataExt as _;
 
 use harness_core::port::{Durability, Entry, Session as _};
 use harness_session::testing::{Fault, Faults};
-use harness_session::{Disturbance, Error, JsonlSession};
+use harness_session::{Disturbance, Error, FileSession};
 
 use crate::support::{Place, append, head, load, options, say, texts, user};
 
 #[track_caller]
-fn check_refused(session: &JsonlSession, kind: &str, text: &str) {
+fn check_refused(session: &FileSession, kind: &str, text: &str) {
     let error = say(session, "refused").unwrap_err();
     assert_eq!(&*error.kind, kind, "{error}");
     assert!(error.message.contains(text), "{error}");
@@ -23,13 +23,13 @@ fn fault_29_a_hard_link_is_no_way_to_a_second_writer() {
     say(&session, "one").unwrap();
     let link = place.folder().join("other.jsonl");
     fs::hard_link(place.path(), &link).unwrap();
-    let error = JsonlSession::open(&link, options()).unwrap_err();
+    let error = FileSession::open(&link, options()).unwrap_err();
     assert!(matches!(error, Error::Locked { .. }), "{error:?}");
     say(&session, "two").unwrap();
     drop(session);
-    let other = JsonlSession::open(&link, options()).unwrap();
+    let other = FileSession::open(&link, options()).unwrap();
     assert_eq!(texts(&load(&other).unwrap()), ["one", "two"]);
-    assert!(JsonlSession::open(place.path(), options()).is_err(), "the link's owner is the owner of both");
+    assert!(FileSession::open(place.path(), options()).is_err(), "the link's owner is the owner of both");
 }
 
 /// The lock is that of the file from its first byte on, not only of one that was there before.
@@ -40,7 +40,7 @@ fn fault_29_a_removed_lock_file_is_no_way_to_a_second_writer() {
     for text in ["one", "two"] {
         say(&session, text).unwrap();
         fs::remove_file(place.beside(".lock")).unwrap();
-        let error = JsonlSession::open(place.path(), options()).unwrap_err();
+        let error = FileSession::open(place.path(), options()).unwrap_err();
         assert!(matches!(error, Error::Locked { .. }), "{error:?}");
     }
     say(&session, "three").unwrap();
@@ -72,7 +72,7 @@ fn fault_29_a_file_written_anew_is_locked_before_it_has_its_name() {
     session.replace_blocking(&head(), &[user("all")]).unwrap();
     let link = place.folder().join("other.jsonl");
     fs::hard_link(place.path(), &link).unwrap();
-    assert!(JsonlSession::open(&link, options()).is_err());
+    assert!(FileSession::open(&link, options()).is_err());
     say(&session, "two").unwrap();
     assert_eq!(texts(&place.read().loaded), ["all", "two"]);
 }
@@ -85,7 +85,7 @@ fn fault_29_after_a_replacement_that_failed_the_file_in_place_is_owned() {
             let place = Place::new();
             say(&place.open(), "one").unwrap();
             let faults = Faults::at(step, fault);
-            let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
+            let session = FileSession::open(place.path(), options().faults(&faults)).unwrap();
             assert!(session.replace_blocking(&head(), &[user("all")]).is_err(), "step {step}");
             let second = fs::File::open(place.path()).unwrap().try_lock();
             assert!(matches!(second, Err(TryLockError::WouldBlock)), "step {step}, {fault:?}: {second:?}");
@@ -109,7 +109,7 @@ fn fault_31_a_removed_session_is_written_again_and_said() {
     assert_eq!(fs::metadata(place.path()).unwrap().mode() & 0o777, 0o600);
     let link = place.folder().join("other.jsonl");
     fs::hard_link(place.path(), &link).unwrap();
-    assert!(JsonlSession::open(&link, options()).is_err(), "the new file is locked");
+    assert!(FileSession::open(&link, options()).is_err(), "the new file is locked");
     say(&session, "three").unwrap();
     drop(session);
     assert_eq!(texts(&load(&place.open()).unwrap()), ["one", "two", "three"]);
@@ -131,7 +131,7 @@ fn fault_31_a_load_after_a_removal_shows_what_was_stored() {
 fn fault_31_a_session_whose_folder_is_gone_is_a_failed_append() {
     let place = Place::new();
     let folder = place.folder().join("sub");
-    let session = JsonlSession::open(folder.join("chat.jsonl"), options()).unwrap();
+    let session = FileSession::open(folder.join("chat.jsonl"), options()).unwrap();
     say(&session, "one").unwrap();
     fs::remove_dir_all(&folder).unwrap();
     for _ in 0..2 {
@@ -182,7 +182,7 @@ fn fault_31_a_restoration_that_breaks_is_done_again() {
     let restore = |faults: &Faults| {
         let place = Place::new();
         say(&place.open(), "one").unwrap();
-        let session = JsonlSession::open(place.path(), options().faults(faults)).unwrap();
+        let session = FileSession::open(place.path(), options().faults(faults)).unwrap();
         load(&session).unwrap();
         fs::remove_file(place.path()).unwrap();
         (append(&session, &[Entry::Message(&user("two"))]), session, place)

@@ -10,7 +10,7 @@ use harness_core::port::{CompactionLevel, CompactionNote, Durability, Entry, Ent
 use harness_core::tool::RetryClass;
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Json, SessionId, Stop, StopReason, Time};
-use harness_session::{JsonlSession, unanswered};
+use harness_session::{FileSession, unanswered};
 
 use crate::support::{Place, append, asks, bare, call, head, load, options, result, say, texts, user};
 
@@ -18,7 +18,7 @@ use crate::support::{Place, append, asks, bare, call, head, load, options, resul
 fn each_kind_of_entry_is_one_line() {
     let place = Place::new();
     let options = options().id("s-1").meta(Json::parse(r#"{"descriptor":"sha256:00"}"#).unwrap());
-    let session = JsonlSession::open(place.path(), options).unwrap();
+    let session = FileSession::open(place.path(), options).unwrap();
     let (go, asked, done) = (user("go"), asks(&["c1"]), result("c1", "ok"));
     let (call, class) = (call("c1"), RetryClass::Unsafe);
     append(&session, &[Entry::Message(&go), Entry::Message(&asked)]).unwrap();
@@ -78,7 +78,7 @@ fn a_compaction_of_what_is_not_there_any_more_shows_everything() {
 fn the_file_is_private_and_appears_with_the_first_append() {
     let place = Place::new();
     let path = place.folder().join("a/b/chat.jsonl");
-    let session = JsonlSession::open(&path, options()).unwrap();
+    let session = FileSession::open(&path, options()).unwrap();
     assert!(!path.exists());
     assert_eq!((session.id(), session.header()), (None, None));
     append(&session, &[]).unwrap();
@@ -99,7 +99,7 @@ fn mode(path: &Path) -> u32 {
 fn a_reopened_session_goes_on_where_it_was() {
     let place = Place::new();
     say(&place.open(), "one").unwrap();
-    let session = JsonlSession::open(place.path(), options().id("another").program("other", "2")).unwrap();
+    let session = FileSession::open(place.path(), options().id("another").program("other", "2")).unwrap();
     assert_eq!(session.id(), Some(SessionId::from("chat-19b76daa800")));
     say(&session, "two").unwrap();
     say(&session, "three").unwrap();

@@ -7,7 +7,7 @@ use harness_core::outcome::TotalUsage;
 use harness_core::port::{Durability, Entry, SessionError};
 use harness_core::{Stop, StopReason};
 use harness_session::testing::{Change, Fault, Faults};
-use harness_session::{JsonlSession, SyncPolicy};
+use harness_session::{FileSession, SyncPolicy};
 
 use crate::support::{Place, append, head, load, options, say, texts, user};
 
@@ -17,8 +17,8 @@ const FIRST_SYNC: usize = 2;
 
 /// Eight threads append at once while the first sync lasts until the seven others wait; gives what each
 /// append returned, the first thread's at the beginning.
-fn eight_at_once(place: &Place, faults: &Faults) -> (JsonlSession, Vec<Result<(), SessionError>>) {
-    let session = JsonlSession::open(place.path(), options().faults(faults)).unwrap();
+fn eight_at_once(place: &Place, faults: &Faults) -> (FileSession, Vec<Result<(), SessionError>>) {
+    let session = FileSession::open(place.path(), options().faults(faults)).unwrap();
     let outcomes = thread::scope(|scope| {
         let first = scope.spawn(|| safely(&session, "0"));
         while faults.steps() <= FIRST_SYNC {
@@ -35,7 +35,7 @@ fn eight_at_once(place: &Place, faults: &Faults) -> (JsonlSession, Vec<Result<()
     (session, outcomes)
 }
 
-fn safely(session: &JsonlSession, text: &str) -> Result<(), SessionError> {
+fn safely(session: &FileSession, text: &str) -> Result<(), SessionError> {
     session.append_blocking(&head(), &[Entry::Message(&user(text))], Durability::Sync)
 }
 
@@ -98,7 +98,7 @@ fn a_refused_entry_leaves_the_others_of_its_batch_alone() {
     let mut limits = harness_session::Limits::default();
     limits.line_bytes = 1_000;
     let faults = Faults::none().lasting(FIRST_SYNC, 1);
-    let session = JsonlSession::open(place.path(), options().limits(limits).faults(&faults)).unwrap();
+    let session = FileSession::open(place.path(), options().limits(limits).faults(&faults)).unwrap();
     thread::scope(|scope| {
         let first = scope.spawn(|| safely(&session, "0"));
         while faults.steps() <= FIRST_SYNC {
@@ -116,7 +116,7 @@ fn a_refused_entry_leaves_the_others_of_its_batch_alone() {
 fn threads_that_append_and_load_at_will_lose_nothing() {
     for sync in SyncPolicy::ALL {
         let place = Place::new();
-        let session = JsonlSession::open(place.path(), options().sync(sync)).unwrap();
+        let session = FileSession::open(place.path(), options().sync(sync)).unwrap();
         thread::scope(|scope| {
             for writer in 0..4 {
                 let session = session.clone();
@@ -141,7 +141,7 @@ fn threads_that_append_and_load_at_will_lose_nothing() {
 #[test]
 fn collected_entries_are_written_when_they_are_many_or_the_run_ends() {
     let place = Place::new();
-    let session = JsonlSession::open(place.path(), options().sync(SyncPolicy::Buffered)).unwrap();
+    let session = FileSession::open(place.path(), options().sync(SyncPolicy::Buffered)).unwrap();
     say(&session, "one").unwrap();
     assert!(!place.path().exists(), "an entry is only collected");
     say(&session, &"x".repeat(64 * 1024)).unwrap();
@@ -166,7 +166,7 @@ fn collected_entries_stay_when_their_write_fails() {
     let place = Place::new();
     let faults = Faults::at(1, Fault::StaysFull(30));
     let session =
-        JsonlSession::open(place.path(), options().sync(SyncPolicy::Buffered).faults(&faults)).unwrap();
+        FileSession::open(place.path(), options().sync(SyncPolicy::Buffered).faults(&faults)).unwrap();
     say(&session, "one").unwrap();
     say(&session, "two").unwrap();
     assert_eq!(&*safely(&session, "three").unwrap_err().kind, "session.write_failed");

@@ -1,9 +1,10 @@
 //! `kill -9` of a real process in the middle of its appends.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use harness_session::{Error, JsonlSession, SyncPolicy};
+use harness_session::{Error, FileSession, SyncPolicy};
 
 use crate::support::{Place, load, options, say, texts, user};
 
@@ -16,7 +17,7 @@ fn text(number: usize) -> String {
 }
 
 fn append_until_killed(path: &str) -> ! {
-    let session = JsonlSession::open(path, options().sync(SyncPolicy::Never)).unwrap();
+    let session = FileSession::open(path, options().sync(SyncPolicy::Never)).unwrap();
     let mut number = load(&session).unwrap().messages.len();
     loop {
         say(&session, &text(number)).unwrap();
@@ -34,10 +35,17 @@ fn law_4_kill_nine_in_the_middle_of_appends() {
         append_until_killed(&path);
     }
     let place = Place::new();
+    for path in [place.path(), crate::sqlite::thread(&place, "chat")] {
+        kill_in_the_middle_of_appends(&path);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this test kills a process of its own")]
+fn kill_in_the_middle_of_appends(path: &Path) {
     for round in 0..12_usize {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "kill::law_4_kill_nine_in_the_middle_of_appends", "--nocapture"])
-            .env(CHILD, place.path())
+            .env(CHILD, path)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -51,7 +59,7 @@ fn law_4_kill_nine_in_the_middle_of_appends() {
             }
         };
         lines.by_ref().filter(|line| line.contains("acknowledged ")).take(1 + round * 17).for_each(&mut see);
-        let locked = JsonlSession::open(place.path(), options()).unwrap_err();
+        let locked = FileSession::open(path, options()).unwrap_err();
         assert!(
             matches!(&locked, Error::Locked { owner: Some(owner), .. } if owner.pid == child.id()),
             "{locked:?}"
@@ -60,7 +68,7 @@ fn law_4_kill_nine_in_the_middle_of_appends() {
         child.wait().unwrap();
         lines.for_each(&mut see);
 
-        let session = place.open();
+        let session = FileSession::open(path, options()).unwrap();
         let kept = texts(&load(&session).unwrap());
         assert!((acknowledged..=acknowledged + 1).contains(&kept.len()), "{acknowledged} / {}", kept.len());
         assert!(kept.iter().enumerate().all(|(number, kept)| *kept == text(number)));
@@ -78,7 +86,7 @@ const RESTARTS: usize = 60;
 /// While a process starts a program there is a copy of it, which has its files open for a moment longer.
 #[expect(clippy::disallowed_methods, reason = "this test starts processes of its own")]
 fn start_programs_until_killed(path: &str) -> ! {
-    let session = JsonlSession::open(path, options().sync(SyncPolicy::Never)).unwrap();
+    let session = FileSession::open(path, options().sync(SyncPolicy::Never)).unwrap();
     say(&session, "owned").unwrap();
     for _ in 0..3 {
         std::thread::spawn(|| {
@@ -115,7 +123,7 @@ fn fault_30_a_restart_right_after_kill_nine_finds_no_lock() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let session = JsonlSession::open(place.path(), options());
+        let session = FileSession::open(place.path(), options());
         let session = session.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!(load(&session).unwrap().messages.len(), round + 1);
     }

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use harness_core::Time;
 use harness_core::port::SessionError;
-use harness_session::{Error, JsonlSession};
+use harness_session::{Error, FileSession};
 
 use crate::support::{Place, options, say, texts};
 
 #[track_caller]
 fn check_locked(path: &Path, pid: Option<u32>) {
-    let error = JsonlSession::open(path, options()).unwrap_err();
+    let error = FileSession::open(path, options()).unwrap_err();
     assert!(
         matches!(&error, Error::Locked { owner, .. } if owner.as_ref().map(|owner| owner.pid) == pid),
         "{error:?}"
@@ -22,7 +22,7 @@ fn a_second_owner_is_told_who_the_first_is_and_what_to_do() {
     let place = Place::new();
     let first = place.open();
     say(&first, "one").unwrap();
-    let error = JsonlSession::open(place.path(), options()).unwrap_err();
+    let error = FileSession::open(place.path(), options()).unwrap_err();
     assert_eq!(error.kind(), "session.locked");
     let told = SessionError::from(error);
     let own = std::process::id().to_string();
@@ -68,7 +68,7 @@ fn a_lock_holds_for_every_way_to_the_file() {
     let place = Place::new();
     let link = place.folder().join("link.jsonl");
     std::os::unix::fs::symlink(place.path(), &link).unwrap();
-    let session = JsonlSession::open(&link, options()).unwrap();
+    let session = FileSession::open(&link, options()).unwrap();
     check_locked(&place.path(), Some(std::process::id()));
     say(&session, "through a link to a file that was not there").unwrap();
     assert!(place.path().is_file());
@@ -91,7 +91,7 @@ fn many_openers_at_once_have_one_winner() {
         let path = place.path();
         let winners: Vec<_> = std::thread::scope(|scope| {
             let openers: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| JsonlSession::open(&path, options()))).collect();
+                (0..8).map(|_| scope.spawn(|| FileSession::open(&path, options()))).collect();
             openers.into_iter().filter_map(|opener| opener.join().unwrap().ok()).collect()
         });
         assert_eq!(winners.len(), 1);

@@ -6,7 +6,7 @@ use harness_core::message::Message;
 use harness_core::port::{CompactionNote, Durability, Entry, Session as _};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::{DefectKind, Plan, Span, check};
-use harness_session::{JsonlSession, Leaf, Limits, MemorySession, Tree};
+use harness_session::{FileSession, Leaf, MemorySession, OpenOptions, Tree};
 
 use crate::support::{Place, append, asks, call, head, load, now, options, result, say, texts, user};
 
@@ -90,7 +90,7 @@ fn fault_32_a_result_that_was_noted_is_not_lost() {
     assert_eq!(words(&loaded.messages), ["+c1+c2", "!c1", "done", "on"]);
     assert_eq!(loaded.open_calls, []);
     drop(session);
-    assert!(!JsonlSession::repair(place.path(), &options()).unwrap().is_sound());
+    assert!(!FileSession::repair(place.path(), &options()).unwrap().is_sound());
     let stored = place.read().loaded;
     assert_eq!((stored.messages, stored.repairs), (loaded.messages, Vec::new()));
 }
@@ -99,7 +99,7 @@ fn fault_32_a_result_that_was_noted_is_not_lost() {
 fn fault_32_a_repair_writes_what_a_load_shows_and_keeps_what_it_takes_out() {
     let place = file(&["go", "c2", "+c1c2", "c2", "c1", "c1", "+c1", "on"]);
     let before = place.read().loaded;
-    let report = JsonlSession::repair(place.path(), &options()).unwrap();
+    let report = FileSession::repair(place.path(), &options()).unwrap();
     assert!(!report.is_sound());
     assert_eq!(report.repairs, before.repairs);
     let taken: Vec<_> = report.quarantined.iter().map(|line| (line.line, &*line.reason)).collect();
@@ -108,7 +108,7 @@ fn fault_32_a_repair_writes_what_a_load_shows_and_keeps_what_it_takes_out() {
     let after = place.read().loaded;
     assert_eq!((after.messages, after.repairs), (before.messages, Vec::new()));
     assert!(place.text().contains("interrupted"), "what was made is marked");
-    assert!(JsonlSession::repair(place.path(), &options()).unwrap().is_sound(), "once is enough");
+    assert!(FileSession::repair(place.path(), &options()).unwrap().is_sound(), "once is enough");
     say(&place.open(), "more").unwrap();
     assert_eq!(place.read().loaded.messages.len(), 8);
 }
@@ -123,9 +123,9 @@ fn fault_32_a_repair_keeps_other_branches() {
     drop(session);
     let before = place.read().loaded.messages;
     assert_eq!(words(&before), ["go", "+c1", "!c1", "main"]);
-    JsonlSession::repair(place.path(), &options()).unwrap();
+    FileSession::repair(place.path(), &options()).unwrap();
     assert_eq!(place.read().loaded.messages, before);
-    let tree = Tree::read(place.path(), Limits::default()).unwrap();
+    let tree = Tree::read(place.path(), &OpenOptions::new()).unwrap();
     assert_eq!(words(&tree.loaded(Leaf::At(&"e4".into())).messages), ["go", "+c1", "!c1", "aside"]);
 }
 
@@ -137,7 +137,7 @@ fn fault_32_every_short_session_is_repaired_to_what_its_load_shows() {
         let place = file(&chosen);
         let before = place.read().loaded;
         assert_eq!(check(&before.messages), [], "{chosen:?}");
-        let report = JsonlSession::repair(place.path(), &options()).unwrap();
+        let report = FileSession::repair(place.path(), &options()).unwrap();
         assert_eq!(report.is_sound(), before.repairs.is_empty(), "{chosen:?}");
         let after = place.read().loaded;
         assert_eq!((after.messages, after.repairs), (before.messages, Vec::new()), "{chosen:?}");
@@ -161,7 +161,7 @@ fn fault_32_a_session_in_memory_and_a_tree_of_pi_are_repaired_too() {
 {"type":"message","id":"aaaaaaa3","parentId":"aaaaaaa2","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"on"}}
 "#;
     let place = Place::with(pi);
-    let tree = Tree::read(place.path(), Limits::default()).unwrap();
+    let tree = Tree::read(place.path(), &OpenOptions::new()).unwrap();
     let loaded = tree.loaded(Leaf::Last);
     assert_eq!(texts(&loaded), ["go", "on"]);
     assert_eq!(loaded.repairs[0].defect.kind, DefectKind::ResultWithoutCall);

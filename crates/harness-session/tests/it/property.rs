@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..300)) {
         let place = Place::with(&bytes);
-        if let Ok(session) = harness_session::JsonlSession::open(place.path(), crate::support::options()) {
+        if let Ok(session) = harness_session::FileSession::open(place.path(), crate::support::options()) {
             if load(&session).is_ok() {
                 crate::support::say(&session, "on").unwrap();
                 prop_assert!(load(&session).is_ok());

@@ -1,11 +1,11 @@
 //! Taking damage out of a session file.
 
-use harness_session::{Error, JsonlSession, Limits, RepairReport};
+use harness_session::{Error, FileSession, OpenOptions, RepairReport};
 
 use crate::support::{Place, bare, options, say, texts};
 
 fn repair(place: &Place) -> RepairReport {
-    JsonlSession::repair(place.path(), &options()).unwrap()
+    FileSession::repair(place.path(), &options()).unwrap()
 }
 
 /// A session of these messages.
@@ -42,7 +42,7 @@ fn a_sound_file_is_left_as_it_is() {
 fn a_damaged_line_goes_to_a_side_file_and_the_chain_is_closed() {
     let place = session(&["one", "two", "three"]);
     let offset = damage(&place, 3, b"{\"type\":\"mess\xff\n");
-    assert!(matches!(JsonlSession::read(place.path(), Limits::default()), Err(Error::CorruptLine { .. })));
+    assert!(matches!(FileSession::read(place.path(), &OpenOptions::new()), Err(Error::CorruptLine { .. })));
     let report = repair(&place);
     let [line] = &report.quarantined[..] else { panic!("{report:?}") };
     assert_eq!((line.line, line.offset, line.bytes), (3, offset, 15));
@@ -95,10 +95,10 @@ fn branches_stay_and_what_followed_a_lost_entry_follows_the_one_before() {
 fn a_session_in_use_a_missing_one_and_another_format_are_refused() {
     let place = session(&["one"]);
     let owner = place.open();
-    assert!(matches!(JsonlSession::repair(place.path(), &options()), Err(Error::Locked { .. })));
+    assert!(matches!(FileSession::repair(place.path(), &options()), Err(Error::Locked { .. })));
     drop(owner);
-    let missing = JsonlSession::repair(place.folder().join("none.jsonl"), &options());
+    let missing = FileSession::repair(place.folder().join("none.jsonl"), &options());
     assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
     damage(&place, 1, b"{\"type\":\"session\",\"format\":\"harness.session\",\"version\":9,\"id\":\"x\"}\n");
-    assert!(matches!(JsonlSession::repair(place.path(), &options()), Err(Error::NewerVersion { .. })));
+    assert!(matches!(FileSession::repair(place.path(), &options()), Err(Error::NewerVersion { .. })));
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use harness_core::port::Entry;
 use harness_core::tool::RetryClass;
-use harness_session::{Error, JsonlSession};
+use harness_session::{Error, FileSession};
 
 use crate::support::{Place, append, asks, bare, call, head, load, options, result, say, texts, user};
 
@@ -77,7 +77,7 @@ fn permissions_and_links_stay() {
     let place = Place::new();
     let link = place.folder().join("link.jsonl");
     std::os::unix::fs::symlink(place.path(), &link).unwrap();
-    let session = JsonlSession::open(&link, options()).unwrap();
+    let session = FileSession::open(&link, options()).unwrap();
     say(&session, "one").unwrap();
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o640)).unwrap();
     session.replace_blocking(&head(), &[user("two")]).unwrap();

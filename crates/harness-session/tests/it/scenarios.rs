@@ -8,7 +8,7 @@ use harness_core::port::{CompactionNote, Durability, Entry, SessionError};
 use harness_core::tool::RetryClass;
 use harness_core::transcript::{Plan, Span};
 use harness_core::{EntryId, Stop, StopReason};
-use harness_session::{JsonlSession, Note};
+use harness_session::{FileSession, Note};
 
 use crate::support::{asks, call, head, result, user};
 
@@ -56,7 +56,7 @@ impl Own {
 }
 
 impl Step {
-    pub(crate) fn take(&self, session: &JsonlSession) -> Result<(), SessionError> {
+    pub(crate) fn take(&self, session: &FileSession) -> Result<(), SessionError> {
         match self {
             Self::Append(entries, durability) => {
                 let entries: Vec<_> = entries.iter().map(Own::entry).collect();

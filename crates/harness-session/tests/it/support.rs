@@ -8,7 +8,7 @@ use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResu
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 use harness_core::transcript::repair;
 use harness_core::{Json, RunId, Time, TurnId};
-use harness_session::{JsonlSession, Limits, OpenOptions, Stored, unanswered};
+use harness_session::{FileSession, OpenOptions, Stored, unanswered};
 
 /// A folder of its own for one test, and the session file in it.
 pub(crate) struct Place {
@@ -40,12 +40,12 @@ impl Place {
         self.folder.path()
     }
 
-    pub(crate) fn open(&self) -> JsonlSession {
-        JsonlSession::open(self.path(), options()).unwrap()
+    pub(crate) fn open(&self) -> FileSession {
+        FileSession::open(self.path(), options()).unwrap()
     }
 
     pub(crate) fn read(&self) -> Stored {
-        JsonlSession::read(self.path(), Limits::default()).unwrap()
+        FileSession::read(self.path(), &OpenOptions::new()).unwrap()
     }
 
     pub(crate) fn text(&self) -> String {
@@ -88,11 +88,11 @@ pub(crate) fn result(id: &str, text: &str) -> Arc<Message> {
     Arc::new(ToolResultMessage::new(&call(id), vec![Block::text(text)], false).into())
 }
 
-pub(crate) fn append(session: &JsonlSession, entries: &[Entry<'_>]) -> Result<(), SessionError> {
+pub(crate) fn append(session: &FileSession, entries: &[Entry<'_>]) -> Result<(), SessionError> {
     session.append_blocking(&head(), entries, Durability::Flush)
 }
 
-pub(crate) fn say(session: &JsonlSession, text: &str) -> Result<(), SessionError> {
+pub(crate) fn say(session: &FileSession, text: &str) -> Result<(), SessionError> {
     append(session, &[Entry::Message(&user(text))])
 }
 

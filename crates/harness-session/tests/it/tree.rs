@@ -1,7 +1,7 @@
 //! Whole sessions: branches, labels, forks, export, and trees of pi.
 
 use harness_core::{EntryId, Time};
-use harness_session::{Body, Error, ForkOptions, Leaf, Limits, Note, Source, Tree};
+use harness_session::{Body, Error, ForkOptions, Leaf, Note, OpenOptions, Source, Tree};
 
 use crate::support::{Place, append, bare, load, say, texts};
 
@@ -25,7 +25,7 @@ fn branched() -> Tree {
 
 #[track_caller]
 fn parse(text: &str) -> Tree {
-    Tree::parse(text.as_bytes(), "chat.jsonl", Limits::default()).unwrap()
+    Tree::parse(text.as_bytes(), "chat.jsonl", &OpenOptions::new()).unwrap()
 }
 
 #[track_caller]
@@ -93,8 +93,8 @@ fn a_fork_is_one_path_with_its_labels() {
 #[test]
 fn a_saved_tree_is_a_session_that_goes_on() {
     let place = Place::new();
-    branched().save(place.path()).unwrap();
-    assert!(matches!(branched().save(place.path()), Err(Error::Exists { .. })));
+    branched().save(place.path(), &OpenOptions::new()).unwrap();
+    assert!(matches!(branched().save(place.path(), &OpenOptions::new()), Err(Error::Exists { .. })));
     assert_eq!(place.files(), ["chat.jsonl"]);
     say(&place.open(), "on").unwrap();
     assert_eq!(texts(&place.read().loaded).last().unwrap(), "on");
@@ -106,7 +106,7 @@ fn bare_messages_become_lines_of_ours() {
     let tree = parse(&format!("{}\n{}", bare("one"), bare("two")));
     assert_eq!(tree.source(), Source::Bare);
     let place = Place::new();
-    tree.save(place.path()).unwrap();
+    tree.save(place.path(), &OpenOptions::new()).unwrap();
     assert_eq!(texts(&place.read().loaded), ["one", "two"]);
     assert!(place.text().contains(r#""id":"line3","parent_id":"line1""#), "{}", place.text());
     assert_eq!(place.read().header.unwrap().id.as_str(), "chat");
@@ -153,7 +153,7 @@ fn a_tree_of_pi_loses_nothing() {
 #[test]
 fn an_imported_tree_of_pi_is_a_session() {
     let place = Place::new();
-    parse(PI).save(place.path()).unwrap();
+    parse(PI).save(place.path(), &OpenOptions::new()).unwrap();
     let session = place.open();
     say(&session, "on").unwrap();
     append(&session, &[]).unwrap();
@@ -165,11 +165,11 @@ fn an_imported_tree_of_pi_is_a_session() {
 #[test]
 fn a_tree_of_a_newer_pi_is_refused_and_a_damaged_line_is_told() {
     let newer = PI.replace("\"version\":3", "\"version\":4");
-    let refused = Tree::parse(newer.as_bytes(), "chat.jsonl", Limits::default());
+    let refused = Tree::parse(newer.as_bytes(), "chat.jsonl", &OpenOptions::new());
     assert!(matches!(refused, Err(Error::WrongFormat { .. })), "{refused:?}");
     let (header, rest) = PI.split_once('\n').unwrap();
     let damaged = format!("{header}\n{{\"type\":\"mess\n{rest}");
-    match Tree::parse(damaged.as_bytes(), "chat.jsonl", Limits::default()) {
+    match Tree::parse(damaged.as_bytes(), "chat.jsonl", &OpenOptions::new()) {
         Err(Error::CorruptLine { line: 2, offset, .. }) => assert_eq!(offset, header.len() as u64 + 1),
         other => panic!("{other:?}"),
     }

@@ -9,7 +9,7 @@ use harness::descriptor::{Map, Value, load_text};
 use harness::prelude::*;
 use harness::runtime::{Approvals, DeliveryMode, StartAt, ThreadEvent};
 use harness::session::MemorySession;
-use harness::{BoundGraph, SessionFolder};
+use harness::{BoundGraph, SessionStore};
 
 use crate::support::{Script, call};
 
@@ -128,7 +128,7 @@ async fn held_calls_are_decided_from_elsewhere() {
 #[tokio::test]
 async fn threads_come_back_from_their_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let sessions = SessionFolder::new(folder.path().join("sessions"));
+    let sessions = SessionStore::new(folder.path().join("sessions"));
     let runtime = |script| Harness::new(script).sessions(sessions.clone()).build_runtime().unwrap();
     assert_eq!(sessions.list().unwrap(), []);
 
@@ -156,7 +156,7 @@ async fn fault_33_a_session_of_another_descriptor_is_continued_only_by_choice() 
         let graph = BoundGraph::bind(&load_text(&text).unwrap(), Vec::<(String, _)>::new()).unwrap();
         Harness::new(Script::new([AssistantMessage::text(answer)]))
             .graph(graph)
-            .sessions(SessionFolder::new(folder.path()))
+            .sessions(SessionStore::new(folder.path()))
     };
     let threads = |builder: harness::Builder| builder.build_runtime().unwrap();
     let first = threads(builder("Desk", "Hello."));
@@ -165,7 +165,7 @@ async fn fault_33_a_session_of_another_descriptor_is_continued_only_by_choice() 
 
     for other in [
         builder("Robber", "Hands up!"),
-        Harness::new(Script::new([])).sessions(SessionFolder::new(folder.path())),
+        Harness::new(Script::new([])).sessions(SessionStore::new(folder.path())),
     ] {
         let other = threads(other);
         let refused = other.thread("a").prompt("the keys?").await.unwrap_err();

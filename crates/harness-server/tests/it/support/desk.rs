@@ -7,7 +7,7 @@ use harness::core::message::{AssistantMessage, Message, ToolCall};
 use harness::core::port::DeltaPart;
 use harness::prelude::*;
 use harness::runtime::{Approvals, Runtime};
-use harness::{Harness, SessionFolder};
+use harness::{Harness, SessionStore};
 use harness_server::ServerOptions;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -68,7 +68,7 @@ pub(crate) struct Desk {
     /// Lets the tool `slow` end.
     pub(crate) go: Arc<Semaphore>,
     pub(crate) runtime: Runtime,
-    sessions: Option<SessionFolder>,
+    sessions: Option<SessionStore>,
 }
 
 impl Desk {
@@ -82,11 +82,11 @@ impl Desk {
 
     /// With sessions in a folder.
     pub(crate) fn with_sessions(folder: &Path) -> Self {
-        Self::build(Some(SessionFolder::new(folder)), |builder| builder)
+        Self::build(Some(SessionStore::new(folder)), |builder| builder)
     }
 
     fn build(
-        sessions: Option<SessionFolder>,
+        sessions: Option<SessionStore>,
         change: impl FnOnce(harness::Builder) -> harness::Builder,
     ) -> Self {
         let (approvals, began, go) =

@@ -1,0 +1,121 @@
+//! Where sessions are stored.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Action, Error, Store};
+use crate::folder::encode;
+use crate::sqlite::Rows;
+
+/// Extensions of databases.
+const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
+
+/// Where a session is stored, as its path names it: in a file of its own, or as a thread of a SQLite database.
+///
+/// A path that ends in `.db`, `.sqlite` or `.sqlite3` is a database; `#` and a name behind it select a thread.
+/// Every function of this crate that takes the path of a session takes either form.
+///
+/// ```
+/// use harness_session::Location;
+///
+/// assert_eq!(Location::of("maria.jsonl"), Location::File("maria.jsonl".into()));
+/// let thread = Location::Thread { database: "chats.db".into(), name: "maria/1".to_owned() };
+/// assert_eq!(Location::of("chats.db#maria/1"), thread);
+/// assert_eq!(Location::of("chats.db"), Location::Database("chats.db".into()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A JSON Lines file.
+    File(PathBuf),
+    /// A thread of a database.
+    Thread {
+        /// Path of the database.
+        database: PathBuf,
+        /// Name of the thread.
+        name: String,
+    },
+    /// A database, without a thread: the home of many sessions.
+    Database(PathBuf),
+}
+
+impl Location {
+    /// The location that a path names.
+    pub fn of(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let is_database =
+            |path: &Path| path.extension().is_some_and(|end| DATABASES.iter().any(|known| end == *known));
+        if is_database(path) {
+            return Self::Database(path.into());
+        }
+        let text = path.to_str().unwrap_or_default();
+        let split = text.match_indices('#').map(|(at, _)| text.split_at(at));
+        let found = { split }.find(|(database, _)| is_database(Path::new(database)));
+        found.map_or_else(
+            || Self::File(path.into()),
+            |(database, name)| {
+                let name = name.trim_start_matches('#').to_owned();
+                Self::Thread { database: database.into(), name }
+            },
+        )
+    }
+
+    /// Whether there is a session, or a database, at this location.
+    ///
+    /// # Errors
+    /// A database that cannot be read.
+    pub fn exists(&self) -> Result<bool, Error> {
+        match self {
+            Self::File(path) | Self::Database(path) => Ok(path.exists()),
+            Self::Thread { database, .. } if !database.exists() => Ok(false),
+            Self::Thread { database, name } => Rows::open(database, name, false)?.exists(),
+        }
+    }
+
+    /// A file beside the session, for what belongs to it: `maria.runs` for `maria.jsonl`, `chats.db.maria.runs`
+    /// for the thread `maria` of `chats.db`.
+    #[must_use]
+    pub fn beside(&self, extension: &str) -> PathBuf {
+        match self {
+            Self::File(path) | Self::Database(path) => path.with_extension(extension),
+            Self::Thread { database, name } => {
+                database.with_added_extension(encode(name)).with_added_extension(extension)
+            }
+        }
+    }
+
+    /// The sessions at this location, sorted by name: the `.jsonl` files of a directory, the threads of a
+    /// database, or the one session itself.
+    ///
+    /// # Errors
+    /// The directory or the database cannot be read.
+    pub fn sessions(&self) -> Result<Vec<PathBuf>, Error> {
+        match self {
+            Self::File(path) if path.is_dir() => {
+                let failed = |source| Error::Io {
+                    store: Store::Sessions,
+                    action: Action::Read,
+                    path: path.clone(),
+                    source,
+                };
+                let files = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+                let files = files.map_err(failed)?.into_iter().map(|file| file.path());
+                let is_session = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
+                let mut files: Vec<_> = files.filter(|path| is_session(path) && path.is_file()).collect();
+                files.sort();
+                Ok(files)
+            }
+            Self::Database(path) => {
+                let names = Rows::threads(path)?.into_iter();
+                Ok(names.map(|name| thread_path(path, &name)).collect())
+            }
+            Self::File(path) => Ok(vec![path.clone()]),
+            Self::Thread { database, name } => Ok(vec![thread_path(database, name)]),
+        }
+    }
+}
+
+/// The path of a thread.
+pub(crate) fn thread_path(database: &Path, name: &str) -> PathBuf {
+    PathBuf::from(format!("{}#{name}", database.display()))
+}
