@@ -32,7 +32,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// There is such a file already, and it must not be overwritten.
-    #[error("session `{}` exists already", path.display())]
+    #[error("session `{}` already exists", path.display())]
     Exists {
         /// The session file.
         path: PathBuf,
@@ -420,7 +420,7 @@ impl Error {
             }
             Self::NotFound { .. } => "check the path, or permit the session to be created",
             Self::Exists { .. } => "choose another path, or remove that file first",
-            Self::UnknownEntry { .. } => "`harness session show` tells the names of the entries",
+            Self::UnknownEntry { .. } => "`harness session show` prints the ids of the entries",
             Self::NoThread { .. } => {
                 "name the thread behind `#`: `DATABASE#THREAD`; `harness session list DATABASE` lists them"
             }
@@ -442,12 +442,12 @@ impl Error {
             }
             Self::WrongFormat { .. } => "use another session file; this one was left as it is",
             Self::CorruptLine { .. } => {
-                "`harness session repair` takes such lines out and keeps them beside the file, which was left as it is"
+                "`harness session repair` moves such lines to a separate file; the session is unchanged"
             }
             Self::LineTooLong { .. } => {
                 "raise the line limit, or store large data elsewhere and refer to it; the file was left as it is"
             }
-            Self::TooLarge { .. } => "raise the size limit, or go on in a new session file",
+            Self::TooLarge { .. } => "raise the size limit, or start a new session",
             Self::Unstorable { .. } => "correct the message; nothing was written",
             Self::Damaged { .. } => "remove the file, or put a good copy in its place; it was left as it is",
             Self::Oversize { .. } => "raise the limit of the store, or store less",
@@ -481,10 +481,10 @@ fn io_hint(kind: io::ErrorKind) -> &'static str {
         }
         K::ResourceBusy => "end that process, or try again",
         K::PermissionDenied | K::ReadOnlyFilesystem => {
-            "check who may read and write the file and its folder, or use another path"
+            "check the permissions of the file and its directory, or use a different path"
         }
-        K::NotFound | K::NotADirectory => "check that the folder exists and is a folder",
-        K::IsADirectory => "name a file, not a folder",
+        K::NotFound | K::NotADirectory => "check that the directory exists",
+        K::IsADirectory => "pass a file, not a directory",
         K::Unsupported => "use a file system with file locks; some network file systems have none",
         _ => "check the disk and try again; what was acknowledged is not touched",
     }

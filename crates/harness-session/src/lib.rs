@@ -3,8 +3,8 @@
 //! A session is what a thread has said and done, entry by entry: its messages, which calls had started and
 //! finished, the state of its runs. This crate keeps it [in memory](MemorySession), or
 //! [stored](FileSession) in a JSON Lines file or a SQLite database, behind `harness-core`'s [`Session`](harness_core::port::Session) port.
-//! It knows nothing of models and tools, and it does not decide what becomes of a call that never
-//! finished: it tells which those are ([`unanswered`]), the run repairs them.
+//! It knows nothing of models and tools, and it does not decide about calls that never
+//! finished: it lists them ([`unanswered`]), and the run repairs them.
 //!
 //! What it promises: an entry that was acknowledged is there when the session is opened again, whatever
 //! happened in between; a session has one owner at a time; damage is reported with its place and never

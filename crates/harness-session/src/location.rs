@@ -11,7 +11,7 @@ use crate::sqlite::Rows;
 /// Extensions of databases.
 const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
 
-/// Where a session is stored, as its path names it: in a file of its own, or as a thread of a SQLite database.
+/// Where a session is stored, by its path: a JSON Lines file, or a thread of a SQLite database.
 ///
 /// A path that ends in `.db`, `.sqlite` or `.sqlite3` is a database; `#` and a name behind it select a thread.
 /// Every function of this crate that takes the path of a session takes either form.

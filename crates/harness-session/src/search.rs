@@ -105,7 +105,7 @@ impl Query {
         Self { words: text.to_lowercase().split_whitespace().map(str::to_owned).collect() }
     }
 
-    /// The words.
+    /// Words in lower case.
     #[cfg(feature = "sqlite")]
     pub(crate) fn words(&self) -> &[String] {
         &self.words
@@ -151,7 +151,7 @@ impl Tree {
     }
 }
 
-/// What is searched of a message.
+/// Searchable text of a message.
 pub(crate) fn text_of(message: &Message) -> String {
     let mut text = String::new();
     for block in message.content() {

@@ -18,9 +18,9 @@ pub struct Unanswered {
 
 /// The calls of the last batch that have no result among the messages, in call order.
 ///
-/// It only looks: the run that goes on with the session settles them (a finished call gets its stored
+/// Nothing changes: the run that continues the session settles them (a finished call gets its stored
 /// result, one that may be repeated runs again, any other gets a result marked `interrupted`). Earlier
-/// batches are complete, because a model is asked again only after every call has its result.
+/// batches are complete, because the next model call waits until every call has its result.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -12,6 +12,7 @@ use harness::host::process::wait_for_orphans;
 use harness::memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
+use harness::session::Location;
 use harness::system::SystemClock;
 use harness::tools::StandingApprovals;
 use serde::{Deserialize, Serialize};

@@ -351,7 +351,7 @@ fn a_session_that_cannot_be_taken_up() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: session `damaged.jsonl`, line 2 (byte 103): a JSON object was expected (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
+    error: session `damaged.jsonl`, line 2 (byte 103): a JSON object was expected (`harness session repair` moves such lines to a separate file; the session is unchanged)
     "#);
     let output = project.harness(&[
         "run",

@@ -123,7 +123,7 @@ fn a_damaged_session_is_repaired() {
     exit 2
     ---
     error: session `chat.jsonl`, line 4 (byte 560): expected `,` or `}`, at byte 16 of the line
-      hint: `harness session repair` takes such lines out and keeps them beside the file, which was left as it is
+      hint: `harness session repair` moves such lines to a separate file; the session is unchanged
     "##);
     insta::assert_snapshot!(told(&project, &["repair", "chat.jsonl"]), @r"
     exit 0
@@ -149,7 +149,7 @@ fn a_session_is_exported_and_imported() {
     insta::assert_snapshot!(told(&project, &["export", "pi.jsonl", "-o", "ours.jsonl"]), @r##"
     exit 2
     ---
-    error: session `ours.jsonl` exists already
+    error: session `ours.jsonl` already exists
       hint: choose another path, or remove that file first
     "##);
     insta::assert_snapshot!(told(&project, &["export", "pi.jsonl", "--format", "markdown"]), @r##"
@@ -200,7 +200,7 @@ fn what_is_not_there_is_named() {
     exit 2
     ---
     error: session `chat.jsonl` has no entry `e99`
-      hint: `harness session show` tells the names of the entries
+      hint: `harness session show` prints the ids of the entries
     "##);
     insta::assert_snapshot!(told(&project, &["label", "none.jsonl", "e1", "x"]), @r##"
     exit 2

@@ -66,7 +66,7 @@ pub(super) fn decode(bytes: &[u8], run: &RunId, number: u64) -> Result<Checkpoin
     let text = std::str::from_utf8(bytes).map_err(|_| Unreadable::damaged("it is not UTF-8"))?;
     let (first, rest) = text.split_once('\n').ok_or_else(|| Unreadable::damaged("it has no first line"))?;
     let head: Head =
-        serde_json::from_str(first).map_err(|_| Unreadable::damaged("its first line is no head"))?;
+        serde_json::from_str(first).map_err(|_| Unreadable::damaged("its first line is not a head"))?;
     if head.format != FORMAT {
         return Err(Unreadable::damaged("its first line is that of another format"));
     }
@@ -74,9 +74,9 @@ pub(super) fn decode(bytes: &[u8], run: &RunId, number: u64) -> Result<Checkpoin
         return Err(Unreadable::Newer(head.version));
     }
     let (state, foot) =
-        rest.split_once('\n').ok_or_else(|| Unreadable::damaged("it does not go on to its end"))?;
+        rest.split_once('\n').ok_or_else(|| Unreadable::damaged("it is cut off"))?;
     let foot: Foot =
-        serde_json::from_str(foot).map_err(|_| Unreadable::damaged("its last line is no hash"))?;
+        serde_json::from_str(foot).map_err(|_| Unreadable::damaged("its last line is not a hash"))?;
     let hashed = text.get(..first.len() + state.len() + 2).unwrap_or_default();
     if canonical::sha256_hex(hashed) != foot.sha256 {
         return Err(Unreadable::damaged("it does not have the hash that it names"));
@@ -85,7 +85,7 @@ pub(super) fn decode(bytes: &[u8], run: &RunId, number: u64) -> Result<Checkpoin
         return Err(Unreadable::damaged("it is another run's, or has another number"));
     }
     let at = Time::parse_iso(&head.at).ok_or_else(|| Unreadable::damaged("its time is none"))?;
-    let state = Json::parse(state).map_err(|_| Unreadable::damaged("its state is no JSON"))?;
+    let state = Json::parse(state).map_err(|_| Unreadable::damaged("its state is not JSON"))?;
     let mut checkpoint = Checkpoint::new(head.run, at, head.schema_version, head.messages, Arc::new(state));
     checkpoint.number = number;
     Ok(checkpoint)

@@ -64,7 +64,7 @@ impl FileSession {
         self.0.append_note(head, note)
     }
 
-    /// Removes the session at a path, unless it has an owner. A missing one is no error.
+    /// Removes the session at a path, unless it has an owner. Nothing happens if it does not exist.
     ///
     /// # Errors
     /// [`Error::Locked`], and those of the operating system.

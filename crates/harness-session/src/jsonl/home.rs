@@ -1,4 +1,4 @@
-//! Where the lines of a session are: in a file of their own, or in a database.
+//! Where the lines of a session are: in a file, or in a database.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) struct Home {
     pub(crate) real: PathBuf,
     /// The lines of a thread of a database.
     pub(crate) rows: Option<Rows>,
-    /// What the session is called when nothing else names it.
+    /// Name of the session, if nothing else names it.
     pub(crate) stem: String,
 }
 

@@ -380,7 +380,7 @@ impl<'p> Scanner<'p> {
                 Ok(())
             }
             Line::Header(_) => Err(Unreadable::Damaged(
-                "a header stands after the first line; two files were joined".to_owned(),
+                "a header follows the first line; two files were joined".to_owned(),
             )),
             // A foreign line without an id is no link of the chain: nothing can name it.
             Line::Entry { id: None, record: Record { item: Item::Other, .. }, .. } => Ok(()),

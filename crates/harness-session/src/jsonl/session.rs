@@ -22,8 +22,8 @@ use crate::chain::{Chain, End};
 use crate::error::{Action, Disturbance, Error};
 use crate::spine::{Spine, Step};
 
-/// A stored session, open for writing by its one owner: a JSON Lines file of its own, or a thread of a SQLite
-/// database (feature `sqlite`). The path tells which ([`Location`](crate::Location)); both hold the same lines.
+/// A stored session, open for writing by its one owner: a JSON Lines file, or a thread of a SQLite
+/// database (feature `sqlite`). The path says which ([`Location`](crate::Location)); both hold the same lines.
 ///
 /// # What an append does
 /// All entries of an append are encoded first, then written with one call at the end of the file, which is
@@ -47,8 +47,8 @@ use crate::spine::{Spine, Step};
 ///
 /// # One owner
 /// [`FileSession::open`] takes a lock that holds until the value and all its clones are dropped or their
-/// process ends. It holds for every name of the file, hard links included. Anybody may
-/// [`FileSession::read`] meanwhile.
+/// process ends. It holds for every name of the file, hard links included. Reading
+/// ([`FileSession::read`]) needs no lock.
 ///
 /// Before each append the file is checked. A file that was removed is written again from what is still
 /// open; one that was cut, added to or replaced by another program refuses every further append

@@ -1,4 +1,4 @@
-//! What stands in for encryption in a build without the feature `encryption`: there are no keys.
+//! A build without the feature `encryption`: there are no keys.
 
 use std::path::Path;
 

@@ -20,7 +20,7 @@ use crate::error::Error;
 
 const CIPHER: &str = "XChaCha20-Poly1305";
 
-/// What a key file begins with; its version is in it.
+/// Prefix of a key file, with its version.
 const KEY_FILE: &str = "harness-session-key-1:";
 
 /// The largest key file, in bytes.
@@ -84,7 +84,7 @@ impl Key {
         bytes.map(Self::of).ok_or_else(|| bad("it holds no session key"))
     }
 
-    /// Public name of the key: it tells keys apart and reveals nothing of them.
+    /// Public name of the key: it distinguishes keys and reveals nothing of them.
     pub fn id(&self) -> &str {
         &self.id
     }

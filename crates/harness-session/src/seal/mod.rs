@@ -39,7 +39,7 @@ struct FirstLine {
     cipher: String,
     /// Id of the key.
     key: String,
-    /// Sixteen random bytes of this session, in Base64: no line of another one fits.
+    /// Sixteen random bytes of this session, in Base64: lines of other sessions do not fit.
     salt: String,
 }
 

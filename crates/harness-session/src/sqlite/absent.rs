@@ -1,4 +1,4 @@
-//! What stands in for databases in a build without the feature `sqlite`: none can be opened.
+//! A build without the feature `sqlite`: no database can be opened.
 
 use std::path::Path;
 

@@ -32,7 +32,7 @@ pub struct Database(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     /// As the caller named it, for messages.
     pub(super) path: PathBuf,
-    /// Device and number of the file, which tell whether another one has its name.
+    /// Device and number of the file: a different file with its name is noticed.
     file: (u64, u64),
     connection: Mutex<Connection>,
     /// SQLite's `synchronous` as it is set.
@@ -178,7 +178,7 @@ fn connect(real: &Path, path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// What SQLite reports, as an error of this crate. Its text never quotes values.
+/// An error of SQLite as one of this crate. Its text never quotes values.
 fn failed(action: Action, path: &Path, error: &rusqlite::Error) -> Error {
     let io = |kind, text: &str| Error::Io {
         store: Store::Sessions,
@@ -190,7 +190,7 @@ fn failed(action: Action, path: &Path, error: &rusqlite::Error) -> Error {
     #[expect(clippy::wildcard_enum_match_arm, reason = "SQLite's list is open")]
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
-            Error::WrongFormat { path: path.into(), found: "it is no SQLite database".to_owned() }
+            Error::WrongFormat { path: path.into(), found: "it is not a SQLite database".to_owned() }
         }
         // The next lines of a thread are there already.
         Some(ErrorCode::ConstraintViolation) => {

@@ -1,4 +1,4 @@
-//! Sessions in SQLite databases: a thread is a row, and each of its lines another one.
+//! Sessions in SQLite databases: a row for each thread, and one for each of its lines.
 
 #[cfg(not(feature = "sqlite"))]
 mod absent;

@@ -66,7 +66,7 @@ async fn a_range_is_cut_at_the_end(store: &impl ArtifactStore) {
 async fn the_same_bytes_have_one_name(store: &impl ArtifactStore) {
     let first = put(store, b"same", meta(Some("a"))).await;
     assert_eq!(put(store, b"same", meta(Some("b"))).await, first, "the same bytes have one name");
-    assert_ne!(put(store, b"other", meta(Some("a"))).await, first, "other bytes have another one");
+    assert_ne!(put(store, b"other", meta(Some("a"))).await, first, "other bytes have a different id");
     for owner in ["a", "b"] {
         assert_eq!(seen(store, &first, Some(owner), NOW).await.as_deref(), Some(owner), "each holds it");
     }
@@ -85,7 +85,7 @@ async fn an_end_is_kept_to(store: &impl ArtifactStore) {
     assert_eq!(seen(store, &id, Some("a"), before).await.as_deref(), Some("a"), "it is there until its end");
     assert_eq!(seen(store, &id, Some("a"), LATER).await, None, "and not after it");
     put(store, b"ends", meta(Some("b"))).await;
-    assert_eq!(seen(store, &id, Some("b"), LATER).await.as_deref(), Some("b"), "another one still holds it");
+    assert_eq!(seen(store, &id, Some("b"), LATER).await.as_deref(), Some("b"), "a second holder still has it");
     ends.expires_at = None;
     put(store, b"ends", ends).await;
     assert_eq!(seen(store, &id, Some("a"), LATER).await.as_deref(), Some("a"), "the later end counts");
@@ -97,7 +97,7 @@ async fn what_is_restricted_is_its_owners(store: &impl ArtifactStore) {
     let id = put(store, b"secret", secret).await;
     assert_eq!(seen(store, &id, Some("a"), NOW).await.as_deref(), Some("a"), "the owner reads it");
     assert_eq!(seen(store, &id, Some("b"), NOW).await, None, "no other session does");
-    assert_eq!(seen(store, &id, None, NOW).await, None, "nor somebody without one");
+    assert_eq!(seen(store, &id, None, NOW).await, None, "nor a caller without a session");
     put(store, b"secret", meta(Some("a"))).await;
     assert_eq!(seen(store, &id, Some("b"), NOW).await, None, "the stricter sensitivity counts");
     for sensitivity in [Sensitivity::Public, Sensitivity::Internal, Sensitivity::Confidential] {

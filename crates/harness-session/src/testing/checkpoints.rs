@@ -59,7 +59,7 @@ async fn a_cleared_run_has_none(store: &impl CheckpointStore) {
         }
     }
     assert_eq!(store.clear(&cleared).await, Ok(()), "a run is cleared");
-    assert_eq!(store.clear(&cleared).await, Ok(()), "clearing a run without one is no error");
+    assert_eq!(store.clear(&cleared).await, Ok(()), "clearing a run without checkpoints succeeds");
     assert_eq!(store.latest(&cleared).await, Ok(None), "a cleared run has no checkpoint");
     assert_eq!(store.runs().await, Ok(vec![kept.clone()]), "and is not listed");
     let last = store.latest(&kept).await.ok().flatten();

@@ -154,7 +154,7 @@ async fn a_run_is_open_until_its_end(session: &impl Session) {
     let stop = Stop::from(StopReason::AnswerFinalized);
     let usage = TotalUsage::default();
     append(session, &[Entry::Message(&user("go"))]).await;
-    assert!(!load(session).await.ended, "a run that has begun is open");
+    assert!(!load(session).await.ended, "a run that has started is open");
     append(session, &[Entry::RunEnd { stop: &stop, usage: &usage }]).await;
     assert!(load(session).await.ended, "a run that has ended is not open");
     append(session, &[Entry::Message(&user("again"))]).await;
@@ -228,7 +228,7 @@ async fn a_replaced_session_holds_the_new_messages_only<S: Session>(session: &S)
     assert_eq!(replaced, Ok(true), "replacing works");
     assert_eq!(after.messages, kept);
     append(session, &[Entry::Message(&user("next"))]).await;
-    assert_eq!(load(session).await.messages.len(), 3, "an append goes on from there");
+    assert_eq!(load(session).await.messages.len(), 3, "an append continues from there");
 }
 
 async fn the_descriptor_of_the_first_entry_is_kept<S: Session>(session: &S) {

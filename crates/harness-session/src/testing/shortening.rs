@@ -24,7 +24,7 @@ async fn a_compaction_of_the_view_is_shown_and_takes_nothing_away(session: &impl
     compact(session, &plan, false).await;
     let loaded = load(session).await;
     assert_eq!(loaded.plan, Some(plan), "the plan of a compaction of the view comes back exact");
-    assert_eq!(texts(&loaded.messages), ["one", "two", "three"], "it takes nothing away");
+    assert_eq!(texts(&loaded.messages), ["one", "two", "three"], "it removes nothing");
 }
 
 async fn an_open_span_grows(session: &impl Session) {
@@ -32,7 +32,7 @@ async fn an_open_span_grows(session: &impl Session) {
     let open = plan([Span::Kept(0..1), made("x"), Span::Kept(1..usize::MAX)]);
     compact(session, &open, false).await;
     say(session, &["two"]).await;
-    assert_eq!(load(session).await.plan, Some(open), "an open span begins where it began and stays open");
+    assert_eq!(load(session).await.plan, Some(open), "an open span keeps its start and stays open");
 }
 
 async fn the_last_plan_counts(session: &impl Session) {

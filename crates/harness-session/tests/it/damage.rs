@@ -114,18 +114,18 @@ fn damage_elsewhere_is_an_error_with_its_place() {
         error_of("{\"role\":\"us\n"),
     ];
     insta::assert_snapshot!(errors.join("\n"), @r##"
-    session.corrupt_line: session `FILE`, line 2 (byte 57): EOF while parsing a string, at byte 11 of the line (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): a JSON object was expected (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): a JSON object was expected (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): it has neither a `type` nor a `role` (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): invalid type: integer, expected a string, at byte 9 of the line (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): unknown variant `wizard`, expected one of `system`, `user`, `assistant`, `toolResult`, `custom`, at byte 17 of the line (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): missing field `id`, at byte 44 of the line (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): `parent_id` names the entry `b`, which is not before it (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): `id` repeats the entry `line1` (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): unknown variant `paused`, expected `started` or `finished`, at byte 54 of the line (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 2 (byte 57): a header stands after the first line; two files were joined (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
-    session.corrupt_line: session `FILE`, line 1 (byte 0): EOF while parsing a string, at byte 11 of the line (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): EOF while parsing a string, at byte 11 of the line (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): a JSON object was expected (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): a JSON object was expected (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): it has neither a `type` nor a `role` (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): invalid type: integer, expected a string, at byte 9 of the line (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): unknown variant `wizard`, expected one of `system`, `user`, `assistant`, `toolResult`, `custom`, at byte 17 of the line (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): missing field `id`, at byte 44 of the line (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): `parent_id` names the entry `b`, which is not before it (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): `id` repeats the entry `line1` (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): unknown variant `paused`, expected `started` or `finished`, at byte 54 of the line (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 2 (byte 57): a header follows the first line; two files were joined (`harness session repair` moves such lines to a separate file; the session is unchanged)
+    session.corrupt_line: session `FILE`, line 1 (byte 0): EOF while parsing a string, at byte 11 of the line (`harness session repair` moves such lines to a separate file; the session is unchanged)
     "##);
 }
 
@@ -144,7 +144,7 @@ fn law_10_an_error_does_not_quote_the_transcript() {
         bare("x")
     ));
     assert!(!error.contains("hunter2"), "{error}");
-    insta::assert_snapshot!(error, @"session.corrupt_line: session `FILE`, line 1 (byte 0): toolResult message: invalid type: string, expected a boolean, at byte 85 of the line (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)");
+    insta::assert_snapshot!(error, @"session.corrupt_line: session `FILE`, line 1 (byte 0): toolResult message: invalid type: string, expected a boolean, at byte 85 of the line (`harness session repair` moves such lines to a separate file; the session is unchanged)");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn headers_of_others_are_refused() {
     insta::assert_snapshot!(errors.join("\n"), @r##"
     session.newer_version: session `FILE` has format version 2, this program reads up to version 1 (use the version of harness that wrote it, or a newer one; the file was left as it is)
     session.newer_version: session `FILE` has format version 99, this program reads up to version 1 (use the version of harness that wrote it, or a newer one; the file was left as it is)
-    session.corrupt_line: session `FILE`, line 1 (byte 0): the header has no version (`harness session repair` takes such lines out and keeps them beside the file, which was left as it is)
+    session.corrupt_line: session `FILE`, line 1 (byte 0): the header has no version (`harness session repair` moves such lines to a separate file; the session is unchanged)
     session.wrong_format: `FILE` is not a harness session: its header says format `other.session` (use another session file; this one was left as it is)
     session.wrong_format: `FILE` is not a harness session: its header says a session tree of pi, version 3 (use another session file; this one was left as it is)
     "##);

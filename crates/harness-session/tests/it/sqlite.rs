@@ -227,7 +227,7 @@ fn unusable_databases_are_refused_and_left_as_they_are() {
     let place = Place::new();
     fs::write(place.folder().join("chats.db"), "no database at all, but text that is long enough".repeat(9))
         .unwrap();
-    let none = "`/chats.db` is not a harness session: its header says it is no SQLite database";
+    let none = "`/chats.db` is not a harness session: its header says it is not a SQLite database";
     check_refused(&place, "session.wrong_format", none);
 
     let named = FileSession::open(place.folder().join("chats.db"), options()).unwrap_err();
