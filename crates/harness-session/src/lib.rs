@@ -43,6 +43,11 @@
 //!
 //! [checkpoints]: checkpoint
 
+#[cfg(not(unix))]
+compile_error!(
+    "harness-session needs Unix: its stores rely on file modes, file numbers and locks that do not keep readers out"
+);
+
 pub mod artifact;
 mod blocking;
 mod chain;

@@ -45,19 +45,17 @@ impl Location {
         let path = path.as_ref();
         let is_database =
             |path: &Path| path.extension().is_some_and(|end| DATABASES.iter().any(|known| end == *known));
-        if is_database(path) {
-            return Self::Database(path.into());
-        }
         let text = path.to_str().unwrap_or_default();
         let split = text.match_indices('#').map(|(at, _)| text.split_at(at));
         let found = { split }.find(|(database, _)| is_database(Path::new(database)));
-        found.map_or_else(
-            || Self::File(path.into()),
-            |(database, name)| {
-                let name = name.trim_start_matches('#').to_owned();
+        match found {
+            Some((database, name)) => {
+                let name = name.strip_prefix('#').unwrap_or(name).to_owned();
                 Self::Thread { database: database.into(), name }
-            },
-        )
+            }
+            None if is_database(path) => Self::Database(path.into()),
+            None => Self::File(path.into()),
+        }
     }
 
     /// Whether there is a session, or a database, at this location.

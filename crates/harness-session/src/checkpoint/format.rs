@@ -73,8 +73,7 @@ pub(super) fn decode(bytes: &[u8], run: &RunId, number: u64) -> Result<Checkpoin
     if head.version > CHECKPOINT_FORMAT_VERSION.into() {
         return Err(Unreadable::Newer(head.version));
     }
-    let (state, foot) =
-        rest.split_once('\n').ok_or_else(|| Unreadable::damaged("it is cut off"))?;
+    let (state, foot) = rest.split_once('\n').ok_or_else(|| Unreadable::damaged("it is cut off"))?;
     let foot: Foot =
         serde_json::from_str(foot).map_err(|_| Unreadable::damaged("its last line is not a hash"))?;
     let hashed = text.get(..first.len() + state.len() + 2).unwrap_or_default();

@@ -379,9 +379,9 @@ impl<'p> Scanner<'p> {
                 self.scan.header = Some(header);
                 Ok(())
             }
-            Line::Header(_) => Err(Unreadable::Damaged(
-                "a header follows the first line; two files were joined".to_owned(),
-            )),
+            Line::Header(_) => {
+                Err(Unreadable::Damaged("a header follows the first line; two files were joined".to_owned()))
+            }
             // A foreign line without an id is no link of the chain: nothing can name it.
             Line::Entry { id: None, record: Record { item: Item::Other, .. }, .. } => Ok(()),
             Line::Entry { id, parent, record } => self.push(id, &parent, record, number),

@@ -49,16 +49,20 @@ impl Rows {
             let (mut bytes, mut content) = (0_u64, Vec::new());
             let Some(id) = thread(connection, &self.name)? else { return Ok((bytes, content)) };
             let (ids, mut next) = (ids(id), ids(id).start);
-            let lines = "SELECT id, line FROM lines WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+            // With an upper bound for the id, SQLite takes a damaged page for the end.
+            let lines = "SELECT id, line FROM lines WHERE id >= ?1 ORDER BY id LIMIT ?2";
             let mut lines = connection.prepare_cached(lines)?;
-            let mut rows = lines.query(params![ids.start, ids.end, most.map_or(-1, i64::from)])?;
+            let mut rows = lines.query(params![ids.start, most.map_or(-1, i64::from)])?;
             while let Some(row) = rows.next()? {
+                let at: i64 = row.get(0)?;
+                if at >= ids.end {
+                    break;
+                }
                 let line = row.get_ref(1)?.as_bytes()?;
                 bytes = bytes.saturating_add(line.len() as u64).saturating_add(1);
                 if bytes > limit {
                     break;
                 }
-                let at: i64 = row.get(0)?;
                 content.extend((next..at).map(|_| b'\n'));
                 next = at.saturating_add(1);
                 content.extend_from_slice(line);

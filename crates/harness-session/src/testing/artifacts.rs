@@ -85,7 +85,11 @@ async fn an_end_is_kept_to(store: &impl ArtifactStore) {
     assert_eq!(seen(store, &id, Some("a"), before).await.as_deref(), Some("a"), "it is there until its end");
     assert_eq!(seen(store, &id, Some("a"), LATER).await, None, "and not after it");
     put(store, b"ends", meta(Some("b"))).await;
-    assert_eq!(seen(store, &id, Some("b"), LATER).await.as_deref(), Some("b"), "a second holder still has it");
+    assert_eq!(
+        seen(store, &id, Some("b"), LATER).await.as_deref(),
+        Some("b"),
+        "a second holder still has it"
+    );
     ends.expires_at = None;
     put(store, b"ends", ends).await;
     assert_eq!(seen(store, &id, Some("a"), LATER).await.as_deref(), Some("a"), "the later end counts");

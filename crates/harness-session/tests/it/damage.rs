@@ -231,7 +231,7 @@ fn a_session_is_a_regular_file() {
     std::fs::write(place.path(), "").unwrap();
     let error = FileSession::open(place.path().join("below"), options()).unwrap_err();
     assert_eq!(error.kind(), "session.open_failed");
-    assert!(error.hint().contains("folder"), "{}", error.hint());
+    assert!(error.hint().contains("directory"), "{}", error.hint());
 }
 
 #[test]

@@ -62,8 +62,8 @@ fn every_word_is_found_in_any_case_and_the_latest_first() {
         "ORDER",
         &[
             "maria e3 user: The second order, please",
-            "maria e1 user: Where is my order 1042?",
             "maria e2 assistant: find_order {\"id\":\"1042\"}",
+            "maria e1 user: Where is my order 1042?",
         ],
     );
     check("1042 where", &["maria e1 user: Where is my order 1042?"]);
