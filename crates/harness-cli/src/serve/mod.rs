@@ -17,11 +17,10 @@ use crate::args::ServeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::keys::read_private;
-use crate::secrets;
-use crate::session::options;
 use crate::signal::Signals;
 use crate::terminal;
 use crate::threads::{Of, Threads};
+use crate::{secrets, session};
 
 impl From<ServerError> for CliError {
     fn from(error: ServerError) -> Self {
@@ -47,7 +46,7 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let approvals = Approvals::new();
-    let sessions = args.sessions.as_ref().map(|place| SessionStore::new(place).options(options()));
+    let sessions = args.sessions.as_ref().map(|place| SessionStore::new(place).options(session::options()));
     if let Some(sessions) = sessions.clone() {
         options = options.stored(sessions);
     }

@@ -1,7 +1,6 @@
 //! `harness session compact`.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use harness::core::message::AssistantMessage;
