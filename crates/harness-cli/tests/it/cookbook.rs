@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 28] = [
+const PAGES: [(&str, &str); 29] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
