@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn every_item_of_a_list_needs_a_detail() {
         let list = |items: [&str; 3]| {
-            items.iter().enumerate().map(|(at, item)| format!("{}. {item}\n", at + 1)).collect::<String>()
+            let numbered = items.iter().enumerate().map(|(at, item)| format!("{}. {item}", at + 1));
+            numbered.collect::<Vec<_>>().join("\n") + "\n"
         };
         check(
             &list(["a1b2c3", "on 2024-05-01.", "see acme/rocket"]),

@@ -25,6 +25,7 @@ pub enum StartAt {
 /// What a reader is told.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "almost every item is an event")]
 pub enum StreamItem {
     /// Something happened.
     Event {
@@ -52,6 +53,7 @@ pub struct Stream {
     over: bool,
 }
 
+#[expect(clippy::large_enum_variant, reason = "almost every read gives an item")]
 enum Read {
     Item(StreamItem),
     Wait,

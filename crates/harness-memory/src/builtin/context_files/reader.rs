@@ -1,6 +1,7 @@
 //! The reader of context files and of their imports.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use harness_host::{DynWorkspace, WorkspaceFault, WorkspaceFaultCode};
 
@@ -167,7 +168,7 @@ fn shortened(text: &str, limits: ContextFileLimits) -> String {
     let mut shown = String::new();
     for (number, line) in text.trim().lines().enumerate() {
         if number == limits.lines || shown.len() + line.len() + 1 > limits.bytes {
-            shown.push_str(&format!("[cut after {number} lines]"));
+            let _ = write!(shown, "[cut after {number} lines]");
             return shown;
         }
         shown.push_str(line);

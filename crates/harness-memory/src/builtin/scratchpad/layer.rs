@@ -57,7 +57,8 @@ impl fmt::Debug for Scratchpad {
             .field("def", &self.def)
             .field("has_schema", &self.schema.is_some())
             .field("read_only", &self.read_only)
-            .finish()
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -161,7 +162,9 @@ fn joined(content: Tree, notes: &Notes) -> Json {
     let mut entries = match content {
         Tree::Object(entries) => entries,
         empty if empty.is_empty() => Vec::new(),
-        previous => vec![("_previous".to_owned(), previous)],
+        previous @ (Tree::Leaf(_) | Tree::Text(_) | Tree::List(_)) => {
+            vec![("_previous".to_owned(), previous)]
+        }
     };
     entries.push((NOTES.to_owned(), notes.tree()));
     Tree::Object(entries).json()
@@ -191,7 +194,7 @@ impl Layer for Scratchpad {
         let Some(state) = &cx.state else { return Ok(Recalled::nothing()) };
         let (content, notes) = split(Some(state));
         let content = match content {
-            empty if empty.is_empty() => None,
+            Tree::Leaf(_) | Tree::Text(_) | Tree::List(_) | Tree::Object(_) if content.is_empty() => None,
             Tree::Text(text) => Some(fenced("working_memory", &text)),
             tree @ (Tree::Leaf(_) | Tree::List(_) | Tree::Object(_)) => {
                 Some(fenced("working_memory", &tree.pretty()))

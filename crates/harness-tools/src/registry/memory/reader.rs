@@ -188,7 +188,7 @@ fn budget(fields: &mut Fields<'_, '_, '_>) -> Option<BudgetSetting> {
             };
             Some(BudgetSetting::Range { min, max })
         }
-        node => {
+        node @ (Node::Null | Node::Bool(_) | Node::Text(_) | Node::List(_) | Node::Other) => {
             let problem = format!("expected a budget, found {}", node.kind());
             fields.fault("budget", problem, FORM);
             None
