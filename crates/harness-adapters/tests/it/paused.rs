@@ -24,7 +24,7 @@ fn text(text: &str) -> String {
     format!(r#"{{"type":"text","text":"{text}"}}"#)
 }
 
-async fn model(server: &Server) -> MessagesModel {
+fn model(server: &Server) -> MessagesModel {
     MessagesModel::anthropic("claude-sonnet-4-5", KEY).base_url(server.url()).build().unwrap()
 }
 
@@ -32,7 +32,7 @@ async fn model(server: &Server) -> MessagesModel {
 async fn paused_answers_are_continued_with_what_came_before() {
     let first = part("pause_turn", &format!("{},{CALL}", text("Looking. ")));
     let server = Server::start([first, part("end_turn", &text("It is mild."))]).await;
-    let message = step(&model(&server).await, hello()).await.unwrap();
+    let message = step(&model(&server), hello()).await.unwrap();
     assert_eq!(
         (message.joined_text().as_str(), &message.stop_reason),
         ("Looking. It is mild.", &FinishReason::Stop)
@@ -53,7 +53,7 @@ async fn paused_answers_are_continued_with_what_came_before() {
 async fn continuations_are_bounded() {
     let paused = (0..20).map(|_| part("pause_turn", CALL));
     let server = Server::start(paused).await;
-    let message = step(&model(&server).await, hello()).await.unwrap();
+    let message = step(&model(&server), hello()).await.unwrap();
     assert_eq!((message.stop_reason, server.seen().len()), (FinishReason::Paused, 9));
 }
 
@@ -63,14 +63,14 @@ async fn errors_of_a_continuation_keep_what_came_before() {
     let server =
         Server::start([first, Reply::json(529, r#"{"error":{"type":"overloaded_error","message":"x"}}"#)])
             .await;
-    let fault = step(&model(&server).await, hello()).await.unwrap_err();
+    let fault = step(&model(&server), hello()).await.unwrap_err();
     assert_eq!(fault.partial.unwrap().joined_text(), "Looking.");
 }
 
 #[tokio::test]
 async fn cache_writes_for_an_hour_are_charged_as_such() {
     let server = Server::start([part("end_turn", &text("Hi."))]).await;
-    let message = step(&model(&server).await, hello()).await.unwrap();
+    let message = step(&model(&server), hello()).await.unwrap();
     // 100 input tokens at 3, 10 output tokens at 15, 1,000 tokens for an hour at 6 dollars a million.
     assert_eq!(message.usage.as_ref().unwrap().total_cost().unwrap().to_string(), "0.00645");
 }
