@@ -25,7 +25,6 @@ pub enum StartAt {
 /// What a reader is told.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "almost every item is an event")]
 pub enum StreamItem {
     /// Something happened.
     Event {
@@ -53,7 +52,6 @@ pub struct Stream {
     over: bool,
 }
 
-#[expect(clippy::large_enum_variant, reason = "almost every read gives an item")]
 enum Read {
     Item(StreamItem),
     Wait,

@@ -161,7 +161,7 @@ fn joined(content: Tree, notes: &Notes) -> Json {
     }
     let mut entries = match content {
         Tree::Object(entries) => entries,
-        empty if empty.is_empty() => Vec::new(),
+        Tree::Leaf(_) | Tree::Text(_) | Tree::List(_) if content.is_empty() => Vec::new(),
         previous @ (Tree::Leaf(_) | Tree::Text(_) | Tree::List(_)) => {
             vec![("_previous".to_owned(), previous)]
         }
