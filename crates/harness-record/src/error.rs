@@ -140,6 +140,7 @@ impl RecordError {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "most kinds say nothing about what to do")]
 fn io_hint(action: &str, kind: io::ErrorKind) -> &'static str {
     use io::ErrorKind as K;
     match kind {

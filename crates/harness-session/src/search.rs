@@ -163,7 +163,15 @@ pub(crate) fn text_of(message: &Message) -> String {
                 text.push(' ');
                 text.push_str(call.arguments.text());
             }
-            _ => continue,
+            Block::Image(_)
+            | Block::File(_)
+            | Block::Audio(_)
+            | Block::Thinking(_)
+            | Block::Error(_)
+            | Block::Approval(_)
+            | Block::Extension(_)
+            | Block::Unknown(_)
+            | _ => continue,
         }
         text.push('\n');
     }

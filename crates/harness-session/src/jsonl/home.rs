@@ -83,17 +83,13 @@ impl Home {
         options: &OpenOptions,
         lines: Option<u32>,
     ) -> Result<Option<Box<dyn Read>>, Error> {
-        Ok(match &self.rows {
-            Some(rows) => {
-                let content = rows.content(options.limits.file_bytes, lines)?;
-                (!content.is_empty()).then(|| Box::new(Cursor::new(content)) as _)
-            }
-            None => {
-                check_file(&self.path, &self.real)?;
-                let file = read::open(&self.real, &self.path, options.limits)?;
-                file.map(|file| Box::new(file) as _)
-            }
-        })
+        if let Some(rows) = &self.rows {
+            let content = rows.content(options.limits.file_bytes, lines)?;
+            return Ok((!content.is_empty()).then(|| Box::new(Cursor::new(content)) as _));
+        }
+        check_file(&self.path, &self.real)?;
+        let file = read::open(&self.real, &self.path, options.limits)?;
+        Ok(file.map(|file| Box::new(file) as _))
     }
 
     /// All that is stored, at most `most` bytes.

@@ -92,6 +92,9 @@ impl Database {
     }
 
     /// Lets the database grow to so many pages at most, as a disk that is full would.
+    ///
+    /// # Panics
+    /// If the database refuses the limit.
     #[cfg(feature = "testing")]
     pub fn limit_pages(&self, pages: u32) {
         let limited = self.with(Action::Write, |connection| {
@@ -187,7 +190,6 @@ fn failed(action: Action, path: &Path, error: &rusqlite::Error) -> Error {
         source: io::Error::new(kind, text),
     };
     let text = error.to_string();
-    #[expect(clippy::wildcard_enum_match_arm, reason = "SQLite's list is open")]
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
             Error::WrongFormat { path: path.into(), found: "it is not a SQLite database".to_owned() }

@@ -138,13 +138,11 @@ impl Tree {
             let unstorable = |reason| Error::Unstorable { path: home.path.clone(), reason };
             lines = crate::seal::sealed(&lines, key).map_err(unstorable)?;
         }
-        match &home.rows {
-            Some(rows) => rows.replace(&lines, true),
-            None => {
-                let folder = home.real.parent().map_or(Ok(()), create_folder);
-                folder.and_then(|()| options.disk.put_new(&home.real, &lines)).map_err(failed)
-            }
+        if let Some(rows) = &home.rows {
+            return rows.replace(&lines, true);
         }
+        let folder = home.real.parent().map_or(Ok(()), create_folder);
+        folder.and_then(|()| options.disk.put_new(&home.real, &lines)).map_err(failed)
     }
 }
 

@@ -225,7 +225,7 @@ fn task_state_is_bounded() {
 fn static_content_is_loaded_once_and_cut_inside_its_tags() {
     let mut content =
         probe(with(StaticContent::new(Arc::new("be kind 😀😀😀😀".to_owned())), |layer| {
-            layer.tag = "rules".into()
+            layer.tag = "rules".into();
         }));
     assert_eq!(shown(&mut content, 0), "<rules>\nbe kind 😀😀😀😀\n</rules>");
     assert_eq!(shown(&mut content, 7), "<rules>\nbe kind 😀\n</rules>");

@@ -79,7 +79,7 @@ fn rules_are_asked_where_they_apply_and_see_what_happened() {
         Decision::Allow
     });
     let mut layer = probe(with(Steering::new([twice, deny("never", "no").for_answers()]), |layer| {
-        layer.most_entries = 2
+        layer.most_entries = 2;
     }));
     assert_eq!(run(layer.before_tool(ToolDef::new("read", ""), json("{}"))).unwrap(), Decision::Allow);
     assert_eq!(run(layer.after_model(AssistantMessage::text("x"))).unwrap(), Decision::deny("no"));
