@@ -52,7 +52,6 @@ struct CostDetails<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
-#[expect(clippy::struct_field_names, reason = "the names of the wire")]
 struct UsageDetails<'a> {
     #[serde(rename = "cached_tokens")]
     cached: Raw<'a>,
