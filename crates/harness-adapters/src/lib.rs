@@ -58,8 +58,6 @@ pub mod local;
 pub mod messages;
 pub mod price;
 #[cfg(feature = "http")]
-mod raw;
-#[cfg(feature = "http")]
 pub mod responses;
 mod runner;
 mod seam;

@@ -16,11 +16,11 @@ use crate::http::PromptCache;
 use crate::http::client::{Client, Form, Outgoing};
 use crate::http::setup::{OPENROUTER, Setup};
 
-/// A model behind OpenRouter or any other OpenAI-compatible chat-completions endpoint.
+/// A model of OpenRouter or of any other endpoint with chat completions.
 ///
-/// Each step is one streaming request; text, reasoning and calls reach the sink as they arrive. An
-/// endpoint that ignores `stream` and sends one JSON document is understood too; one that refuses it is asked
-/// [without streaming](ChatModelBuilder::without_streaming). Cloning is cheap and shares the connections.
+/// Each step is one streaming request; text, reasoning and calls reach the sink as they arrive. A reply
+/// that is one JSON document is accepted too; for endpoints that reject `stream`, use
+/// [`without_streaming`](ChatModelBuilder::without_streaming). Cloning is cheap and shares the connections.
 ///
 /// ```
 /// use harness_adapters::chat::ChatModel;
@@ -33,12 +33,7 @@ use crate::http::setup::{OPENROUTER, Setup};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// - *Cancellation*: when the request's signal fires, or the future is dropped, the connection is
-///   closed, which ends generation and billing on providers that support it.
-/// - *Failure*: a fault carries the text that had arrived; tool calls of a failed answer are left out.
-/// - *Retries*: none; wrap it in [`Retry`](crate::Retry).
-/// - *Redirects* are not followed, because the key must not travel to where it was not meant for.
-/// - *Proxies* come from the usual environment variables; a loopback address is always direct.
+/// [`http`](crate::http#failure-and-cancellation) describes cancellation, failures, retries and redirects.
 #[derive(Clone)]
 pub struct ChatModel(pub(super) Arc<Client<ChatForm>>);
 

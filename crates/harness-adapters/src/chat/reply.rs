@@ -15,11 +15,11 @@ use crate::http::exchange::{End, Reply};
 use crate::http::frames::Frames;
 use crate::http::lenient::{self, Raw, Record};
 use crate::http::names::call_id;
+use crate::http::settings::object;
 use crate::http::{
     ReplyLimits, ReportedError, ReportedUsage, Sink, Undecoded, bound, bound_call, reported_error,
 };
-use crate::raw::Object;
-use crate::seam::{Piece, Seam};
+use crate::seam::{Piece, Seam, piece_of};
 
 /// The longest document that is kept beside what was read of it.
 const MAX_DOCUMENT: usize = 64 << 10;
@@ -192,7 +192,7 @@ impl Reply for ChatReply {
             call
         });
         completion.tool_calls.extend(calls);
-        completion.reasoning_details = self.details.iter().filter_map(Detail::to_json).collect();
+        completion.reasoning_details = self.details.iter().map(Detail::to_json).collect();
         completion.malformed_events = self.undecoded.count;
         completion.malformed_event = self.undecoded.first().map(str::to_owned);
     }
@@ -290,9 +290,7 @@ impl ChatReply {
         if let Some((field, piece)) = found {
             self.think(field, piece, parts);
         }
-        let details: Vec<Object<'_>> = lenient::decode(body.reasoning_details).unwrap_or_default();
-        for detail in details {
-            let detail = Detail::new(detail);
+        for detail in lenient::list(body.reasoning_details).iter().filter_map(Detail::new) {
             let known = self.details.iter_mut().rev().find(|known| known.continues_with(&detail));
             match known.filter(|_| shape == Shape::Delta) {
                 Some(known) => known.merge(detail),
@@ -393,15 +391,15 @@ impl Field {
 }
 
 impl Detail {
-    fn new(object: Object<'_>) -> Self {
-        let fields = object.0.into_iter().filter_map(|(key, raw)| {
-            let field = match lenient::piece(Some(raw)) {
+    fn new(object: &Json) -> Option<Self> {
+        let fields = object.entries().ok()?.into_iter().map(|(key, value)| {
+            let field = match piece_of(value.text()) {
                 Some(piece) if matches!(key.as_str(), "text" | "summary" | "data") => Field::Piece(piece),
-                _ => Field::Fixed(Json::parse(raw.get()).ok()?),
+                _ => Field::Fixed(value),
             };
-            Some((key, field))
+            (key, field)
         });
-        Self { fields: fields.collect() }
+        Some(Self { fields: fields.collect() })
     }
 
     /// The item that begins with it.
@@ -443,20 +441,16 @@ impl Detail {
         }
     }
 
-    fn to_json(&self) -> Option<Json> {
-        let fields: Vec<String> = self
-            .fields
-            .iter()
-            .map(|(key, field)| {
-                let value = match field {
-                    Field::Growing(text, seam) => Json::string(&format!("{text}{}", seam.end())),
-                    Field::Piece(piece) => Json::string(&piece.clone().into_text()),
-                    Field::Fixed(value) => value.clone(),
-                };
-                format!("{}:{value}", Json::string(key))
-            })
-            .collect();
-        Json::parse(&format!("{{{}}}", fields.join(","))).ok()
+    fn to_json(&self) -> Json {
+        let fields = self.fields.iter().map(|(key, field)| {
+            let value = match field {
+                Field::Growing(text, seam) => Json::string(&format!("{text}{}", seam.end())),
+                Field::Piece(piece) => Json::string(&piece.clone().into_text()),
+                Field::Fixed(value) => value.clone(),
+            };
+            (key, value)
+        });
+        object(&fields.collect::<Vec<_>>())
     }
 }
 

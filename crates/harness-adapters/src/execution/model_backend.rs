@@ -28,8 +28,8 @@ use crate::execution::{
 /// |---|---|---|
 /// | an answer without text, a call of a tool, a refusal, a reply of another protocol | `invalid_backend_output` | no |
 /// | nothing in time | `timeout` | yes |
-/// | nobody wants the answer any more | `other` | no |
-/// | any other fault of the step | `backend_execution_error` | where it may pass |
+/// | cancelled | `other` | no |
+/// | any other error of the step | `backend_execution_error` | where it may pass |
 ///
 /// `metadata` of a result has `usage`, and that of an answer `responseId`, and `truncated` when the token limit ended
 /// it; that of an error has `status`, the provider's own `code`, `retryAfterMs`, and as `body` the reply in which no answer was.

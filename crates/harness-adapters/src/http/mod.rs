@@ -1,5 +1,13 @@
-//! Common parts of HTTP protocols: routing of requests, framing, bounds, timeouts and cancellation
-//! of replies, and error codes.
+//! Models over HTTP: one client for all protocols, with bounds, timeouts and error codes.
+//!
+//! # Failure and cancellation
+//!
+//! - When the request's signal fires, or the future is dropped, the connection is closed. That ends
+//!   generation and billing on providers that support it.
+//! - An error has the text that had arrived. Tool calls of a failed answer are omitted.
+//! - Models never retry; wrap them in [`Retry`](crate::Retry).
+//! - Redirects are not followed, so that the API key stays with its endpoint.
+//! - Proxies come from the usual environment variables. Loopback addresses are always direct.
 
 mod cache;
 pub(crate) mod client;

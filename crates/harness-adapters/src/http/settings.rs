@@ -3,7 +3,6 @@
 use harness_core::Json;
 
 use crate::AdapterError;
-use crate::raw::Object;
 use crate::structured::{OutputSchema, expects_json};
 
 /// The setting of an [`OutputSchema`], which every protocol is given as a `response_format`.
@@ -16,14 +15,12 @@ pub(crate) struct Settings(Vec<(String, Json)>);
 
 impl Settings {
     pub(crate) fn parse(settings: &Json, reserved: &[&str]) -> Result<Self, AdapterError> {
-        let object: Object<'_> = serde_json::from_str(settings.text())
-            .map_err(|_| AdapterError::Settings { found: kind_of(settings) })?;
+        let entries = settings.entries().map_err(|_| AdapterError::Settings { found: kind_of(settings) })?;
         let mut out = Self::default();
-        for (key, value) in object.0 {
+        for (key, value) in entries {
             if reserved.contains(&key.as_str()) {
                 return Err(AdapterError::ReservedSetting { key });
             }
-            let Ok(value) = Json::parse(value.get()) else { continue };
             if key != OUTPUT_SCHEMA {
                 out.set(key, value);
             } else if value.is_null() {

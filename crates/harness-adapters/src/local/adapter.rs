@@ -34,12 +34,12 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 /// |---|---|---|
 /// | it exits with code 0 and its output is an answer | completed | |
 /// | its output says that it failed | failed, the output's own code | as the output says |
-/// | it exits with code 0 and its output is no answer | failed, `invalid_backend_output` | not said |
+/// | it exits with code 0 and its output is not an answer | failed, `invalid_backend_output` | not said |
 /// | it exits otherwise | failed, `backend_execution_error` | [`retryable_exit`](Self::retryable_exit) |
 /// | it cannot be started | failed, `backend_execution_error` | no |
 /// | it is stopped at its time limit | failed, `timeout` | yes |
 /// | it prints more than 128 MiB and is stopped | failed, `backend_execution_error` | no |
-/// | nobody wants its result any more, and it is stopped | failed, `other` | no |
+/// | it is cancelled and stopped | failed, `other` | no |
 ///
 /// A failed result carries what there is of an answer. stdin is closed behind what is written to it, children
 /// that the program leaves behind end with it, and values of variables whose names say that they are secrets

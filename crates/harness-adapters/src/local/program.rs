@@ -8,8 +8,8 @@ use harness_host::process::{Ended, Environment, Launch, Limits, PASSED};
 
 /// A program that a backend or a runner starts, with its surroundings and its bounds.
 ///
-/// It is started without a shell, leads a process group of its own, and ends with all that it started: at
-/// its time limit, when its result is not wanted any more, and when it prints without end.
+/// It starts without a shell in a separate process group, and ends with every process that it started: at
+/// its time limit, on cancellation, and when its output exceeds the bound.
 ///
 /// ```
 /// use std::time::Duration;

@@ -16,11 +16,10 @@ use crate::http::PromptCache;
 use crate::http::client::{Client, Form, Outgoing};
 use crate::http::setup::Setup;
 
-/// A model behind Anthropic's Messages API, or an endpoint that speaks it.
+/// A model of Anthropic's Messages API, or of a compatible endpoint.
 ///
-/// Each step is one streaming request; text, reasoning and calls reach the sink as they arrive. An
-/// endpoint that ignores `stream` and sends one JSON document is understood too. Cloning is cheap and
-/// shares the connections.
+/// Each step is one streaming request; text, reasoning and calls reach the sink as they arrive. A reply
+/// that is one JSON document is accepted too. Cloning is cheap and shares the connections.
 ///
 /// ```
 /// use harness_adapters::ApiKey;
@@ -34,23 +33,20 @@ use crate::http::setup::Setup;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// - *Reasoning* is kept with its signature, withheld reasoning with its payload, and both go back to the
-///   same model exactly as they came.
-/// - *Instructions*: those of the agent and system messages at the head of the conversation are the
-///   request's `system`; a later system message is sent where it stands, as a user's text in `<system>`
-///   tags, because the protocol has no other place for it and moving it would spoil the prompt cache.
-/// - *`max_tokens`*, which the protocol demands, is 8,192 unless a setting says otherwise; with a thinking
-///   budget, that budget more.
-/// - *Tools of the provider* run there; what they did is kept in hosted calls and sent back.
+/// - *Reasoning* is kept with its signature, redacted reasoning with its payload; both are returned to
+///   the same model unchanged.
+/// - *Instructions* of the agent and system messages at the head of the conversation are the request's
+///   `system`. A later system message stays in place, as a user's text in `<system>` tags: the protocol
+///   has no other place for it, and moving it would invalidate the prompt cache.
+/// - *`max_tokens`*, which the protocol requires, defaults to 8,192 more than the thinking budget.
+/// - *Tools of the provider* run there; their calls and results are kept in hosted calls and sent back.
 /// - *Paused answers* (`pause_turn`) are continued in the same step, at most eight times.
 /// - *Stop reasons*: `end_turn` and `stop_sequence` are `stop`; `max_tokens` and
 ///   `model_context_window_exceeded` are `length`; `tool_use`, `pause_turn` and `refusal` are `toolUse`,
-///   `paused` and `refusal`; the provider's own word stands in `providerMetadata.nativeFinishReason`.
-///   An answer that the limit cut inside a call, or before any text, is marked invalid.
-/// - *Cancellation*: when the request's signal fires, or the future is dropped, the connection is closed.
-/// - *Failure*: a fault carries the text that had arrived; tool calls of a failed answer are left out.
-/// - *Retries*: none; wrap it in [`Retry`](crate::Retry).
-/// - *Redirects* are not followed, because the key must not travel to where it was not meant for.
+///   `paused` and `refusal`; `providerMetadata.nativeFinishReason` has the provider's word. An answer
+///   that the limit cut inside a call, or before any text, is marked invalid.
+///
+/// [`http`](crate::http#failure-and-cancellation) describes cancellation, failures, retries and redirects.
 #[derive(Clone)]
 pub struct MessagesModel(pub(super) Arc<Client<MessagesForm>>);
 

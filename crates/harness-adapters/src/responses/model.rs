@@ -15,11 +15,10 @@ use crate::history::IdRule;
 use crate::http::client::{Client, Form, Outgoing};
 use crate::http::setup::{OPENROUTER, Setup};
 
-/// A model behind the Responses API of OpenAI or OpenRouter, or an endpoint that speaks it.
+/// A model of the Responses API of OpenAI or OpenRouter, or of a compatible endpoint.
 ///
-/// Each step is one streaming request; text, reasoning and calls reach the sink as they arrive. An
-/// endpoint that ignores `stream` and sends one JSON document is understood too. Cloning is cheap and
-/// shares the connections.
+/// Each step is one streaming request; text, reasoning and calls reach the sink as they arrive. A reply
+/// that is one JSON document is accepted too. Cloning is cheap and shares the connections.
 ///
 /// ```
 /// use harness_adapters::ApiKey;
@@ -32,17 +31,15 @@ use crate::http::setup::{OPENROUTER, Setup};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// - *Nothing is stored by the provider*: every request holds the whole conversation, `store` is false, and
-///   reasoning comes encrypted (`include: ["reasoning.encrypted_content"]`). Settings may say otherwise.
-/// - *Reasoning* items go back to the same model exactly as they came and in their place.
-/// - *Tools of the provider* run there; what they did is kept in hosted calls and sent back.
+/// - *The provider stores nothing*: every request has the whole conversation, `store` is false, and
+///   reasoning is encrypted (`include: ["reasoning.encrypted_content"]`), unless settings change that.
+/// - *Reasoning* items are returned to the same model unchanged and in place.
+/// - *Tools of the provider* run there; their calls and results are kept in hosted calls and sent back.
 /// - *Stop reasons*: a response that is `completed` ends with `stop` or `toolUse`; `incomplete` with `length`
-///   or `contentFilter`; a refusal is a refusal; `failed` is a fault. An answer that the limit cut inside a
-///   call, or before any text, is marked invalid.
-/// - *Cancellation*: when the request's signal fires, or the future is dropped, the connection is closed.
-/// - *Failure*: a fault carries the text that had arrived; tool calls of a failed answer are left out.
-/// - *Retries*: none; wrap it in [`Retry`](crate::Retry).
-/// - *Redirects* are not followed, because the key must not travel to where it was not meant for.
+///   or `contentFilter`; a refusal with `refusal`; `failed` is an error. An answer that the limit cut
+///   inside a call, or before any text, is marked invalid.
+///
+/// [`http`](crate::http#failure-and-cancellation) describes cancellation, failures, retries and redirects.
 #[derive(Clone)]
 pub struct ResponsesModel(pub(super) Arc<Client<ResponsesForm>>);
 

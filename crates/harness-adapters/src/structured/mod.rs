@@ -1,9 +1,9 @@
 //! Answers as JSON of a schema.
 //!
-//! An [`OutputSchema`] is given to a model's builder, or stands in an agent's settings as
-//! `output_schema: {name, schema, strict}`; every protocol sends it in its own form. An answer that is no
-//! JSON is then marked invalid, so that the turn asks again within its limit of invalid outputs.
-//! [`read_answer`] gives it as a type of one's own.
+//! Pass an [`OutputSchema`] to a model's builder, or set `output_schema: {name, schema, strict}` in an
+//! agent's settings; every protocol sends it in its own form. An answer that is not JSON is marked
+//! invalid, and the turn repeats the request within its limit of invalid outputs. [`read_answer`]
+//! parses an answer as a type.
 //!
 //! ```
 //! use harness_adapters::{OutputSchema, read_answer};

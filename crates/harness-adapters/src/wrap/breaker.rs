@@ -25,12 +25,11 @@ impl Default for BreakerPolicy {
     }
 }
 
-/// Wraps a model; after several faults in a row it fails at once, for a while, without asking.
+/// Wraps a model; after several consecutive errors, requests fail at once for a while.
 ///
-/// Counted are faults that say something about the provider: transient ones, time-outs, broken
-/// connections. A wrong key or a refused request counts as an answer. After the cool-down one request tries:
-/// an answer closes the circuit, a fault opens it again. A request that is dropped says nothing. Clones share
-/// the circuit.
+/// Only errors of the provider count: transient ones, timeouts, broken connections. A wrong API key or a
+/// rejected request counts as a success. After the cool-down, one request is tried: a response closes the
+/// circuit, an error opens it again. A dropped request does not count. Clones share the circuit.
 ///
 /// ```
 /// use harness_adapters::{Breaker, BreakerPolicy};

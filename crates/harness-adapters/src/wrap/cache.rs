@@ -25,12 +25,11 @@ impl Default for CachePolicy {
     }
 }
 
-/// Wraps a model and keeps its answers in memory: a request that was answered before is not made again.
+/// Wraps a model and keeps its answers in memory: equal requests are sent once.
 ///
-/// Requests are the same when everything that a model can see of them is: model, settings, instructions,
-/// messages, tools. Kept are whole answers only: nothing that failed, was cut or was of no use. An answer
-/// from the cache says that no request was made and that it used nothing. For tests, evaluations and other
-/// work where the same question deserves the same answer; the calls in an answer run again. Clones share
+/// Requests are equal if the model sees the same: model, settings, instructions, messages, tools. Only
+/// whole answers are kept, none that failed, were truncated or are invalid. A cached answer reports no
+/// requests and no tokens. Intended for tests and evaluations; calls in an answer run again. Clones share
 /// the cache.
 ///
 /// ```

@@ -27,12 +27,11 @@ impl Default for FallbackPolicy {
     }
 }
 
-/// Models in the order in which they are asked until one answers.
+/// Models that are called in order until one answers.
 ///
-/// The next model is asked after any fault that another model may not have: not after a cancellation, an
-/// invalid request or a request that is too long, and not once a streamed piece was passed on, because the
-/// answer would be shown twice. An answer of no use (empty, garbled) is an answer; the turn counts it. The
-/// last fault is given, with what the others said.
+/// The next model is called after errors that it may avoid: not after a cancellation or an invalid or too
+/// long request, and not after the first delta, because text would appear twice. An invalid answer (empty,
+/// garbled) is an answer; the turn counts it. The last error is returned, with the messages of the others.
 ///
 /// ```
 /// use harness_adapters::{Fallback, FallbackPolicy};
@@ -124,7 +123,7 @@ impl Model for Fallback {
             if rest.peek().is_none() || stop || over {
                 return Err(explained(fault, &earlier));
             }
-            tracing::debug!(model = %link.name, code = fault.code.as_str(), "asking the next model");
+            tracing::debug!(model = %link.name, code = fault.code.as_str(), "calling the next model");
             earlier.push(format!("{}: {}", link.name, fault.message));
             // It was resolved for the first model; another may be of another provider.
             request.key = None;

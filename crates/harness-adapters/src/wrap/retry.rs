@@ -40,13 +40,12 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Wraps a model and repeats its steps after transient faults.
+/// Wraps a model and repeats its steps after transient errors.
 ///
-/// A step is repeated only while nothing of its answer has been passed on: after the first streamed
-/// piece a repetition would show text twice. A wait that the provider asks for is kept. Nothing is
-/// repeated after the last attempt, after the request was cancelled, or, with a
-/// [`clock`](Self::clock), when the wait would reach the request's deadline. The fault of the last
-/// attempt is returned and says how many there were.
+/// A step is repeated only before its first delta, because text would appear twice. A wait that the
+/// provider requests is kept. Nothing is repeated after the last attempt, after a cancellation, or, with
+/// a [`clock`](Self::clock), if the wait would reach the request's deadline. The error of the last
+/// attempt is returned with the number of attempts.
 ///
 /// ```
 /// use harness_adapters::{Retry, RetryPolicy};

@@ -50,15 +50,14 @@ pub(super) struct Settings {
 
 /// A [`LocalAgent`] as a backend: each request is one run of its program.
 ///
-/// Its events are told while they come, and stand in the result: the answer, the calls of its own tools,
-/// usage and cost as far as it tells them, and the id of its session, with which a request whose
-/// continuation carries it goes on. `metadata` holds `sessionId`, `usage` and what else it told (`model`,
-/// `turns`, `stopReason`, `denied`). Events that are not known are told as notes. Whether a turn succeeded is
-/// judged by its last event and exit code, never by the status words of its tools. Exit code 2 says that its
-/// arguments are wrong, and is not worth another try.
+/// Its events are forwarded as they arrive and kept in the result: the answer, calls of its tools, usage
+/// and cost if reported, and its session id, with which a later request can continue. `metadata` has
+/// `sessionId`, `usage` and other reported values (`model`, `turns`, `stopReason`, `denied`). Unknown events
+/// become notes. The last event and the exit code decide whether a turn succeeded, never the status words
+/// of its tools. Exit code 2 means invalid arguments and is not retryable.
 ///
-/// Claude Code is passed the names of the request's tools as those of its own that it may use; the others
-/// are passed none, and say so. It is given the variables of [`LocalAgent::variables`] and no others.
+/// Claude Code receives the names of the request's tools as an allow list of its built-in tools; the other
+/// agents receive none, which degrades the request. Only [`LocalAgent::variables`] are passed on.
 ///
 /// ```
 /// use std::sync::Arc;
