@@ -92,7 +92,8 @@ pub enum Verdict {
 }
 
 /// Reason why an answer cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum InvalidKind {
     /// Error that a retry may avoid.
@@ -111,13 +112,7 @@ impl InvalidKind {
     /// The stable code: `transient`, `provider_error`, `model_refused`, `schema_mismatch` or
     /// `empty_response`.
     pub fn code(self) -> &'static str {
-        match self {
-            Self::Transient => "transient",
-            Self::ProviderError => "provider_error",
-            Self::ModelRefused => "model_refused",
-            Self::SchemaMismatch => "schema_mismatch",
-            Self::EmptyResponse => "empty_response",
-        }
+        self.into()
     }
 }
 

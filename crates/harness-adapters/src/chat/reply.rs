@@ -423,7 +423,7 @@ impl Detail {
         has_identity && self.fixed("index") == index && self.fixed("type") == kind
     }
 
-    /// Merges a chunk: text is appended, other fields take the last value, and null is no value.
+    /// Merges a chunk: text is appended, other fields take the last value, and null changes nothing.
     fn merge(&mut self, next: Self) {
         for (key, field) in next.fields {
             match (self.fields.iter_mut().find(|(name, _)| *name == key), field) {

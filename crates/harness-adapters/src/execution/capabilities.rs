@@ -35,7 +35,21 @@ pub enum Support {
 }
 
 /// Detail of a backend's trace; ordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TraceDepth {
@@ -51,11 +65,7 @@ pub enum TraceDepth {
 impl TraceDepth {
     /// The wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Minimal => "minimal",
-            Self::Standard => "standard",
-            Self::Detailed => "detailed",
-        }
+        self.into()
     }
 }
 

@@ -86,7 +86,7 @@ impl ExecutionNegotiation {
         }
     }
 
-    /// Checks a request by the standard rules, for backends without rules of their own.
+    /// Checks a request by the standard rules, for backends that add none.
     pub fn of(request: &ExecutionRequest, capabilities: &ExecutionCapabilities) -> Self {
         let empty = super::ExecutionRequirements::default();
         let wants = request.requirements.as_ref().unwrap_or(&empty);
@@ -146,9 +146,9 @@ impl ExecutionNegotiation {
 }
 
 /// A reason, what is wished for, whether it can be had, and what is said where it is required or preferred in vain.
-type Wish = (NegotiationCode, Option<Requested>, bool, &'static str, &'static str);
+type Preference = (NegotiationCode, Option<Requested>, bool, &'static str, &'static str);
 
-fn wishes(wants: &super::ExecutionRequirements, capabilities: &ExecutionCapabilities) -> [Wish; 3] {
+fn wishes(wants: &super::ExecutionRequirements, capabilities: &ExecutionCapabilities) -> [Preference; 3] {
     [
         (
             NegotiationCode::StructuredToolCallsUnsupported,

@@ -13,7 +13,8 @@ slots! {
 }
 
 /// How a backend's turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExecutionStatus {
@@ -34,19 +35,13 @@ pub enum ExecutionStatus {
 impl ExecutionStatus {
     /// The wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::NeedsClarification => "needs_clarification",
-            Self::AwaitingApproval => "awaiting_approval",
-            Self::Deferred => "deferred",
-            Self::Failed => "failed",
-            Self::Unsupported => "unsupported",
-        }
+        self.into()
     }
 }
 
 /// Kind of a backend's failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExecutionErrorCode {
@@ -70,15 +65,7 @@ pub enum ExecutionErrorCode {
 impl ExecutionErrorCode {
     /// The wire name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::UnsupportedCapability => "unsupported_capability",
-            Self::BackendExecutionError => "backend_execution_error",
-            Self::InvalidBackendOutput => "invalid_backend_output",
-            Self::ToolBridgeError => "tool_bridge_error",
-            Self::Timeout => "timeout",
-            Self::BudgetExceeded => "budget_exceeded",
-            Self::Other => "other",
-        }
+        self.into()
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) struct Setup {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) prices: PriceTable,
     pub(crate) levels: ThinkingLevels,
-    /// Schema of answers, unless an agent's settings name another.
+    /// Schema of answers, unless an agent's settings override it.
     pub(crate) output_schema: Option<OutputSchema>,
 }
 
@@ -250,7 +250,7 @@ macro_rules! setup_methods {
             self
         }
 
-        /// What a message tells people to check when the key is refused, for example the name of an
+        /// Name that errors show when the API key is rejected, for example that of an
         #[doc = $key_name]
         pub fn key_name(mut self, name: impl Into<String>) -> Self {
             self.setup.key_name = name.into();

@@ -145,7 +145,7 @@ impl PriceTable {
         Self::default()
     }
 
-    /// The same prices for every model. `list` names them in the source of a cost, for example by
+    /// One price list for every model. `list` names them in the source of a cost, for example by
     /// their date.
     pub fn flat(prices: TokenPrices, list: impl Into<String>) -> Self {
         Self(Arc::new([PriceList { date: list.into(), flat: Some(prices), ..PriceList::default() }]))
