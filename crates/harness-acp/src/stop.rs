@@ -42,6 +42,7 @@ pub(crate) fn reason(report: &Report) -> Result<AcpStopReason, Error> {
         | StopReason::ToolUnavailable
         | StopReason::ToolErrorUnrecoverable
         | StopReason::ModelInvalidResponse
+        | StopReason::InvalidOutput
         | StopReason::RuntimeError
         | StopReason::EvidenceDensityViolation
         | StopReason::PolicyDenied

@@ -97,6 +97,8 @@ pub(crate) enum CliError {
     Listen { address: SocketAddr, source: io::Error },
     #[error("invalid context {origin}: {problem}")]
     Context { origin: String, problem: String },
+    #[error("invalid output schema {}: {problem}", file.display())]
+    OutputSchema { file: PathBuf, problem: String },
     #[error("invalid log filter `{filter}`: {reason}")]
     LogFilter { filter: String, reason: String },
     #[error("invalid input {origin}: {problem}")]
@@ -181,6 +183,7 @@ impl CliError {
             Self::TokenFile { .. } => "cli.token_file",
             Self::Listen { .. } => "cli.listen",
             Self::Context { .. } => "cli.context",
+            Self::OutputSchema { .. } => "cli.output_schema",
             Self::LogFilter { .. } => "cli.log_filter",
             Self::ToolInput { .. } => "cli.tool_input",
             Self::NoTool { .. } => "cli.no_tool",
@@ -304,6 +307,7 @@ impl CliError {
             Self::Context { .. } => {
                 "pass PATH=VALUE, for example customer.premium=true, or a YAML or JSON file with a mapping"
             }
+            Self::OutputSchema { .. } => "pass a JSON or YAML file with a JSON Schema",
             Self::LogFilter { .. } => {
                 "use error, warn, info, debug or trace, or a filter such as harness_adapters=debug"
             }

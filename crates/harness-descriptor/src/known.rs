@@ -31,6 +31,7 @@ pub(crate) const AGENT: &[&str] = &[
     "handoffDescription",
     "model",
     "modelSettings",
+    "output",
     "tools",
     "handoffs",
     "instructions",

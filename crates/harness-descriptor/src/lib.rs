@@ -77,6 +77,7 @@ mod lines;
 mod load;
 mod materialize;
 mod number;
+mod output;
 mod paths;
 mod place;
 mod port;

@@ -15,6 +15,7 @@ use crate::field::{Expected, Field};
 use crate::limits::Limits;
 use crate::materialize::{Plan, PromptRef};
 use crate::number::is_blank;
+use crate::output::OutputFile;
 use crate::paths::{Absolute, Folders, check_form, is_inside};
 use crate::run::ContractFile;
 use crate::unknown::{self, UnknownKey};
@@ -171,6 +172,13 @@ impl TextSource {
                 DescriptorError::new(Fault::PromptMissing { target, path }, Some(document.place(prompt.node)))
             })
         })?;
+        put_outputs(&mut document, root, &folders, faults, |file| {
+            let Some(text) = prompts.get(&file.resolved) else {
+                let (target, path) = (file.target.clone(), file.written.clone());
+                return Err(Fault::PromptMissing { target, path }.into());
+            };
+            parse(text.as_bytes().to_vec(), file.written.as_str().into(), &limits, faults)
+        })?;
         let contract = Contract { root, folders: &folders, faults };
         let contract = contract.put_in(&mut document, |file| match prompts.get(&file.resolved) {
             Some(text) => parse(text.as_bytes().to_vec(), file.written.as_str().into(), &limits, faults),
@@ -266,10 +274,28 @@ impl FileSource {
             let text = prompts.text(prompt).map_err(DescriptorError::from);
             text.map_err(|error| error.or_at(|| document.place(prompt.node)))
         })?;
+        put_outputs(&mut document, root, &folders, faults, |file| file.read(&real_root, &limits, faults))?;
         let contract = Contract { root, folders: &folders, faults };
         let contract = contract.put_in(&mut document, |file| file.read(&real_root, &limits, faults))?;
         Ok(Descriptor::new(document, root, contract, unknown))
     }
+}
+
+/// Replaces the names of files with output schemas by their content.
+fn put_outputs(
+    document: &mut Document,
+    root: NodeId,
+    folders: &Folders,
+    faults: &Faults,
+    fetch: impl Fn(&OutputFile) -> Result<Document, DescriptorError>,
+) -> Result<(), DescriptorError> {
+    for file in OutputFile::all(document, root, folders, faults)? {
+        let fetched = fetch(&file).map_err(|error| error.or_at(|| document.place(file.node)));
+        if let Some(schema) = faults.keep(fetched)? {
+            file.put_in(document, &schema);
+        }
+    }
+    Ok(())
 }
 
 /// A contract file of a descriptor.

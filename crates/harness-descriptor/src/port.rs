@@ -84,6 +84,7 @@ impl GraphAgents {
             .collect();
         config.model = Some(ModelName::from(&*resolved.model));
         config.settings = resolved.model_settings.as_ref().and_then(|settings| Json::of(settings).ok());
+        config.output = resolved.output.as_ref().and_then(|schema| Json::of(schema).ok());
         Ok(config)
     }
 }

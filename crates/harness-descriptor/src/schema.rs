@@ -253,6 +253,9 @@ struct Agent {
     /// Settings of the model. They replace those of `agent_defaults` as a whole.
     #[schemars(rename = "modelSettings")]
     model_settings: Option<ModelSettings>,
+    /// JSON Schema that the agent's answers must match, or a JSON or YAML file with it, relative to the descriptor.
+    #[schemars(default, skip_serializing_if = "Option::is_none", with = "Output")]
+    output: Option<()>,
     /// Ids of the tools that the agent may call.
     tools: Option<Vec<ToolId>>,
     /// Agents to which the agent may hand off.
@@ -287,6 +290,14 @@ fn one_form() -> Value {
 #[derive(JsonSchema)]
 #[schemars(inline)]
 struct NonEmpty(#[schemars(regex(pattern = r"\S"))] String);
+
+/// JSON Schema, or the path of its file.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+enum Output {
+    Inline(serde_json::Map<String, Value>),
+    File(PromptPath),
+}
 
 /// Id of a tool, a key of `tools`.
 #[derive(JsonSchema)]

@@ -12,7 +12,7 @@ use harness_core::{ArtifactId, SessionId, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sensitivity {
-    /// To anybody.
+    /// To every caller.
     Public,
     /// To the agents of the owner, also unasked.
     #[default]
@@ -23,7 +23,7 @@ pub enum Sensitivity {
     Restricted,
 }
 
-/// What is known of an artifact.
+/// Description of an artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -33,7 +33,7 @@ pub struct ArtifactMeta {
     pub owner: Option<SessionId>,
     /// Its media type, for example `text/plain`.
     pub media_type: String,
-    /// What it is, in a few words: the tool and the call that it came from.
+    /// Short description, such as the tool and the call that made it.
     pub label: String,
     /// How freely it may be shown again.
     pub sensitivity: Sensitivity,
@@ -50,11 +50,11 @@ pub struct ArtifactMeta {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArtifactPart {
-    /// The bytes.
+    /// Content of the part.
     pub bytes: Arc<[u8]>,
-    /// Where they lie in the whole.
+    /// Range within the artifact.
     pub range: Range<u64>,
-    /// What is known of the whole.
+    /// Description of the artifact.
     pub meta: ArtifactMeta,
 }
 
@@ -91,7 +91,7 @@ pub trait ArtifactStore: Send + Sync {
         now: Time,
     ) -> impl Future<Output = Result<Option<ArtifactPart>, StorageError>> + Send;
 
-    /// Removes an artifact; whether it was there.
+    /// Removes an artifact. Returns whether it existed.
     ///
     /// # Errors
     /// When it cannot be removed.

@@ -13,7 +13,7 @@ pub trait Embedder: Send + Sync {
     /// Numbers per vector.
     fn dimensions(&self) -> usize;
 
-    /// What makes the vectors. Vectors of different names are never compared.
+    /// Name of the model. Vectors of different names are never compared.
     fn name(&self) -> &str;
 }
 

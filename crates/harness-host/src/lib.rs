@@ -1,19 +1,19 @@
-//! What a host gives: files, programs, storage, artifacts, keys, a working folder, and processes of the operating
-//! system.
+//! Ports and services of a host: files, programs, storage, artifacts, API keys, a working directory, and processes of the
+//! operating system.
 //!
 //! | part | here |
 //! |---|---|
 //! | files that tools may see | [`Workspace`] |
 //! | values under keys | [`Storage`] |
 //! | large contents under their hashes | [`ArtifactStore`] |
-//! | keys of providers | [`Secrets`] |
+//! | API keys of providers | [`Secrets`] |
 //! | texts as vectors | [`Embedder`] |
 //! | programs, as code of a host runs them | [`Shell`], [`Subprocess`], [`Process`] |
-//! | where code of a host works | [`Workplace`], [`RootCwd`], [`Params`] |
+//! | places in which code of a host works | [`Workplace`], [`RootCwd`], [`Params`] |
 //! | processes: started without a shell, bounded, ended with all that they started | `process` (feature `process`, Unix) |
 //!
-//! The traits are ports: other crates are written against them, and a program gives what implements them. The crate
-//! knows core's words, not its loop.
+//! The traits are ports: other crates use them, and a program implements them. The crate knows the types of core, not its
+//! loop.
 //!
 //! ```
 //! use std::sync::Arc;

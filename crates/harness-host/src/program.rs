@@ -19,15 +19,15 @@ use harness_core::{Cancel, Millis};
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessOptions {
-    /// The folder that it works in, as the port names folders. Default: the port's own.
+    /// Working directory, in the terms of the port. Default: that of the port.
     pub cwd: Option<Arc<str>>,
-    /// Variables of its environment, over those that the port gives. Default none.
+    /// Environment variables in addition to those of the port. Default none.
     pub env: BTreeMap<String, String>,
-    /// What it reads from stdin. Default nothing.
+    /// Input on stdin. Default empty.
     pub stdin: String,
-    /// How long it may run before it is stopped. Default 30 s.
+    /// Time limit. Default 30 s.
     pub timeout: Millis,
-    /// How many bytes of stdout are kept, and of stderr as many: the beginning and the end. Default 64 KiB.
+    /// Bytes of stdout and of stderr that are kept, half from the start and half from the end. Default 64 KiB.
     pub max_output: usize,
 }
 
@@ -56,40 +56,40 @@ impl fmt::Debug for ProcessOptions {
 }
 
 impl ProcessOptions {
-    /// The defaults.
+    /// Default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// In this folder.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<Arc<str>>) -> Self {
         self.cwd = Some(folder.into());
         self
     }
 
-    /// With one more variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// With this to read.
+    /// Sets the input.
     #[must_use]
     pub fn stdin(mut self, input: impl Into<String>) -> Self {
         self.stdin = input.into();
         self
     }
 
-    /// Stopped after this time.
+    /// Sets the time limit.
     #[must_use]
     pub fn timeout(mut self, limit: Millis) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// With so many bytes kept of stdout, and as many of stderr.
+    /// Sets the number of bytes that are kept of each output.
     #[must_use]
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = bytes;
@@ -97,27 +97,27 @@ impl ProcessOptions {
     }
 }
 
-/// What a program left.
+/// Output of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessOutput {
-    /// Its exit code; `None` when it did not exit by itself: a signal ended it, or it was stopped.
+    /// Exit code; `None` if a signal ended the program, or it was stopped.
     pub exit_code: Option<i32>,
-    /// What it printed to stdout, as text.
+    /// Text of stdout.
     pub stdout: String,
-    /// What it printed to stderr, as text.
+    /// Text of stderr.
     pub stderr: String,
-    /// Whether something of it was left out; a note stands at its place.
+    /// Whether output was omitted; a note marks the place.
     pub truncated: bool,
 }
 
 impl ProcessOutput {
-    /// All that a program printed.
+    /// Complete output.
     pub fn new(exit_code: Option<i32>, stdout: impl Into<String>, stderr: impl Into<String>) -> Self {
         Self { exit_code, stdout: stdout.into(), stderr: stderr.into(), truncated: false }
     }
 
-    /// The same, with something left out.
+    /// Marks output as incomplete.
     #[must_use]
     pub fn truncated(mut self, truncated: bool) -> Self {
         self.truncated = truncated;
@@ -130,66 +130,66 @@ impl ProcessOutput {
     }
 }
 
-/// Why a program has no exit of its own. Another exit code than 0 is none of these: it is an output.
+/// Error of a program that did not exit by itself. A non-zero exit code is an output, not an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessFault {
     /// It could not be started.
     #[error("`{program}` was not started: {problem}")]
     NotStarted {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// Why, and what to do.
+        /// Reason and fix.
         problem: String,
     },
     /// The port starts nothing, or not this.
     #[error("`{program}` is not run here: {reason}")]
     Refused {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// Why, and what to do.
+        /// Reason and fix.
         reason: String,
     },
     /// It was stopped at its timeout.
     #[error("`{program}` did not finish within {limit} and was stopped")]
     TimedOut {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// Its timeout.
+        /// The time limit.
         limit: Millis,
-        /// What it had printed.
+        /// Output until then.
         output: Box<ProcessOutput>,
     },
-    /// It was stopped, or not even started, because nobody wants its result any more.
-    #[error("`{program}` was stopped because its result is not wanted any more")]
+    /// It was cancelled, possibly before its start.
+    #[error("`{program}` was stopped: the run was cancelled")]
     Cancelled {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// What it had printed.
+        /// Output until then.
         output: Box<ProcessOutput>,
     },
     /// It printed without end, and was stopped.
     #[error("`{program}` printed more than {most} bytes and was stopped")]
     TooMuchOutput {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// The bound.
+        /// The limit in bytes.
         most: u64,
-        /// What was kept.
+        /// Output that was kept.
         output: Box<ProcessOutput>,
     },
-    /// Nobody knows what became of it.
-    #[error("what became of `{program}` is not known: {problem}")]
+    /// Its exit status is unknown.
+    #[error("exit status of `{program}` is unknown: {problem}")]
     Lost {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// What happened.
+        /// Cause of the loss.
         problem: String,
     },
 }
 
 impl ProcessFault {
-    /// A stable code; those of the tools that run programs where they have it.
+    /// Stable code, shared with the tools that run programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotStarted { .. } => "spawn_error",
@@ -201,7 +201,7 @@ impl ProcessFault {
         }
     }
 
-    /// What it had printed when it was stopped.
+    /// Output until the program was stopped.
     pub fn output(&self) -> Option<&ProcessOutput> {
         match self {
             Self::TimedOut { output, .. }
@@ -214,7 +214,7 @@ impl ProcessFault {
 
 /// Runs command lines to their end.
 ///
-/// It is a port for code of the host. It asks no gate: what a model may run is a tool's business.
+/// A port for code of the host. No gate is consulted: tools decide what a model may run.
 ///
 /// ```
 /// use harness_core::Cancel;
@@ -238,8 +238,8 @@ impl ProcessFault {
 /// }
 /// ```
 pub trait Shell: Send + Sync {
-    /// Runs a command line, in the port's own language of commands. It ends when `cancel` fires, at its
-    /// timeout and when it prints without end, with all that it started; when the future is dropped, too.
+    /// Runs a command line, in the command language of the port. The program ends, with its children, when `cancel` fires,
+    /// at the time limit, when it prints too much, and when the future is dropped.
     ///
     /// # Errors
     /// When it did not exit by itself.
@@ -283,8 +283,8 @@ harness_core::twin! {
 /// }
 /// ```
 pub trait Subprocess: Send + Sync {
-    /// Starts a program with these arguments, passed as they are. It ends when `cancel` fires, at its timeout,
-    /// when it prints without end, and when its handle is dropped, with all that it started.
+    /// Starts a program; arguments are passed unchanged. It ends, with its children, when `cancel` fires, at the time
+    /// limit, when it prints too much, and when its handle is dropped.
     ///
     /// # Errors
     /// [`ProcessFault::NotStarted`], [`ProcessFault::Refused`], or [`ProcessFault::Cancelled`] when `cancel` has
@@ -316,12 +316,12 @@ pub trait Process: Send + Sync + fmt::Debug {
     /// Fails when it did not exit by itself.
     fn wait(&self) -> BoxFuture<'_, Result<ProcessOutput, ProcessFault>>;
 
-    /// What came of it, once it has ended.
+    /// Result, once it has ended.
     fn result(&self) -> Option<Result<ProcessOutput, ProcessFault>>;
 
-    /// What it has printed to stdout so far, within its bound.
+    /// Output on stdout so far, within the limit.
     fn printed(&self) -> String;
 
-    /// Ends it, with all that it started; [`Process::wait`] tells when it is gone.
+    /// Ends it, with its children; [`Process::wait`] completes when it is gone.
     fn kill(&self);
 }

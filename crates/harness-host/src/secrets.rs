@@ -8,7 +8,7 @@ pub trait Secrets: Send + Sync {
     /// The key for a provider; `None` keeps the one that the adapter was made with.
     ///
     /// # Errors
-    /// A fault ends the model step like one of the model.
+    /// An error ends the model step, like an error of the model.
     fn key(&self, provider: &str) -> impl Future<Output = Result<Option<Secret>, Fault>> + Send;
 }
 

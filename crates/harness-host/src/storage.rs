@@ -1,4 +1,4 @@
-//! A small key-value store: where memory layers keep what outlives a run.
+//! A small key-value store, in which memory layers keep state beyond a run.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use harness_core::Json;
 
-/// Why a key could not be read or written.
+/// Error of a storage operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct StorageError {
     /// A stable code, for example `storage.corrupt`.
     pub kind: std::sync::Arc<str>,
-    /// What happened, to which key, and what to do.
+    /// Message with the key and the fix.
     pub message: String,
 }
 

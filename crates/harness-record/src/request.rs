@@ -25,6 +25,8 @@ struct RequestForm<'a> {
     messages: Vec<Json>,
     model: &'a str,
     model_settings: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Json>,
     system_prompt: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<&'static str>,
@@ -61,6 +63,7 @@ pub(super) fn form(request: &ModelRequest) -> Result<Json, serde_json::Error> {
         messages,
         model: model_of(prepared),
         model_settings: prepared.settings.clone().unwrap_or_default(),
+        output: prepared.output.as_ref(),
         system_prompt: &prepared.instructions,
         thinking: request.thinking.map(ThinkingLevel::as_str),
         tools: request.tools().iter().map(ToolForm::of).collect(),
@@ -97,9 +100,12 @@ impl AgentPart {
         let tools = tools.unwrap_or_default();
         let settings = prepared.settings.as_ref().map_or_else(|| "{}".to_owned(), canonical::text);
         let model = canonical::text(&Json::string(model_of(prepared)));
-        // Canonical order of the keys: messages, model, modelSettings, systemPrompt, tools.
+        let output =
+            prepared.output.as_ref().map(|schema| format!(r#""output":{},"#, canonical::text(schema)));
+        let output = output.unwrap_or_default();
+        // Canonical order of the keys: messages, model, modelSettings, output, systemPrompt, tools.
         let tail = format!(
-            r#"],"model":{model},"modelSettings":{settings},"systemPrompt":{prompt},"tools":{tools}}}"#
+            r#"],"model":{model},"modelSettings":{settings},{output}"systemPrompt":{prompt},"tools":{tools}}}"#
         );
         Self {
             system_prompt: canonical::sha256_hex(&prompt),

@@ -52,6 +52,7 @@ impl AgentSource for ThreadAgents {
         let mut agent = self.agents.prepare_boxed(ask).await?;
         agent.model = agent.model.or_else(|| config.model_name.clone());
         agent.settings = agent.settings.or_else(|| config.settings.clone());
+        agent.output = self.settled.output.clone().or(agent.output);
         if !config.provider.is_empty() {
             agent.provider = Some(Arc::clone(&config.provider));
         }

@@ -1,4 +1,4 @@
-//! Calls that wait until somebody decides.
+//! Calls that wait for a decision.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -114,7 +114,7 @@ impl Approvals {
     /// may be repeated and has no further effect.
     ///
     /// # Errors
-    /// [`RuntimeError::NotHeld`] when no such call waits any more, [`RuntimeError::OtherCall`] when the digest
+    /// [`RuntimeError::NotHeld`] when no such call is pending, [`RuntimeError::OtherCall`] when the digest
     /// is that of another call, and [`RuntimeError::Decided`] when another decision was given before.
     pub fn decide(
         &self,
@@ -158,7 +158,7 @@ impl Approvals {
         self.0.changed.notified()
     }
 
-    /// Holds a call until it is decided; `Later` when the decision is not wanted any more.
+    /// Holds a call until it is decided; `Later` when its run is cancelled.
     pub async fn decide_call(&self, ask: ApprovalAsk) -> Decision {
         let Some((place, decided)) = self.hold(ask.proposed) else { return Decision::Later };
         let decision = tokio::select! {
@@ -244,7 +244,7 @@ fn named(decision: &Decision) -> String {
     canonical::sha256_hex(Json::of(decision).unwrap_or_default().text())
 }
 
-/// Takes a call out when nobody waits for its decision any more.
+/// Removes a call when its run stops waiting.
 struct Place {
     approvals: Approvals,
     at: u64,

@@ -1,16 +1,16 @@
-//! What configures a thread. A run captures it when it begins; changes hold from the next run on.
+//! Configuration of a thread. A run captures it at its start; changes apply to the next run.
 
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::decide::Point;
+use harness_core::decide::{DynCheck, Guarded, Point, check};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::message::Message;
 use harness_core::outcome::StopMode;
 use harness_core::port::{Clock, Control, DynAgentSource, DynModel, Model, Steering, ThinkingLevel};
 use harness_core::run::{Run, RunSpec};
-use harness_core::tool::ToolDef;
+use harness_core::tool::{SchemaValidator, ShallowSchemas, ToolDef};
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{AgentId, Fault, Json, ModelName, Origin, RunId, ThreadId, ToolName};
 use harness_host::{DynSecrets, Params};
@@ -25,11 +25,11 @@ use crate::template::TemplateSet;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ModelChoice {
-    /// What is asked.
+    /// Model to call.
     pub model: Arc<dyn DynModel>,
-    /// The name that it is asked under, for agents that name none.
+    /// Name of the model, for agents without one.
     pub name: Option<ModelName>,
-    /// The provider: whose key is asked for.
+    /// Provider, for the lookup of its API key.
     pub provider: Arc<str>,
     /// The protocol, for the record.
     pub protocol: Option<Arc<str>>,
@@ -46,19 +46,19 @@ impl fmt::Debug for ModelChoice {
 }
 
 impl ModelChoice {
-    /// A model without a name of its own.
+    /// A model without a name.
     pub fn new(model: impl Model + 'static) -> Self {
         Self { model: Arc::new(model), name: None, provider: Arc::from(""), protocol: None }
     }
 
-    /// The same choice under a name.
+    /// Sets the name.
     #[must_use]
     pub fn named(mut self, name: impl Into<ModelName>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The same choice of a provider, over a protocol.
+    /// Sets provider and protocol.
     #[must_use]
     pub fn of(mut self, provider: impl Into<Arc<str>>, protocol: impl Into<Arc<str>>) -> Self {
         (self.provider, self.protocol) = (provider.into(), Some(protocol.into()));
@@ -66,24 +66,24 @@ impl ModelChoice {
     }
 }
 
-/// What a [`Instructions::Built`] prompt is built from: what really serves the iteration.
+/// Input of [`Instructions::Built`]: the parts that serve the iteration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PromptInfo {
-    /// The model.
+    /// Name of the model.
     pub model: Option<ModelName>,
     /// How hard it thinks.
     pub thinking: Option<ThinkingLevel>,
-    /// The tools that it is told of.
+    /// Tools of the request.
     pub tools: Arc<[ToolDef]>,
     /// The transcript: before the first request of a run without the run's own prompt, later with all that
     /// the run has appended.
     pub messages: Prefix,
-    /// The skills.
+    /// Skills of the thread.
     pub skills: SkillSet,
-    /// The working folder of the runtime, as it is now ([`Runtime::set_root_cwd`](crate::Runtime::set_root_cwd)).
+    /// Current working directory of the runtime ([`Runtime::set_root_cwd`](crate::Runtime::set_root_cwd)).
     pub cwd: Arc<str>,
-    /// What the runtime was made with.
+    /// Construction parameters of the runtime.
     pub params: Params,
 }
 
@@ -99,32 +99,31 @@ pub type Listen = dyn Fn(&ThreadId) -> Box<dyn Fold> + Send + Sync;
 /// Makes the control of one run.
 pub type NewControl = dyn Fn() -> Box<dyn Control> + Send + Sync;
 
-/// Sees a run that goes on from a checkpoint, before it does.
+/// Receives a run that resumes from a checkpoint, before it starts.
 pub type SeeRestored = dyn Fn(&Run) + Send + Sync;
 
 /// Looks at a run before it begins, and changes what is its own.
 pub type PrepareRun = dyn Fn(&mut RunSetup) -> Result<(), Fault> + Send + Sync;
 
-/// What a run is about to begin with.
+/// Setup of a run before its start.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RunSetup {
-    /// The thread.
+    /// Id of the thread.
     pub thread: ThreadId,
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// The text that it begins with; of a run that goes on, the last that a user said.
+    /// Text of its prompt; of a resumed run, the last text of a user.
     pub said: String,
-    /// Its agents.
+    /// Agents of the run.
     pub agents: Arc<dyn DynAgentSource>,
-    /// Which of them it begins with: the one that the conversation is with; `None` is the entry agent.
+    /// Agent at the start: the active agent of the thread; `None` is the entry agent.
     pub agent: Option<AgentId>,
-    /// How it treats an end that a gate does not accept.
+    /// Treatment of an end that a check rejects.
     pub mode: StopMode,
-    /// What is injected between its iterations; `None` in a preview.
+    /// Messages to inject between iterations; `None` in a preview.
     pub steering: Option<Arc<dyn Steering>>,
-    /// The values that its prompt lays over the defaults of the agents' context; whoever makes the context puts it in
-    /// their place, for the record of the run.
+    /// Context values of the prompt. The host replaces them by the whole context, for the record of the run.
     pub context: Option<Json>,
 }
 
@@ -184,12 +183,11 @@ impl fmt::Debug for Instructions {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ThreadConfig {
-    /// What runs reach the outside through. The session, the updates of tools and, beside what is given here, steering
-    /// are the thread's own.
+    /// Ports of runs. The thread adds its session, tool updates and steering.
     pub ports: Ports,
-    /// The name that the model is asked under, for agents that name none. Default none.
+    /// Name of the model, for agents without one. Default none.
     pub model_name: Option<ModelName>,
-    /// The provider of the model: whose key is asked for. Default empty.
+    /// Provider of the model, for the lookup of its API key. Default empty.
     pub provider: Arc<str>,
     /// The protocol to the model, for the record. Default none.
     pub protocol: Option<Arc<str>>,
@@ -197,7 +195,7 @@ pub struct ThreadConfig {
     pub thinking: Option<ThinkingLevel>,
     /// The system prompt. Default: that of the agents.
     pub instructions: Instructions,
-    /// Options of every request, for agents that have none of their own.
+    /// Settings of requests, for agents without any.
     pub settings: Option<Json>,
     /// The names of the tools in use; those that are not registered match nothing. Default: all.
     pub active_tools: Option<Arc<[ToolName]>>,
@@ -216,27 +214,27 @@ pub struct ThreadConfig {
     pub steering_mode: QueueMode,
     /// How many messages one run begins with. Default one.
     pub follow_up_mode: QueueMode,
-    /// What becomes of steering that comes behind the answer. Default: the run goes on with it.
+    /// Delivery of steering that arrives after the answer. Default: the run continues with it.
     pub late_steering: LateSteering,
-    /// Makes of the view what the model is sent.
+    /// Converts the view of a request.
     pub convert: Option<Arc<ConvertView>>,
-    /// Gives the key before every request.
+    /// Provides the API key of each request.
     pub secrets: Option<Arc<dyn DynSecrets>>,
     /// Make listeners for each run, beside those of the ports and the streams of its thread.
     pub listeners: Vec<Arc<Listen>>,
-    /// Looks at each run before it begins; with a fault the run does not begin.
+    /// Inspects and changes each run before its start; an error prevents it.
     pub prepare: Option<Arc<PrepareRun>>,
     /// Records every run that ends: in its [`Report`](crate::Report) and to the sinks. Default no record.
     pub record: Option<Recording>,
-    /// Sees each run that goes on from a checkpoint. Default nobody does.
+    /// Receives each run that resumes from a checkpoint. Default none.
     pub restored: Option<Arc<SeeRestored>>,
-    /// Whose work it is: the assistant, the user, the descriptor. The ids of thread, run and session and the tools
-    /// in use are filled in.
+    /// Assistant, user and descriptor of runs. The thread fills in ids and active tools.
     pub origin: Origin,
     /// Limits and rules of runs.
     pub run: RunSpec,
-    /// What decides whether a run goes on when a turn is over. Default: it ends with its first answer that the checks
-    /// of the end accept.
+    /// Validates answers against the JSON Schema of a prompt or an agent. Default: the top level only.
+    pub schemas: Arc<dyn SchemaValidator>,
+    /// Decides after each turn whether a run continues. Default: it ends with the first answer that its checks accept.
     pub control: Option<Arc<NewControl>>,
 }
 
@@ -287,7 +285,17 @@ impl ThreadConfig {
             restored: None,
             origin: Origin::default(),
             run: RunSpec::default(),
+            schemas: Arc::new(ShallowSchemas),
             control: None,
+        }
+    }
+
+    /// Adds the check of output schemas, once. Threads add it for prompts with a schema; agents with one require it.
+    pub fn validate_output(&mut self) {
+        let check = check::output(Arc::clone(&self.schemas));
+        let is_there = |known: &Guarded<dyn DynCheck>| known.guard().name == check.guard().name;
+        if !self.ports.checks.iter().any(is_there) {
+            self.ports.checks.push(check);
         }
     }
 
@@ -303,18 +311,20 @@ impl ThreadConfig {
 #[derive(Debug)]
 pub(crate) struct ResolvedConfig {
     pub(crate) config: ThreadConfig,
-    /// The agent that one run begins with.
+    /// Start agent of one run.
     pub(crate) agent: Option<AgentId>,
-    /// What one run lays over the context.
+    /// Context values of one run.
     pub(crate) context: Option<Json>,
+    /// JSON Schema of the answer of one run.
+    pub(crate) output: Option<Json>,
 }
 
 impl ResolvedConfig {
     pub(crate) fn new(config: ThreadConfig) -> Arc<Self> {
-        Arc::new(Self { config, agent: None, context: None })
+        Arc::new(Self { config, agent: None, context: None, output: None })
     }
 
-    /// What a run is about to begin with, as the host wants it.
+    /// Applies the host's changes to a setup.
     pub(crate) fn set_up(
         &self,
         mut setup: RunSetup,

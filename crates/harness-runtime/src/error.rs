@@ -1,67 +1,66 @@
-//! Why a thread refuses something.
+//! Errors of threads.
 
 use harness_core::machine::ResumeError;
 use harness_core::port::{OtherDescriptor, SessionError};
 use harness_core::run::RunResumeError;
 use harness_core::{ApprovalId, CallDigest, EntryId, Fault, RunId, StopReason, ThreadId, ToolName};
 
-/// Why a thread, or the runtime, does not do what it is asked to. How a run ended is never an error: it
-/// stands in its [`Report`](crate::Report).
+/// Error of a thread or the runtime. The end of a run is never an error: see its [`Report`](crate::Report).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
-    /// A run, or a compaction, is going on. Nothing was begun.
+    /// A run or a compaction is in progress. Nothing was started.
     #[error("thread `{thread}` is busy")]
     Busy {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
     },
-    /// The thread was closed: it takes nothing any more.
+    /// The thread is closed.
     #[error("thread `{thread}` is closed")]
     Closed {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
     },
-    /// There is nothing to go on with.
+    /// Nothing can be resumed.
     #[error("thread `{thread}` has an empty transcript: nothing can be continued")]
     EmptyTranscript {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
     },
     /// The last run completed, and nothing new was said or waits: nothing was asked and nothing ran.
     #[error("nothing to resume: the run completed ({})", reason.as_str())]
     NothingToResume {
-        /// Why it ended.
+        /// Stop reason of the last run.
         reason: StopReason,
     },
     /// A user message without content was to be queued.
     #[error("thread `{thread}`: the message is empty")]
     EmptyMessage {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
     },
     /// Names that the registry does not list, in the order in which they were given.
     #[error("unknown tools: {}", join(.names))]
     UnknownTools {
-        /// The names.
+        /// Names of the tools.
         names: Vec<ToolName>,
     },
     /// No skill has that name.
     #[error("unknown skill: {name}")]
     UnknownSkill {
-        /// The name.
+        /// Unknown name.
         name: String,
     },
     /// No prompt template has that name.
     #[error("unknown prompt template: {name}")]
     UnknownTemplate {
-        /// The name.
+        /// Unknown name.
         name: String,
     },
     /// A queue that is full.
     #[error("the queue of thread `{thread}` is full: {bound} messages wait")]
     QueueFull {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
         /// How many it holds at most.
         bound: usize,
@@ -71,7 +70,7 @@ pub enum RuntimeError {
         "a message of {bytes} bytes does not fit in the queue of thread `{thread}`: {used} of {bound} bytes are taken"
     )]
     QueueBytesFull {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
         /// Bytes of the message, as JSON.
         bytes: usize,
@@ -85,7 +84,7 @@ pub enum RuntimeError {
         "a message of {bytes} bytes for thread `{thread}` does not fit: all queues together hold at most {bound} bytes"
     )]
     AllQueuesFull {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
         /// Bytes of the message, as JSON.
         bytes: usize,
@@ -95,31 +94,31 @@ pub enum RuntimeError {
     /// No waiting message has that id: it was never there, was removed, or is delivered.
     #[error("no message `{entry}` waits in thread `{thread}`")]
     NotWaiting {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
-        /// The entry.
+        /// Id of the entry.
         entry: EntryId,
     },
     /// A message has that id already.
     #[error("a message `{entry}` waits in thread `{thread}` already")]
     EntryExists {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
-        /// The entry.
+        /// Id of the entry.
         entry: EntryId,
     },
     /// No call waits under this approval.
     #[error("approval `{approval}` of thread `{thread}` is not pending")]
     NotHeld {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
-        /// The approval.
+        /// Id of the approval.
         approval: ApprovalId,
     },
     /// The decision was made about another call. Nothing was decided.
     #[error("approval `{approval}`: the decision is for digest {seen}, the call has digest {held}")]
     OtherCall {
-        /// The approval.
+        /// Id of the approval.
         approval: ApprovalId,
         /// The digest that the decision names.
         seen: CallDigest,
@@ -129,8 +128,14 @@ pub enum RuntimeError {
     /// The approval is settled: another decision was given before, or its run ended without one.
     #[error("approval `{approval}` is settled: another decision was given, or its run ended without one")]
     Decided {
-        /// The approval.
+        /// Id of the approval.
         approval: ApprovalId,
+    },
+    /// The output schema of a prompt is invalid.
+    #[error("invalid output schema: {problem}")]
+    OutputSchema {
+        /// Problem of the schema.
+        problem: String,
     },
     /// A continuation that does not fit.
     #[error(transparent)]
@@ -139,9 +144,9 @@ pub enum RuntimeError {
     #[error(transparent)]
     RunResume(#[from] RunResumeError),
     /// There is no checkpoint of the run.
-    #[error("there is no checkpoint of the run `{run}`: it was not begun here, or it has ended as completed")]
+    #[error("no checkpoint of run `{run}`: it was started elsewhere, or it has completed")]
     NoCheckpoint {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
     /// A run was to be resumed from a checkpoint, and none are kept.
@@ -163,7 +168,7 @@ pub enum RuntimeError {
     /// The task that drove the run is gone: its tokio runtime was shut down, or it panicked.
     #[error("the run of thread `{thread}` was lost: its task is gone")]
     Lost {
-        /// The thread.
+        /// Id of the thread.
         thread: ThreadId,
     },
     /// There is no tokio runtime to drive runs on: neither where the [`Runtime`](crate::Runtime) was made, nor here.
@@ -199,6 +204,7 @@ impl RuntimeError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::EmptyMessage { .. }
+            | Self::OutputSchema { .. }
             | Self::UnknownTools { .. }
             | Self::UnknownSkill { .. }
             | Self::UnknownTemplate { .. } => ErrorClass::Invalid,
@@ -232,6 +238,7 @@ impl RuntimeError {
             Self::EmptyTranscript { .. } => "runtime.empty_transcript",
             Self::NothingToResume { .. } => "runtime.nothing_to_resume",
             Self::EmptyMessage { .. } => "runtime.empty_message",
+            Self::OutputSchema { .. } => "runtime.output_schema",
             Self::UnknownTools { .. } => "runtime.unknown_tools",
             Self::UnknownSkill { .. } => "runtime.unknown_skill",
             Self::UnknownTemplate { .. } => "runtime.unknown_template",
@@ -256,7 +263,7 @@ impl RuntimeError {
         }
     }
 
-    /// What to do about it, where that is not plain from the message.
+    /// Hint, if the message needs one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Busy { .. } => {
@@ -280,6 +287,7 @@ impl RuntimeError {
             Self::Closed { .. }
             | Self::EmptyTranscript { .. }
             | Self::EmptyMessage { .. }
+            | Self::OutputSchema { .. }
             | Self::NotWaiting { .. }
             | Self::EntryExists { .. }
             | Self::Decided { .. }

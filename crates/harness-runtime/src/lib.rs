@@ -5,23 +5,23 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | say something and wait for what comes of it | [`Thread::prompt`], [`Thread::resume`] |
-//! | say something to a thread that may be at work | [`Thread::execute`], [`Thread::steer`], [`Thread::follow_up`], [`Thread::interrupt`] |
-//! | see and change what waits | [`Thread::queue`], [`Thread::edit`], [`Thread::reorder`], [`Thread::cancel`] |
+//! | send a message and wait for its result | [`Thread::prompt`], [`Thread::resume`] |
+//! | send a message to a thread that may be busy | [`Thread::execute`], [`Thread::steer`], [`Thread::follow_up`], [`Thread::interrupt`] |
+//! | inspect and change the queue | [`Thread::queue`], [`Thread::edit`], [`Thread::reorder`], [`Thread::cancel`] |
 //! | stop it | [`Thread::abort`] |
 //! | follow it | [`Thread::events`], [`Thread::text`], [`Thread::reasoning`], [`Thread::items`] |
 //! | change it for the next run | [`Thread::set_model`] and its siblings, [`Thread::configure`] |
-//! | decide about calls that are held | [`Approvals`] |
+//! | decide held calls | [`Approvals`] |
 //! | look at it | [`Thread::status`], [`Thread::snapshot`], [`Thread::messages`], [`Thread::preview_request`] |
 //!
-//! Beside the threads stand parts that can be used without them:
+//! Parts that can be used without threads:
 //!
 //! | module | what it has |
 //! |---|---|
 //! | [`skill`] | skills: instructions that a model loads when a task asks for them |
 //! | [`template`] | prompt templates, and the commands `/name` and `/skill:name` |
 //!
-//! When a message is delivered stands in `docs/reference/delivery.md`.
+//! `docs/reference/delivery.md` defines when a message is delivered.
 //!
 //! The crate knows no network, and files only through the
 //! [`Workspace`](harness_host::Workspace) port.
@@ -67,10 +67,11 @@
 //! ```
 
 mod agent;
+mod answer_tool;
 mod approvals;
 mod config;
 mod error;
-mod front_matter;
+mod markdown;
 mod model;
 mod prompt;
 mod queue;
@@ -88,14 +89,14 @@ pub use config::{
     RunSetup, SeeRestored, ThreadConfig,
 };
 pub use error::{ErrorClass, RuntimeError};
-pub use front_matter::FrontMatterFault;
+pub use markdown::{FileProblem, FileProblemKind, MarkdownFault};
 pub use prompt::{MessageOptions, Prompt, ResumeFrom};
 pub use queue::{DeliveryMode, DeliveryState, LateSteering, QueueEntry, QueueMode};
-pub use report::Report;
+pub use report::{NoAnswer, Report, Typed};
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use sessions::{DynSessions, Sessions};
 pub use stream::{
     Item, ItemContent, ItemStream, Items, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream,
     StreamItem, TextStream, ThreadEvent,
 };
-pub use thread::{Response, Snapshot, Status, Stopping, Thread};
+pub use thread::{Response, Snapshot, Status, Stopping, Thread, TypedResponse};

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness_core::Fault;
 use harness_core::message::AssistantMessage;
-use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
 use harness_core::transcript::{Transcript, View};
 
+use crate::answer_tool::{AnswerDeltas, AnswerTool};
 use crate::config::ResolvedConfig;
 use crate::stream::EventLog;
 use crate::thread::Shared;
@@ -39,30 +40,59 @@ impl ThreadModel {
     }
 }
 
-fn no_key(fault: Fault) -> ModelFault {
-    ModelFault::new(ModelFaultCode::AuthFailed, fault.message)
-}
+impl ThreadModel {
+    /// Offers a tool for the answer where the agent has an output schema that the model's provider is not sent.
+    pub(crate) fn answer_tool(&self, request: &mut ModelRequest) -> Option<AnswerTool> {
+        let is_native = self.settled.config.ports.model.has_structured_output_dyn(&request.prepared);
+        if is_native { None } else { AnswerTool::offer(request) }
+    }
 
-impl Model for ThreadModel {
-    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let request = self.dress(request).await?;
+    async fn ask(
+        &self,
+        request: ModelRequest,
+        tool: Option<AnswerTool>,
+        deltas: &dyn Deltas,
+    ) -> Result<AssistantMessage, ModelFault> {
         let model = &self.settled.config.ports.model;
-        match &self.thread {
-            Some(thread) => {
-                let tee = Tee { deltas, event_log: &thread.event_log, told: AtomicBool::new(false) };
-                let answered = model.step_boxed(request, &tee).await;
-                if tee.told.into_inner() {
-                    // Readers have the last piece before the turn goes on, which may take longer.
-                    tokio::task::yield_now().await;
-                }
-                answered
+        match tool {
+            Some(tool) => {
+                let deltas = AnswerDeltas::new(&tool, deltas);
+                let answered = model.step_boxed(request, &deltas).await;
+                answered.map(|message| tool.read(message))
             }
             None => model.step_boxed(request, deltas).await,
         }
     }
 }
 
-/// Passes pieces on to the machine's listeners and to the thread's event log.
+fn no_key(fault: Fault) -> ModelFault {
+    ModelFault::new(ModelFaultCode::AuthFailed, fault.message)
+}
+
+impl Model for ThreadModel {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let mut request = self.dress(request).await?;
+        let tool = self.answer_tool(&mut request);
+        match &self.thread {
+            Some(thread) => {
+                let tee = Tee { deltas, event_log: &thread.event_log, told: AtomicBool::new(false) };
+                let answered = self.ask(request, tool, &tee).await;
+                if tee.told.into_inner() {
+                    // Readers have the last piece before the turn goes on, which may take longer.
+                    tokio::task::yield_now().await;
+                }
+                answered
+            }
+            None => self.ask(request, tool, deltas).await,
+        }
+    }
+
+    fn has_structured_output(&self, _: &PreparedAgent) -> bool {
+        true
+    }
+}
+
+/// Passes deltas to the run and to the thread's event log.
 struct Tee<'d> {
     deltas: &'d dyn Deltas,
     event_log: &'d EventLog,

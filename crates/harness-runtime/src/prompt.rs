@@ -1,17 +1,17 @@
-//! What a run begins with: something that is said, what it goes on with, and what is particular about it.
+//! Start of a run: messages, earlier work to resume, and options.
 
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::machine::Resume;
+use harness_core::machine::{CallDecision, Resume};
 use harness_core::message::{Message, UserMessage};
-use harness_core::outcome::Continuation;
-use harness_core::port::DynContextPipeline;
+use harness_core::outcome::{Continuation, PendingCall};
+use harness_core::port::{Decision, DynContextPipeline};
 use harness_core::{AgentId, Cancel, Json, RunId, ToolName, TurnId};
 
 use crate::config::ResolvedConfig;
 
-/// Something that is said to a thread, for [`Thread::prompt`](crate::Thread::prompt). A text is the simplest one.
+/// Prompt of a thread, for [`Thread::prompt`](crate::Thread::prompt). A text converts into one.
 ///
 /// ```
 /// use harness_core::Cancel;
@@ -27,96 +27,123 @@ use crate::config::ResolvedConfig;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// What is said, in order. Empty user messages are left out; with no other message the work goes on.
+    /// Messages in order. Blank user messages are omitted; without any other the run resumes.
     pub messages: Vec<Arc<Message>>,
-    /// What it goes on with. Default the transcript.
+    /// Earlier work to resume. Default the transcript.
     pub from: ResumeFrom,
     /// Stops the run in good order when it fires: finished work is kept, every call gets its result, and the run ends
-    /// `cancelled`. Default: nobody stops it but [`Thread::abort`](crate::Thread::abort).
+    /// `cancelled`. Default: only [`Thread::abort`](crate::Thread::abort) stops it.
     pub cancel: Option<Cancel>,
-    /// What is particular about its run.
+    /// Options of its run.
     pub options: MessageOptions,
 }
 
-/// What a run goes on with.
+/// Earlier work that a run resumes.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ResumeFrom {
-    /// The transcript as it is: calls that a crash or a pending approval left open are settled, then the model is
-    /// asked.
+    /// The transcript: calls that a crash or a pending approval left open are settled, then the model is called.
     #[default]
     Transcript,
-    /// What an earlier run left, from its [`End`](harness_core::End). It must belong to this conversation, which must
-    /// not have gone on since, and is used once.
+    /// Continuation of an earlier run, from its [`End`](harness_core::End). It must belong to this thread, which must not
+    /// have changed since, and is used once.
     Continuation {
-        /// What it left.
+        /// The continuation.
         continuation: Box<Continuation>,
-        /// The answer to its question, the decisions about the calls that it parked, or more of what had run out;
-        /// `None` when the prompt says it, and calls are not decided about.
+        /// Answer to its question, decisions on pending calls, or raised limits; `None` if the prompt has the answer.
         resume: Option<Resume>,
     },
-    /// The last checkpoint of a run that an earlier process began and did not complete. It counts on: turns, budgets,
-    /// evidence, work items. Its limits are those of the thread, so a run that had run out of something goes on with
-    /// more of it; time in which no process had the run does not count.
+    /// Last checkpoint of an unfinished run of an earlier process. Turns, budgets, evidence and work items continue. Limits
+    /// are those of the thread, so raised limits let an exhausted run continue. Time between processes does not count.
     Checkpoint(RunId),
 }
 
 impl ResumeFrom {
-    /// What an earlier run left, and how that is resumed.
+    /// A continuation, and how to resume it.
     pub fn continuation(continuation: Continuation, resume: Resume) -> Self {
         Self::Continuation { continuation: Box::new(continuation), resume: Some(resume) }
+    }
+
+    /// A continuation whose pending calls are decided one by one. A decision holds for exactly the call that is shown.
+    ///
+    /// ```
+    /// use harness_core::outcome::Continuation;
+    /// use harness_core::port::Decision;
+    /// use harness_runtime::ResumeFrom;
+    ///
+    /// fn pay_nothing(stored: Continuation) -> ResumeFrom {
+    ///     ResumeFrom::decided(stored, |call| match call.tool.as_str() {
+    ///         "pay" => Decision::Denied { reason: "no budget".to_owned() },
+    ///         _ => Decision::Granted,
+    ///     })
+    /// }
+    /// # let _ = pay_nothing;
+    /// ```
+    pub fn decided(continuation: Continuation, mut decide: impl FnMut(&PendingCall) -> Decision) -> Self {
+        let decide = |call: &PendingCall| {
+            CallDecision::new(call.call_id.clone(), decide(call)).having_seen(call.digest.clone())
+        };
+        let decisions: Vec<CallDecision> = continuation.pending.iter().map(decide).collect();
+        Self::continuation(continuation, Resume::decided(decisions))
     }
 }
 
 impl Prompt {
-    /// These messages.
+    /// A prompt of several messages.
     pub fn new<M: Into<Message>>(messages: impl IntoIterator<Item = M>) -> Self {
         let messages = messages.into_iter().map(|message| Arc::new(message.into())).collect();
         Self { messages, ..Self::default() }
     }
 
-    /// Nothing new: the work goes on.
+    /// Resumes without a new message.
     pub fn resuming(from: ResumeFrom) -> Self {
         Self { from, ..Self::default() }
     }
 
-    /// The same with a text behind what is said already: guidance for a run that is resumed, for example.
+    /// Appends a text, such as guidance for a resumed run.
     #[must_use]
     pub fn say(mut self, text: impl Into<String>) -> Self {
         self.messages.extend(Self::from(text.into()).messages);
         self
     }
 
-    /// The same, stopped in good order when `cancel` fires.
+    /// Stops the run in good order when `cancel` fires.
     #[must_use]
     pub fn cancel_with(mut self, cancel: Cancel) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// The same with values laid over the defaults of the descriptor's context, in place of those of the thread.
+    /// Sets context values, in place of those of the thread.
     #[must_use]
     pub fn context(mut self, overrides: Json) -> Self {
         self.options.context = Some(overrides);
         self
     }
 
-    /// The same for an agent, in place of the one that the conversation is with.
+    /// Starts with an agent, in place of the active one.
     #[must_use]
     pub fn agent(mut self, agent: impl Into<AgentId>) -> Self {
         self.options.agent = Some(agent.into());
         self
     }
 
-    /// The same for a user.
+    /// Requires answers that match a JSON Schema, of whichever agent answers. Replaces the schemas of the agents.
+    /// [`Response::typed`](crate::Response::typed) sets the schema of a type.
+    #[must_use]
+    pub fn output(mut self, schema: Json) -> Self {
+        self.options.output = Some(schema);
+        self
+    }
+
+    /// Sets the user.
     #[must_use]
     pub fn user(mut self, user: impl Into<Arc<str>>) -> Self {
         self.options.user = Some(user.into());
         self
     }
 
-    /// The same also in a session, or of a run, that was started under another descriptor: an explicit choice, because
-    /// agents and tools may not be what they were.
+    /// Accepts a session or run of a different descriptor, whose agents and tools may differ.
     #[must_use]
     pub fn under_any_descriptor(mut self) -> Self {
         self.options.any_descriptor = true;
@@ -148,19 +175,18 @@ impl From<&str> for Prompt {
     }
 }
 
-/// What is particular about the run that begins with a message; what is not said here is the thread's.
+/// Options of the run that a message starts. Unset ones are those of the thread.
 ///
-/// It counts for a message that begins a run. Messages that wait together begin one run only when they agree in it;
-/// the others begin runs of their own, in their order. A message that comes between the rounds of a run, or with which
-/// a transcript is resumed, joins a run that has all of this already.
+/// Queued messages start one run together only if their options are equal; others start separate runs, in order. A
+/// message that joins a run between its rounds, or at a resumption, uses the options of that run.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct MessageOptions {
     /// The name of the assistant ([`Origin::assistant`](harness_core::Origin::assistant)).
     pub assistant: Option<Arc<str>>,
-    /// Whose work it is ([`Origin::user`](harness_core::Origin::user)).
+    /// The user ([`Origin::user`](harness_core::Origin::user)).
     pub user: Option<Arc<str>>,
-    /// Where it belongs ([`Origin::workspace`](harness_core::Origin::workspace)).
+    /// The workspace ([`Origin::workspace`](harness_core::Origin::workspace)).
     pub workspace: Option<Arc<str>>,
     /// The name of the first turn ([`Origin::turn`](harness_core::Origin::turn)).
     pub turn: Option<TurnId>,
@@ -172,6 +198,9 @@ pub struct MessageOptions {
     pub agent: Option<AgentId>,
     /// The tools that it may use, of those in use in the thread.
     pub allowed_tools: Option<Arc<[ToolName]>>,
+    /// JSON Schema that the answer must match, in place of that of the agent
+    /// ([`AgentConfig::output`](harness_core::port::AgentConfig::output)).
+    pub output: Option<Json>,
     /// The layers in place of the thread's. Gates stay as they are.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
     /// Whether a session is continued that was started under another descriptor.
@@ -197,7 +226,10 @@ impl MessageOptions {
             (Some(own), Some(most)) => Some(own.iter().filter(|name| most.contains(name)).cloned().collect()),
             (own, most) => own.or(most),
         };
-        Arc::new(ResolvedConfig { config, agent: self.agent, context: self.context })
+        if self.output.is_some() {
+            config.validate_output();
+        }
+        Arc::new(ResolvedConfig { config, agent: self.agent, context: self.context, output: self.output })
     }
 }
 
@@ -209,6 +241,7 @@ impl fmt::Debug for MessageOptions {
             .field("allowed_tools", &self.allowed_tools)
             .field("has_metadata", &self.metadata.is_some())
             .field("has_context", &self.context.is_some())
+            .field("has_output", &self.output.is_some())
             .field("has_layers", &self.layers.is_some())
             .finish_non_exhaustive()
     }
@@ -225,6 +258,7 @@ impl PartialEq for MessageOptions {
             context,
             agent,
             allowed_tools,
+            output,
             layers,
             any_descriptor,
         } = self;
@@ -238,6 +272,7 @@ impl PartialEq for MessageOptions {
                 == (&other.assistant, &other.user, &other.workspace, &other.turn)
             && (metadata, context, agent) == (&other.metadata, &other.context, &other.agent)
             && (allowed_tools, any_descriptor) == (&other.allowed_tools, &other.any_descriptor)
+            && *output == other.output
     }
 }
 

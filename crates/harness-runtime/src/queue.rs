@@ -1,7 +1,7 @@
 //! Messages that wait for a thread.
 //!
 //! Plain data: what is taken when is decided here, when to take is the thread's business. The table of
-//! modes stands in `docs/reference/delivery.md`.
+//! modes is in `docs/reference/delivery.md`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -47,18 +47,18 @@ impl QueueMode {
     }
 }
 
-/// What becomes of a message for between the rounds that comes when the model has already answered.
+/// Delivery of steering that arrives after the answer of the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LateSteering {
-    /// The run goes on with it.
+    /// The run continues with it.
     #[default]
     GoesOn,
     /// It begins the next run.
     NextTurn,
 }
 
-/// Where a message of the queue stands.
+/// State of a queued message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeliveryState {
@@ -127,17 +127,17 @@ pub(crate) fn size(message: &Message) -> usize {
 pub struct QueueEntry {
     /// Its name: the caller's, or one that the thread gave it.
     pub id: EntryId,
-    /// The message.
+    /// Message to deliver.
     pub message: Arc<Message>,
     /// When it is delivered.
     pub mode: DeliveryMode,
-    /// Where it stands.
+    /// State of the delivery.
     pub state: DeliveryState,
     /// When it was queued.
     pub queued_at: Time,
     /// Whether it makes an idle thread begin: what is queued by `steer` and `follow_up` does not.
     pub wakes: bool,
-    /// What is particular about the run that begins with it.
+    /// Options of the run that it starts.
     pub options: MessageOptions,
     /// The room that it takes.
     pub(crate) share: Arc<QueueShare>,
@@ -183,7 +183,7 @@ impl Queue {
         self.0.insert(before, entry);
     }
 
-    /// What waits under that id.
+    /// The queued entry of that id.
     pub(crate) fn waiting_mut(&mut self, id: &EntryId) -> Option<&mut QueueEntry> {
         self.0.iter_mut().find(|entry| entry.id == *id && entry.state == DeliveryState::Waiting)
     }
@@ -229,7 +229,7 @@ impl Queue {
         steering.map(|entry| Arc::clone(&entry.message)).collect()
     }
 
-    /// What a run is given at a point of its turn.
+    /// Messages for a run at a point of its turn.
     pub(crate) fn take_at(
         &mut self,
         point: DrainPoint,
@@ -247,7 +247,7 @@ impl Queue {
         self.0.retain(|entry| !ids.contains(&entry.id));
     }
 
-    /// What a run had taken and not delivered waits again, in its old place. What was.
+    /// Requeues undelivered messages in their old places. Returns whether there were any.
     pub(crate) fn restore(&mut self) -> bool {
         let mut any = false;
         for entry in self.0.iter_mut().filter(|entry| entry.state == DeliveryState::Delivering) {

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Report of a run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,16 +6,20 @@ use std::sync::Arc;
 use harness_control::work::Deliverable;
 use harness_control::{ControlReport, GateReport};
 use harness_core::message::Message;
-use harness_core::port::{TornTail, TranscriptRepair};
+use harness_core::outcome::{Continuation, PendingCall};
+use harness_core::port::{Decision, TornTail, TranscriptRepair};
 use harness_core::transcript::Prefix;
 use harness_core::{End, Evidence, Outcome, RunId, StopReason};
 use harness_record::RunRecord;
+use serde::de::DeserializeOwned;
 
-/// What came of one run of a thread: how it ended and why, what it used, and the transcript.
+use crate::prompt::ResumeFrom;
+
+/// Report of one run of a thread: its end and reason, its usage, and the transcript.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Report {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
     /// How and why it ended.
     pub end: Arc<End>,
@@ -23,7 +27,7 @@ pub struct Report {
     pub transcript: Prefix,
     /// The position in it of the run's first message.
     pub from: usize,
-    /// Why it was aborted, when a caller said so; `interrupt` when a message was.
+    /// Reason of an abort by a caller; `interrupt` for an interrupting message.
     pub aborted: Option<Arc<str>>,
     /// How many messages wait.
     pub waiting: usize,
@@ -33,7 +37,7 @@ pub struct Report {
     pub repairs: Arc<[TranscriptRepair]>,
     /// The record of the run, when its thread [records](crate::ThreadConfig::record).
     pub record: Option<Arc<RunRecord>>,
-    /// Why a sink could not keep the record, with what to do about it; the run is what it is all the same.
+    /// Error and hint of a sink that could not keep the record. The run is not affected.
     pub record_failed: Option<Arc<str>>,
     control: Option<Arc<ControlReport>>,
 }
@@ -84,18 +88,17 @@ impl Report {
         self.end.reason()
     }
 
-    /// What the control of the run reports: gates, evidence, work items, what the model reported. `None` when the run
-    /// was not controlled.
+    /// Report of the control: gates, evidence, work items, the model's report. `None` for a run without control.
     pub fn control(&self) -> Option<&ControlReport> {
         self.control.as_deref()
     }
 
-    /// What each gate said about the end, in order, and on which evidence; empty when there was no control.
+    /// Verdicts on the end, in order, with evidence; empty without control.
     pub fn gates(&self) -> &[GateReport] {
         self.control().map(|control| &*control.gates).unwrap_or_default()
     }
 
-    /// What is handed over: the artifacts of work items of that role, in the order of the items.
+    /// Artifacts of work items of that role, in the order of the items.
     pub fn deliverables(&self) -> &[Deliverable] {
         self.control().map(|control| &*control.deliverables).unwrap_or_default()
     }
@@ -105,7 +108,7 @@ impl Report {
         self.outcome() == Outcome::Completed
     }
 
-    /// What stood in the way, in words; `None` when the work is done.
+    /// The problem, in words; `None` if the run completed.
     pub fn problem(&self) -> Option<String> {
         if self.is_completed() {
             return None;
@@ -123,8 +126,68 @@ impl Report {
         Some(stop.evidence.message().unwrap_or_else(|| stop.reason.meaning().to_owned()))
     }
 
-    /// What the run appended.
+    /// Decides the pending calls of a run that awaits approval, for [`Thread::resume`](crate::Thread::resume). A
+    /// decision holds for exactly the call that is shown. When nothing is pending, the transcript is resumed.
+    /// [`ResumeFrom::decided`] does so with a stored continuation.
+    pub fn decide(&self, decide: impl FnMut(&PendingCall) -> Decision) -> ResumeFrom {
+        match &self.end.continuation {
+            Some(left) if !left.pending.is_empty() => ResumeFrom::decided(Continuation::clone(left), decide),
+            Some(_) | None => ResumeFrom::Transcript,
+        }
+    }
+
+    /// The answer as a type, for prompts with an output schema.
+    ///
+    /// # Errors
+    /// [`NoAnswer`] when the run did not complete, or the answer is not of the type.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, NoAnswer> {
+        let reason = self.reason();
+        if let Some(problem) = self.problem() {
+            return Err(NoAnswer { reason, problem });
+        }
+        let parsed = serde_json::from_str(self.answer());
+        parsed
+            .map_err(|error| NoAnswer { reason, problem: format!("the answer is not of the type: {error}") })
+    }
+
+    /// Messages that the run appended.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.transcript.range(self.from..self.transcript.len())
     }
+}
+
+/// Outcome of a prompt whose answer is a type ([`Response::typed`](crate::Response::typed)).
+///
+/// ```
+/// use harness_runtime::{NoAnswer, Typed};
+///
+/// fn celsius(answer: Typed<f64>) -> Result<f64, NoAnswer> {
+///     answer.value
+/// }
+/// # let _ = celsius;
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Typed<T> {
+    /// The answer, or why there is none.
+    pub value: Result<T, NoAnswer>,
+    /// Everything else about the run.
+    pub report: Report,
+}
+
+impl<T: DeserializeOwned> From<Report> for Typed<T> {
+    fn from(report: Report) -> Self {
+        Self { value: report.parse(), report }
+    }
+}
+
+/// A run without a typed answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no answer ({reason}): {problem}")]
+#[non_exhaustive]
+pub struct NoAnswer {
+    /// Stop reason of the run.
+    pub reason: StopReason,
+    /// Problem in words.
+    pub problem: String,
 }

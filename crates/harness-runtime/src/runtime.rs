@@ -31,13 +31,12 @@ pub struct Limits {
     /// Bytes of the messages that may wait in all threads of the runtime together, as JSON; more are refused.
     /// Default 256 MiB.
     pub total_queue_bytes: usize,
-    /// Events that one thread keeps for readers; older ones are told as missed. Default 1,024.
+    /// Events that one thread buffers; readers receive older ones as missed. Default 1,024.
     pub event_log: usize,
     /// Idle threads whose transcripts stay loaded when sessions hold them; those that were idle the longest are
     /// unloaded. Default 1,024.
     pub loaded: usize,
-    /// Idle threads that keep what they told for readers who come later; those that were idle the longest let go
-    /// of it, and tell it as missed. Default 64.
+    /// Idle threads that keep their event buffer for later readers; the longest idle ones drop it. Default 64.
     pub tapes: usize,
 }
 
@@ -74,7 +73,7 @@ impl Idle {
     }
 }
 
-/// What all threads share.
+/// Parts that all threads share.
 pub(crate) struct Parts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
@@ -82,9 +81,9 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     /// Bytes of the messages that wait in all threads.
     pub(crate) queued: QueuedBytes,
-    /// The working folder of the host.
+    /// Working directory of the host.
     pub(crate) cwd: RootCwd,
-    /// What the host was made with.
+    /// Construction parameters.
     pub(crate) params: Params,
     /// The tokio runtime that this was made in.
     tokio: Option<tokio::runtime::Handle>,
@@ -92,7 +91,7 @@ pub(crate) struct Parts {
     threads: Weak<Threads>,
     /// Idle threads that may be loaded.
     loaded: Idle,
-    /// Idle threads that may keep what they told.
+    /// Idle threads that may keep their event buffer.
     taped: Idle,
 }
 
@@ -106,7 +105,7 @@ impl Threads {
 }
 
 impl Parts {
-    /// What a run is driven on: the tokio runtime that the threads were made in, or else the one of the caller.
+    /// The tokio runtime of runs: that of the construction, or else of the caller.
     pub(crate) fn tokio(&self) -> Result<tokio::runtime::Handle, RuntimeError> {
         match &self.tokio {
             Some(tokio) => Ok(tokio.clone()),
@@ -163,7 +162,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// The same, with sessions that others may use, too.
+    /// Like [`sessions`](Self::sessions), with shared sessions.
     pub fn shared_sessions(mut self, sessions: Arc<dyn DynSessions>) -> Self {
         self.sessions = Some(sessions);
         self
@@ -175,20 +174,20 @@ impl RuntimeBuilder {
         self
     }
 
-    /// The working folder that prompts are told of. Default `/`. A runner of flows that is given the same one shares it.
+    /// Working directory in prompts. Default `/`. A flow runner with the same one shares it.
     pub fn root_cwd(mut self, cwd: RootCwd) -> Self {
         self.cwd = cwd;
         self
     }
 
-    /// What prompts can read of how it was made. Default `{}`.
+    /// Construction parameters, for prompts. Default `{}`.
     pub fn params(mut self, params: Params) -> Self {
         self.params = params;
         self
     }
 
-    /// Makes the runtime, which drives runs on the tokio runtime that this is called in, or, outside of one, on that of
-    /// whoever prompts a thread.
+    /// Makes the runtime. Runs are driven on the tokio runtime of this call, or, outside of one, on that of the caller of
+    /// a prompt.
     pub fn build(self) -> Runtime {
         let tokio = tokio::runtime::Handle::try_current().ok();
         let Self { config, ids, sessions, limits, cwd, params } = self;
@@ -255,26 +254,26 @@ impl Runtime {
         self.threads.lock().keys().cloned().collect()
     }
 
-    /// The working folder that prompts are told of.
+    /// Working directory in prompts.
     pub fn root_cwd(&self) -> &RootCwd {
         &self.parts.cwd
     }
 
-    /// Changes the working folder, for prompts that are built from now on and for all who share it; to the one that it is, changes nothing. Whether it changed. The folder before is kept.
+    /// Changes the working directory for later prompts and for everything that shares it. Returns whether it changed.
     pub fn set_root_cwd(&self, folder: impl Into<Arc<str>>) -> bool {
         self.root_cwd().set(folder)
     }
 
-    /// What it was made with.
+    /// Construction parameters.
     pub fn params(&self) -> &Params {
         &self.parts.params
     }
 
-    /// Asks the model once, outside of any thread: with the configuration's model, key, settings and static
-    /// instructions, without layers and tools.
+    /// Calls the model once, outside of any thread: with the model, API key, settings and static instructions of the
+    /// configuration, without layers and tools.
     ///
     /// # Errors
-    /// The model's own fault.
+    /// Error of the model.
     pub async fn call_model<M: Into<Message>>(
         &self,
         messages: impl IntoIterator<Item = M>,
@@ -305,7 +304,7 @@ impl Runtime {
     }
 }
 
-/// Nobody listens.
+/// Discards deltas.
 struct Unheard;
 
 impl Deltas for Unheard {

@@ -3,31 +3,22 @@
 use std::sync::Arc;
 
 use harness_core::ThreadId;
-use harness_core::port::{BoxFuture, DynSession, SessionError};
+use harness_core::port::{DynSession, SessionError};
 
 /// Opens the session of a thread: when the thread is first used, and again after it was unloaded.
 pub trait Sessions: Send + Sync {
-    /// The thread's session; a new one is empty.
+    /// Opens the thread's session; a new one is empty.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or has an owner.
     fn open(
         &self,
         thread: &ThreadId,
     ) -> impl Future<Output = Result<Arc<dyn DynSession>, SessionError>> + Send;
 }
 
-/// The object-safe twin of [`Sessions`].
-pub trait DynSessions: Send + Sync {
-    /// [`Sessions::open`], boxed.
-    fn open_boxed<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-    ) -> BoxFuture<'a, Result<Arc<dyn DynSession>, SessionError>>;
-}
-
-impl<S: Sessions> DynSessions for S {
-    fn open_boxed<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-    ) -> BoxFuture<'a, Result<Arc<dyn DynSession>, SessionError>> {
-        Box::pin(self.open(thread))
+harness_core::twin! {
+    DynSessions of Sessions {
+        async fn open_boxed = open(thread: &'a ThreadId) -> Result<Arc<dyn DynSession>, SessionError>;
     }
 }

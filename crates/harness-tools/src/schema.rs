@@ -181,8 +181,7 @@ pub struct JsonSchemas;
 
 impl SchemaValidator for JsonSchemas {
     fn check(&self, schema: &Value, data: &Value) -> Result<(), String> {
-        let compiled = jsonschema::options().build(schema);
-        let validator = compiled.map_err(|error| format!("the schema is none: {}", problem(&error)))?;
+        let validator = compiled(schema)?;
         let Some(error) = validator.iter_errors(data).next() else { return Ok(()) };
         let unexpected =
             matches!(error.kind(), Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. });
@@ -192,6 +191,21 @@ impl SchemaValidator for JsonSchemas {
             path => Err(format!("`{path}`: {problem}")),
         }
     }
+
+    fn check_schema(&self, schema: &Value) -> Result<(), String> {
+        if !schema.is_object() {
+            return Err("expected an object".to_owned());
+        }
+        compiled(schema).map(|_| ())
+    }
+}
+
+fn compiled(schema: &Value) -> Result<Validator, String> {
+    let compiled = jsonschema::options().build(schema);
+    compiled.map_err(|error| match path_of(&error).as_str() {
+        "" => format!("invalid JSON Schema: {}", problem(&error)),
+        path => format!("invalid JSON Schema: `{path}`: {}", problem(&error)),
+    })
 }
 
 /// The wrong field: `items[2].price`. A missing or unexpected field is itself the wrong one.

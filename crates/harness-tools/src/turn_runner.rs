@@ -158,7 +158,7 @@ fn report(end: &End) -> SubagentReport {
             )]
             let code = match end.reason() {
                 StopReason::MaxIterationsReached => SubagentCode::MaxIterations,
-                StopReason::ModelInvalidResponse => SubagentCode::InvalidOutput,
+                StopReason::ModelInvalidResponse | StopReason::InvalidOutput => SubagentCode::InvalidOutput,
                 StopReason::Cancelled => SubagentCode::Aborted,
                 _ => SubagentCode::SubagentError,
             };

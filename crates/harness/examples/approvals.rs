@@ -6,7 +6,6 @@
 use std::error::Error;
 
 use harness::core::Json;
-use harness::core::machine::{CallDecision, Resume};
 use harness::core::message::ToolCall;
 use harness::core::outcome::Continuation;
 use harness::core::testing::ScriptedModel;
@@ -42,18 +41,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let Some(continuation) = serde_json::from_str::<Option<Continuation>>(&stored)? else {
         return Err("nothing is pending".into());
     };
-    let mut decisions = Vec::new();
-    for call in &continuation.pending {
+    // The approval holds for exactly the call that is shown.
+    let from = ResumeFrom::decided(continuation, |call| {
         println!(
             "pending: {} {} ({})",
             call.tool,
             call.arguments.as_ref().map_or("{}", Json::text),
             call.reason
         );
-        // The digest binds the approval to exactly this call.
-        decisions.push(CallDecision::granted(call.call_id.clone()).having_seen(call.digest.clone()));
-    }
-    let report = harness.resume(ResumeFrom::continuation(continuation, Resume::decided(decisions))).await?;
+        Decision::Granted
+    });
+    let report = harness.resume(from).await?;
     println!("stopped: {}", report.reason().as_str());
     println!("answer: {}", report.answer());
     Ok(())

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use harness_core::port::{AgentConfig, AgentSource, DynAgentSource, PrepareAsk};
 use harness_core::tool::{DynTool, ToolScope};
-use harness_core::{Fault, ModelName, ToolName};
+use harness_core::{Fault, Json, ModelName, ToolName};
 use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
 use harness_tools::{Binding, Source, Surroundings, WithSurroundings};
 
-use crate::error::HarnessError;
+use crate::error::{HarnessError, SetupFault};
 use crate::instructions::WithMore;
+use crate::until_done::schemas;
 
 /// A graph whose tools are bound: what [`Builder::graph`](crate::Builder::graph) takes.
 ///
@@ -61,7 +62,7 @@ impl BoundGraph {
     /// left out.
     ///
     /// # Errors
-    /// The first fault of the descriptor, a target without a tool included.
+    /// The first error of the descriptor, including a target without a tool.
     pub fn bind<T: Into<String>>(
         descriptor: &Descriptor,
         tools: impl IntoIterator<Item = (T, Arc<dyn DynTool>)>,
@@ -69,11 +70,11 @@ impl BoundGraph {
         Self::bind_with(descriptor, tools, |_| None)
     }
 
-    /// The same, with `resolve` asked for the targets of the descriptor that are not among the tools: it
-    /// may give tools of a source whose list is known only when it is asked, such as an MCP server.
+    /// Like [`bind`](Self::bind), resolving the targets that are not among the tools with `resolve`. It may return tools of a
+    /// source with a dynamic list, such as an MCP server.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind). Whether a source has a tool is seen when an agent is prepared.
+    /// As [`bind`](Self::bind). A tool that a source lacks is found when an agent is prepared.
     pub fn bind_with<T: Into<String>>(
         descriptor: &Descriptor,
         tools: impl IntoIterator<Item = (T, Arc<dyn DynTool>)>,
@@ -126,14 +127,14 @@ impl BoundGraph {
         Ok(())
     }
 
-    /// The same graph with a version of its tools, for records and the digest of their candidates. Default none.
+    /// Sets the version of the tools, for records and the digest of their candidates. Default none.
     #[must_use]
     pub fn with_registry_version(mut self, version: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.graph).set_registry_version(version.into());
         self
     }
 
-    /// The graph.
+    /// Graph of the descriptor.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
@@ -151,6 +152,17 @@ impl BoundGraph {
     /// The sources that its agents use tools of.
     pub fn sources(&self) -> &[Source] {
         &self.sources
+    }
+
+    /// Invalid output schemas of its agents.
+    pub(crate) fn output_faults(&self) -> Vec<SetupFault> {
+        let schemas = schemas();
+        let fault = |agent: &Agent| {
+            let schema = Json::of(agent.output()?).and_then(|schema| schema.to()).ok()?;
+            let problem = schemas.check_schema(&schema).err()?;
+            Some(SetupFault::Output { agent: agent.id().to_owned(), problem })
+        };
+        self.graph.agents().filter_map(fault).collect()
     }
 
     /// Its agents, who get the tools that sources have in a turn.
@@ -190,7 +202,7 @@ impl AgentSource for Expanding {
     }
 }
 
-/// What stands around the agents.
+/// Additions to the agents of a builder.
 pub(crate) struct AgentDecorator {
     /// The graph that they come from.
     pub(crate) bound: Option<BoundGraph>,
@@ -198,7 +210,7 @@ pub(crate) struct AgentDecorator {
     pub(crate) model: Option<ModelName>,
     /// Tools that every agent has.
     pub(crate) common: Vec<ToolName>,
-    /// What they are told beside their instructions.
+    /// Texts after their instructions.
     pub(crate) more: Vec<Arc<str>>,
     /// Where they work.
     pub(crate) surroundings: Option<Surroundings>,

@@ -274,8 +274,8 @@ impl Builder {
         self
     }
 
-    /// One more check of prompts, answers or ends, asked after those that were given before. Pieces of a streamed answer may
-    /// be out before it is asked.
+    /// One more check of prompts, answers or ends, called after earlier ones. Chunks of a streamed answer may be
+    /// emitted before.
     ///
     /// ```
     /// use harness::prelude::*;
@@ -293,7 +293,7 @@ impl Builder {
         self
     }
 
-    /// Who decides about held calls. Without, a held call parks the run.
+    /// Decides held calls. Without an approver, a held call ends the run as pending.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.ports.approver = Some(Arc::new(approver));
         self
@@ -320,13 +320,13 @@ impl Builder {
         self
     }
 
-    /// What stands around the model calls in place of a [`memory`](Self::memory): a port of your own.
+    /// Replaces a [`memory`](Self::memory) by a custom port.
     pub fn layers(mut self, layers: impl ContextPipeline + 'static) -> Self {
         self.ports.layers = Some(Arc::new(layers));
         self
     }
 
-    /// What makes the view shorter, in place of what a descriptor asks for. Default none.
+    /// Compacts the view, in place of the compaction of the descriptor. Default none.
     pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
         self.ports.compactor = Some(Arc::new(compactor));
         self
@@ -384,10 +384,9 @@ impl Builder {
         self.ports.hub.subscribe(capacity)
     }
 
-    /// Records every run that ends: in its [`Report`](harness_runtime::Report) and to the sinks of `recording`. What the
-    /// descriptor's context fields mark with `redact: true` is taken out, together with what `recording` adds. Of the
-    /// candidate, the descriptor's hash, the registry's version, the model of the first agent and the version of this
-    /// library are filled in. Default no record.
+    /// Records every run that ends, in its [`Report`](harness_runtime::Report) and to the sinks of `recording`. Context
+    /// fields with `redact: true` are redacted, as are the values of `recording`. The candidate gets the descriptor hash, the
+    /// registry version, the model of the first agent and the version of this library. Default no record.
     pub fn record(mut self, recording: Recording) -> Self {
         self.recording = Some(recording);
         self
@@ -508,18 +507,19 @@ impl Builder {
             }
         }
         faults.extend(self.spec.check().into_iter().map(SetupFault::from));
+        faults.extend(self.graph.as_ref().map(BoundGraph::output_faults).unwrap_or_default());
         let is_closed = self.registry.is_none() && self.sources.is_empty();
         faults.extend(self.control.faults(self.spec.mode, is_closed.then_some(&*self.tools)));
         faults
     }
 }
 
-/// What a builder has put together.
+/// Parts of a built harness.
 pub(crate) struct Assembled {
-    /// Their agents are those that were given one by one; nothing stands around them yet.
+    /// Ports with the agents as given, without additions.
     pub(crate) ports: Ports,
     pub(crate) spec: RunSpec,
-    /// What controls each run; `None` is nothing but its checks of the end.
+    /// Control of each run; `None` leaves its checks of the end.
     pub(crate) control: Option<Arc<ControlSpec>>,
     pub(crate) around: AgentDecorator,
     pub(crate) modes: Option<Modes>,

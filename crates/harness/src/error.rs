@@ -1,4 +1,4 @@
-//! What can be wrong before a run begins.
+//! Errors before the start of a run.
 
 use harness_control::ControlFault;
 use harness_core::turn::SpecFault;
@@ -6,10 +6,9 @@ use harness_descriptor::DescriptorError;
 use harness_memory::MemoryError;
 use harness_runtime::RuntimeError;
 
-/// Why there is no harness, or why it could not begin a run.
+/// Error of building a harness or starting a run.
 ///
-/// How a run ended is never here: that is the [`End`](harness_core::End) of its
-/// [`Report`](harness_runtime::Report).
+/// The end of a run is never an error: see the [`End`](harness_core::End) of its [`Report`](harness_runtime::Report).
 ///
 /// ```
 /// use harness::HarnessError;
@@ -24,15 +23,15 @@ pub enum HarnessError {
     /// The builder was given things that do not fit together. All of them.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Setup(Vec<SetupFault>),
-    /// A fault of a descriptor, or of the context that it is given.
+    /// A descriptor, or its context, is invalid.
     #[error(transparent)]
     Descriptor(#[from] DescriptorError),
     /// Two tools of a graph have the name by which a model calls them in common.
     #[error("the targets `{}` and `{}` are both bound to a tool named `{name}`", targets[0], targets[1])]
     SameName {
-        /// The name.
+        /// Name of the tool.
         name: String,
-        /// The targets.
+        /// Targets that are bound to it.
         targets: [String; 2],
     },
     /// The memory of a registry file cannot be built: a file, a directory or a layer is unusable.
@@ -94,29 +93,37 @@ pub enum SetupFault {
     /// Two tools have one name.
     #[error("two tools are named `{name}`: a model could call only one of them")]
     SameTool {
-        /// The name.
+        /// Name of the tool.
         name: String,
     },
     /// A setting of the turn is out of its range.
     #[error(transparent)]
     Spec(#[from] SpecFault),
+    /// The output schema of an agent is invalid.
+    #[error("invalid `output` of agent `{agent}`: {problem}")]
+    Output {
+        /// Id of the agent.
+        agent: String,
+        /// Problem of the schema.
+        problem: String,
+    },
     /// A setting of what controls a run.
     #[error(transparent)]
     Control(#[from] ControlFault),
-    /// The completion signal is a tool that nobody gave.
+    /// The tool of the completion signal is missing.
     #[error("the completion signal is the tool `{name}`, which was not given")]
     NoSignal {
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
-    /// A contract names a check that nobody gave; a strict run could never be done.
+    /// A contract names a missing check; a strict run could never complete.
     #[error(
         "required output `{output}` names the check `{name}`, which was not given; give it with `contract_check`"
     )]
     NoCheck {
         /// The required output.
         output: String,
-        /// The check.
+        /// Name of the check.
         name: String,
     },
 }

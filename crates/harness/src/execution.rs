@@ -30,7 +30,7 @@ const KEPT: usize = 64;
 /// Things seen that may wait while a run is busy; after that deltas go first.
 const WAITING: usize = 4_096;
 
-/// Bytes of a tool's output that are told.
+/// Bytes of a tool's output that are reported.
 const SHOWN: usize = 8 << 10;
 
 /// The name of this backend in results.
@@ -46,7 +46,7 @@ type Make = dyn Fn(&ExecutionRequest) -> Result<Builder, HarnessError> + Send + 
 /// ([`user_text`]), or the message alone when there is nothing else.
 ///
 /// Its capabilities are what it does: it runs its own loop of tools (`native-iterative`), stops for approvals
-/// (`native`), tells its steps, and goes on with the conversation of a request whose continuation it gave
+/// (`native`), reports its steps, and continues the conversation of a request with its continuation
 /// (`opaque-resume`; the newest 64 conversations are kept in memory). A continuation of kind `approval` is
 /// decided by `metadata.approved` of the continuation that is given back: true runs the held calls, false
 /// denies them; without it the message is a new prompt.
@@ -92,17 +92,17 @@ struct Conversation {
     id: String,
     harness: Harness,
     seen: Subscription,
-    /// What its last run left.
+    /// Continuation of its last run.
     left: Option<Box<Continuation>>,
 }
 
-/// What a continuation of this backend holds.
+/// State in a continuation of this backend.
 #[derive(Serialize, Deserialize)]
 struct State {
     conversation: String,
 }
 
-/// What a host decided about held calls.
+/// Decision of a host on held calls.
 #[derive(Default, Deserialize)]
 struct Decided {
     approved: Option<bool>,
@@ -128,7 +128,7 @@ impl HarnessExecution {
         self
     }
 
-    /// The conversation that a request goes on with, or a new one.
+    /// The conversation of the request's continuation, or a new one.
     fn conversation(&self, request: &ExecutionRequest) -> Result<Conversation, ExecutionError> {
         if let Some(continuation) = &request.continuation {
             let state = continuation.state.as_ref().and_then(|state| state.to::<State>().ok());
@@ -146,8 +146,8 @@ impl HarnessExecution {
         let at = kept.iter().position(|conversation| conversation.id == id);
         at.and_then(|at| kept.remove(at)).ok_or_else(|| {
             let told = format!(
-                "the conversation `{id}` is not known here: it is at work, was let go, or began in another \
-                 process; send the request without a continuation, with what was said as context"
+                "unknown conversation `{id}`: it is busy, was dropped, or belongs to a different process; send the \
+                 request without a continuation, with the earlier messages as context"
             );
             ExecutionError::new(ExecutionErrorCode::BackendExecutionError, told).retryable(false)
         })
@@ -206,7 +206,7 @@ impl ExecutionAdapter for HarnessExecution {
     }
 }
 
-/// Runs the request's prompt to its end and tells what is seen of it meanwhile.
+/// Runs the request's prompt to its end and reports progress.
 async fn run(
     conversation: &mut Conversation,
     request: &ExecutionRequest,
@@ -228,7 +228,7 @@ async fn run(
     report
 }
 
-/// What the request says to the conversation.
+/// Prompt of a request.
 fn prompt(left: Option<Box<Continuation>>, request: &ExecutionRequest) -> Prompt {
     let metadata = request.continuation.as_ref().and_then(|given| given.metadata.as_ref());
     let decided: Decided = metadata.and_then(|metadata| metadata.to().ok()).unwrap_or_default();
@@ -248,7 +248,7 @@ fn prompt(left: Option<Box<Continuation>>, request: &ExecutionRequest) -> Prompt
     user_text(request).into()
 }
 
-/// What of a run is told while it goes on.
+/// Progress of a run.
 struct Progress<'t, 'a> {
     attempt: &'t mut Attempt<'a>,
     sink: &'t dyn ExecutionSink,
@@ -312,7 +312,7 @@ fn part(delta: DeltaPart) -> Option<ExecutionPart> {
     })
 }
 
-/// What a result tells besides the answer.
+/// Metadata of a result.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -361,7 +361,7 @@ fn finished(report: &Report, attempt: Attempt<'_>, conversation: &str) -> Execut
     result
 }
 
-/// What the event of a failure tells.
+/// Data of a failure event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Facts {
@@ -397,7 +397,7 @@ fn wish(evidence: &Evidence) -> ExecutionApproval {
 }
 
 fn failure(report: &Report) -> ExecutionError {
-    let code = if report.reason() == StopReason::ModelInvalidResponse {
+    let code = if matches!(report.reason(), StopReason::ModelInvalidResponse | StopReason::InvalidOutput) {
         ExecutionErrorCode::InvalidBackendOutput
     } else if report.reason() == StopReason::Cancelled {
         ExecutionErrorCode::Other

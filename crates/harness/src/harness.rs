@@ -80,15 +80,14 @@ impl Harness {
     ///
     /// ```
     /// # use harness::prelude::*;
-    /// use harness::core::machine::{CallDecision, Resume};
     ///
     /// # async fn example(harness: Harness) -> Result<(), harness::HarnessError> {
     /// let report = harness.prompt("Pay Ada 5 cents").await?;
-    /// if let Some(parked) = report.end.continuation.as_deref() {
-    ///     let decisions = parked.pending.iter().map(|call| CallDecision::granted(call.call_id.as_str()));
-    ///     let from = ResumeFrom::continuation(parked.clone(), Resume::decided(decisions));
-    ///     println!("{}", harness.resume(from).await?.answer());
-    /// }
+    /// let from = report.decide(|call| {
+    ///     println!("{}: {}", call.tool, call.reason);
+    ///     Decision::Granted
+    /// });
+    /// println!("{}", harness.resume(from).await?.answer());
     /// # Ok(())
     /// # }
     /// ```

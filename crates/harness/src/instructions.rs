@@ -1,4 +1,4 @@
-//! What agents are told beside their own instructions: skills, and texts of the host.
+//! Additions to the instructions of agents: skills, and texts of the host.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Builder {
     }
 
     /// One more text at the end of every agent's instructions, behind those that were given before and ahead of
-    /// the [surroundings](Self::surroundings): what a project tells its agents, for example. An empty one is left
+    /// the [surroundings](Self::surroundings): what the rules of a project, for example. An empty one is left
     /// out. A descriptor's hash does not know of it. Default none.
     pub fn more_instructions(mut self, text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
@@ -56,14 +56,14 @@ impl Builder {
     }
 }
 
-/// Agents whose instructions go on with a text.
+/// Agents with a text after their instructions.
 pub(crate) struct WithMore {
     agents: Arc<dyn DynAgentSource>,
     text: String,
 }
 
 impl WithMore {
-    /// The same agents, told these texts, too.
+    /// Appends texts to the instructions of agents.
     pub(crate) fn new(agents: Arc<dyn DynAgentSource>, texts: &[Arc<str>]) -> Self {
         Self { agents, text: texts.join("\n\n") }
     }

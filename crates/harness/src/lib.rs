@@ -1,8 +1,7 @@
 //! LLM agents that are bounded, streamed, durable and truthful about why they stopped.
 //!
 //! This crate is the facade: it re-exports the crates below it and has the [`Builder`] that wires them.
-//! It holds no logic of its own; what it can do can be done without it, with `harness-core` and the one
-//! or two siblings that are needed.
+//! It has no logic: `harness-core` and one or two siblings can do the same without it.
 //!
 //! ```
 //! use harness::prelude::*;
@@ -48,7 +47,7 @@
 //! | [`core`] | messages, ports, gates, events, limits, the turn and run machines, the driver |
 //! | [`descriptor`] | agent graphs as YAML |
 //! | [`flow`] | programs of steps, channels between them |
-//! | [`host`] | storage, artifacts, keys, a working folder, processes |
+//! | [`host`] | storage, artifacts, API keys, a working directory, processes |
 //! | [`memory`] | memory layers, compaction |
 //! | [`session`] | session stores |
 //! | [`record`] | run records, recordings of model traffic, replay |
@@ -148,6 +147,10 @@ struct CookbookThreads;
 #[doc = include_str!("../../../docs/cookbook/testing.md")]
 #[cfg(doctest)]
 struct CookbookTesting;
+
+#[doc = include_str!("../../../docs/cookbook/typed-answers.md")]
+#[cfg(doctest)]
+struct CookbookTypedAnswers;
 
 #[doc = include_str!("../../../docs/cookbook/custom-models.md")]
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! What most programs need: `use harness::prelude::*;`.
+//! Common imports of a program: `use harness::prelude::*;`.
 
 pub use harness_core::Cancel;
 pub use harness_core::decide::{

@@ -1,4 +1,4 @@
-//! What a harness knows of its graph and limits, in its records.
+//! Graph and limits of a harness in its records.
 
 use harness_core::Json;
 use harness_core::run::RunSpec;

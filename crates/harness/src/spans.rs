@@ -5,9 +5,8 @@ use harness_telemetry::{SpanOptions, Spans};
 use crate::builder::Builder;
 
 impl Builder {
-    /// Opens and closes `tracing` spans for every run, of threads and sub-agents too, whose runs stand below the calls that
-    /// began them; see [`Spans`] for what they are and hold. A subscriber of `tracing` shows them; without one
-    /// they cost nothing. Default no spans.
+    /// Opens and closes `tracing` spans for every run, including those of threads and sub-agents, below the calls that
+    /// started them; see [`Spans`]. A subscriber of `tracing` shows them. Default no spans.
     ///
     /// ```
     /// # use harness::prelude::*;

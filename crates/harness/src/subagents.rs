@@ -15,7 +15,7 @@ use harness_tools::{
 
 use crate::builder::Builder;
 
-/// What is made of a builder's parts when all of them are there.
+/// Setup of sub-agents, applied when the builder has all parts.
 #[derive(Default)]
 pub(crate) struct SubagentSetup {
     slots: Vec<RunnerSlot>,
@@ -27,8 +27,8 @@ pub(crate) struct SubagentSetup {
 type Listen = Box<dyn FnOnce(TurnRunner) -> TurnRunner + Send>;
 
 impl Builder {
-    /// Agents that every agent can give work to, by the tool `task`: each knows only what it is told, has its
-    /// own instructions and those of the tools that it names, and spends of its caller's budget. They have the
+    /// Adds agents that every agent can delegate to with the tool `task`. Each sees only its task, has separate
+    /// instructions and the tools that it names, and uses its caller's budget. They have the
     /// [ports](Ports::for_child) of the conversation: the same model, gates, approver, compactor, memory, and checks but
     /// for those of the end. To the layers of memory a sub-agent's work is a child of its caller's. Default none.
     pub fn subagents(self, agents: impl IntoIterator<Item = Subagent>) -> Self {
@@ -37,7 +37,7 @@ impl Builder {
         self.common_set(&SubagentTool::set_of(tool)).runner_slot(slot)
     }
 
-    /// The same for agents that work in the background, by the tools `background_agents_*`. Their tasks are
+    /// Adds agents that work in the background, with the tools `background_agents_*`. Their tasks are
     /// kept for a run or for the conversation, and end with the run that started them. Default none.
     pub fn background_agents(self, agents: impl IntoIterator<Item = Subagent>, keep: Keep) -> Self {
         let slot = RunnerSlot::new();
@@ -47,9 +47,8 @@ impl Builder {
         }
     }
 
-    /// A place of tools that wait for somebody who can run sub-agents, such as those of a
-    /// [registry file](harness_tools::Registry::runner_slot): it gets the runner that
-    /// [`subagents`](Self::subagents) have.
+    /// Connects tools that run sub-agents, such as those of a [registry file](harness_tools::Registry::runner_slot), to the
+    /// runner of [`subagents`](Self::subagents).
     pub fn runner_slot(mut self, slot: RunnerSlot) -> Self {
         self.team.slots.push(slot);
         self
@@ -71,8 +70,8 @@ impl Builder {
         self.common_set(&set)
     }
 
-    /// Tells agents which folder they work in, with what is in it, the platform and the day, at the end of
-    /// their instructions. It is captured once per run. Default nothing is told.
+    /// Appends the working directory, its content, the platform and the date to the instructions of agents. Captured once
+    /// per run. Default off.
     pub fn surroundings(mut self, folder: impl Into<PathBuf>) -> Self {
         self.team.folder = Some(folder.into());
         self
@@ -104,7 +103,7 @@ impl SubagentSetup {
         self.modes.as_ref()
     }
 
-    /// Description of where agents work.
+    /// Surroundings in the instructions of agents.
     pub(crate) fn surroundings(&self, clock: &Arc<dyn Clock>) -> Option<Surroundings> {
         let folder = self.folder.as_ref()?;
         Some(Surroundings::new(folder, Arc::clone(clock)))

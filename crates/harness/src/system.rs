@@ -1,4 +1,4 @@
-//! The machine that the program runs on: its time, and ids that nobody else has.
+//! Time and unique ids of the machine that the program runs on.
 //!
 //! The one place of the workspace where a clock is read; everything else is handed the time.
 

@@ -22,19 +22,20 @@ use crate::agents::{AgentDecorator, BoundGraph};
 use crate::builder::{Assembled, Builder};
 use crate::error::{HarnessError, SetupFault};
 use crate::recording::completed;
+use crate::until_done::schemas;
 
-/// What a builder knows of threads.
+/// Settings of threads.
 #[derive(Default)]
 pub(crate) struct Threads {
     pub(crate) sessions: Option<Arc<dyn DynSessions>>,
     limits: Option<ChangeLimits>,
     host: Option<ChangeHost>,
     listeners: Vec<Arc<harness_runtime::Listen>>,
-    /// Spans, of which each run has a listener of its own.
+    /// Spans, with a separate observer for each run.
     pub(crate) spans: Option<Spans>,
     pub(crate) skills: SkillSet,
     pub(crate) templates: TemplateSet,
-    /// Whether runs do not go on with the agent of the last one.
+    /// Whether each run starts with the entry agent.
     from_entry: bool,
 }
 
@@ -56,8 +57,7 @@ impl Builder {
         self
     }
 
-    /// Changes the [runtime](Self::build_runtime) itself before it is made: its working folder, its params, and
-    /// the workplace of its flows.
+    /// Changes the [runtime](Self::build_runtime) itself before it is made: its working directory and its params.
     pub fn runtime_with(
         mut self,
         change: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder + Send + 'static,
@@ -66,15 +66,15 @@ impl Builder {
         self
     }
 
-    /// An inline listener for each run of the threads of a [runtime](Self::build_runtime), made when the run
-    /// begins. One given with [`fold`](Self::fold) hears the events of all threads.
+    /// Makes an inline observer for each run of the threads of a [runtime](Self::build_runtime). An observer of
+    /// [`fold`](Self::fold) receives the events of all threads.
     pub fn fold_each<F: Fold + 'static>(mut self, make: impl Fn() -> F + Send + Sync + 'static) -> Self {
         self.threads.listeners.push(Arc::new(move |_| Box::new(make())));
         self
     }
 
-    /// Lets every run of the threads of a [runtime](Self::build_runtime) begin with the entry agent, also when the
-    /// conversation was handed over to another one. Default: a run goes on with the agent of the last one.
+    /// Starts every run with the entry agent, even when the conversation was handed off. Default: a run continues with the
+    /// agent of the last one.
     pub fn runs_from_entry(mut self) -> Self {
         self.threads.from_entry = true;
         self
@@ -157,7 +157,11 @@ fn config(assembled: Assembled, recording: Option<Recording>, from_entry: bool) 
     let Assembled { ports, spec, control, around, modes, origin, context, work, .. } = assembled;
     let mut config = ThreadConfig::of(ports);
     config.origin = origin;
+    config.schemas = schemas();
     let graph = around.bound.as_ref().map(|bound| &**bound.graph());
+    if graph.is_some_and(|graph| graph.agents().any(|agent| agent.output().is_some())) {
+        config.validate_output();
+    }
     config.record = recording.map(|recording| completed(recording, graph, &spec));
     config.run = spec;
     config.control = control.map(|control| {

@@ -1,4 +1,4 @@
-//! Runs that go on until the work is done: what a builder knows of their control.
+//! Runs that continue until the work is done: control in the builder.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use harness_control::{ContractCheck, ControlSpec, StandardFacts, WorkSpec};
 use harness_core::decide::{DynFactSource, FactSource};
 use harness_core::outcome::StopMode;
 use harness_core::port::Clock;
-use harness_core::tool::DynTool;
+use harness_core::tool::{DynTool, SchemaValidator};
 use harness_core::{Json, ToolName};
 use harness_host::DynWorkspace;
 use harness_tools::{Keep, WorkTools, work_complete};
@@ -16,9 +16,9 @@ use harness_tools::{Keep, WorkTools, work_complete};
 use crate::builder::Builder;
 use crate::error::SetupFault;
 
-/// What a builder knows of the control of runs.
+/// Control of runs in a builder.
 pub(crate) struct ControlParts {
-    /// What controls a run; `None` is nothing but its checks of the end.
+    /// Control of a run; `None` leaves its checks of the end.
     pub(crate) spec: Option<ControlSpec>,
     facts: StandardFacts,
     /// In place of `facts`.
@@ -26,19 +26,24 @@ pub(crate) struct ControlParts {
 }
 
 impl Default for ControlParts {
-    #[cfg(feature = "schema-validation")]
     fn default() -> Self {
-        let facts = StandardFacts::default().with_schemas(Arc::new(harness_tools::JsonSchemas));
-        Self { spec: None, facts, own_facts: None }
-    }
-
-    #[cfg(not(feature = "schema-validation"))]
-    fn default() -> Self {
-        Self { spec: None, facts: StandardFacts::default(), own_facts: None }
+        Self { spec: None, facts: StandardFacts::default().with_schemas(schemas()), own_facts: None }
     }
 }
 
-/// Runs that go on until the work is done.
+/// Validates outputs and answers against JSON Schemas.
+#[cfg(feature = "schema-validation")]
+pub(crate) fn schemas() -> Arc<dyn SchemaValidator> {
+    Arc::new(harness_tools::JsonSchemas)
+}
+
+/// Validates the top level of outputs and answers.
+#[cfg(not(feature = "schema-validation"))]
+pub(crate) fn schemas() -> Arc<dyn SchemaValidator> {
+    Arc::new(harness_core::tool::ShallowSchemas)
+}
+
+/// Runs that continue until the work is done.
 ///
 /// ```
 /// use harness::control::contract::{PredicateKind, TaskContract};
@@ -69,32 +74,29 @@ impl Builder {
         self.spec(|spec| spec.mode = mode)
     }
 
-    /// Goes on turn after turn until the model says by the tool `work_complete` that the work is done and
-    /// every gate accepts that. Default: a run ends with its first answer that the checks of the end accept, or what
+    /// Continues turn after turn until the model calls the tool `work_complete` and every check accepts that. Default: a run ends with its first answer that the checks of the end accept, or what
     /// the descriptor's `run` says.
     pub fn until_done(self) -> Self {
         self.change_control(|_| {})
     }
 
-    /// What controls a run, in place of everything that was given before.
+    /// Sets the control of runs, replacing earlier settings.
     pub fn control(mut self, control: ControlSpec) -> Self {
         self.control.spec = Some(control);
         self
     }
 
-    /// What a run must have produced before it may be called done; goes on [until done](Self::until_done).
+    /// Sets the contract of a run; continues [until done](Self::until_done).
     pub fn contract(self, contract: TaskContract) -> Self {
         self.change_control(|control| control.contract = Some(contract))
     }
 
-    /// Gives every agent the tools of work items, and goes on [until](Self::until_done) nothing is left of
-    /// them.
+    /// Gives every agent the tools of work items, and continues [until](Self::until_done) all are closed.
     pub fn work_items(self) -> Self {
         self.change_control(|control| control.work = Some(WorkSpec::default()))
     }
 
-    /// The folder, or what else has files, in which a contract's files are looked for. Default none: no file
-    /// is known then.
+    /// Sets the workspace of the contract's files. Default none: every file is missing.
     pub fn contract_files(mut self, files: Arc<dyn DynWorkspace>) -> Self {
         self.control.facts = std::mem::take(&mut self.control.facts).with_workspace(files);
         self
@@ -119,7 +121,7 @@ impl Builder {
         self
     }
 
-    /// Who finds out what lies outside of a run, in place of [`contract_files`](Self::contract_files),
+    /// Sets the source of facts outside of a run, in place of [`contract_files`](Self::contract_files),
     /// [`contract_check`](Self::contract_check) and [`contract_data`](Self::contract_data).
     pub fn facts(mut self, facts: impl FactSource + 'static) -> Self {
         self.control.own_facts = Some(Arc::new(facts));
@@ -133,7 +135,7 @@ impl Builder {
     }
 }
 
-/// What control needs of tools, when nobody gave it.
+/// Tools that the control requires and the builder lacks.
 pub(crate) fn missing_tools(
     control: Option<&ControlSpec>,
     given: &[Arc<dyn DynTool>],
@@ -157,14 +159,13 @@ pub(crate) fn missing_tools(
 }
 
 impl ControlParts {
-    /// What controls a run, and who finds out what lies outside of it.
+    /// Control of a run, and its source of facts.
     pub(crate) fn into_parts(self) -> Option<(Arc<ControlSpec>, Arc<dyn DynFactSource>)> {
         let facts = self.own_facts.unwrap_or_else(|| Arc::new(self.facts));
         Some((Arc::new(self.spec?), facts))
     }
 
-    /// What is wrong with the control of a run. `given` are all tools there are, unless there are sources whose
-    /// list may change.
+    /// Problems of the control. `given` are all tools, unless sources have dynamic lists.
     pub(crate) fn faults(&self, mode: StopMode, given: Option<&[Arc<dyn DynTool>]>) -> Vec<SetupFault> {
         let Some(control) = &self.spec else { return Vec::new() };
         let mut faults: Vec<SetupFault> = control.check().into_iter().map(SetupFault::from).collect();

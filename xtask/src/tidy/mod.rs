@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
 //! [`tree`] reads the files once; [`arrows`], [`deviations`], [`examples`], [`faults`], [`functions`], [`laws`],
-//! [`manifests`], [`modules`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`]
+//! [`manifests`], [`modules`], [`names`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`]
 //! lists them.
 //! `cargo test` applies them too.
 
@@ -13,6 +13,7 @@ mod functions;
 mod laws;
 mod manifests;
 mod modules;
+mod names;
 mod order;
 mod rules;
 mod text;

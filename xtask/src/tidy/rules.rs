@@ -1,7 +1,7 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{arrows, deviations, examples, faults, functions, laws, manifests, modules, order, text};
+use super::{arrows, deviations, examples, faults, functions, laws, manifests, modules, names, order, text};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
@@ -30,6 +30,7 @@ fn problems() -> Result<Vec<String>> {
         order::problems(&tree),
         manifests::problems(&workspace.packages, &tree),
         modules::problems(&tree),
+        names::problems(&tree),
         text::problems(&tree),
     ];
     Ok(rules.into_iter().flatten().collect())

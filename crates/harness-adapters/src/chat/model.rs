@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::ModelName;
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
+use harness_core::port::{Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 
 use super::builder::{CHAT, ChatModelBuilder};
 use super::reply::ChatReply;
@@ -59,6 +59,10 @@ impl fmt::Debug for ChatModel {
 impl Model for ChatModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         self.0.step(&request, deltas).await
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.0.has_structured_output(agent)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Cost, FinishReason, Message, Usage};
-use harness_core::port::{Deltas, ModelFault, ModelRequest};
+use harness_core::port::{Deltas, ModelFault, ModelRequest, PreparedAgent};
 use harness_core::tool::ToolDef;
 use tokio::time::Instant;
 
@@ -66,6 +66,11 @@ pub(crate) struct Client<F> {
 }
 
 impl<F: Form> Client<F> {
+    /// Whether the endpoint is sent the output schema of this agent.
+    pub(crate) fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.service.has_structured_output(agent)
+    }
+
     /// Performs one step. A paused answer is continued, at most eight times: the parts so far are
     /// sent back, and the next part is appended to the message.
     pub(crate) async fn step(

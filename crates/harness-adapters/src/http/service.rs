@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Clock, Deltas, ModelFault, ModelFaultCode, ModelRequest, Secret};
+use harness_core::port::{Clock, Deltas, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent, Secret};
 use harness_core::{Millis, ModelName};
 use reqwest::header::{HeaderName, HeaderValue};
 use tokio::time::timeout;
@@ -15,11 +15,11 @@ use super::exchange::{Exchange, Reply};
 use super::fault::Faults;
 use super::frames::Frames;
 use super::names::ToolNames;
-use super::settings::Settings;
+use super::settings::{RESPONSE_FORMAT, Settings};
 use super::setup::{Auth, OPENROUTER, Protocol, Thought};
 use super::{ReplyLimits, ReplyTimeouts};
-use crate::structured::checked;
-use crate::{PriceTable, ThinkingLevels};
+use crate::structured::{OutputSchema, checked};
+use crate::{AdapterError, PriceTable, ThinkingLevels};
 
 /// Endpoint and settings of a model.
 pub(crate) struct Service {
@@ -37,6 +37,8 @@ pub(crate) struct Service {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) prices: PriceTable,
     pub(crate) levels: ThinkingLevels,
+    /// Whether the endpoint understands schemas of answers.
+    pub(crate) structured_output: bool,
 }
 
 impl Service {
@@ -50,6 +52,10 @@ impl Service {
     /// thinking.
     pub(crate) fn settings_for(&self, request: &ModelRequest) -> Result<Settings, ModelFault> {
         let mut settings = self.settings_of_agent(request)?;
+        if let Some(schema) = &request.prepared.output {
+            let format = OutputSchema::of_answer(schema).map_err(|error| fault(request, &error))?;
+            settings.set(RESPONSE_FORMAT.to_owned(), format);
+        }
         if let Some(level) = request.thinking {
             let routed = self.provider == OPENROUTER.provider;
             (self.protocol().think)(&mut settings, &Thought { level, levels: &self.levels, routed });
@@ -63,12 +69,15 @@ impl Service {
         match parsed {
             Ok(None) => Ok(self.settings.clone()),
             Ok(Some(stronger)) => Ok(self.settings.overlaid(stronger)),
-            Err(error) => {
-                let hint = error.hint().unwrap_or_default();
-                let text = format!("agent `{}`: {error}; {hint}", request.prepared.agent);
-                Err(ModelFault::new(ModelFaultCode::Configuration, text))
-            }
+            Err(error) => Err(fault(request, &error)),
         }
+    }
+
+    /// Whether the endpoint is sent the output schema of this agent. Endpoints take schemas of objects only.
+    pub(crate) fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        let entries = agent.output.as_ref().and_then(|schema| schema.entries().ok()).unwrap_or_default();
+        self.structured_output
+            && entries.iter().any(|(key, value)| key == "type" && value.text() == r#""object""#)
     }
 
     /// The header with the request's own key, which goes before the adapter's.
@@ -149,6 +158,12 @@ impl Service {
         let left = deadline.map(|(deadline, clock)| deadline.since(clock.now()).duration());
         left.map_or(self.timeouts.total, |left| left.min(self.timeouts.total))
     }
+}
+
+fn fault(request: &ModelRequest, error: &AdapterError) -> ModelFault {
+    let hint = error.hint().unwrap_or_default();
+    let text = format!("agent `{}`: {error}; {hint}", request.prepared.agent);
+    ModelFault::new(ModelFaultCode::Configuration, text)
 }
 
 /// The key of the request itself; an empty one is none.

@@ -98,6 +98,8 @@ pub(crate) struct Setup {
     pub(crate) levels: ThinkingLevels,
     /// Schema of answers, unless an agent's settings override it.
     pub(crate) output_schema: Option<OutputSchema>,
+    /// Whether the endpoint understands schemas of answers.
+    pub(crate) structured_output: bool,
 }
 
 /// OpenRouter, the router that has one word for every model's thinking.
@@ -153,6 +155,7 @@ impl Setup {
             prices: PriceTable::builtin(),
             levels: ThinkingLevels::reasoning(),
             output_schema: None,
+            structured_output: true,
         }
     }
 
@@ -215,6 +218,7 @@ impl Setup {
             clock: self.clock,
             prices: self.prices,
             levels: self.levels,
+            structured_output: self.structured_output,
         })
     }
 
@@ -279,6 +283,13 @@ macro_rules! setup_methods {
         /// Default: free text. An answer that is not JSON is marked invalid.
         pub fn output_schema(mut self, schema: impl Into<$crate::OutputSchema>) -> Self {
             self.setup.output_schema = Some(schema.into());
+            self
+        }
+
+        /// For endpoints that do not know schemas of answers: asks for an answer that must match an agent's or prompt's
+        /// schema as the call of a tool. Default: the endpoint is sent the schema.
+        pub fn without_structured_output(mut self) -> Self {
+            self.setup.structured_output = false;
             self
         }
 

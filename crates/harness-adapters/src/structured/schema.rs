@@ -83,6 +83,14 @@ impl OutputSchema {
         Json::of(&format).map_err(|error| fault(error.to_string()))
     }
 
+    /// The format of a schema that an agent's answers are validated against: strict where strict mode can express it
+    /// unchanged in meaning, else lenient.
+    #[cfg(feature = "http")]
+    pub(crate) fn of_answer(schema: &Json) -> Result<Json, AdapterError> {
+        let strict = Self::from(schema.clone());
+        strict.response_format().or_else(|_| strict.lenient().response_format())
+    }
+
     /// Reads the setting `output_schema`: an object with `schema`, and if wished `name` and `strict`.
     #[cfg(feature = "http")]
     pub(crate) fn of_setting(value: &Json) -> Result<Self, AdapterError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
 use tokio::time::Instant;
 
 /// When a circuit opens, and for how long.
@@ -143,5 +143,9 @@ impl<M: Model> Model for Breaker<M> {
         let answer = self.inner.step(request, deltas).await;
         self.learn(answer.as_ref().err().filter(|fault| counts(fault)));
         answer
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.inner.has_structured_output(agent)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::canonical::sha256_hex;
 use harness_core::message::{AssistantMessage, FinishReason, Usage};
-use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 use harness_record::traffic::request_form;
 
 /// How much a cache keeps.
@@ -134,5 +134,9 @@ impl<M: Model> Model for ResponseCache<M> {
             self.with_kept(|kept| kept.put(Arc::from(key), answer.clone(), self.policy));
         }
         Ok(answer)
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.inner.has_structured_output(agent)
     }
 }

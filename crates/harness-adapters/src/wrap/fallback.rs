@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness_core::ModelName;
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
 
 use super::watched::Watched;
 
@@ -129,6 +129,10 @@ impl Model for Fallback {
             request.key = None;
         }
         Err(ModelFault::new(ModelFaultCode::Configuration, "the chain of models is empty: add one"))
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.chain.iter().all(|link| link.model.has_structured_output_dyn(agent))
     }
 }
 

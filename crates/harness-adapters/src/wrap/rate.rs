@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -220,5 +220,9 @@ impl<M: Model> Model for RateLimit<M> {
         };
         self.pay(told.map_or(0, |usage| usage.all_tokens()));
         answer
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.inner.has_structured_output(agent)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use harness_core::Millis;
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelRequest};
+use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 
 use super::watched::Watched;
 
@@ -142,6 +142,10 @@ impl<M: Model> Model for Retry<M> {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.inner.has_structured_output(agent)
     }
 }
 

@@ -204,6 +204,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
+    /// Require an answer that matches the JSON Schema in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output_schema: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) approvals: ApprovalArgs,
 

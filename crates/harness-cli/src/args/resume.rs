@@ -37,6 +37,10 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
+    /// Require an answer that matches the JSON Schema in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output_schema: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) approvals: ApprovalArgs,
 
@@ -78,6 +82,7 @@ impl ResumeArgs {
             resume: true,
             allow_changed: self.allow_changed,
             context: self.context.clone(),
+            output_schema: self.output_schema.clone(),
             approvals: self.approvals.clone(),
             run_record: self.run_record.clone(),
             json: self.json,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness::core::message::AssistantMessage;
-use harness::core::port::{Deltas, DynModel, Model, ModelFault, ModelRequest};
+use harness::core::port::{Deltas, DynModel, Model, ModelFault, ModelRequest, PreparedAgent};
 
 static CALLED: AtomicBool = AtomicBool::new(false);
 
@@ -20,5 +20,9 @@ impl Model for Noticed {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         CALLED.store(true, Ordering::Relaxed);
         self.0.step_boxed(request, deltas).await
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.0.has_structured_output_dyn(agent)
     }
 }

@@ -10,7 +10,9 @@ use harness::adapters::responses::ResponsesModel;
 use harness::adapters::{ApiKey, Retry, RetryPolicy};
 use harness::core::ModelName;
 use harness::core::message::AssistantMessage;
-use harness::core::port::{Clock, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness::core::port::{
+    Clock, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent,
+};
 use harness::tools::{ModelKey, Registry};
 
 use super::demo::Demo;
@@ -238,8 +240,18 @@ struct ByName {
 
 impl Model for ByName {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let own = request.prepared.model.as_ref().and_then(|name| self.own.get(name));
-        own.unwrap_or(&self.common).step_boxed(request, deltas).await
+        self.of(&request.prepared).step_boxed(request, deltas).await
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.of(agent).has_structured_output_dyn(agent)
+    }
+}
+
+impl ByName {
+    fn of(&self, agent: &PreparedAgent) -> Arc<dyn DynModel> {
+        let own = agent.model.as_ref().and_then(|name| self.own.get(name));
+        Arc::clone(own.unwrap_or(&self.common))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use harness::core::bracket_depth;
+use harness::core::{Json, bracket_depth};
 use harness::descriptor::{Map, Value};
 
 use crate::args::ContextArg;
@@ -58,21 +58,34 @@ pub(crate) fn overlay(base: &mut Map, over: Map) {
 }
 
 fn file(path: &Path) -> Result<Map, CliError> {
-    let wrong = |problem: String| CliError::Context { origin: format!("`{}`", path.display()), problem };
+    let unreadable = |fault| format!("expected PATH=VALUE or a readable file: {fault}");
+    mapping(path, unreadable)
+        .map_err(|problem| CliError::Context { origin: format!("`{}`", path.display()), problem })
+}
+
+/// The JSON Schema in the file of `--output-schema`.
+pub(crate) fn output_schema(path: &Path) -> Result<Json, CliError> {
+    let schema = mapping(path, |fault| fault.to_string());
+    let schema = schema.and_then(|schema| Json::of(&Value::Map(schema)).map_err(|error| error.to_string()));
+    schema.map_err(|problem| CliError::OutputSchema { file: path.to_owned(), problem })
+}
+
+/// The mapping in a YAML or JSON file.
+fn mapping(path: &Path, unreadable: impl FnOnce(std::io::Error) -> String) -> Result<Map, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
-    read.map_err(|fault| wrong(format!("expected PATH=VALUE or a readable file: {fault}")))?;
+    read.map_err(unreadable)?;
     if text.len() as u64 > LONGEST {
-        return Err(wrong(format!("larger than {LONGEST} bytes")));
+        return Err(format!("larger than {LONGEST} bytes"));
     }
     // The parser's time grows with the square of the depth.
     if bracket_depth(&text) > MOST_LEVELS {
-        return Err(wrong(format!("nested deeper than {MOST_LEVELS} levels")));
+        return Err(format!("nested deeper than {MOST_LEVELS} levels"));
     }
     match serde_yaml::from_str(&text) {
         Ok(Value::Map(map)) => Ok(map),
-        Ok(_) => Err(wrong("not a mapping".to_owned())),
-        Err(fault) => Err(wrong(format!("neither YAML nor JSON: {fault}"))),
+        Ok(_) => Err("not a mapping".to_owned()),
+        Err(fault) => Err(format!("neither YAML nor JSON: {fault}")),
     }
 }
 

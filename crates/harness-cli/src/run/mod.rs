@@ -77,6 +77,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let bound = bind::bind(descriptor, args.registry.as_deref(), &clock)?;
     let message = message::message(message, args.resume)?;
     let overrides = context::overrides(&args.context)?;
+    let schema = args.output_schema.as_deref().map(context::output_schema).transpose()?;
     check_outputs(args)?;
     let session = open_session(args, descriptor, &bound.graph, &*clock).await?;
     let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
@@ -104,7 +105,8 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
         Rendering::start(seen, commands, renderer(args, &spec, controlled_by.is_some()), stop.clone())
             .map_err(|source| CliError::Io { action: "start the output", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
-    let prompt = prompt(&harness, args, message).await?;
+    let mut prompt = prompt(&harness, args, message).await?;
+    prompt.options.output = schema;
     let report = tokio::select! {
         biased;
         report = harness.prompt(prompt.cancel_with(stop.clone())) => report,

@@ -65,3 +65,22 @@ fn fault_19_an_iteration_limit_reports_the_iterations_that_were_made() {
     let result = result(&output.stdout);
     assert_eq!((&result["iterations"], &result["usage"]["modelCalls"]), (&json!(1), &json!(1)), "{result}");
 }
+
+#[test]
+fn answer_matches_the_schema_of_the_command_line() {
+    let project = Project::plain();
+    project.write(
+        "answer.json",
+        r#"{"type":"object","required":["euros"],"properties":{"euros":{"type":"integer"}}}"#,
+    );
+    let server = Server::start([Reply::text("90 euros"), Reply::text("{\"euros\":90}")]);
+    let output = project.ask(&server.url, &["--output-schema", "answer.json"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "{\"euros\":90}\n"), "{}", output.stderr);
+    let server = Server::start([Reply::text("90 euros"), Reply::text("{}")]);
+    let output = project.ask(&server.url, &["--output-schema", "answer.json", "--json"]);
+    assert_eq!(result(&output.stdout)["stopReason"], "invalid_output", "{}", output.stderr);
+    project.write("answer.json", "[]");
+    let output = project.ask("http://127.0.0.1:9", &["--output-schema", "answer.json"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("invalid output schema answer.json: not a mapping"), "{}", output.stderr);
+}

@@ -13,7 +13,7 @@ use crate::json::Json;
 use crate::message::{Block, Invalid, Message, ToolCall};
 use crate::outcome::{End, Fault, Question, ThinEvidence};
 use crate::port::{Progress, RunProgress};
-use crate::tool::ToolOutcome;
+use crate::tool::{SchemaValidator, ToolOutcome};
 use crate::twin;
 
 /// Subject of a check.
@@ -31,6 +31,8 @@ pub enum Subject {
         agent: AgentId,
         /// Message; `None` for the text of a tool, which is already in the transcript.
         message: Option<Arc<Message>>,
+        /// JSON Schema of the agent's answers ([`AgentConfig::output`](crate::port::AgentConfig::output)).
+        output: Option<Json>,
     },
     /// End of a turn that claims that the work of its run is done.
     End {
@@ -102,7 +104,7 @@ const STRICTEST: u8 = 4;
 /// | point | verdicts |
 /// |---|---|
 /// | [`Points::PROMPT`] | `Accept`, `Amend`, `Continue`, `Refuse` |
-/// | [`Points::ANSWER`] | `Accept`, `Amend`, `Continue`, `Ask`, `Refuse`, `Unfounded` |
+/// | [`Points::ANSWER`] | `Accept`, `Amend`, `Continue`, `Invalid`, `Ask`, `Refuse`, `Unfounded` |
 /// | [`Points::END`] | `Accept`, `Waive`, `Continue`, `Ask`, `Refuse` |
 /// | [`Points::RESULT`] | `Accept`, `Ask`, `Refuse` |
 /// | [`Points::INVALID`] | `Accept`, `Continue`, `Ask`, `Refuse` |
@@ -126,6 +128,13 @@ pub enum CheckVerdict {
         /// Message for the model.
         guidance: String,
     },
+    /// The answer has the wrong form: it stays in the transcript without counting, and the model receives the reason and
+    /// answers again. Counts as an invalid output: [`Limits::invalid_outputs`](crate::limits::Limits::invalid_outputs) of
+    /// them in a row end the turn `invalid_output`.
+    Invalid {
+        /// Reason.
+        reason: String,
+    },
     /// The user is asked first: the turn ends `clarification_required`. An answer is dropped. A question about a result is
     /// skipped if a limit is reached at that moment; otherwise it replaces a failure that would have ended the turn. A
     /// blank question counts as [`Accept`](Self::Accept).
@@ -147,13 +156,14 @@ impl CheckVerdict {
         Self::Refuse { reason: reason.into() }
     }
 
-    /// Returns the name in events: `accept`, `amend`, `waive`, `continue`, `ask`, `refuse` or `unfounded`.
+    /// Returns the name in events: `accept`, `amend`, `waive`, `continue`, `invalid`, `ask`, `refuse` or `unfounded`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Accept => "accept",
             Self::Amend(_) => "amend",
             Self::Waive { .. } => "waive",
             Self::Continue { .. } => "continue",
+            Self::Invalid { .. } => "invalid",
             Self::Ask(_) => "ask",
             Self::Refuse { .. } => "refuse",
             Self::Unfounded(_) => "unfounded",
@@ -164,6 +174,7 @@ impl CheckVerdict {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Continue { guidance: text }
+            | Self::Invalid { reason: text }
             | Self::Refuse { reason: text }
             | Self::Waive { why: text }
             | Self::Ask(Question { text, .. }) => Some(text),
@@ -176,7 +187,7 @@ impl CheckVerdict {
         match self {
             Self::Accept => 0,
             Self::Amend(_) | Self::Waive { .. } => 1,
-            Self::Continue { .. } => 2,
+            Self::Continue { .. } | Self::Invalid { .. } => 2,
             Self::Ask(_) => 3,
             Self::Refuse { .. } | Self::Unfounded(_) => STRICTEST,
         }
@@ -188,6 +199,7 @@ impl CheckVerdict {
             Self::Accept | Self::Refuse { .. } => return true,
             Self::Amend(_) | Self::Unfounded(_) => &[Point::Prompt, Point::Answer],
             Self::Waive { .. } => &[Point::End],
+            Self::Invalid { .. } => &[Point::Answer],
             Self::Continue { .. } => &[Point::Prompt, Point::Answer, Point::End, Point::Invalid],
             Self::Ask(_) => &[Point::Answer, Point::End, Point::Result, Point::Invalid],
         };
@@ -306,6 +318,53 @@ pub fn stop_hook(
         }
     });
     check.on_error(OnError::LenientIfInteractive)
+}
+
+/// Validates answers against the JSON Schema of their agent ([`AgentConfig::output`](crate::port::AgentConfig::output)).
+/// Accepts everything of an agent without one. JSON in a Markdown code fence counts without the fence.
+///
+/// A mismatch is [`CheckVerdict::Invalid`]: the model reads what is wrong and answers again, up to
+/// [`Limits::invalid_outputs`](crate::limits::Limits::invalid_outputs) times in a row; then the turn ends
+/// `invalid_output`.
+///
+/// ```
+/// use harness_core::decide::check;
+/// use harness_core::tool::ShallowSchemas;
+///
+/// // `harness_tools::JsonSchemas` knows all of JSON Schema.
+/// let check = check::output(ShallowSchemas);
+/// assert_eq!(check.guard().name.as_str(), "output");
+/// ```
+pub fn output(schemas: impl SchemaValidator + 'static) -> Guarded<dyn DynCheck> {
+    func("output", Points::ANSWER, move |subject, _| match subject {
+        Subject::Answer { text, output: Some(schema), .. } => judge_output(&schemas, schema, text),
+        Subject::Answer { output: None, .. }
+        | Subject::Prompt(_)
+        | Subject::End { .. }
+        | Subject::Result { .. }
+        | Subject::Invalid { .. } => CheckVerdict::Accept,
+    })
+}
+
+fn judge_output(schemas: &impl SchemaValidator, schema: &Json, text: &str) -> CheckVerdict {
+    let bare = without_fence(text.trim());
+    let fits = |data| {
+        let schema = schema.to().map_err(|error| error.to_string())?;
+        schemas.check(&schema, &data).map_err(|problem| format!("it does not match its schema: {problem}"))
+    };
+    let parsed = serde_json::from_str(bare).map_err(|error| format!("it is not JSON: {error}"));
+    match parsed.and_then(fits) {
+        Ok(()) if bare.len() < text.trim().len() => CheckVerdict::Amend(bare.to_owned()),
+        Ok(()) => CheckVerdict::Accept,
+        Err(reason) => CheckVerdict::Invalid { reason },
+    }
+}
+
+/// The content of a text that is one fenced code block; other texts are unchanged.
+fn without_fence(text: &str) -> &str {
+    let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let content = fenced.and_then(|block| block.split_once('\n')).map(|(_language, content)| content.trim());
+    content.unwrap_or(text)
 }
 
 /// Combines checks that are called in parallel: the strictest verdict counts, and a refusal does not wait for the others.

@@ -274,6 +274,7 @@ fn prepared(config: AgentConfig, tools: Arc<[ToolDef]>) -> PreparedAgent {
         .with_model(config.model, config.settings);
     (prepared.provider, prepared.protocol, prepared.changes) =
         (config.provider, config.protocol, config.changes);
+    prepared.output = config.output;
     prepared
 }
 

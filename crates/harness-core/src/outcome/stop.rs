@@ -94,6 +94,8 @@ stop_reasons! {
     ModelRefused = "model_refused" => Failed, "the transcript";
     /// The model gave too many invalid responses.
     ModelInvalidResponse = "model_invalid_response" => Failed, "the invalid response";
+    /// No answer matched the output schema.
+    InvalidOutput = "invalid_output" => Failed, "the last mismatch";
     /// A part of the system failed; the evidence names it.
     RuntimeError = "runtime_error" => Failed, "the error and its part";
     /// The answer claims more than its evidence supports.
@@ -152,10 +154,12 @@ impl StopReason {
             }
             (Self::ToolErrorUnrecoverable, _) => "A tool that I need failed. Please try again shortly.",
             (Self::ModelRefused, _) => "I cannot help with this request.",
-            (Self::ModelInvalidResponse, false) => {
+            (Self::ModelInvalidResponse | Self::InvalidOutput, false) => {
                 "I could not produce a usable reply. Please rephrase the request."
             }
-            (Self::ModelInvalidResponse, true) => "I could not produce a usable reply. I will try again.",
+            (Self::ModelInvalidResponse | Self::InvalidOutput, true) => {
+                "I could not produce a usable reply. I will try again."
+            }
             (Self::RuntimeError, _) => "Something went wrong on my side. Please try again shortly.",
             (Self::EvidenceDensityViolation, _) => {
                 "I found too little to answer this reliably. Please be more specific about what you want to know."

@@ -49,6 +49,9 @@ pub struct AgentConfig {
     pub model: Option<ModelName>,
     /// Settings for the model (such as temperature), passed to the adapter unchanged.
     pub settings: Option<Json>,
+    /// JSON Schema that its answers must match. Sent to models with structured output; `check::output` validates the
+    /// answers. Default none: answers are text.
+    pub output: Option<Json>,
     /// Provider of the model, if known, to mark a message without a response.
     pub provider: Option<Arc<str>>,
     /// Protocol of the model, if known, to mark a message without a response.
@@ -80,6 +83,9 @@ pub struct PreparedAgent {
     pub model: Option<ModelName>,
     /// Settings for the model.
     pub settings: Option<Json>,
+    /// JSON Schema that its answers must match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
     /// Provider of the model, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Arc<str>>,

@@ -291,17 +291,29 @@ pub trait Model: Send + Sync {
         request: ModelRequest,
         deltas: &dyn Deltas,
     ) -> impl Future<Output = Result<AssistantMessage, ModelFault>> + Send;
+
+    /// Whether it sends [`PreparedAgent::output`] to its provider for this agent. Otherwise threads ask for such an
+    /// answer as the call of a tool. Default false; wrappers pass the question on.
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        let _ = agent;
+        false
+    }
 }
 
 twin! {
     DynModel of Model {
         async fn step_boxed = step(request: ModelRequest, deltas: &'a dyn Deltas) -> Result<AssistantMessage, ModelFault>;
+        fn has_structured_output_dyn = has_structured_output(agent: &PreparedAgent) -> bool;
     }
 }
 
 impl Model for Arc<dyn DynModel> {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         (**self).step_boxed(request, deltas).await
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        (**self).has_structured_output_dyn(agent)
     }
 }
 

@@ -227,9 +227,11 @@ fn taken(check: GateName, verdict: CheckVerdict, mode: StopMode, waives: bool) -
         CheckVerdict::Waive { why }
         | CheckVerdict::Continue { guidance: why }
         | CheckVerdict::Refuse { reason: why } => (CheckedAs::Refused, Some(why)),
-        CheckVerdict::Accept | CheckVerdict::Amend(_) | CheckVerdict::Ask(_) | CheckVerdict::Unfounded(_) => {
-            (CheckedAs::Accepted, None)
-        }
+        CheckVerdict::Accept
+        | CheckVerdict::Amend(_)
+        | CheckVerdict::Invalid { .. }
+        | CheckVerdict::Ask(_)
+        | CheckVerdict::Unfounded(_) => (CheckedAs::Accepted, None),
     };
     Checked { check, verdict, why }
 }

@@ -1,5 +1,7 @@
 //! JSON Schema validation: the port, and a validator of the common keywords.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 /// Validates data against JSON Schemas. The validator of harness-tools (feature `schema-validation`) supports all of JSON
@@ -10,6 +12,24 @@ pub trait SchemaValidator: Send + Sync {
     /// # Errors
     /// The first problem of the data or of the schema.
     fn check(&self, schema: &Value, data: &Value) -> Result<(), String>;
+
+    /// Whether `schema` is a JSON Schema at all. Default: whether it is an object.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn check_schema(&self, schema: &Value) -> Result<(), String> {
+        if schema.is_object() { Ok(()) } else { Err("expected an object".to_owned()) }
+    }
+}
+
+impl<S: SchemaValidator + ?Sized> SchemaValidator for Arc<S> {
+    fn check(&self, schema: &Value, data: &Value) -> Result<(), String> {
+        (**self).check(schema, data)
+    }
+
+    fn check_schema(&self, schema: &Value) -> Result<(), String> {
+        (**self).check_schema(schema)
+    }
 }
 
 /// Validates `type` and `required` of the top level only.

@@ -18,6 +18,8 @@ pub(super) enum Checked {
     Accepted(Subject),
     /// The model receives guidance about this, and answers again.
     Guidance(Subject, String),
+    /// The answer has the wrong form: the model receives the reason, and answers again within the limit.
+    Invalid(Subject, String),
 }
 
 impl TurnCx<'_> {
@@ -50,6 +52,12 @@ impl TurnCx<'_> {
             (CheckVerdict::Continue { guidance }, Some(subject)) if is_of_model(subject) => Some(guidance),
             (CheckVerdict::Continue { guidance: reason } | CheckVerdict::Refuse { reason }, _) => {
                 return stop(StopReason::GuardrailTriggered, guardrail(name, point, reason));
+            }
+            (CheckVerdict::Invalid { reason }, _) => {
+                return match self.data.checked.take() {
+                    Some(subject) => ControlFlow::Continue(Checked::Invalid(*subject, reason)),
+                    None => invariant("a check without a subject replied"),
+                };
             }
             (CheckVerdict::Ask(question), _) => return self.ask_user(question),
             (CheckVerdict::Unfounded(thin), _) => {

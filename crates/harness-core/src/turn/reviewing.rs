@@ -18,6 +18,9 @@ use crate::outcome::{Evidence, Fault, FaultSource, StopReason};
 use crate::port::Prepared;
 use crate::time::Millis;
 
+/// The kind of an invalid output whose form is wrong.
+const WRONG_FORM: &str = "schema_mismatch";
+
 /// How far an answer has come.
 #[derive(Debug)]
 pub(super) enum Reviewing {
@@ -95,6 +98,7 @@ impl Reviewing {
             Checked::Running => return WAIT,
             Checked::Accepted(subject) => (subject, None),
             Checked::Guidance(subject, guidance) => (subject, Some(guidance)),
+            Checked::Invalid(subject, reason) => return self.on_wrong_form(turn, subject, reason),
         };
         *self = Self::Accepted;
         match (subject, guidance) {
@@ -109,6 +113,16 @@ impl Reviewing {
             (Subject::Invalid { invalid, .. }, guidance) => after_invalid(turn, *invalid, guidance),
             (Subject::Prompt(_) | Subject::Result { .. } | Subject::End { .. }, _) => WAIT,
         }
+    }
+
+    /// An answer does not match its agent's schema: it is kept and counts as an invalid output.
+    fn on_wrong_form(&mut self, turn: &mut TurnCx<'_>, subject: Subject, reason: String) -> Step {
+        *self = Self::Accepted;
+        if let Subject::Answer { message: Some(answer), .. } = subject {
+            append_answer(turn, answer);
+        }
+        turn.data.invalid += 1;
+        after_invalid(turn, Invalid { kind: Some(WRONG_FORM.to_owned()), ..Invalid::new(reason) }, None)
     }
 
     /// Takes an answer that nothing speaks against into the transcript.
@@ -227,12 +241,14 @@ fn subject_of(turn: &TurnCx<'_>, answer: &Arc<Message>) -> Option<Subject> {
         | ModelOutput::Refusal { .. }
         | ModelOutput::Invalid(_) => return None,
     };
-    Some(Subject::Answer { text, agent: turn.data.agent_id(), message: Some(Arc::clone(answer)) })
+    let (agent, output) = (turn.data.agent_id(), turn.data.output());
+    Some(Subject::Answer { text, agent, message: Some(Arc::clone(answer)), output })
 }
 
 /// The turn has an answer in the words of tools: checks look at it, if there are any.
 pub(super) fn answer_with(turn: &mut TurnCx<'_>, text: String) -> Step {
-    let subject = Subject::Answer { text: text.clone(), agent: turn.data.agent_id(), message: None };
+    let (agent, output) = (turn.data.agent_id(), turn.data.output());
+    let subject = Subject::Answer { text: text.clone(), agent, message: None, output };
     if turn.start_checks(Point::Answer, subject) {
         return enter(Stage::Reviewing(Reviewing::Checks));
     }
@@ -275,7 +291,9 @@ fn broken(answer: &AssistantMessage) -> Option<(&'static str, String)> {
 /// Has the model answer again after an invalid answer, with `guidance` or the usual text, or stops.
 fn after_invalid(turn: &mut TurnCx<'_>, invalid: Invalid, guidance: Option<String>) -> Step {
     if turn.data.invalid >= turn.spec.limits.invalid_outputs {
-        return stop(StopReason::ModelInvalidResponse, Evidence::Invalid(invalid));
+        let is_form = turn.data.output().is_some() && invalid.kind.as_deref() == Some(WRONG_FORM);
+        let reason = if is_form { StopReason::InvalidOutput } else { StopReason::ModelInvalidResponse };
+        return stop(reason, Evidence::Invalid(invalid));
     }
     turn.check_limits()?;
     let usual = || format!("Your last answer could not be used: {}. Answer again, in full.", invalid.reason);

@@ -76,6 +76,11 @@ impl TurnData {
         prepared.or(self.agent.as_ref()).cloned().unwrap_or_else(|| AgentId::from("main"))
     }
 
+    /// The JSON Schema of the agent's answers.
+    pub(super) fn output(&self) -> Option<Json> {
+        self.prepared.as_ref().and_then(|prepared| prepared.output.clone())
+    }
+
     /// The tools that are offered.
     pub(super) fn tools(&self) -> &[ToolDef] {
         self.prepared.as_ref().map_or(&[], |prepared| &prepared.tools)

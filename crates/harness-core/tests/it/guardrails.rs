@@ -254,7 +254,8 @@ fn of_checks_that_are_asked_at_once_the_strictest_counts_and_a_refusal_waits_for
             Arc::new(Rail { name: "one", does: *does, asked: Arc::clone(&asked) })
         };
         let all = check::all("both", Points::ANSWER, does.iter().map(rail));
-        let subject = Subject::Answer { text: "yes".into(), agent: "main".into(), message: None };
+        let subject =
+            Subject::Answer { text: "yes".into(), agent: "main".into(), message: None, output: None };
         let log = Transcript::default();
         let cx = DecideCx::new(log.prefix(), Arc::default(), Cancel::never(), Time(0));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -291,6 +291,7 @@ fn law_2_there_are_no_other_pairs_than_these() {
     failed: tool_error_unrecoverable
     failed: model_refused
     failed: model_invalid_response
+    failed: invalid_output
     failed: runtime_error
     failed: evidence_density_violation
     failed: policy_denied

@@ -52,6 +52,7 @@ pub struct Agent {
     pub(super) handoff_description: Arc<str>,
     pub(super) model: Option<Value>,
     pub(super) model_settings: Option<Value>,
+    pub(super) output: Option<Value>,
     pub(super) instructions: Option<Instructions>,
     pub(super) tools: Vec<BoundTool>,
     pub(super) handoffs: Vec<Handoff>,
@@ -171,6 +172,11 @@ impl Agent {
     /// The model settings as a whole, its own or the default.
     pub fn model_settings(&self) -> Option<&Value> {
         self.model_settings.as_ref()
+    }
+
+    /// The JSON Schema that its answers must match.
+    pub fn output(&self) -> Option<&Value> {
+        self.output.as_ref()
     }
 
     /// The compiled instructions, its own or the default.

@@ -17,6 +17,7 @@ use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse, Target};
 use crate::number::is_blank;
+use crate::output;
 use crate::run;
 use crate::unknown;
 
@@ -151,6 +152,10 @@ impl Builder<'_> {
                 .map_or_else(|| "".into(), |text| document.display_text(text).into()),
             model: value("model"),
             model_settings: value("modelSettings"),
+            output: document
+                .get(node, output::KEY)
+                .filter(|id| document.object(*id).is_some())
+                .map(|id| document.value(id)),
             instructions,
             tools,
             handoffs: Vec::new(),

@@ -27,6 +27,8 @@ pub struct ResolvedAgent {
     pub model: Arc<str>,
     /// The model settings as a whole.
     pub model_settings: Option<Value>,
+    /// The JSON Schema that its answers must match.
+    pub output: Option<Value>,
 }
 
 /// A handoff that is open in this turn.
@@ -70,6 +72,7 @@ impl Graph {
             handoffs,
             model,
             model_settings: agent.model_settings.clone(),
+            output: agent.output.clone(),
         })
     }
 

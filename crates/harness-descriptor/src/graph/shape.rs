@@ -5,6 +5,7 @@ use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};
 use crate::number::is_blank;
+use crate::output;
 
 /// Optional sections that must be mappings.
 const OPTIONAL_SECTIONS: [&[&str]; 7] = [
@@ -148,6 +149,10 @@ impl<'a> Checker<'a> {
         let target = Target::Agent(id.to_owned());
         self.expect(Field::Target(target.clone()), Expected::Object, Some(agent))?;
         self.materialized(&target, agent)?;
+        if let Some(schema) = self.document.get(agent, output::KEY).filter(|id| !self.document.is_null(*id)) {
+            let field = Field::Key { target: target.clone(), key: output::KEY };
+            self.faults.keep(self.expect(field, Expected::Object, Some(schema)))?;
+        }
         let Some(handoffs) = self.document.get(agent, "handoffs") else { return Ok(()) };
         let field = Field::Key { target: target.clone(), key: "handoffs" };
         self.expect(field, Expected::List, Some(handoffs))?;

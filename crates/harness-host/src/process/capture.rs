@@ -1,6 +1,6 @@
 //! Keeping a stream within a bound.
 
-/// Keeps the beginning and the end of a stream, and counts what lies between.
+/// Keeps the start and the end of a stream, and counts the bytes between them.
 ///
 /// It never holds more than twice its limit, however long the stream is.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Capture {
 pub enum Shown {
     /// Text, with a note at the place of what was left out, if anything was.
     Text {
-        /// The text.
+        /// Text of the stream.
         text: String,
         /// Whether nothing was left out.
         whole: bool,
@@ -51,8 +51,7 @@ impl Capture {
         self.total
     }
 
-    /// The stream as text, whatever it is: what is not UTF-8 stands there as U+FFFD. With a note at the
-    /// place of what was left out, if anything was.
+    /// The stream as text, with U+FFFD for invalid UTF-8 and a note in place of omitted bytes.
     pub fn lossy(&self) -> String {
         let (tail, left_out) = self.kept();
         if left_out == 0 {
@@ -75,7 +74,7 @@ impl Capture {
         (tail, self.total - self.head.len() as u64 - tail.len() as u64)
     }
 
-    /// The stream as text. `cut_off`: it was cut off at its end, where half a character is no fault.
+    /// The stream as text. `cut_off` accepts half a character at the end.
     pub fn show(&self, cut_off: bool) -> Shown {
         let (tail, left_out) = self.kept();
         let text = if left_out == 0 {

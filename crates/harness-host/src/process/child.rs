@@ -15,9 +15,9 @@ use crate::process::supervisor::Control;
 pub struct Child {
     /// Its stdin, if it was started with a pipe.
     pub stdin: Option<ChildStdin>,
-    /// Its stdout.
+    /// Output of the program.
     pub stdout: Option<ChildStdout>,
-    /// Its stderr.
+    /// Error output of the program.
     pub stderr: Option<ChildStderr>,
     /// The program itself, or its supervisor.
     process: tokio::process::Child,

@@ -11,8 +11,8 @@ pub const REAP: Duration = Duration::from_millis(500);
 
 /// A process group and, where the system lists processes, the descendants that left it.
 ///
-/// Agents start the commands of their models in groups or sessions of their own, which the signals to the
-/// agent's group do not reach. They are found by their parents, while those live.
+/// Agents start the commands of their models in separate groups or sessions, which signals to the agent's group do not
+/// reach. They are found by their parents, while those live.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     /// The group's number.

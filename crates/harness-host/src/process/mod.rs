@@ -1,10 +1,9 @@
 //! Programs of the operating system: started without a shell, bounded, and ended with all that they
 //! started.
 //!
-//! A program gets exactly the arguments, the environment and the input that its [`Launch`] names, and leads
-//! a process group of its own. It ends at its time limit, when it prints without end, and when nobody wants
-//! its result any more: the group is asked to end by SIGTERM, and killed soon after. Children that it left
-//! behind end with it and never delay its result. Dropping a run kills all of it. What it prints can be
+//! A program gets exactly the arguments, the environment and the input of its [`Launch`], and leads a new process
+//! group. It ends at its time limit, when it prints too much, and when the run is cancelled: the group gets SIGTERM, and
+//! SIGKILL soon after. Children that it left behind end with it and never delay its result. Dropping a run kills all of it. What it prints can be
 //! read while it runs ([`run_with`], [`Lines`]), and the beginning and the end of it are kept ([`Capture`]).
 //!
 //! On Linux, in a host that calls [`supervise`], nothing that a program started outlives its run or the host,
@@ -55,5 +54,5 @@ pub use lines::{Line, Lines};
 pub use run::{Ended, Ending, Launch, Limits, MAX_PRINTED, run, run_with};
 pub use sandbox::{SYSTEM_FOLDERS, Sandbox, SandboxFault};
 pub use signal::{is_ignored, signal_name};
-pub use start::{Command, is_path, start, why_not_started};
+pub use start::{is_path, start, why_not_started};
 pub use supervisor::{OrphansLeft, supervise, supervise_by, wait_for_orphans};

@@ -16,13 +16,13 @@ use crate::process::child::Child;
 use crate::process::environment::Environment;
 use crate::process::group::REAP;
 use crate::process::sandbox::Sandbox;
-use crate::process::start::{Command, start};
+use crate::process::start::start;
 
 /// How many bytes a program may print to stdout or stderr before it is stopped: 128 MiB. What is
 /// printed is read and counted up to there, and only what [`Limits`] say of it is kept.
 pub const MAX_PRINTED: u64 = 128 * 1024 * 1024;
 
-/// What is read at once from a pipe.
+/// Bytes read at once from a pipe.
 const PART: usize = 64 * 1024;
 
 /// A program to run.
@@ -33,15 +33,15 @@ pub struct Launch<'a> {
     pub program: &'a OsStr,
     /// Its arguments, passed as they are: there is no shell.
     pub args: &'a [OsString],
-    /// The folder it runs in; `None` is the folder of this process.
+    /// Working directory; `None` is that of this process.
     pub cwd: Option<&'a Path>,
     /// Its whole environment.
     pub env: Environment,
-    /// What it reads from stdin; `None` gives it an empty one.
+    /// Input on stdin; `None` is empty.
     pub stdin: Option<Vec<u8>>,
-    /// Its bounds.
+    /// Limits of the run.
     pub limits: Limits,
-    /// What it may reach; `None` restricts nothing.
+    /// Sandbox; `None` restricts nothing.
     pub sandbox: Option<&'a Sandbox>,
     /// Whether it runs under the supervisor of this process, if there is one. Default `true`; see
     /// [`supervise`](crate::process::supervise).
@@ -49,7 +49,7 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// A program in this process's folder, with an empty stdin.
+    /// A program in the working directory of this process, with an empty stdin.
     pub fn new<S: AsRef<OsStr> + ?Sized>(
         program: &'a S,
         args: &'a [OsString],
@@ -60,32 +60,21 @@ impl<'a> Launch<'a> {
         Self { program, args, cwd: None, env, stdin: None, limits, sandbox: None, supervised: true }
     }
 
-    /// In this folder.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: Option<&'a Path>) -> Self {
         self.cwd = folder;
         self
     }
 
-    /// In this sandbox.
+    /// Sets the sandbox.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Option<&'a Sandbox>) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    fn command(&self) -> Command<'_> {
-        Command {
-            cwd: self.cwd,
-            stdin: self.stdin.is_some(),
-            grace: self.limits.grace,
-            sandbox: self.sandbox,
-            supervised: self.supervised,
-            ..Command::new(self.program, self.args, &self.env)
-        }
-    }
-
-    /// With this to read. The pipe is closed behind it. A program need not read it.
+    /// Sets the input. The program need not read it.
     #[must_use]
     pub fn stdin(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(input.into());
@@ -128,33 +117,33 @@ impl Limits {
     }
 }
 
-/// How a run ended. Exhaustive: whoever tells of a run has to have words for each of them.
+/// How a run ended. Exhaustive, so that every report has words for each case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// By itself.
     Exited(ExitStatus),
     /// It was stopped at its time limit.
     TimedOut,
-    /// It was stopped because nobody wants its result any more.
+    /// It was cancelled.
     Cancelled,
     /// It was stopped because it had printed more than [`MAX_PRINTED`].
     Flooded,
 }
 
-/// What a run left.
+/// Result of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ended {
     /// How it ended.
     pub ending: Ending,
-    /// What it printed to stdout until then.
+    /// Its stdout until then.
     pub stdout: Capture,
-    /// What it printed to stderr until then.
+    /// Its stderr until then.
     pub stderr: Capture,
 }
 
-/// Runs a program to its end; `unwanted` completes when nobody wants its result any more. Dropping the
-/// future kills it with its whole process group.
+/// Runs a program to its end; `unwanted` completes when the run is cancelled. Dropping the future kills the whole
+/// process group.
 ///
 /// Answers at the latest when the time limit, the grace and twice [`REAP`] have passed.
 ///
@@ -164,8 +153,8 @@ pub async fn run(launch: Launch<'_>, unwanted: impl Future<Output = ()> + Send) 
     run_with(launch, unwanted, |_: &[u8]| {}).await
 }
 
-/// The same, and `tap` gets each part of stdout as it is read; [`Lines`](crate::process::Lines) makes lines of them.
-/// It must not block.
+/// Like [`run`], passing each part of stdout to `tap` as it is read; [`Lines`](crate::process::Lines) cuts lines. `tap`
+/// must not block.
 ///
 /// # Errors
 /// Those of [`run`].
@@ -174,7 +163,7 @@ pub async fn run_with(
     unwanted: impl Future<Output = ()> + Send,
     tap: impl FnMut(&[u8]) + Send,
 ) -> io::Result<Ended> {
-    let mut child = start(&launch.command()).await?;
+    let mut child = start(&launch).await?;
     let limits = launch.limits;
     let (mut stdout, mut stderr) = (Capture::new(limits.stdout), Capture::new(limits.stderr));
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

@@ -27,8 +27,8 @@ pub fn signal_name(number: i32) -> String {
     known.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
 }
 
-/// Whether whoever started this process had it ignore a signal, as `nohup` does; only Linux tells. Programs that it
-/// starts inherit that.
+/// Whether this process was started with a signal ignored, as by `nohup`. Its children inherit that. Always false outside
+/// of Linux.
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// Bit of the flags of a process: it is exiting.
 const EXITING: u64 = 0x4;
 
-/// A process, told from a later one of the same number by when it started.
+/// A process, identified by its number and start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
@@ -30,7 +30,7 @@ pub(crate) struct Row {
     pub(crate) process: Process,
     pub(crate) parent: i32,
     pub(crate) group: i32,
-    /// Whether it has ended, or is about to: nothing of its program runs any more.
+    /// Whether it has ended, or is exiting.
     pub(crate) exiting: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The working folder, as a name.
+//! The working directory, as a name.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A folder and the one before it.
+/// A working directory and the previous one.
 ///
 /// ```
 /// use harness_host::{RootCwd, WorkingFolder};
@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkingFolder {
-    /// The folder.
+    /// Current directory.
     pub current: Arc<str>,
-    /// The folder before the last change; `None` when it never changed.
+    /// Directory before the last change; `None` if it never changed.
     pub previous: Option<Arc<str>>,
 }
 
@@ -27,11 +27,10 @@ struct Cell {
     changed: bool,
 }
 
-/// The working folder that all root executions of a host share. Clones are the same folder.
+/// Working directory that all root executions of a host share. Clones share it.
 ///
-/// It is a name that ports look up; nothing here looks into it. A root execution without a folder of its own works
-/// in this one, and sees every change at once, its own and that of others. Children, parallel paths and restored
-/// executions work in copies.
+/// A name that ports resolve. A root execution without a separate directory uses this one and sees every change
+/// immediately. Children, parallel paths and restored executions use copies.
 ///
 /// ```
 /// use harness_host::RootCwd;
@@ -57,12 +56,12 @@ impl fmt::Debug for RootCwd {
 }
 
 impl RootCwd {
-    /// A folder without one before it.
+    /// A directory without a previous one.
     pub fn new(folder: impl Into<Arc<str>>) -> Self {
         Self::of(WorkingFolder { current: folder.into(), previous: None })
     }
 
-    /// A folder with the one before it.
+    /// A directory with the previous one.
     pub fn of(folder: WorkingFolder) -> Self {
         Self(Arc::new(Mutex::new(Cell { folder, changed: false })))
     }
@@ -71,17 +70,17 @@ impl RootCwd {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder.
+    /// Current directory.
     pub fn get(&self) -> Arc<str> {
         Arc::clone(&self.lock().folder.current)
     }
 
-    /// The folder before the last change.
+    /// Directory before the last change.
     pub fn previous(&self) -> Option<Arc<str>> {
         self.lock().folder.previous.clone()
     }
 
-    /// Changes the folder. To the one that it is, changes nothing, and keeps the one before. Whether it changed.
+    /// Changes the directory. Returns whether it changed; setting the current one keeps the previous one.
     pub fn set(&self, folder: impl Into<Arc<str>>) -> bool {
         let (folder, mut cell) = (folder.into(), self.lock());
         let changed = cell.folder.current != folder;
@@ -92,17 +91,17 @@ impl RootCwd {
         changed
     }
 
-    /// The folder and the one before it.
+    /// Current and previous directory.
     pub fn folder(&self) -> WorkingFolder {
         self.lock().folder.clone()
     }
 
-    /// A folder of its own that begins with this one.
+    /// Independent copy.
     pub fn copy(&self) -> Self {
         Self::of(self.folder())
     }
 
-    /// Takes over what somebody made of a copy, if he changed it.
+    /// Adopts the directory of a copy, if the copy changed.
     pub fn take_over(&self, copy: &Self) {
         let taken = {
             let copy = copy.lock();

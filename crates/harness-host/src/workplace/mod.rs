@@ -1,6 +1,6 @@
-//! Where code of a host works: files, a shell, processes, a folder, and what the host was made with.
+//! Environment of host code: files, a shell, processes, a working directory, and construction parameters.
 //!
-//! This is code of the host, so these ports ask no gate. What a model may touch goes through tools.
+//! No gate guards these ports. Models reach files and programs through tools.
 
 mod absent;
 mod cwd;
@@ -65,35 +65,35 @@ impl Workplace {
         Self { fs, shell, subprocess }
     }
 
-    /// The same place with other files.
+    /// Replaces the files.
     pub fn with_fs(mut self, fs: Arc<dyn DynWorkspace>) -> Self {
         self.fs = fs;
         self
     }
 
-    /// The same place with another shell.
+    /// Replaces the shell.
     pub fn with_shell(mut self, shell: Arc<dyn DynShell>) -> Self {
         self.shell = shell;
         self
     }
 
-    /// The same place with another way to start processes.
+    /// Replaces the processes.
     pub fn with_subprocess(mut self, subprocess: Arc<dyn DynSubprocess>) -> Self {
         self.subprocess = subprocess;
         self
     }
 
-    /// The files.
+    /// Files of the workplace.
     pub fn fs(&self) -> &Arc<dyn DynWorkspace> {
         &self.fs
     }
 
-    /// The shell.
+    /// Shell of the workplace.
     pub fn shell(&self) -> &Arc<dyn DynShell> {
         &self.shell
     }
 
-    /// Where processes are started.
+    /// Starts processes.
     pub fn subprocess(&self) -> &Arc<dyn DynSubprocess> {
         &self.subprocess
     }

@@ -1,4 +1,4 @@
-//! What a host was made with.
+//! Construction parameters of a host.
 
 use harness_core::Json;
 use harness_core::tool::SchemaValidator;
@@ -25,24 +25,24 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params(Json);
 
-/// Why params cannot be used.
+/// Error of invalid parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParamsFault {
     /// They are not what their schema describes.
     #[error("the params do not fit their schema: {problem}")]
     Schema {
-        /// What is wrong, as the validator tells it: where, what was expected and what was found.
+        /// Message of the validator: place, expected and found value.
         problem: String,
     },
     /// They do not read as a type.
     #[error("the params do not read as `{wanted}`: {}{problem}", at(.path))]
     Form {
-        /// The type.
+        /// Name of the type.
         wanted: &'static str,
         /// Where: `regions[2].name`; empty for the whole.
         path: String,
-        /// What was expected, and what was found.
+        /// Expected and found value.
         problem: String,
     },
 }
@@ -101,7 +101,7 @@ impl Params {
         params.read::<T>().map(|_| params)
     }
 
-    /// The value.
+    /// Value of the parameters.
     pub fn json(&self) -> &Json {
         &self.0
     }

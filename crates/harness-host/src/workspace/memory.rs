@@ -10,8 +10,8 @@ use super::{
 
 /// A workspace whose files are in memory: for tests, and for texts that a program gathers itself.
 ///
-/// Paths are in normal form ([`normal_path`]); folders exist as far as files lie in them. Searching finds a
-/// text in paths and contents, whatever its case. It can be written unless
+/// Paths are in normal form ([`normal_path`]); a directory exists if it has files. Searching is case-insensitive, in
+/// paths and contents. It can be written unless
 /// [`MemoryWorkspace::read_only`] says otherwise, up to [`MemoryWorkspace::MAX_BYTES`] in all.
 ///
 /// ```
@@ -49,15 +49,14 @@ impl MemoryWorkspace {
         Self { files: Mutex::new(all), snippet: Snippet::default(), read_only: false }
     }
 
-    /// The same workspace, which refuses writes.
+    /// Rejects writes.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// The same workspace with other surroundings of a match in its snippet: so many UTF-16 units before
-    /// the match, and so many from its beginning on. Default 80 and 160.
+    /// Sets the size of snippets: UTF-16 units before the match, and from its start. Default 80 and 160.
     #[must_use]
     pub fn with_snippet(mut self, before: usize, after: usize) -> Self {
         self.snippet = Snippet { before, after };

@@ -8,13 +8,13 @@ use std::fmt;
 pub use memory::MemoryWorkspace;
 pub use snippet::{Snippet, first_units};
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryKind {
     /// A file that can be read.
     File,
-    /// A folder.
+    /// A directory.
     Dir,
     /// Anything else: a symbolic link, a device, something the provider cannot tell.
     #[default]
@@ -38,7 +38,7 @@ impl EntryKind {
 pub struct WorkspaceEntry {
     /// Its path, from the root: `/docs/a.md`.
     pub path: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
     /// The system that it comes from (`github`), in a workspace of several.
     pub provider: Option<String>,
@@ -65,13 +65,13 @@ impl WorkspaceEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkspaceFile {
-    /// What a listing says of it.
+    /// Entry in a listing.
     pub entry: WorkspaceEntry,
-    /// Its content; text, or base64 if `base64` says so.
+    /// Content: text, or base64 if `base64` is set.
     pub content: String,
     /// Its media type, where the provider knows one.
     pub content_type: Option<String>,
-    /// Whether `content` is base64 of what is no text.
+    /// Whether `content` is base64 of binary data.
     pub base64: bool,
 }
 
@@ -89,7 +89,7 @@ impl WorkspaceFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkspaceHit {
-    /// The entry.
+    /// Entry of the file.
     pub entry: WorkspaceEntry,
     /// The surroundings of the match; absent when only the path matched.
     pub snippet: Option<String>,
@@ -102,7 +102,7 @@ impl WorkspaceHit {
     }
 }
 
-/// What must be true of a file for a write to happen.
+/// Precondition of a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Precondition {
     /// Nothing: it is made or replaced.
@@ -122,7 +122,7 @@ impl Precondition {
     pub fn check(&self, now: Option<&[u8]>, path: &str) -> Result<(), WorkspaceFault> {
         match (self, now) {
             (Self::Absent, Some(_)) => {
-                let problem = format!("`{path}` exists already");
+                let problem = format!("`{path}` already exists");
                 Err(WorkspaceFault::new(WorkspaceFaultCode::Changed, problem))
             }
             (Self::Content(wanted), now) if now != Some(wanted.as_bytes()) => {
@@ -133,45 +133,45 @@ impl Precondition {
     }
 }
 
-/// Why a workspace could not do something.
+/// Error of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct WorkspaceFault {
-    /// What kind of fault it is.
+    /// Kind of the error.
     pub code: WorkspaceFaultCode,
-    /// What happened, with the path and the bound it concerns; a model reads it.
+    /// Message for the model, with the path and the limit.
     pub message: String,
 }
 
 impl WorkspaceFault {
-    /// A fault with what happened.
+    /// An error with a message.
     pub fn new(code: WorkspaceFaultCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// The fault of a file that is not as it was.
+    /// Error of a file that changed.
     pub fn changed(path: &str) -> Self {
         let problem = format!("`{path}` has changed since it was read; read it again");
         Self::new(WorkspaceFaultCode::Changed, problem)
     }
 }
 
-/// The kinds of faults of a workspace.
+/// Kinds of [`WorkspaceFault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WorkspaceFaultCode {
     /// The path leads out of the workspace, or through a link.
     OutsideWorkspace,
-    /// What lies there is no regular file, or no folder where one is needed.
+    /// Not a regular file, or not a directory where one is required.
     WrongKind,
     /// There is nothing at the path.
     NotFound,
     /// The file is larger than the provider reads or writes.
     TooLarge,
-    /// The file is no UTF-8 text.
+    /// The file is not UTF-8 text.
     NotText,
-    /// The precondition of a write does not hold any more.
+    /// The precondition of a write no longer holds.
     Changed,
     /// The workspace cannot be written.
     ReadOnly,
@@ -217,10 +217,9 @@ impl fmt::Display for WorkspaceFaultCode {
 
 /// A tree of files that tools may see, and, where the provider allows it, change.
 ///
-/// Paths come as a model wrote them: a provider brings them into its own form
-/// ([`normal_path`] does so) and must let none lead out of the workspace. Every
-/// provider bounds the size of what it reads and how long it searches, and says so in a fault.
-/// Dropping a future gives the operation up.
+/// Paths come from the model. A provider normalizes them ([`normal_path`]) and rejects those that lead out of the
+/// workspace. It bounds sizes and search times, and reports a reached bound as an error. Dropping a future cancels the
+/// operation.
 ///
 /// ```
 /// use harness_host::{
@@ -255,11 +254,11 @@ impl fmt::Display for WorkspaceFaultCode {
     note = "implement `list`, `read` and `search`; `write` is refused unless you implement it, too"
 )]
 pub trait Workspace: Send + Sync {
-    /// What lies below `path`, at most `depth` levels deep (1: its children) and at most `limit` entries,
-    /// sorted by path. A path at which nothing lies gives an empty list.
+    /// Lists at most `limit` entries below `path`, at most `depth` levels deep (1: its children), sorted by path. A missing
+    /// path gives an empty list.
     ///
     /// # Errors
-    /// What kept the provider from answering.
+    /// Errors of the provider.
     fn list(
         &self,
         path: &str,
@@ -270,14 +269,14 @@ pub trait Workspace: Send + Sync {
     /// The file at `path`; `None` if there is none.
     ///
     /// # Errors
-    /// What kept the provider from answering.
+    /// Errors of the provider.
     fn read(&self, path: &str) -> impl Future<Output = Result<Option<WorkspaceFile>, WorkspaceFault>> + Send;
 
     /// At most `limit` files whose path or text has `query` in it, sorted by path; of one `provider` only,
     /// if one is named.
     ///
     /// # Errors
-    /// What kept the provider from answering.
+    /// Errors of the provider.
     fn search(
         &self,
         query: &str,
@@ -285,12 +284,11 @@ pub trait Workspace: Send + Sync {
         limit: u32,
     ) -> impl Future<Output = Result<Vec<WorkspaceHit>, WorkspaceFault>> + Send;
 
-    /// Makes or replaces a text file, wholly or not at all, with the folders that it needs. What is
-    /// replaced keeps its permissions. The default refuses.
+    /// Creates or replaces a text file atomically, with missing directories. A replaced file keeps its permissions. The
+    /// default rejects.
     ///
     /// # Errors
-    /// `Changed`, when `precondition` does not hold; or what kept the provider from writing. The file is
-    /// then as it was.
+    /// `Changed` if `precondition` does not hold; errors of the provider. The file is unchanged then.
     fn write(
         &self,
         path: &str,

@@ -100,6 +100,6 @@ fn a_folder_that_is_not_there_is_told() {
         let launch = launch("/bin/echo", &[], Limits::new(LONG)).cwd(Some(missing));
         let error = block_on(run(launch, pending())).unwrap_err();
         let why = why_not_started("/bin/echo".as_ref(), Some(missing), &error);
-        assert_eq!(why, "its folder /no/such/folder does not exist; correct its `cwd`");
+        assert_eq!(why, "its directory /no/such/folder does not exist; correct its `cwd`");
     });
 }

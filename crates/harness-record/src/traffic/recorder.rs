@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::canonical;
 use harness_core::message::AssistantMessage;
-use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, Secret};
+use harness_core::port::{
+    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent, Secret,
+};
 
 use super::format::{self, BOUNDS, Exchange};
 use super::redaction::Redaction;
@@ -145,5 +147,9 @@ impl<M: Model> Model for Recorder<M> {
             Ok(message) => fault(problem).with_partial(message),
             Err(_) => fault(problem),
         })
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.inner.has_structured_output(agent)
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, Secret};
+use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent, Secret};
 
 use super::format::{self, BOUNDS, Exchange};
 use super::redaction::Redaction;
@@ -123,5 +123,11 @@ impl Model for Replay {
             (None, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(ModelFault::new(ModelFaultCode::Recording, "the recorded exchange is empty")),
         }
+    }
+
+    fn has_structured_output(&self, _: &PreparedAgent) -> bool {
+        let next = self.exchanges.get(self.used.load(Ordering::Acquire));
+        let entries = next.and_then(|exchange| exchange.request.entries().ok()).unwrap_or_default();
+        entries.iter().any(|(key, _)| key == "output")
     }
 }

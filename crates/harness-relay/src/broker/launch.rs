@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness_host::process::{Capture, Child, Command, Environment, start, why_not_started};
+use harness_host::process::{Capture, Child, Environment, Launch, Limits, start, why_not_started};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
 use super::connection::Connection;
@@ -97,9 +97,10 @@ impl BrokerStart {
         let channels = self.channels.join(",");
         let args = ["init", "--name", &self.name, "--channels", &channels].map(OsString::from);
         let (program, folder) = (self.program.as_os_str(), Some(self.folder.as_path()));
-        let mut child = start(&Command::new(program, &args, &environment).cwd(folder))
-            .await
-            .map_err(|fault| failed(why_not_started(program, folder, &fault)))?;
+        let mut child =
+            start(&Launch::new(program, &args, environment, Limits::new(self.timeout)).cwd(folder))
+                .await
+                .map_err(|fault| failed(why_not_started(program, folder, &fault)))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let broker = Broker { child };
         let (Some(stdout), Some(stderr)) = (stdout, stderr) else {

@@ -1,8 +1,7 @@
 //! Skills: instructions that a model loads when a task asks for them.
 //!
-//! A model is told only the name and the description of each skill; the body comes into the conversation when
-//! the model calls the tool [`LOAD_SKILL`], or when a person invokes the skill. So a hundred skills cost a
-//! hundred lines.
+//! A model sees only the name and the description of each skill. The body enters the conversation when the model calls
+//! the tool [`LOAD_SKILL`], or when a user invokes the skill, so a hundred skills cost a hundred lines.
 //!
 //! ```
 //! use harness_runtime::skill::{Skill, SkillSet};
@@ -18,17 +17,15 @@
 //!     message.as_deref(),
 //!     Some("<skill name=\"release\">\nRun the tests first.\n</skill>\n\nOnly a patch."),
 //! );
-//! # Ok::<(), harness_runtime::skill::SkillFault>(())
+//! # Ok::<(), harness_runtime::MarkdownFault>(())
 //! ```
 
-mod folder;
 mod parse;
 mod render;
 mod set;
 mod tool;
 
-pub use folder::{FoundSkills, SkillProblem, read_skills};
-pub use parse::{ParsedSkill, SkillFault, SkillWarning};
+pub use parse::{FoundSkills, ParsedSkill, SkillWarning, read_skills};
 pub use set::SkillSet;
 pub use tool::LOAD_SKILL;
 
@@ -38,19 +35,19 @@ use harness_core::Json;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skill {
-    /// What it is called.
+    /// Name of the skill.
     pub name: String,
     /// When to use it; what the model decides by.
     pub description: String,
-    /// The instructions.
+    /// Instructions of the skill.
     pub content: String,
-    /// Whether the model is not told of it and cannot load it; a person still can. Default false.
+    /// Whether the model neither sees nor loads it; a user can still invoke it. Default false.
     pub hidden: bool,
-    /// Where it was read from; relative paths in its instructions count from the folder of this file.
+    /// File of the skill; paths in its instructions are relative to its directory.
     pub location: Option<String>,
-    /// Its licence.
+    /// License, as written.
     pub license: Option<String>,
-    /// What it needs to work.
+    /// Requirements, as written.
     pub compatibility: Option<String>,
     /// The tools that its author expects it to use, as written. For hosts; it grants nothing.
     pub allowed_tools: Option<String>,
@@ -69,14 +66,14 @@ impl Skill {
         }
     }
 
-    /// The same skill, of which the model is not told.
+    /// Hides the skill from the model.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.hidden = true;
         self
     }
 
-    /// The same skill, read from a file.
+    /// Sets the file.
     #[must_use]
     pub fn at(mut self, location: impl Into<String>) -> Self {
         self.location = Some(location.into());

@@ -3,79 +3,47 @@
 use std::collections::BTreeMap;
 
 use harness_core::Json;
+use harness_host::DynWorkspace;
 use serde::Deserialize;
 
-use super::Skill;
-use crate::front_matter::{self, FrontMatterFault};
+use super::{Skill, SkillSet};
+use crate::markdown::{self, FileProblem, FileProblemKind, MarkdownFault, Reader};
 
-/// The longest `SKILL.md` that is read, in bytes.
-pub(super) const MAX_BYTES: usize = 256 * 1024;
+/// Levels below a root in which skills are found.
+const DEPTH: u32 = 8;
+/// Maximum skills of all roots.
+const SKILLS: usize = 512;
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_024;
 const MAX_COMPATIBILITY: usize = 500;
 
-/// A skill, and what is odd about its file.
+/// Skill of a file, with warnings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParsedSkill {
-    /// The skill.
+    /// Skill of the file.
     pub skill: Skill,
-    /// What does not follow the format, and does no harm.
+    /// Deviations from the format.
     pub warnings: Vec<SkillWarning>,
 }
 
-/// Why a text is no skill.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SkillFault {
-    /// The front matter cannot be read.
-    #[error("{0}")]
-    FrontMatter(#[from] FrontMatterFault),
-    /// A model could not know when to use it.
-    #[error("it has no `description`: say in the front matter when to use it")]
-    NoDescription,
-    /// It has no name, and no folder to be named after.
-    #[error("it has no `name`: give it one in the front matter")]
-    NoName,
-    /// The text is too long.
-    #[error("it has {bytes} bytes; at most {most} are read: move parts into files beside it")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-        /// The bound.
-        most: usize,
-    },
-}
-
-impl SkillFault {
-    /// A stable code.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::FrontMatter(_) => "skill.front_matter",
-            Self::NoDescription => "skill.no_description",
-            Self::NoName => "skill.no_name",
-            Self::TooLong { .. } => "skill.too_long",
-        }
-    }
-}
-
-/// What does not follow the format of skills, and does no harm.
+/// Harmless deviation from the format of skills.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillWarning {
-    /// The name has other characters than it should.
+    /// The name has invalid characters.
     #[error("the name `{0}` should be of `a-z`, `0-9` and single hyphens between them")]
     NameForm(String),
     /// The name is long.
     #[error("the name has {0} characters; the format allows 64")]
     NameLength(usize),
-    /// The name is not that of its folder.
-    #[error("the name `{name}` is not that of its folder `{folder}`")]
-    NameIsNotFolder {
-        /// The name.
+    /// The name differs from the directory.
+    #[error("the name `{name}` differs from its directory `{directory}`")]
+    NameDiffers {
+        /// Name of the skill.
         name: String,
-        /// The folder.
-        folder: String,
+        /// Name of the directory.
+        directory: String,
     },
     /// The description is long.
     #[error("the description has {0} characters; the format allows 1024")]
@@ -83,6 +51,39 @@ pub enum SkillWarning {
     /// The note on compatibility is long.
     #[error("the note on compatibility has {0} characters; the format allows 500")]
     CompatibilityLength(usize),
+}
+
+/// Skills of several directories.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoundSkills {
+    /// Skills by root and then by path; of several with one name, the first.
+    pub skills: SkillSet,
+    /// Skipped files, and warnings.
+    pub problems: Vec<FileProblem>,
+}
+
+/// Reads every `SKILL.md` below the roots, at most 8 levels deep and 512 in all, in the order of the roots. Put the
+/// directory of the project before that of the user, so that the project's skill of a name is used. A missing root has
+/// no skills. Errors are reported as problems.
+pub async fn read_skills(workspace: &dyn DynWorkspace, roots: &[&str]) -> FoundSkills {
+    let mut reader = Reader::new(workspace, SKILLS);
+    let mut skills = Vec::new();
+    for root in roots {
+        for path in reader.files(root, DEPTH).await {
+            if path.rsplit('/').next() != Some("SKILL.md") {
+                continue;
+            }
+            let Some(text) = reader.text(&path).await else { continue };
+            let parsed = Skill::parse(&text, Some(&path));
+            if let Some(parsed) = reader.keep(path.clone(), parsed, |parsed| &parsed.skill.name) {
+                let warnings = parsed.warnings.into_iter().map(FileProblemKind::Warning);
+                warnings.for_each(|warning| reader.report(&path, warning));
+                skills.push(parsed.skill);
+            }
+        }
+    }
+    FoundSkills { skills: SkillSet::new(skills), problems: reader.problems }
 }
 
 #[derive(Default, Deserialize)]
@@ -127,21 +128,17 @@ impl<'de> Deserialize<'de> for Words {
 }
 
 impl Skill {
-    /// Reads the text of a `SKILL.md`. `location` is its path, where it has one: a skill without a name is
-    /// called after its folder, and another name than the folder's is a warning. The body is trimmed; unknown
-    /// keys of the front matter are ignored.
+    /// Reads the text of a `SKILL.md`. `location` is its path, if any: its directory is the default name, and a different
+    /// name is a warning. The body is trimmed; unknown keys of the front matter are ignored.
     ///
     /// # Errors
-    /// A [`SkillFault`] when it cannot be used as a skill.
-    pub fn parse(text: &str, location: Option<&str>) -> Result<ParsedSkill, SkillFault> {
-        if text.len() > MAX_BYTES {
-            return Err(SkillFault::TooLong { bytes: text.len(), most: MAX_BYTES });
-        }
-        let (front, body) = front_matter::parse::<Front>(text)?;
+    /// When it has no name or description, its front matter is invalid, or it is too long.
+    pub fn parse(text: &str, location: Option<&str>) -> Result<ParsedSkill, MarkdownFault> {
+        let (front, body) = markdown::parse::<Front>(text)?;
         let folder = location.and_then(folder_of);
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        let name = given(front.name).or_else(|| folder.map(str::to_owned)).ok_or(SkillFault::NoName)?;
-        let description = given(front.description).ok_or(SkillFault::NoDescription)?;
+        let name = given(front.name).or_else(|| folder.map(str::to_owned)).ok_or(MarkdownFault::NoName)?;
+        let description = given(front.description).ok_or(MarkdownFault::NoDescription)?;
         let skill = Skill {
             name,
             description,
@@ -158,7 +155,7 @@ impl Skill {
     }
 }
 
-/// The name of the folder in which a file lies.
+/// Name of the directory of a file.
 fn folder_of(location: &str) -> Option<&str> {
     let (folder, _) = location.rsplit_once('/')?;
     folder.rsplit('/').next().filter(|name| !name.is_empty())
@@ -172,8 +169,8 @@ fn warnings(skill: &Skill, folder: Option<&str>) -> Vec<SkillWarning> {
     }
     found.extend(long(&skill.name, MAX_NAME).map(SkillWarning::NameLength));
     if let Some(folder) = folder.filter(|folder| *folder != skill.name) {
-        let (name, folder) = (skill.name.clone(), folder.to_owned());
-        found.push(SkillWarning::NameIsNotFolder { name, folder });
+        let (name, directory) = (skill.name.clone(), folder.to_owned());
+        found.push(SkillWarning::NameDiffers { name, directory });
     }
     found.extend(long(&skill.description, MAX_DESCRIPTION).map(SkillWarning::DescriptionLength));
     let compatibility = skill.compatibility.as_deref().unwrap_or_default();

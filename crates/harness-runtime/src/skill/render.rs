@@ -1,4 +1,4 @@
-//! What a model reads of skills.
+//! Text of skills for a model.
 
 use std::fmt::Write as _;
 

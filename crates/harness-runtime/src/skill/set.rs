@@ -15,7 +15,7 @@ impl SkillSet {
         Self(skills.into_iter().collect())
     }
 
-    /// All skills, hidden ones and those that another one covers included.
+    /// All skills, including hidden ones and later ones of a name.
     pub fn skills(&self) -> &[Skill] {
         &self.0
     }

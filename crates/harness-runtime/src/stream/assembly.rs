@@ -9,7 +9,7 @@ use harness_core::{CallId, ToolName};
 pub enum PartialBlock {
     /// Text so far.
     Text(String),
-    /// What the model thinks, so far.
+    /// Reasoning so far.
     Thinking(String),
     /// A call so far.
     Call {
@@ -17,25 +17,25 @@ pub enum PartialBlock {
         index: u32,
         /// The call's id, when the provider has given one.
         id: Option<CallId>,
-        /// The tool.
+        /// Name of the tool.
         name: ToolName,
         /// The text of its arguments so far.
         arguments: String,
     },
 }
 
-/// What of an answer has come, as blocks in their order.
+/// Received part of an answer, as blocks in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assembly {
     blocks: Vec<PartialBlock>,
 }
 
-/// What a piece did to an answer.
+/// Effect of a delta on an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grown {
     /// The block that it belongs to.
     pub(crate) at: usize,
-    /// Whether the block began with it.
+    /// Whether the delta started the block.
     pub(crate) began: bool,
 }
 
@@ -48,7 +48,7 @@ impl Assembly {
         self.blocks.clear();
     }
 
-    /// Takes a piece; `None` for one that belongs to no block.
+    /// Applies a delta; `None` for one without a block.
     pub(crate) fn take(&mut self, part: &DeltaPart) -> Option<Grown> {
         let last = self.blocks.len().checked_sub(1);
         match part {

@@ -1,4 +1,4 @@
-//! The event log of a thread: what happened, bounded, and what is going on.
+//! Event log of a thread: a bounded buffer of events, and the current state.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,19 +15,19 @@ use crate::queue::DeliveryMode;
 use crate::report::Report;
 use crate::thread::Status;
 
-/// What became of a message of the queue.
+/// Change of a queued message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum QueueChange {
     /// It waits now.
     Queued(DeliveryMode),
-    /// It says something else now, or stands in another place.
+    /// Its content or place changed.
     Changed,
-    /// It was taken out, and is not delivered.
+    /// It was removed, and is not delivered.
     Removed,
 }
 
-/// What happens in a thread.
+/// Event of a thread.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ThreadEvent {
@@ -37,42 +37,42 @@ pub enum ThreadEvent {
     Queue {
         /// Which.
         entry: EntryId,
-        /// What became of it.
+        /// The change.
         change: QueueChange,
     },
-    /// A run begins with these messages of the queue; none when it goes on where the transcript ends.
+    /// A run started with these queued messages; none if it resumes the transcript.
     RunStarted {
-        /// The run.
+        /// Id of the run.
         run: RunId,
         /// The messages, in order.
         entries: Vec<EntryId>,
     },
-    /// Something that the run's machine tells, after what it rests on is stored.
+    /// An event of the run, after its records are stored.
     Event(Event),
-    /// A piece of an answer that is still coming.
+    /// A delta of the current answer.
     Delta(DeltaPart),
-    /// A tool tells how far it is.
+    /// Progress of a tool.
     ToolUpdate {
-        /// Its call.
+        /// Call of the tool.
         call: Arc<ToolCall>,
-        /// What it says.
+        /// Content of the progress.
         content: Vec<Block>,
     },
     /// A run is over.
     RunEnded(Arc<Report>),
     /// A run could not begin.
     RunFailed {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Why.
+        /// Error of the start.
         error: Arc<crate::RuntimeError>,
     },
 }
 
-/// What is going on, as far as events tell.
+/// Current state, as a fold over events.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    /// The transcript when the run began; `None` for an empty one.
+    /// Transcript at the start of the run; `None` for an empty one.
     base: Option<Prefix>,
     /// The transcript with what the run has appended, once it has. Snapshots share it.
     log: Option<Transcript>,
@@ -89,7 +89,7 @@ impl Live {
         *self = Self { base: (!base.is_empty()).then_some(base), ..Self::default() };
     }
 
-    /// Returns the transcript with which the run began. Costs one reference count.
+    /// Transcript at the start of the run. Costs one reference count.
     pub(crate) fn base(&self) -> Prefix {
         self.base.clone().unwrap_or_default()
     }
@@ -141,7 +141,7 @@ pub(super) struct LogSegment {
     kept: VecDeque<ThreadEvent>,
     /// The number of the first that is kept.
     pub(super) first: u64,
-    /// Where the run at hand, or the last one, began.
+    /// Start of the current or last run.
     pub(super) run_from: u64,
     pub(super) closed: bool,
     live: Live,
@@ -187,7 +187,7 @@ impl EventLog {
         self.segment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads or changes what is going on.
+    /// Reads or changes the current state.
     pub(crate) fn live<T>(&self, look: impl FnOnce(&mut Live) -> T) -> T {
         look(&mut self.lock().live)
     }
@@ -197,7 +197,7 @@ impl EventLog {
         self.grown.notify_waiters();
     }
 
-    /// Tells an event of a run.
+    /// Emits an event of a run.
     pub(crate) fn event(&self, event: &Event) {
         let mut segment = self.lock();
         segment.live.see(&event.kind);
@@ -206,7 +206,7 @@ impl EventLog {
         self.grown.notify_waiters();
     }
 
-    /// Tells a piece of an answer.
+    /// Emits a delta.
     pub(crate) fn delta(&self, part: DeltaPart) {
         let mut segment = self.lock();
         segment.live.answer.take(&part);
@@ -215,7 +215,7 @@ impl EventLog {
         self.grown.notify_waiters();
     }
 
-    /// Tells an update of a tool, unless its call is over.
+    /// Emits progress of a tool, unless its call has ended.
     pub(crate) fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         let mut segment = self.lock();
         if segment.live.calls.contains(&call.id) {
@@ -225,13 +225,13 @@ impl EventLog {
         }
     }
 
-    /// Nothing follows any more: readers end.
+    /// Ends all readers.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.grown.notify_waiters();
     }
 
-    /// Lets go of what is kept. Numbers go on, so that readers who come later know what they miss.
+    /// Drops the buffer. Numbers continue, so that later readers know the number of missed events.
     pub(crate) fn forget(&self) {
         let mut segment = self.lock();
         segment.first = segment.end();

@@ -11,7 +11,7 @@ use super::assembly::{Assembly, PartialBlock};
 use super::event_log::ThreadEvent;
 use super::reader::{Stream, StreamItem};
 
-/// What an item shows. A snapshot never changes.
+/// Content of an item. A snapshot never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ItemContent {
@@ -19,24 +19,24 @@ pub enum ItemContent {
     Message(Arc<Message>),
     /// A block of an answer that is still coming.
     Coming(PartialBlock),
-    /// A block of an answer, as it stands in the transcript.
+    /// A block of an answer, as stored in the transcript.
     Block(Block),
 }
 
-/// A snapshot of an item: whoever shows items replaces the one with the same id.
+/// Snapshot of an item: a user interface replaces the one with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Item {
     /// Names the item within its stream.
     pub id: u64,
-    /// What it shows.
+    /// Content of the item.
     pub content: ItemContent,
     /// Whether it stays as it is.
     pub complete: bool,
 }
 
 /// The messages and the blocks of answers of a thread, as snapshots that grow: each block of an answer begins
-/// empty, grows, and is told once more when it is complete. Blocks of an answer that breaks off are told
+/// empty, grows, and is emitted once more when it is complete. Blocks of an incomplete answer are emitted
 /// complete with what the transcript keeps of it.
 #[derive(Debug)]
 pub struct ItemStream {
@@ -63,7 +63,7 @@ impl ItemStream {
         }
     }
 
-    /// The next snapshot that is there without waiting.
+    /// The next snapshot that is available without waiting.
     pub fn try_next(&mut self) -> Option<Item> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -81,7 +81,7 @@ impl ItemStream {
     }
 }
 
-/// Makes the snapshots of an [`ItemStream`] of events that somebody else reads.
+/// Makes the snapshots of an [`ItemStream`] of events that the caller reads.
 #[derive(Debug, Default)]
 pub struct Items {
     ready: Vec<Item>,
@@ -92,7 +92,7 @@ pub struct Items {
 }
 
 impl Items {
-    /// What an event shows, in order; nothing for most of them.
+    /// Snapshots of an event, in order; none for most events.
     pub fn take(&mut self, event: &ThreadEvent) -> Vec<Item> {
         if let ThreadEvent::Delta(part) = event {
             self.grow(part);
@@ -156,7 +156,7 @@ impl Items {
     }
 }
 
-/// The same block before anything of it had come.
+/// The block without content.
 fn emptied(block: &PartialBlock) -> PartialBlock {
     match block {
         PartialBlock::Text(_) => PartialBlock::Text(String::new()),

@@ -1,4 +1,4 @@
-//! What happens in a thread, for whoever wants to follow it.
+//! Events of a thread, for subscribers.
 //!
 //! Each thread has one event log: everything that happens, numbered over all of its runs, the newest
 //! [`kept`](crate::Limits::event_log) of it. A reader has a position on it and nothing else; text, reasoning and

@@ -16,13 +16,13 @@ pub enum StartAt {
     Live,
     /// With the beginning of the run at hand, or, while the thread is idle, of the last one.
     Turn,
-    /// With the oldest that is kept. What is not kept any more is told as missed.
+    /// The oldest buffered event; earlier ones count as missed.
     Replay,
-    /// With this number, told before or still to come. What of it is not kept any more is told as missed.
+    /// The event of this number, past or future; dropped ones count as missed.
     At(u64),
 }
 
-/// What a reader is told.
+/// Item of a [`Stream`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum StreamItem {
@@ -30,17 +30,17 @@ pub enum StreamItem {
     Event {
         /// Numbers what happens in a thread, over all of its runs, from 0.
         seq: u64,
-        /// What.
+        /// The event.
         event: ThreadEvent,
     },
-    /// The reader was too slow, or came too late: this much is not kept any more.
+    /// The reader was too slow or too late: this many events were dropped.
     Lagged {
         /// How much was missed.
         missed: u64,
     },
 }
 
-/// Reads what happens in a thread, at the reader's own pace: a slow reader slows nobody, and is told what it
+/// Reads the events of a thread at the reader's pace: a slow reader delays nothing, and receives what it
 /// missed. Ends when the thread is closed, or, as a stream of one run, behind that run's end, whatever it
 /// was.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Stream {
         Self { thread, at, one_run: false, over: false }
     }
 
-    /// The same stream, ending with the end of the next run that it tells of: also when the run failed or
+    /// Ends the stream with the end of the next run, even when that run failed or
     /// could not begin.
     #[must_use]
     pub fn of_one_run(mut self) -> Self {
@@ -80,7 +80,7 @@ impl Stream {
         self
     }
 
-    /// The number of what is told next, when nothing of it is missed.
+    /// Number of the next event, if none is missed.
     pub fn position(&self) -> u64 {
         self.at
     }
@@ -101,7 +101,7 @@ impl Stream {
         }
     }
 
-    /// The next thing that is there without waiting.
+    /// The next item that is available without waiting.
     pub fn try_next(&mut self) -> Option<StreamItem> {
         match self.read() {
             Read::Item(item) => Some(item),
@@ -140,7 +140,7 @@ impl Stream {
     }
 }
 
-/// The text of answers, piece by piece.
+/// Text of answers, in deltas.
 #[derive(Debug)]
 pub struct TextStream(Stream);
 
@@ -149,7 +149,7 @@ impl TextStream {
         Self(stream)
     }
 
-    /// The next piece; `None` when nothing follows. What was missed is left out: the message holds it.
+    /// The next delta; `None` at the end. Missed deltas are omitted: the message holds their text.
     ///
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<String> {
@@ -163,7 +163,7 @@ impl TextStream {
     }
 }
 
-/// What a model thinks, piece by piece.
+/// Reasoning of a model, in deltas.
 #[derive(Debug)]
 pub struct ReasoningStream(Stream);
 
@@ -172,7 +172,7 @@ impl ReasoningStream {
         Self(stream)
     }
 
-    /// The next piece; `None` when nothing follows. What was missed is left out: the message holds it.
+    /// The next delta; `None` at the end. Missed deltas are omitted: the message holds their text.
     ///
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<String> {

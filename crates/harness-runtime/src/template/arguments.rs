@@ -1,7 +1,7 @@
 //! The arguments of a command.
 
 /// The words of a line: separated by white space; `'…'` and `"…"` hold words together and are left out. There
-/// are no escapes; a quote that is not closed reaches to the end; an empty quoted word is no word.
+/// are no escapes; an unclosed quote reaches to the end; an empty quoted word is dropped.
 ///
 /// ```
 /// use harness_runtime::template::split_arguments;

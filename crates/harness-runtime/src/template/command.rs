@@ -4,7 +4,7 @@ use super::{TemplateSet, split_arguments};
 use crate::skill::SkillSet;
 
 /// The prompt that a typed command stands for: `/skill:NAME what else` invokes a skill, `/NAME arguments`
-/// expands a template. `None` when the text is no command or nothing has that name; it is then an ordinary
+/// expands a template. `None` for other texts and unknown names, which are ordinary
 /// prompt.
 ///
 /// ```

@@ -18,7 +18,7 @@ pub(super) fn expand<T: AsRef<str>>(content: &str, arguments: &[T]) -> String {
     out
 }
 
-/// What a place asks for, arguments counted from 1.
+/// Value of a placeholder, arguments counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     One(usize),

@@ -20,13 +20,11 @@
 mod arguments;
 mod command;
 mod expand;
-mod folder;
 mod parse;
 
 pub use arguments::split_arguments;
 pub use command::expand_command;
-pub use folder::{FoundTemplates, TemplateProblem, read_templates};
-pub use parse::TemplateFault;
+pub use parse::{FoundTemplates, read_templates};
 
 use std::sync::Arc;
 
@@ -34,13 +32,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptTemplate {
-    /// What it is called.
+    /// Name of the template.
     pub name: String,
-    /// What it is for, for people.
+    /// Description of its purpose.
     pub description: String,
-    /// What its arguments are, for people: `<file> [topic]`.
+    /// Description of its arguments: `<file> [topic]`.
     pub argument_hint: Option<String>,
-    /// The text.
+    /// Text with placeholders.
     pub content: String,
 }
 

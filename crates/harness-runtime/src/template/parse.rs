@@ -1,40 +1,44 @@
 //! Templates in Markdown files.
 
+use harness_host::DynWorkspace;
 use serde::Deserialize;
 
-use super::PromptTemplate;
-use crate::front_matter::{self, FrontMatterFault};
+use super::{PromptTemplate, TemplateSet};
+use crate::markdown::{self, FileProblem, MarkdownFault, Reader};
 
-/// The longest template that is read, in bytes.
-const MAX_BYTES: usize = 256 * 1024;
+/// Maximum templates of all directories.
+const TEMPLATES: usize = 1_024;
 /// How much of the first line describes a template that has no description.
 const DESCRIPTION: usize = 60;
 
-/// Why a text is no template.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Templates of several directories.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum TemplateFault {
-    /// The front matter cannot be read.
-    #[error("{0}")]
-    FrontMatter(#[from] FrontMatterFault),
-    /// The text is too long.
-    #[error("it has {bytes} bytes; at most {most} are read")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-        /// The bound.
-        most: usize,
-    },
+pub struct FoundTemplates {
+    /// Templates by directory and then by path; of several with one name, the first.
+    pub templates: TemplateSet,
+    /// Skipped files.
+    pub problems: Vec<FileProblem>,
 }
 
-impl TemplateFault {
-    /// A stable code.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::FrontMatter(_) => "template.front_matter",
-            Self::TooLong { .. } => "template.too_long",
+/// Reads every `*.md` directly in one of the directories, in their order, 1,024 in all; the file name is the name of the
+/// template. A missing directory has none. Errors are reported as problems.
+pub async fn read_templates(workspace: &dyn DynWorkspace, directories: &[&str]) -> FoundTemplates {
+    let mut reader = Reader::new(workspace, TEMPLATES);
+    let mut templates = Vec::new();
+    for directory in directories {
+        for path in reader.files(directory, 1).await {
+            let Some(name) = name_of(&path).map(str::to_owned) else { continue };
+            let Some(text) = reader.text(&path).await else { continue };
+            let parsed = PromptTemplate::parse(name, &text);
+            templates.extend(reader.keep(path, parsed, |template| &template.name));
         }
     }
+    FoundTemplates { templates: TemplateSet::new(templates), problems: reader.problems }
+}
+
+fn name_of(path: &str) -> Option<&str> {
+    path.rsplit('/').next()?.strip_suffix(".md").filter(|name| !name.is_empty())
 }
 
 #[derive(Default, Deserialize)]
@@ -49,12 +53,9 @@ impl PromptTemplate {
     /// a description, the beginning of the first line that is not empty is one.
     ///
     /// # Errors
-    /// A [`TemplateFault`] when it is too long or its front matter cannot be read.
-    pub fn parse(name: impl Into<String>, text: &str) -> Result<Self, TemplateFault> {
-        if text.len() > MAX_BYTES {
-            return Err(TemplateFault::TooLong { bytes: text.len(), most: MAX_BYTES });
-        }
-        let (front, body) = front_matter::parse::<Front>(text)?;
+    /// When it is too long or its front matter is invalid.
+    pub fn parse(name: impl Into<String>, text: &str) -> Result<Self, MarkdownFault> {
+        let (front, body) = markdown::parse::<Front>(text)?;
         let given = front.description.filter(|text| !text.trim().is_empty());
         let description = given.unwrap_or_else(|| first_line(body));
         let (name, content) = (name.into(), body.to_owned());

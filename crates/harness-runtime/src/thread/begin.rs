@@ -1,4 +1,4 @@
-//! Making a run: what it begins with, what it goes on with, and its machine.
+//! Making a run: its start, the work that it resumes, and its machine.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::config::{ResolvedConfig, RunSetup};
 use crate::error::RuntimeError;
 use crate::prompt::{Prompt, ResumeFrom};
 
-/// A run that is ready to be driven.
+/// A run before its first step.
 pub(super) struct Made {
     pub(super) machine: Run,
     pub(super) start: Start,
@@ -74,7 +74,7 @@ impl Shared {
         Ok(Made { machine, start, setup, entries })
     }
 
-    /// What the run begins with.
+    /// Start of the run.
     fn start(
         &self,
         begin: Begin,
@@ -105,7 +105,7 @@ impl Shared {
         Ok((start, Vec::new()))
     }
 
-    /// Goes on where the transcript ends.
+    /// Resumes the transcript.
     fn go_on(
         &self,
         settled: &ResolvedConfig,

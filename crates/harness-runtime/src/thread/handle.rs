@@ -1,4 +1,4 @@
-//! What can be asked of a thread.
+//! Public methods of a thread.
 
 use std::sync::Arc;
 
@@ -19,34 +19,33 @@ use crate::prompt::{Prompt, ResumeFrom};
 use crate::report::Report;
 use crate::stream::{ItemStream, PartialBlock, ReasoningStream, StartAt, Stream, TextStream, ThreadEvent};
 
-/// A conversation that goes on for as long as anybody likes. Clones are handles to the same thread.
+/// A conversation. Clones are handles to the same thread.
 ///
-/// Runs are driven by a task of their own: dropping a future of this handle stops nothing, [`Thread::abort`]
-/// does.
+/// A separate task drives runs: dropping a future of this handle stops nothing, [`Thread::abort`] does.
 #[derive(Clone, Debug)]
 pub struct Thread(pub(crate) Arc<Shared>);
 
-/// How a thread stands.
+/// Snapshot of a thread.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// What it does.
+    /// Status of the thread.
     pub status: Status,
     /// The model of the next run.
     pub model: Option<ModelName>,
     /// The transcript, with what a run has appended so far.
     pub messages: Prefix,
-    /// The answer that is coming: `None` while no model is asked.
+    /// Current partial answer; `None` outside of a model call.
     pub answer: Option<Vec<PartialBlock>>,
-    /// The calls that run, in the order in which they began.
+    /// Calls in progress, in the order of their start.
     pub pending_calls: Vec<CallId>,
-    /// What went wrong in the last run.
+    /// Problem of the last run.
     pub error: Option<String>,
     /// How many messages wait.
     pub waiting: usize,
 }
 
-/// Something that was told to stop. Dropping it changes nothing.
+/// A stop in progress. Dropping it changes nothing.
 #[derive(Debug)]
 pub struct Stopping {
     thread: Arc<Shared>,
@@ -83,29 +82,29 @@ impl Shared {
 }
 
 impl Thread {
-    /// Its name.
+    /// Id of the thread.
     pub fn id(&self) -> &ThreadId {
         &self.0.id
     }
 
-    /// Says something, and waits until the thread is idle again: for this prompt's run and, when that was
-    /// completed, for the messages that waited behind it. Gives the last of these runs. A prompt that says nothing
-    /// goes on with what it resumes from, see [`Thread::resume`].
+    /// Prompts the thread, and waits until it is idle again: for this prompt's run and, when that was
+    /// completed, for the messages that waited behind it. Gives the last of these runs. A prompt without
+    /// messages resumes earlier work, see [`Thread::resume`].
     ///
-    /// Awaiting it gives [`RuntimeError::Busy`] at once while the thread is at work, also from inside of its own run,
-    /// unless it is to wait [in turn](Response::in_turn). How a run ended is no error.
+    /// Awaiting it returns [`RuntimeError::Busy`] immediately while the thread is busy, even inside of its own run, unless
+    /// it waits [in turn](Response::in_turn). The end of a run is never an error.
     pub fn prompt(&self, prompt: impl Into<Prompt>) -> Response {
         Response::new(self.clone(), prompt.into())
     }
 
-    /// Goes on with earlier work: see [`ResumeFrom`]. From a transcript that ends with an answer, steering that waits
-    /// comes first, or else the next message of the queue.
+    /// Resumes earlier work: see [`ResumeFrom`]. A transcript that ends with an answer continues with queued steering, or
+    /// else with the next queued message.
     ///
     /// Awaiting it gives, as [`Thread::prompt`], [`RuntimeError::Busy`]; [`RuntimeError::EmptyTranscript`], and
     /// [`RuntimeError::NothingToResume`] when the last run completed and nothing waits; [`RuntimeError::Resume`] when a
     /// continuation does not fit; [`RuntimeError::NoCheckpoints`], [`RuntimeError::NoCheckpoint`] and
     /// [`RuntimeError::RunResume`] when there is no checkpoint, or its run does not belong to this conversation. Then
-    /// nothing has begun.
+    /// nothing was started.
     pub fn resume(&self, from: ResumeFrom) -> Response {
         self.prompt(Prompt::resuming(from))
     }
@@ -158,9 +157,8 @@ impl Thread {
         waiter.await.unwrap_or_else(|_| Err(RuntimeError::Lost { thread: self.0.id.clone() }))
     }
 
-    /// What came of the messages so far: of the last run at once while nothing is going on and nothing waits to
-    /// begin; otherwise of the run that empties the queue, or of the first one that is not completed. An
-    /// interruption is no end: the run that it leads to answers.
+    /// Report of the messages so far: of the last run, immediately, while the thread is idle; otherwise of the run that
+    /// empties the queue, or of the first one that does not complete. After an interruption, the following run counts.
     ///
     /// # Errors
     /// Why the last run could not begin; [`RuntimeError::Closed`] when the thread was closed before its first run.
@@ -182,18 +180,18 @@ impl Thread {
         self.answered(waiter).await
     }
 
-    /// Completes when nothing is going on.
+    /// Completes when the thread is idle.
     pub async fn wait_idle(&self) {
         self.0.until(|state| state.status == Status::Idle).await;
     }
 
-    /// What the thread does.
+    /// Status of the thread.
     pub fn status(&self) -> Status {
         let status = self.0.lock().status.clone();
         self.0.shown(status)
     }
 
-    /// Stops the run, or the compaction, that is going on. What it had finished is kept, what waits begins the
+    /// Stops the current run or compaction. Finished work is kept, and queued messages start the
     /// next run. Work that does not listen is given the configuration's grace, then the run ends without it.
     pub fn abort(&self, reason: impl Into<Arc<str>>) -> Stopping {
         let mut state = self.0.lock();
@@ -211,7 +209,7 @@ impl Thread {
         self.0.transcript().await
     }
 
-    /// How the thread stands.
+    /// Snapshot of the thread.
     ///
     /// # Errors
     /// When the session cannot be read; [`RuntimeError::Closed`] once the thread is closed.
@@ -238,7 +236,7 @@ impl Thread {
         })
     }
 
-    /// What happens in the thread.
+    /// Events of the thread.
     pub fn events(&self, from: StartAt) -> Stream {
         Stream::new(Arc::clone(&self.0), from)
     }
@@ -248,7 +246,7 @@ impl Thread {
         TextStream::new(self.events(from))
     }
 
-    /// What the model thinks.
+    /// Reasoning of the model.
     pub fn reasoning(&self, from: StartAt) -> ReasoningStream {
         ReasoningStream::new(self.events(from))
     }
@@ -321,7 +319,7 @@ impl Thread {
         session.replace_boxed(&head, messages).await
     }
 
-    /// Makes the transcript of an idle thread shorter for good, whatever the compactor's trigger says. A session
+    /// Compacts the transcript of an idle thread permanently, whatever the compactor's trigger. A session
     /// keeps everything, unless [`ThreadConfig::forget_compacted`](crate::ThreadConfig::forget_compacted) is set.
     /// `instructions` say what a summary is
     /// to keep. Gives what was done; `None` when there was nothing to do. [`Thread::abort`] stops it.
@@ -393,7 +391,7 @@ impl Thread {
         self.0.unload()
     }
 
-    /// Ends the thread: what is going on is stopped, what waits is dropped, streams end. Its session stays.
+    /// Closes the thread: stops its work, drops its queue and ends its streams. The session stays.
     pub async fn close(&self) {
         let mut answers = Answers::default();
         {

@@ -13,7 +13,7 @@ use super::state::Shared;
 use crate::config::ThreadConfig;
 use crate::error::RuntimeError;
 
-/// What a thread remembers between its runs.
+/// Transcript and state of a thread between its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) log: Transcript,
@@ -23,13 +23,13 @@ pub(crate) struct Memory {
     pub(crate) view: ViewState,
     /// Messages that were pushed in while calls were parked.
     pub(crate) waiting: Vec<Arc<Message>>,
-    /// Why the session must not be continued under the descriptor of this thread.
+    /// Mismatch of the session and the descriptor of this thread.
     pub(crate) misfit: Option<OtherDescriptor>,
-    /// Why the last run ended, as far as that is known.
+    /// Stop reason of the last run, if known.
     pub(crate) stop: Option<StopReason>,
-    /// What the session left out when it was read, until a run tells it.
+    /// Unfinished line of the session, until a run reports it.
     pub(crate) torn_tail: Option<TornTail>,
-    /// What was repaired then, until a run tells it.
+    /// Repairs of the session, until a run reports them.
     pub(crate) repairs: Arc<[TranscriptRepair]>,
 }
 
@@ -39,20 +39,20 @@ impl Memory {
         Self { log, ..Self::default() }
     }
 
-    /// What a run, or a compaction, leaves.
+    /// State after a run or a compaction.
     pub(crate) fn of(run: Run, open_calls: Vec<OpenCall>, waiting: Vec<Arc<Message>>) -> Self {
         let (stored, view) = (run.stored(), run.view_state().clone());
         Self { log: run.into_log(), stored, open_calls, view, waiting, ..Self::default() }
     }
 
-    /// What a run that has ended leaves.
+    /// State after a run has ended.
     pub(crate) fn after(run: Run, end: &End) -> Self {
         let waiting = end.continuation.as_ref().map(|made| made.waiting.clone()).unwrap_or_default();
         let open_calls = run.open_calls();
         Self { stop: Some(end.reason()), ..Self::of(run, open_calls, waiting) }
     }
 
-    /// The same in a place of its own.
+    /// Independent copy.
     pub(super) fn copied(&self) -> Self {
         Self {
             log: self.log.iter().cloned().collect(),
@@ -72,8 +72,8 @@ impl Memory {
         self.stored == self.log.len() && self.waiting.is_empty()
     }
 
-    /// Why nothing is left to resume behind an answer: the last run completed. A run whose end nobody wrote down has
-    /// completed when it `is_plain`, and its final answer is there.
+    /// Stop reason of a completed run, after which nothing can be resumed. A run without a stored end has completed when it
+    /// `is_plain` and has a final answer.
     pub(super) fn completed(&self, is_plain: bool) -> Option<StopReason> {
         let answer = self.log.last()?.as_assistant()?;
         match self.stop {
@@ -96,7 +96,7 @@ impl Memory {
 }
 
 impl Shared {
-    /// Takes the transcript for a run, loading it when it is not there, and shows it as what is going on.
+    /// Takes the transcript for a run, loading it if necessary, and makes it the current one.
     pub(crate) async fn open(
         &self,
         config: &ThreadConfig,
@@ -112,7 +112,7 @@ impl Shared {
         Ok((memory, session.clone()))
     }
 
-    /// What the next run would begin with, loaded when it is not there; nothing is taken.
+    /// Copy of the transcript for the next run, loaded if necessary.
     pub(crate) async fn look(&self) -> Result<Memory, RuntimeError> {
         let mut session = self.session.lock().await;
         if self.lock().opened {
@@ -186,14 +186,14 @@ impl Shared {
         })
     }
 
-    /// Lets go of the session of a thread that is closed: others may open it.
+    /// Closes the session of a closed thread.
     pub(crate) async fn shut(&self) {
         let mut session = self.session.lock().await;
         *session = None;
         self.lock().memory = None;
     }
 
-    /// Lets go of what a thread told, unless it is at work.
+    /// Drops the event buffer of an idle thread.
     pub(crate) fn forget(&self) {
         let state = self.lock();
         if state.cancel.is_none() {

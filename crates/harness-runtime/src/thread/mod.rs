@@ -1,6 +1,6 @@
 //! A thread: shared state, a handle to it, and the owner of its runs.
 //!
-//! `state` holds what a thread is, `handle` what can be asked of it, `response` is what comes of a prompt; `begin` makes
+//! `state` is the state of a thread, `handle` its public methods, `response` the result of a prompt; `begin` makes
 //! runs, `owner` drives them, `memory` is the transcript between them, `ports` is what a run reaches it through.
 
 mod begin;
@@ -15,7 +15,7 @@ mod setting;
 mod state;
 
 pub use handle::{Snapshot, Stopping, Thread};
-pub use response::Response;
+pub use response::{Response, TypedResponse};
 pub use state::Status;
 
 pub(crate) use state::Shared;

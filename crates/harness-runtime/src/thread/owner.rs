@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::stream::ThreadEvent;
 
 impl Shared {
-    /// Drives a claimed run, and those that follow it, in a task of their own.
+    /// Drives a claimed run and its successors in a separate task.
     pub(crate) fn spawn(self: &Arc<Self>, job: Job) {
         let owner = RunOwner::of(self);
         let drives = async move {
@@ -77,7 +77,7 @@ impl Shared {
         Err(error)
     }
 
-    /// A run is over: tells it, answers who waits, and claims the next one or lets go of the thread.
+    /// Ends a run: emits the end, answers waiters, and claims the next run or releases the thread.
     fn settle(self: &Arc<Self>, ended: Outcome) -> Option<Job> {
         let mut state = self.lock();
         state.queue.restore();
@@ -113,8 +113,8 @@ impl Shared {
     }
 }
 
-/// The claim on a thread that is busy. Whoever drops it gives it back: of a run that is dropped everybody is told
-/// that it is lost, a compaction is only over.
+/// Claim on a busy thread. Dropping it releases the claim: waiters of a dropped run receive `Lost`, a compaction just
+/// ends.
 pub(crate) struct RunOwner {
     thread: Arc<Shared>,
     /// Whether the claim is still to be given back.

@@ -1,4 +1,4 @@
-//! What a run reaches its thread through.
+//! Ports between a run and its thread.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::config::{ResolvedConfig, ThreadConfig};
 use crate::model::ThreadModel;
 
 impl Shared {
-    /// Whose work a run of the thread is, but for the run. A thread without a name gives none.
+    /// Origin of the thread's runs, without the run. A thread without a name has no thread id.
     pub(crate) fn origin(&self, config: &ThreadConfig, session: Option<&dyn DynSession>) -> Origin {
         let mut origin = config.origin.clone();
         origin.thread = (!self.id.as_str().is_empty()).then(|| self.id.clone());
@@ -23,7 +23,7 @@ impl Shared {
         origin
     }
 
-    /// What waits between the iterations of a run.
+    /// Queue of messages between the iterations of a run.
     pub(crate) fn mailbox(self: &Arc<Self>, settled: &Arc<ResolvedConfig>) -> Arc<dyn Steering> {
         Arc::new(Mailbox { thread: Arc::clone(self), settled: Arc::clone(settled) })
     }
@@ -47,10 +47,10 @@ impl Shared {
     }
 }
 
-/// Takes down what a run tells.
+/// Forwards the events of a run to the log of its thread.
 struct EventForwarder {
     thread: Arc<Shared>,
-    /// What the run began with, until it stands in the transcript.
+    /// Messages that started the run, until they are in the transcript.
     entries: Vec<EntryId>,
 }
 
@@ -105,7 +105,7 @@ impl Steering for Mailbox {
     }
 }
 
-/// Passes on what tools tell.
+/// Forwards the progress of tools.
 struct Updates(Arc<Shared>);
 
 impl ToolUpdates for Updates {

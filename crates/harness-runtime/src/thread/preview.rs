@@ -27,7 +27,8 @@ struct Looker {
 
 impl Model for Looker {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let request = self.model.dress(request).await?;
+        let mut request = self.model.dress(request).await?;
+        let _ = self.model.answer_tool(&mut request);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
         Err(ModelFault::new(ModelFaultCode::Cancelled, "the request was only looked at"))
     }
@@ -59,7 +60,7 @@ fn apart(mut ports: Ports) -> Ports {
 impl Thread {
     /// The request that the model would be asked with if the idle thread were prompted with these messages now, by
     /// the one loop that makes requests: layers, steering and the compaction in force included. Nothing is stored,
-    /// told, delivered or remembered: layers and the compactor are asked through twins
+    /// emitted, delivered or remembered: layers and the compactor are called through twins
     /// ([`ContextPipeline::ahead`](harness_core::port::ContextPipeline::ahead)), checks not at all. A compactor whose
     /// trigger is reached makes its summary for the preview, with its own model call.
     ///

@@ -18,12 +18,12 @@ impl Thread {
     ///
     /// # Errors
     /// [`RuntimeError::QueueFull`], [`RuntimeError::QueueBytesFull`], [`RuntimeError::AllQueuesFull`];
-    /// [`RuntimeError::Closed`]; [`RuntimeError::NoTokio`].
+    /// [`RuntimeError::OutputSchema`]; [`RuntimeError::Closed`]; [`RuntimeError::NoTokio`].
     pub fn execute(&self, message: impl Into<Message>, mode: DeliveryMode) -> Result<EntryId, RuntimeError> {
         self.enqueue(None, message.into(), mode, true, MessageOptions::default())
     }
 
-    /// The same, under a name of the caller's.
+    /// Like [`execute`](Self::execute), with an entry id of the caller.
     ///
     /// # Errors
     /// As [`Thread::execute`]; [`RuntimeError::EntryExists`].
@@ -36,7 +36,7 @@ impl Thread {
         self.enqueue(Some(entry.into()), message.into(), mode, true, MessageOptions::default())
     }
 
-    /// The same for a message whose run is to be particular: see [`MessageOptions`].
+    /// Like [`execute`](Self::execute), with [options](MessageOptions) of the run.
     ///
     /// # Errors
     /// As [`Thread::execute`].
@@ -85,6 +85,7 @@ impl Thread {
     ) -> Result<EntryId, RuntimeError> {
         let shared = &self.0;
         self.says_something(&message)?;
+        shared.check_output(&options)?;
         if wakes {
             shared.parts.tokio()?;
         }
@@ -156,7 +157,7 @@ impl Thread {
         Ok(())
     }
 
-    /// What waits, in the order of its delivery, and what a run has taken and does not have yet.
+    /// Queued messages in the order of delivery, including those that a run is taking.
     pub fn queue(&self) -> Vec<QueueEntry> {
         self.0.lock().queue.iter().cloned().collect()
     }

@@ -1,24 +1,29 @@
-//! What comes of a prompt.
+//! Response to a prompt.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use harness_core::message::Message;
 use harness_core::port::BoxFuture;
+use harness_core::tool::schema_of;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use super::handle::Thread;
 use super::state::{Begin, Outcome};
 use crate::error::RuntimeError;
 use crate::prompt::Prompt;
+use crate::report::Typed;
 
-/// What comes of a prompt: await it for the [`Report`](crate::Report). Nothing begins before it is awaited.
+/// Response to a prompt: await it for the [`Report`](crate::Report). Nothing starts before it is awaited.
 #[must_use = "await it"]
 pub struct Response {
     thread: Thread,
-    /// What is said, until it is awaited.
+    /// The prompt, until it is awaited.
     prompt: Option<Box<Prompt>>,
     waits: bool,
     aborts: bool,
@@ -39,17 +44,66 @@ impl Response {
         Self { thread, prompt: Some(Box::new(prompt)), waits: false, aborts: false, answer: None }
     }
 
-    /// The same, waiting for its turn while the thread is at work, behind those that wait already; without this a
-    /// thread at work is [`RuntimeError::Busy`]. Inside of the thread's own run it would wait for itself.
+    /// Waits for its turn while the thread is busy, in the order of asking; without this, a busy thread is
+    /// [`RuntimeError::Busy`]. Inside of the thread's own run it would wait for itself.
     pub fn in_turn(mut self) -> Self {
         self.waits = true;
         self
     }
 
-    /// The same, aborting its run in good order when it is dropped before the run's end; without this the run goes on.
+    /// Aborts the run in good order when this is dropped before the end; without this, the run continues.
     pub fn abort_on_drop(mut self) -> Self {
         self.aborts = true;
         self
+    }
+}
+
+impl Response {
+    /// Requires an answer of a type: the model is sent its JSON Schema, and the answer is validated. An invalid answer
+    /// goes back to the model with the problem, within
+    /// [`Limits::invalid_outputs`](harness_core::limits::Limits::invalid_outputs); then the run ends `invalid_output`.
+    ///
+    /// Which agent answers does not matter: the schema holds behind handoffs, too. The prompt of a resumed run repeats
+    /// it.
+    ///
+    /// ```
+    /// use harness_runtime::{RuntimeError, Thread, Typed};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Weather {
+    ///     celsius: f64,
+    /// }
+    ///
+    /// # async fn example(thread: Thread) -> Result<(), RuntimeError> {
+    /// let answer: Typed<Weather> = thread.prompt("How cold is Oslo?").typed().await?;
+    /// match answer.value {
+    ///     Ok(weather) => println!("{} °C", weather.celsius),
+    ///     Err(no_answer) => println!("{no_answer}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn typed<T: DeserializeOwned + JsonSchema>(mut self) -> TypedResponse<T> {
+        if let Some(prompt) = &mut self.prompt {
+            prompt.options.output = Some(schema_of::<T>());
+        }
+        TypedResponse { response: self, answer: PhantomData }
+    }
+}
+
+/// Response to a prompt whose answer is a type: await it for the [`Typed`] answer.
+#[derive(Debug)]
+#[must_use = "await it"]
+pub struct TypedResponse<T> {
+    response: Response,
+    answer: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Future for TypedResponse<T> {
+    type Output = Result<Typed<T>, RuntimeError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.response).poll(cx).map_ok(Typed::from)
     }
 }
 
@@ -68,7 +122,7 @@ impl Future for Response {
     }
 }
 
-/// Stops a claimed run when nobody waits for it any more.
+/// Stops a claimed run when its response is dropped.
 struct AbortOnDrop {
     thread: Thread,
     /// The claim; `None` when it is over.
@@ -87,6 +141,7 @@ impl Drop for AbortOnDrop {
 
 impl Thread {
     async fn answer(self, prompt: Box<Prompt>, waits: bool, aborts: bool) -> Outcome {
+        self.0.check_output(&prompt.options)?;
         let mut prompt = prompt;
         prompt.messages.retain(|message| !matches!(&**message, Message::User(user) if user.is_blank()));
         let (claim, waiter) = if waits { self.claim_in_turn(prompt).await } else { self.claim(prompt) }?;

@@ -13,7 +13,7 @@ use crate::skill::SkillSet;
 use crate::template::TemplateSet;
 
 impl Thread {
-    /// What the next run is made from.
+    /// Configuration of the next run.
     pub fn config(&self) -> ThreadConfig {
         self.0.lock().settled.config.clone()
     }
@@ -51,8 +51,7 @@ impl Thread {
         self.configure(|config| config.settings = settings);
     }
 
-    /// Other tools. The names of those in use stay: one that is not registered any more matches nothing, and
-    /// matches again once it is.
+    /// Replaces the tools. Names of active tools stay: an unregistered one matches nothing until it is registered again.
     pub fn set_tools(&self, tools: Arc<dyn DynToolRegistry>) {
         self.configure(|config| config.ports.tools = tools);
     }

@@ -1,4 +1,4 @@
-//! What a thread is, behind one short lock.
+//! State of a thread, behind one short lock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,40 +16,40 @@ use crate::report::Report;
 use crate::runtime::Parts;
 use crate::stream::{EventLog, ThreadEvent};
 
-/// What a thread does.
+/// Status of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
     /// Nothing.
     #[default]
     Idle,
-    /// A run is going on.
+    /// A run is in progress.
     Generating {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Since when.
+        /// Start of the run.
         since: Time,
     },
-    /// A run is going on, and a call of it waits for a decision.
+    /// A run is in progress, and one of its calls is pending.
     AwaitingApproval {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Since when the run is going on.
+        /// Start of the run.
         since: Time,
     },
-    /// A run was told to stop, and has not ended yet.
+    /// A run is stopping.
     Aborting {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
     /// Its transcript is made shorter.
     Compacting,
 }
 
-/// What came of the last run.
+/// Report of a run, or why it did not start.
 pub(crate) type Outcome = Result<Report, RuntimeError>;
 
-/// Waiters with what they are told, to be sent when the lock is given back.
+/// Waiters with their answer, to be sent after the lock is released.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     waiters: Vec<oneshot::Sender<Outcome>>,
@@ -57,7 +57,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// These waiters, who are told this.
+    /// Waiters with one answer.
     pub(crate) fn new(waiters: Vec<oneshot::Sender<Outcome>>, told: Outcome) -> Self {
         Self { waiters, told: Some(told) }
     }
@@ -71,7 +71,7 @@ impl Answers {
     }
 }
 
-/// What a run begins with.
+/// Start of a run.
 #[derive(Debug)]
 pub(crate) enum Begin {
     /// This, which never waited.
@@ -101,15 +101,15 @@ pub(crate) struct State {
     pub(crate) settled: Arc<ResolvedConfig>,
     pub(crate) waiters: Vec<oneshot::Sender<Outcome>>,
     pub(crate) last: Option<Outcome>,
-    /// Stops what is going on.
+    /// Stops the current work.
     pub(crate) cancel: Option<Cancel>,
-    /// Numbers what was going on so far, runs and compactions.
+    /// Number of the current or last run or compaction.
     pub(crate) claims: u64,
-    /// Why it was stopped.
+    /// Reason of the stop.
     pub(crate) aborted: Option<Arc<str>>,
     /// Whether it was stopped for a message.
     pub(crate) interrupting: bool,
-    /// Whether the run at hand passes over steering at its beginning: it began with some.
+    /// Whether the run skips steering at its start, because it started with some.
     pub(crate) skip_begin: bool,
     /// Entries that were named so far.
     pub(crate) named: u64,
@@ -125,7 +125,7 @@ pub(crate) struct Shared {
     pub(crate) session: tokio::sync::Mutex<Option<Arc<dyn DynSession>>>,
     /// A run has ended, or the status has changed.
     pub(crate) changed: Notify,
-    /// Who is next of those who wait for their turn.
+    /// Order of the prompts that wait for their turn.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
@@ -195,6 +195,15 @@ impl Shared {
         if state.status == Status::Idle { Ok(()) } else { Err(self.busy()) }
     }
 
+    /// Rejects an invalid output schema.
+    pub(crate) fn check_output(&self, options: &MessageOptions) -> Result<(), RuntimeError> {
+        let Some(schema) = &options.output else { return Ok(()) };
+        let schemas = Arc::clone(&self.lock().settled.config.schemas);
+        let checked = schema.to().map_err(|error| error.to_string());
+        let checked = checked.and_then(|schema| schemas.check_schema(&schema));
+        checked.map_err(|problem| RuntimeError::OutputSchema { problem })
+    }
+
     /// Makes a free thread busy with a run.
     pub(crate) fn claim(&self, state: &mut State, mut begin: Begin) -> Job {
         let (mut run, mut cancel) = (None, None);
@@ -227,7 +236,7 @@ impl Shared {
         (!entries.is_empty()).then(|| self.claim(state, Begin::Queue(entries, Box::new(options))))
     }
 
-    /// Stops what is going on. Whether there was anything.
+    /// Stops the current work. Returns whether there was any.
     pub(crate) fn stop(&self, state: &mut State, why: Arc<str>) -> bool {
         let Some(cancel) = state.cancel.clone() else { return false };
         match &state.status {
@@ -241,7 +250,7 @@ impl Shared {
         true
     }
 
-    /// Nothing is going on any more.
+    /// Makes the thread idle.
     pub(crate) fn release(&self, state: &mut State) {
         state.status = Status::Idle;
         state.cancel = None;
@@ -252,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Who waits for a run, and what they are told, while nothing is going on: of a closed thread none follows.
+    /// Waiters of an idle thread, with their answer: no run follows in a closed thread.
     pub(crate) fn stranded(&self, state: &mut State) -> Answers {
         let told = match &state.last {
             Some(last) => last.clone(),

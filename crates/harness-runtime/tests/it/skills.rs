@@ -83,15 +83,15 @@ fn a_skill_file_has_front_matter_and_a_body() {
 #[test]
 fn oddities_warn_and_what_no_model_could_use_is_refused() {
     let odd = "the name `A--b` should be of `a-z`, `0-9` and single hyphens between them; \
-               the name `A--b` is not that of its folder `c`";
+               the name `A--b` differs from its directory `c`";
     let text = "---\nname: A--b\ndescription: d\n---\nx";
     check_file(text, Some("/s/c/SKILL.md"), &format!("A--b|d|x|false|{odd}"));
-    let none = "skill.no_description: it has no `description`: say in the front matter when to use it";
+    let none = "markdown.no_description: missing `description`: state in the front matter when to use it";
     check_file("---\nname: a\n---\nx", None, none);
     check_file(
         "---\ndescription: d\n---\n",
         None,
-        "skill.no_name: it has no `name`: give it one in the front matter",
+        "markdown.no_name: missing `name`: set it in the front matter",
     );
     let long = format!("---\nname: a\ndescription: {}\n---\n", "d".repeat(1_025));
     let warning = "the description has 1025 characters; the format allows 1024";
@@ -126,9 +126,9 @@ async fn folders_give_skills_and_the_first_of_a_name_counts() {
     assert_eq!(places, ["/project/a/SKILL.md", "/project/group/b/SKILL.md", "/user/c/SKILL.md"]);
     let problems: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(problems.join("\n"), @r"
-    /user/a/SKILL.md: left out, as `a` is the name of /project/a/SKILL.md already
-    /user/bad/SKILL.md: it has no `description`: say in the front matter when to use it
-    /user/c/SKILL.md: the name `see` is not that of its folder `c`
+    /user/a/SKILL.md: skipped: `a` is already the name of /project/a/SKILL.md
+    /user/bad/SKILL.md: missing `description`: state in the front matter when to use it
+    /user/c/SKILL.md: the name `see` differs from its directory `c`
     /user/gone/SKILL.md: the disk is gone
     ");
 }

@@ -1,8 +1,9 @@
 //! Prompt templates: expansion, files, commands.
 
+use harness_runtime::MarkdownFault;
 use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::{
-    PromptTemplate, TemplateFault, TemplateSet, expand_command, read_templates, split_arguments,
+    PromptTemplate, TemplateSet, expand_command, read_templates, split_arguments,
 };
 
 use crate::tree::Tree;
@@ -65,8 +66,8 @@ fn a_file_describes_itself_or_by_its_first_line() {
 #[test]
 fn a_file_that_is_too_long_is_refused() {
     let fault = PromptTemplate::parse("t", &"x".repeat(300_000)).expect_err("too long");
-    assert_eq!(fault, TemplateFault::TooLong { bytes: 300_000, most: 262_144 });
-    assert_eq!(fault.kind(), "template.too_long");
+    assert_eq!(fault, MarkdownFault::TooLong { bytes: 300_000, most: 262_144 });
+    assert_eq!(fault.kind(), "markdown.too_long");
 }
 
 #[tokio::test]
@@ -88,7 +89,7 @@ async fn folders_give_templates_by_the_names_of_their_files() {
     insta::assert_snapshot!(problems.join("\n"), @r"
     /mine/gone.md: the disk is gone
     /shared/bad.md: line 2, column 14: description: invalid type: sequence, expected a string
-    /shared/fix.md: left out, as `fix` is the name of /mine/fix.md already
+    /shared/fix.md: skipped: `fix` is already the name of /mine/fix.md
     ");
 }
 

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::body::{Asked, At, Body, MaybeBody};
 use crate::fault::{AnyFault, Conflict, Fault};
 use crate::held;
-use crate::wire::{AbortThread, Aborted, ReportView, Say, Started};
+use crate::wire::{AbortThread, Aborted, ReportView, StartRun, Started};
 
 /// Whether the response waits for the end of the run.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -44,18 +44,18 @@ enum Wait {
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/prompt", tag = "runs", operation_id = "prompt",
     params(("thread" = String, Path, description = "Thread id"), WaitQuery),
-    request_body = Say,
+    request_body = StartRun,
     responses((status = 202, description = "The run has started", body = Started), (status = 200, description = "The run has ended", body = ReportView), Conflict, AnyFault)
 )]
 pub(super) async fn prompt(
     State(app): State<Arc<App>>,
     At(name): At<String>,
     Asked(query): Asked<WaitQuery>,
-    Body(say): Body<Say>,
+    Body(start): Body<StartRun>,
 ) -> Result<Response, Fault> {
-    let message = say.message("prompt")?;
+    let prompt = start.prompt()?;
     let thread = app.thread(&name).await?;
-    respond(&thread, thread.prompt(message), query.wait).await
+    respond(&thread, thread.prompt(prompt), query.wait).await
 }
 
 /// Continues at the end of the transcript: settles unfinished and pending calls, and calls the

@@ -3,7 +3,7 @@
 use harness::core::message::{Block, Message, UserMessage};
 use harness::core::port::Decision;
 use harness::core::{CallDigest, Json};
-use harness::runtime::DeliveryMode;
+use harness::runtime::{DeliveryMode, Prompt};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,6 +33,30 @@ pub(crate) struct Say {
 impl Say {
     pub(crate) fn message(self, origin: &str) -> Result<Message, Fault> {
         message(self.text, self.content, origin)
+    }
+}
+
+/// Message that starts a run of an idle thread.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct StartRun {
+    /// Text of the message.
+    #[schema(example = "Where is my order 1042?")]
+    text: Option<String>,
+    /// Blocks of text, images, files and sound, in place of a text.
+    #[schema(value_type = Option<Vec<Object>>)]
+    content: Option<Vec<Block>>,
+    /// JSON Schema that the answer must match. An answer that does not match goes back to the model, within the limit
+    /// of invalid outputs; then the run ends `invalid_output`. Default: that of the agent.
+    #[schema(value_type = Option<Object>)]
+    output_schema: Option<Json>,
+}
+
+impl StartRun {
+    pub(crate) fn prompt(self) -> Result<Prompt, Fault> {
+        let mut prompt = Prompt::from(message(self.text, self.content, "prompt")?);
+        prompt.options.output = self.output_schema;
+        Ok(prompt)
     }
 }
 

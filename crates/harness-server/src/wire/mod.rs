@@ -7,7 +7,9 @@ mod report;
 mod thread;
 
 pub(crate) use event::{Frame, frame};
-pub(crate) use input::{AbortThread, Answer, Compact, CreateThread, EditEntry, Say, Send, decision};
+pub(crate) use input::{
+    AbortThread, Answer, Compact, CreateThread, EditEntry, Say, Send, StartRun, decision,
+};
 pub(crate) use item::ItemFrames;
 pub(crate) use report::ReportView;
 pub(crate) use thread::{

@@ -159,3 +159,19 @@ async fn pictures_are_prompts_and_a_models_blocks_are_not() {
     );
     server.end().await;
 }
+
+#[tokio::test]
+async fn answer_matches_the_schema_of_its_prompt_or_the_run_ends_invalid_output() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    let schema = json!({ "type": "object", "required": ["n"] });
+    let prompt = |text: &str, schema: &serde_json::Value| json!({ "text": text, "outputSchema": schema });
+    let valid = client.post("/v1/threads/a/prompt?wait", prompt("{\"n\":1}", &schema)).await;
+    assert_eq!(valid.body["stopReason"], "answer_finalized", "{}", valid.body);
+    let invalid = client.post("/v1/threads/a/prompt?wait", prompt("hello", &schema)).await;
+    assert_eq!(invalid.body["stopReason"], "invalid_output", "{}", invalid.body);
+    let wrong = client.post("/v1/threads/a/prompt", prompt("hello", &json!(7))).await;
+    assert_eq!((wrong.status, wrong.kind()), (422, "runtime.output_schema"));
+    server.end().await;
+}

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use harness_core::Cancel;
-use harness_host::process::{Capture, Child, Command, REAP, Shown, start, why_not_started};
+use harness_host::process::{Capture, Child, Launch, Limits, REAP, Shown, start, why_not_started};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
@@ -51,7 +51,8 @@ pub(super) async fn launch(command: &McpCommand, grace: Duration) -> Result<(Pip
     let (program, cwd) = (command.program.as_os_str(), command.cwd.as_deref());
     let not_started =
         |problem: String| McpFault::NotStarted { program: program.to_string_lossy().into_owned(), problem };
-    let start_of = Command::new(program, &command.args, &command.env).cwd(cwd).piped_stdin().grace(grace);
+    let limits = Limits::new(Duration::MAX).grace(grace);
+    let start_of = Launch::new(program, &command.args, command.env.clone(), limits).cwd(cwd).stdin("");
     let mut child =
         start(&start_of).await.map_err(|error| not_started(why_not_started(program, cwd, &error)))?;
     let (Some(stdin), Some(stdout), Some(err)) =

@@ -160,7 +160,7 @@ fn a_program_that_cannot_be_started_says_what_to_do() {
     ");
     insta::assert_snapshot!(told_of(CommandSpec::new("sh").cwd(folder.path().join("gone"))), @"
     failed spawn_error
-    `sh` could not be started: its folder [DIR]/gone does not exist; correct its `cwd`
+    `sh` could not be started: its directory [DIR]/gone does not exist; correct its `cwd`
     ");
     insta::assert_snapshot!(told_of(CommandSpec::new("sh").args(["x".repeat(5_000_000)])), @"
     failed spawn_error

@@ -343,7 +343,7 @@ fn a_precondition_that_does_not_hold_leaves_everything_as_it_was() {
     for wanted in ["", "Berth 4", "Berth 4 is free.x", "Berth 5 is free."] {
         assert_eq!(write(&files, "/a.md", "x", &Precondition::Content(wanted.to_owned())), changed);
     }
-    let exists = "file_changed: `/a.md` exists already";
+    let exists = "file_changed: `/a.md` already exists";
     assert_eq!(write(&files, "a.md", "x", &Precondition::Absent), exists);
     assert!(write(&files, "no.md", "x", &Precondition::Content(String::new())).starts_with("file_changed"));
     assert_eq!(read(&files, "a.md"), "Berth 4 is free.");

@@ -52,7 +52,7 @@ fn a_program_that_does_not_exist_is_named() {
     let server = McpServer::new("files", McpSpec::stdio("sh").cwd("/no/such/folder"));
     insta::assert_snapshot!(told(&outcome(&server)), @"
     failed mcp_unavailable
-    the MCP server `files` cannot be used, and `read_file` was not called: its program `sh` could not be started: its folder /no/such/folder does not exist; correct its `cwd`
+    the MCP server `files` cannot be used, and `read_file` was not called: its program `sh` could not be started: its directory /no/such/folder does not exist; correct its `cwd`
     ");
 }
 

@@ -121,8 +121,7 @@ fn cancelling_ends_a_command_line_with_all_that_it_started() {
             cancel.cancel();
             pipe
         });
-        let expected =
-            "cancelled: `/bin/sh` was stopped because its result is not wanted any more Some(\"first\\n\")";
+        let expected = "cancelled: `/bin/sh` was stopped: the run was cancelled Some(\"first\\n\")";
         assert_eq!(told(ended), expected);
         all_gone(pipe).await;
         let late = programs.exec("touch /no/such/file", &options, &cancel).await;

@@ -58,4 +58,5 @@ examples! {
     sub_agents,
     testing,
     threads,
+    typed,
 }

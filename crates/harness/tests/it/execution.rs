@@ -88,9 +88,7 @@ async fn a_conversation_goes_on_by_its_continuation() {
     unknown.continuation = Some(continuation);
     let refused = run(&backend, unknown).await;
     assert_eq!(refused.status, ExecutionStatus::Failed);
-    assert!(
-        refused.error.unwrap().message.starts_with("the conversation `conversation-9` is not known here")
-    );
+    assert!(refused.error.unwrap().message.starts_with("unknown conversation `conversation-9`"));
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
-/// Refuses to make sockets, also by way of `io_uring`. Pairs of sockets, which reach nobody else, can be made.
+/// Refuses to make sockets, also by way of `io_uring`. Socket pairs, which connect only their owner, are allowed.
 fn filter() -> Result<BpfProgram, SandboxFault> {
     let wrong = |error: seccompiler::BackendError| SandboxFault::new("seccomp", error);
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(wrong)?;

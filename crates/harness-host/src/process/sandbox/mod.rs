@@ -1,4 +1,4 @@
-//! What a program may reach: files by Landlock, sockets by seccomp.
+//! Sandbox of a program: files by Landlock, sockets by seccomp.
 
 use std::ffi::OsStr;
 #[cfg(target_os = "linux")]
@@ -16,8 +16,8 @@ use crate::process::environment::Environment;
 #[cfg(target_os = "linux")]
 mod linux;
 
-/// The folders of the system that every sandboxed program may read, and run programs of: programs, libraries,
-/// settings, devices and processes. Those that a system does not have are skipped.
+/// System directories that every sandboxed program may read and execute: programs, libraries, settings, devices and
+/// processes. Missing ones are skipped.
 pub const SYSTEM_FOLDERS: [&str; 13] = [
     "/usr",
     "/bin",
@@ -40,10 +40,10 @@ const NETWORK: &str = "network";
 #[cfg(target_os = "linux")]
 const NO_NETWORK: &str = "no-network";
 
-/// What a program may reach, with all that it starts. Everything else is refused by the kernel.
+/// Access of a program and its children. The kernel refuses everything else.
 ///
-/// A program may read the [`SYSTEM_FOLDERS`], the folders of its `PATH` and the folders of `read` and `write`,
-/// write below the folders of `write` and to `/dev/null`, and without `network` make no socket of any kind: not to
+/// A program may read the [`SYSTEM_FOLDERS`], the directories of its `PATH` and those of `read` and `write`,
+/// write below those of `write` and to `/dev/null`, and without `network` make no socket of any kind: not to
 /// other machines, nor to programs of this one. It gains no rights by set-user-ID programs, keeps of root's
 /// rights only those over files, and cannot look into processes outside of the sandbox. Names, sizes and dates of other files stay visible.
 ///
@@ -52,15 +52,15 @@ const NO_NETWORK: &str = "no-network";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sandbox {
-    /// Further files and folders that it may read, and run programs of.
+    /// More files and directories to read and execute.
     pub read: Vec<PathBuf>,
-    /// Files and folders that it may read, run programs of, and change.
+    /// Files and directories to read, execute and change.
     pub write: Vec<PathBuf>,
     /// Whether it may make sockets. Default `false`.
     pub network: bool,
 }
 
-/// Why a program cannot be sandboxed.
+/// Error of a machine that cannot sandbox programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxFault(String);
 
@@ -91,21 +91,21 @@ impl Sandbox {
         Self::default()
     }
 
-    /// With one more file or folder to read.
+    /// Adds a file or directory to read.
     #[must_use]
     pub fn reading(mut self, path: impl Into<PathBuf>) -> Self {
         self.read.push(path.into());
         self
     }
 
-    /// With one more file or folder to change.
+    /// Adds a file or directory to change.
     #[must_use]
     pub fn writing(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
         self
     }
 
-    /// With sockets.
+    /// Allows sockets.
     #[must_use]
     pub fn with_network(mut self) -> Self {
         self.network = true;
@@ -123,8 +123,8 @@ impl Sandbox {
         Err(SandboxFault("only Linux is supported".to_owned()))
     }
 
-    /// Starts a program, from a thread of its own that is restricted first: restrictions are those of a thread
-    /// and of what is started from it, and cannot be lifted.
+    /// Starts a program from a new thread that is restricted first: restrictions hold for a thread and its children, and
+    /// are permanent.
     pub(crate) fn start<T: Send>(
         &self,
         program: &OsStr,
@@ -154,7 +154,7 @@ impl Sandbox {
         }
     }
 
-    /// The sandbox as arguments of a supervisor, which may run in another folder.
+    /// The sandbox as arguments of a supervisor, which may run in a different directory.
     #[cfg(target_os = "linux")]
     pub(crate) fn to_args(&self) -> io::Result<Vec<OsString>> {
         let mut args = vec![OsString::from(if self.network { NETWORK } else { NO_NETWORK })];
@@ -184,7 +184,7 @@ impl Sandbox {
     }
 }
 
-/// Where a program may be: the program itself and the folders of its `PATH`.
+/// Places of a program: the program itself and the directories of its `PATH`.
 #[cfg(target_os = "linux")]
 fn folders_of(program: &OsStr, env: &Environment) -> Vec<PathBuf> {
     let own = Path::new(program).canonicalize().ok();

@@ -20,13 +20,14 @@ use super::orphans;
 use super::report::{ASK, KILL, LENGTH, NO_STDIN, Report, STDIN};
 use super::{ARGUMENT, END, NAME};
 use crate::process::child::{Child, number_of};
+use crate::process::run::Launch;
 use crate::process::sandbox::Sandbox;
-use crate::process::start::{Command, process};
+use crate::process::start::process;
 
-/// How long a supervisor may take to report the start of its program, until it is told to go on.
+/// Time for a supervisor to report the start of its program before it gets the next `SIGCONT`.
 const START_ROUND: Duration = Duration::from_secs(1);
 
-/// How often it is told to.
+/// Attempts.
 const START_ROUNDS: u32 = 10;
 
 /// This process's end of a lifeline.
@@ -40,25 +41,25 @@ pub(crate) struct Control {
 }
 
 /// Starts a program under a supervisor.
-pub(crate) async fn start(executable: &Path, command: &Command<'_>) -> io::Result<Child> {
+pub(crate) async fn start(executable: &Path, launch: &Launch<'_>) -> io::Result<Child> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let mut control =
         Control { socket: UnixStream::from_std(ours)?, read: Vec::new(), lost: AtomicBool::new(false) };
-    let mut process = process(executable.as_os_str(), command);
+    let mut process = process(executable.as_os_str(), launch);
     let owner = orphans::own()?.to_string();
-    let grace = command.grace.as_millis().to_string();
+    let grace = launch.limits.grace.as_millis().to_string();
     process
         .arg0(NAME)
         .args([OsString::from(ARGUMENT), owner.into(), grace.into()])
-        .args(command.sandbox.map(Sandbox::to_args).transpose()?.unwrap_or_default())
-        .args([OsStr::new(END), command.program])
-        .args(command.args)
+        .args(launch.sandbox.map(Sandbox::to_args).transpose()?.unwrap_or_default())
+        .args([OsStr::new(END), launch.program])
+        .args(launch.args)
         .stdin(Stdio::from(OwnedFd::from(theirs)));
     let mut supervisor = process.spawn()?;
     // The supervisor's end of the lifeline must be open in the supervisor alone.
     drop(process);
-    let stdin = control.hand_over_stdin(command.stdin)?;
+    let stdin = control.hand_over_stdin(launch.stdin.is_some())?;
     match control.first_report(&supervisor).await? {
         Report::Started(number) => Ok(Child::supervised(supervisor, control, stdin, Pid::from_raw(number))),
         Report::Failed(errno) => {
@@ -89,8 +90,8 @@ impl Control {
         stdin.map(ChildStdin::from_std).transpose()
     }
 
-    /// What became of the start. A program can stop its supervisor before that has reported it, so the supervisor is
-    /// told to go on now and then, and given up in the end: the end of the lifeline kills what it has started.
+    /// Result of the start. A program can stop its supervisor before the report, so the supervisor gets `SIGCONT` several
+    /// times. Giving up closes the lifeline, which kills everything that was started.
     async fn first_report(&mut self, supervisor: &tokio::process::Child) -> io::Result<Report> {
         for _ in 0..START_ROUNDS {
             if let Ok(report) = tokio::time::timeout(START_ROUND, self.report()).await {

@@ -1,4 +1,4 @@
-//! The side of the supervisor: a process of its own, which does nothing else.
+//! The side of the supervisor: a separate process, which does nothing else.
 //!
 //! Three threads, all of them simple and blocking: the first starts the program and reaps whatever ends, one
 //! reads the lifeline, one sends signals. The process ends when there is nothing left to reap.
@@ -33,7 +33,7 @@ const ROUNDS: u32 = 2000;
 /// The signals that must not end a supervisor before its program.
 const IGNORED: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
 
-/// What the thread that sends signals is to do.
+/// Request to the thread that sends signals.
 enum Request {
     /// Ask everything to end, once.
     Ask,
@@ -129,7 +129,7 @@ fn receive_stdin() -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Starts the program in a group of its own; the number of both.
+/// Starts the program in a new group. Returns the number of both.
 fn start(job: &Job, stdin: Option<OwnedFd>) -> io::Result<i32> {
     #[expect(clippy::disallowed_methods, reason = "a supervisor starts its program")]
     let mut command = std::process::Command::new(&job.program);

@@ -1,4 +1,4 @@
-//! Programs under a supervisor, which outlives whoever started it just long enough to end them.
+//! Programs under a supervisor, which outlives its own parent just long enough to end them.
 //!
 //! A supervisor is this executable, or one that the host names, started once more for each program. It is
 //! the *child subreaper* of the program: whatever the program starts stays a descendant of the supervisor,
@@ -34,7 +34,7 @@ const ARGUMENT: &str = "--supervise-program";
 #[cfg(target_os = "linux")]
 const END: &str = "--";
 
-/// What a supervisor is called in lists of processes.
+/// Name of a supervisor in process lists.
 #[cfg(target_os = "linux")]
 const NAME: &str = "harness-supervisor";
 

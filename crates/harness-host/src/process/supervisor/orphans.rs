@@ -79,7 +79,7 @@ fn is_orphan(number: i32) -> bool {
         && row_of(number).is_some_and(|row| !row.exiting)
 }
 
-/// Whose supervisor a process is, if it is one.
+/// Owner of a supervisor; `None` for other processes.
 fn owner_of(number: i32) -> Option<Owner> {
     let line = std::fs::read(format!("/proc/{number}/cmdline")).ok()?;
     let mut args = line.split(|byte| *byte == 0).skip(1);

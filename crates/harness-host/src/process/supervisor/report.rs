@@ -1,14 +1,14 @@
-//! What a supervisor reports: one letter and a number.
+//! Reports of a supervisor: one letter and a number.
 
 use rustix::io::Errno;
 
 /// The length of a report.
 pub(super) const LENGTH: usize = 5;
 
-/// What a process asks of its supervisor: to ask the program to end.
+/// Request to the supervisor: send SIGTERM.
 pub(super) const ASK: u8 = b'T';
 
-/// What a process asks of its supervisor: to kill the program.
+/// Request to the supervisor: send SIGKILL.
 pub(super) const KILL: u8 = b'K';
 
 /// The first byte to a supervisor: the program's stdin is empty.
@@ -17,7 +17,7 @@ pub(super) const NO_STDIN: u8 = b'0';
 /// The first byte to a supervisor: the program's stdin comes with it.
 pub(super) const STDIN: u8 = b'1';
 
-/// A report.
+/// Report of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     /// The program was started and has this number.
