@@ -72,8 +72,8 @@ impl Builder {
         let Some(setting) = self.memory.take().filter(|_| self.ports.layers.is_none()) else {
             return Ok(self);
         };
-        let modes = self.team.modes().cloned();
-        let pipeline = pipeline(&setting, modes, &self.ports.model, &self.ports.clock)?;
+        let switch = self.team.modes().cloned();
+        let pipeline = pipeline(&setting, switch, &self.ports.model, &self.ports.clock)?;
         let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let workspace = setting.workspace.or_else(|| setting.facts.as_deref().map(file_name));
         let origin = &mut self.origin;
@@ -85,12 +85,12 @@ impl Builder {
 
 fn pipeline(
     setting: &MemorySetting,
-    modes: Option<Modes>,
+    switch: Option<Modes>,
     model: &Arc<dyn DynModel>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Pipeline, MemoryError> {
     let facts = setting.facts.as_deref().map(open_facts).transpose()?;
-    let parts = Parts { model: setting.model.as_deref().map(ModelName::from), facts, modes };
+    let parts = Parts { model: setting.model.as_deref().map(ModelName::from), facts, modes: switch };
     let tokens = setting.tokens.unwrap_or(TOKENS);
     let mut budget = ViewBudget::new(tokens, setting.reserve.unwrap_or(RESERVE.min(tokens / 4)));
     budget.window = setting.messages;
