@@ -57,12 +57,11 @@ pub(crate) fn choose(
     }
     let keys = Keys::load(args.keys.as_deref())?;
     let routes = Routes::new(args.base_url.as_deref(), &keys, registry, clock);
-    let (model, window) = match &args.model {
-        Some(name) => (routes.only(name), routes.window([name.as_str()])),
-        None => {
-            let names = graph.map(names).unwrap_or_default();
-            (routes.all(&names), routes.window(names.iter().map(String::as_str)))
-        }
+    let (model, window) = if let Some(name) = &args.model {
+        (routes.only(name), routes.window([name.as_str()]))
+    } else {
+        let names = graph.map(names).unwrap_or_default();
+        (routes.all(&names), routes.window(names.iter().map(String::as_str)))
     };
     let model = match model {
         Err(CliError::NoKey { names, .. }) if args.model.is_none() && args.record.is_none() => {

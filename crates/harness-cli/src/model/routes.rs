@@ -118,7 +118,7 @@ impl<'a> Routes<'a> {
         if let (None, Some(demo)) = (self.models.entry(name), Demo::named(name)) {
             return Ok(Arc::new(demo));
         }
-        self.models.build(name, &|key| self.declared_key(name, key), &|name| self.plain(name))
+        self.models.build(name, &|key| declared_key(name, key), &|name| self.plain(name))
     }
 
     /// Builds the models of these names.
@@ -152,24 +152,6 @@ impl<'a> Routes<'a> {
                 Ok(Arc::new(builder.only_model().build()?))
             }
             Route::Own { provider, address, key, model } => built(provider, address, key, model),
-        }
-    }
-
-    /// Reads the API key of a declared model.
-    fn declared_key(&self, model: &str, key: &ModelKey) -> Result<ApiKey, CliError> {
-        match key {
-            ModelKey::Env(name) => {
-                let key = env::text(name).ok_or_else(|| no_key(model, &[name]))?;
-                secrets::learn(key.trim());
-                Ok(ApiKey::new(key))
-            }
-            ModelKey::File(path) => {
-                let text = read_private(path);
-                let text = text.map_err(|fault| CliError::KeyFile { path: path.clone(), fault })?;
-                secrets::learn(text.trim());
-                Ok(ApiKey::new(text))
-            }
-            unknown => Err(CliError::NoKey { model: model.to_owned(), names: vec![format!("{unknown:?}")] }),
         }
     }
 
@@ -263,6 +245,24 @@ impl Model for Nobody {
         let name = request.prepared.model.as_ref().map_or(UNNAMED, ModelName::as_str);
         let text = format!("no API key or endpoint for model `{name}`");
         Err(ModelFault::new(ModelFaultCode::Configuration, text))
+    }
+}
+
+/// Reads the API key of a declared model.
+fn declared_key(model: &str, key: &ModelKey) -> Result<ApiKey, CliError> {
+    match key {
+        ModelKey::Env(name) => {
+            let key = env::text(name).ok_or_else(|| no_key(model, &[name]))?;
+            secrets::learn(key.trim());
+            Ok(ApiKey::new(key))
+        }
+        ModelKey::File(path) => {
+            let text = read_private(path);
+            let text = text.map_err(|fault| CliError::KeyFile { path: path.clone(), fault })?;
+            secrets::learn(text.trim());
+            Ok(ApiKey::new(text))
+        }
+        unknown => Err(CliError::NoKey { model: model.to_owned(), names: vec![format!("{unknown:?}")] }),
     }
 }
 

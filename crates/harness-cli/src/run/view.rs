@@ -17,6 +17,10 @@ use crate::error::CliError;
 
 /// Memory of the registry file, with the facts of the command line. `--window` is the size of a request unless the
 /// file has its own.
+#[cfg_attr(
+    feature = "sqlite",
+    expect(clippy::unnecessary_wraps, reason = "a build without `sqlite` rejects `--memory`")
+)]
 pub(crate) fn remembering(
     builder: Builder,
     args: &ViewArgs,

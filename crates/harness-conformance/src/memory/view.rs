@@ -153,7 +153,7 @@ fn id_of(message: &Message) -> String {
             return entry.and_then(|mut entry| entry.remove("entry")).unwrap_or_default();
         }
         if let Some(Block::Thinking(thinking)) = answer.content.first() {
-            return thinking.thinking.to_string();
+            return thinking.thinking.clone();
         }
     }
     message.joined_text()

@@ -96,19 +96,19 @@ async fn leaving_plan_mode_requires_approval() {
 async fn plan_mode_is_the_mode_of_the_agents() {
     let directory = tempfile::tempdir().unwrap();
     let memory = "  layers:\n    plan: { scope: run, requires_approval: false }\n";
-    let modes = Modes::new(Mode::execute(), [Mode::plan()]);
+    let switch = Modes::new(Mode::execute(), [Mode::plan()]);
     let model = Script::new([
         call("c1", "plan/enterPlanMode", "{}"),
         call("c2", "mode_get", "{}"),
         call("c3", "plan/exitPlanMode", r#"{"action":"cancel"}"#),
         AssistantMessage::text("Done."),
     ]);
-    let builder = Harness::new(model.clone()).modes(modes.clone());
+    let builder = Harness::new(model.clone()).modes(switch.clone());
     let harness = builder.memory_setting(setting(directory.path(), memory)).build().unwrap();
     harness.prompt("plan it").await.unwrap();
     let seen = model.seen();
     assert!(seen[2].contains(r#""mode":"plan""#), "{seen:?}");
-    assert_eq!(&*modes.current().name, "execute");
+    assert_eq!(&*switch.current().name, "execute");
 }
 
 #[cfg(all(feature = "sqlite", feature = "schema-validation"))]

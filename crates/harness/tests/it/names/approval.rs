@@ -13,8 +13,11 @@ pub(super) async fn run(model: impl Model + 'static) -> Result<String, harness::
     let harness = Harness::new(model).tool(book.needs_approval()).build()?;
     let report = harness.prompt("Book Oslo.").await?;
     let from = report.decide(|call| {
-        println!("{} {:?}", call.tool, call.arguments);
-        Decision::Granted
+        if call.tool.as_str() == "book" {
+            Decision::Granted
+        } else {
+            Decision::Denied { reason: "only trips may be booked".to_owned() }
+        }
     });
     Ok(harness.resume(from).await?.answer().to_owned())
 }
