@@ -159,7 +159,7 @@ async fn what_a_host_cannot_do_is_not_offered() {
         let list = editor.cx.send_request(ListSessionsRequest::new()).block_task().await.unwrap_err();
         assert_eq!(list.code.value(), -32601);
         let relative = editor.cx.send_request(NewSessionRequest::new("work")).block_task().await.unwrap_err();
-        assert!(relative.data.unwrap().to_string().contains("must be absolute, and `work` is not"));
+        assert!(relative.data.unwrap().to_string().contains("must be absolute, but `work` is relative"));
         let session = editor.session().await;
         let mode = SetSessionModeRequest::new(session, "plan");
         let none = editor.cx.send_request(mode).block_task().await.unwrap_err();

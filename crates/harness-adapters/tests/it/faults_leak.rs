@@ -130,5 +130,5 @@ async fn a_recording_holds_no_key_that_its_recorder_knows() {
 
     let stranger = Replay::open(&path).unwrap();
     let fault = stranger.step(telling(), &Pieces::default()).await.unwrap_err();
-    assert!(fault.message.contains("expected \"Mine is [key]. What is it?\""), "{}", fault.message);
+    assert!(fault.message.contains("\"Mine is [key]. What is it?\" →"), "{}", fault.message);
 }

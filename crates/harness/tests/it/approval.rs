@@ -92,7 +92,7 @@ async fn a_refused_continuation_leaves_the_conversation_as_it_was() {
     let continuation = parked(&harness).await;
     let wrong = Resume::decided([CallDecision::granted("c2")]);
     let error = harness.resume(ResumeFrom::continuation(continuation.clone(), wrong)).await.unwrap_err();
-    assert_eq!(error.to_string(), "the call `c2` is not parked; `c1` is");
+    assert_eq!(error.to_string(), "call `c2` is not pending; pending calls: `c1`");
     let right = Resume::decided([CallDecision::granted("c1")]);
     assert_eq!(harness.resume(ResumeFrom::continuation(continuation, right)).await.unwrap().answer(), "done");
     assert_eq!(paid.load(Ordering::SeqCst), 5);

@@ -125,7 +125,7 @@ async fn a_cancelled_request_is_told_as_such() {
     let cancel = Cancel::new();
     cancel.cancel();
     let result = backend.execute(request("a"), ExecutionCx::new(&(), &cancel)).await;
-    assert_eq!(result.error.unwrap().message, "cancelled: It was cancelled.");
+    assert_eq!(result.error.unwrap().message, "cancelled: The run was cancelled.");
 }
 
 /// A backend that gives its results in order and keeps what it was asked.

@@ -12,12 +12,10 @@ pub(super) async fn run(model: impl Model + 'static) -> Result<String, harness::
         tool_fn("book", "Books a trip", |city: City, _| async move { format!("booked {}", city.name) });
     let harness = Harness::new(model).tool(book.needs_approval()).build()?;
     let report = harness.prompt("Book Oslo.").await?;
+    let mut shown = String::new();
     let from = report.decide(|call| {
-        if call.tool.as_str() == "book" {
-            Decision::Granted
-        } else {
-            Decision::Denied { reason: "only trips may be booked".to_owned() }
-        }
+        shown = format!("{} {}", call.tool, call.arguments);
+        Decision::Granted
     });
-    Ok(harness.resume(from).await?.answer().to_owned())
+    Ok(format!("{shown}: {}", harness.resume(from).await?.answer()))
 }

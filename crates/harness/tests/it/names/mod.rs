@@ -14,13 +14,14 @@ use harness::prelude::*;
 
 use crate::support::call;
 
-/// Names of Rust, which nobody has to look up, and of the programs themselves.
+/// Names of Rust and schemars, and of the programs themselves.
 const NOT_OURS: &[&str] = &[
     "Arc",
     "Box",
     "Deserialize",
     "Err",
     "Error",
+    "JsonSchema",
     "Ok",
     "Path",
     "Result",
@@ -161,7 +162,7 @@ async fn programs_run() {
     let weather = [call("c1", "weather", r#"{"name":"Oslo"}"#), AssistantMessage::text("Cold.")];
     assert_eq!(tool::run(ScriptedModel::new(weather)).await.unwrap(), "Cold.");
     let book = [call("c1", "book", r#"{"name":"Oslo"}"#), AssistantMessage::text("Booked.")];
-    assert_eq!(approval::run(ScriptedModel::new(book)).await.unwrap(), "Booked.");
+    assert_eq!(approval::run(ScriptedModel::new(book)).await.unwrap(), "book {\"name\":\"Oslo\"}: Booked.");
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(persistence::run(adapter::Echo, &folder.path().join("a.jsonl")).await.unwrap(), "Hello.");
     assert_eq!(layer::run(ScriptedModel::new([AssistantMessage::text("Hi.")])).await.unwrap(), "Hi.");
