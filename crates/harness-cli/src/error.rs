@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use harness::HarnessError;
 use harness::adapters::AdapterError;
-use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
+use harness::diagnostics::{Diagnostic, Rendered, Style};
 use harness::record::RecordError;
 use harness::tools::ToolsError;
 
@@ -108,8 +108,11 @@ pub(crate) enum CliError {
     #[error("invalid input for tool `{name}`: {problem}")]
     ToolArguments { name: String, problem: String },
     /// A file of `--backend command:FILE`.
-    #[error("invalid backend file {}: {problem}", file.display())]
+    #[error("cannot read backend file {}: {problem}", file.display())]
     BackendFile { file: PathBuf, problem: String },
+    /// A file that the user wrote, with the place of the error.
+    #[error("{0}")]
+    Invalid(Box<Diagnostic>),
     #[error(transparent)]
     Runtime(#[from] harness::runtime::RuntimeError),
     /// `chat` without a descriptor and without a model.
@@ -189,6 +192,7 @@ impl CliError {
             Self::NoTool { .. } => "cli.no_tool",
             Self::ToolArguments { .. } => "cli.tool_arguments",
             Self::BackendFile { .. } => "cli.backend_file",
+            Self::Invalid(diagnostic) => diagnostic.code,
             Self::Runtime(error) => error.kind(),
             Self::Decision(error) => error.kind(),
             Self::NobodyToTalkTo => "cli.nobody",
@@ -212,23 +216,39 @@ impl CliError {
         None
     }
 
-    /// The error for people, with styles: a fault of a descriptor with its line and a caret.
+    /// Errors of a file, with their places.
+    fn diagnostics(&self) -> Vec<Diagnostic> {
+        if let Some(fault) = self.fault() {
+            return vec![Diagnostic::from(fault).with_hint(self.hint())];
+        }
+        if let Self::Tools(ToolsError::Invalid { diagnostics, .. }) = self {
+            return diagnostics.clone();
+        }
+        if let Self::Invalid(diagnostic) | Self::Record(RecordError::Suite(diagnostic)) = self {
+            return vec![(**diagnostic).clone()];
+        }
+        if let Self::KeyFile { fault: KeyFileFault::Invalid(diagnostic), .. } = self {
+            return vec![(**diagnostic).clone().with_hint(self.hint())];
+        }
+        Vec::new()
+    }
+
+    /// The error with styles; errors of a file with their lines and carets.
     pub(crate) fn render(&self, paths: &Paths) -> String {
         let mut text = String::new();
-        if let Some(fault) = self.fault() {
-            if let Self::NoTurn { agent, .. } = self {
-                let _ = writeln!(text, "agent `{agent}` cannot run with this context:");
-            }
-            let mut diagnostic = Diagnostic::from(fault);
-            diagnostic.hint = self.hint();
-            paths.shorten(&mut diagnostic);
-            text.push_str(&painted(&diagnostic.render(Style::Ansi).to_string()));
-        } else {
+        let mut diagnostics = self.diagnostics();
+        diagnostics.iter_mut().for_each(|diagnostic| paths.shorten(diagnostic));
+        if diagnostics.is_empty() {
             let _ = writeln!(text, "{BAD}error{BAD:#}: {self}");
             if let Some(hint) = self.hint() {
                 let _ = writeln!(text, "  {NOTE}hint{NOTE:#}: {hint}");
             }
+            return text;
         }
+        if let Self::NoTurn { agent, .. } = self {
+            let _ = writeln!(text, "agent `{agent}` cannot run with this context:");
+        }
+        text.push_str(&painted(&Rendered::of(&diagnostics, Style::Ansi).to_string()));
         text
     }
 
@@ -314,10 +334,7 @@ impl CliError {
             Self::ToolInput { .. } => "pass a JSON object, @FILE, or - for standard input",
             Self::NoTool { .. } => "the registry has no tools",
             Self::ToolArguments { .. } => "`harness tools --json` prints the schemas of the arguments",
-            Self::BackendFile { .. } => {
-                "required keys are `version: 1` and `command`, optional ones `args`, `stdin`, `env`, `set`, `cwd`, \
-                 `timeout`, `output` and `backend`"
-            }
+            Self::BackendFile { .. } => "check the path",
             Self::Harness(HarnessError::Memory(_)) => {
                 "correct `memory` in the registry file, or pass a file that `--memory` created"
             }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use harness_diagnostics::document::{Document, Entry, Kind, NodeId};
 use sha2::{Digest as _, Sha256};
 
-use crate::document::{Document, Entry, Kind, NodeId};
 use crate::number::{canonical_key_order, push_json_number};
 
 /// The hash of a materialized descriptor, or of one agent or part of it: `sha256:` and 64 lower-case

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use harness_diagnostics::Place;
+use harness_diagnostics::document::{Document, Kind, LossyReason, NodeId};
+
 use crate::canonical::{self, DescriptorHash};
-use crate::document::{Document, Kind, LossyReason, NodeId};
-use crate::place::Place;
 use crate::unknown::UnknownKey;
 use crate::value::{Map, Value};
 
@@ -155,7 +156,7 @@ impl Descriptor {
 
     /// The whole descriptor as a value; dates become ISO text.
     pub fn to_value(&self) -> Value {
-        self.0.document.value(self.0.root)
+        Value::of(&self.0.document, self.0.root)
     }
 
     /// Place of the value at a path of keys and list positions, or `None` if there is no such
@@ -189,7 +190,7 @@ impl Descriptor {
 
     /// A line of [`Self::source`] by its number from 1, without its end.
     pub fn source_line(&self, number: u32) -> Option<&str> {
-        self.0.document.lines().line(self.source(), number)
+        self.0.document.line(number)
     }
 
     /// Warnings of reading, in the order of the text; at most the first hundred.
@@ -206,34 +207,36 @@ impl Descriptor {
     }
 }
 
-impl Document {
-    /// A node as JSON would carry it: non-finite numbers become `null`.
-    pub(crate) fn json_value(&self, id: NodeId) -> Value {
-        match self.kind(id) {
-            Kind::Number(number) if !number.is_finite() => Value::Null,
-            Kind::List(items) => Value::List(items.iter().map(|item| self.json_value(*item)).collect()),
-            Kind::Map(entries) => {
-                let entries = entries
-                    .iter()
-                    .map(|entry| (self.resolve(&entry.key).into(), self.json_value(entry.value)));
-                Value::Map(Map::from_unique(entries.collect()))
-            }
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::Text(_) => self.value(id),
+impl Value {
+    /// Copies a node as JSON contains it: non-finite numbers become `null`.
+    pub(crate) fn json_of(document: &Document, id: NodeId) -> Self {
+        let mut value = Self::of(document, id);
+        value.make_finite();
+        value
+    }
+
+    fn make_finite(&mut self) {
+        match self {
+            Self::Number(number) if !number.is_finite() => *self = Self::Null,
+            Self::List(items) => items.iter_mut().for_each(Self::make_finite),
+            Self::Map(map) => map.values_mut().for_each(Self::make_finite),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => {}
         }
     }
 
-    /// Copies a node into a [`Value`].
-    pub(crate) fn value(&self, id: NodeId) -> Value {
-        match self.kind(id) {
+    /// Copies a node.
+    pub(crate) fn of(document: &Document, id: NodeId) -> Self {
+        match document.kind(id) {
             Kind::Null => Value::Null,
             Kind::Bool(value) => Value::Bool(*value),
             Kind::Number(number) => Value::Number(*number),
             Kind::Instant(instant) => Value::String(instant.to_string().into()),
-            Kind::Text(text) => Value::String(self.resolve(text).into()),
-            Kind::List(items) => Value::List(items.iter().map(|item| self.value(*item)).collect()),
+            Kind::Text(text) => Value::String(document.resolve(text).into()),
+            Kind::List(items) => Value::List(items.iter().map(|item| Self::of(document, *item)).collect()),
             Kind::Map(entries) => {
-                let entries =
-                    entries.iter().map(|entry| (self.resolve(&entry.key).into(), self.value(entry.value)));
+                let entries = entries
+                    .iter()
+                    .map(|entry| (document.resolve(&entry.key).into(), Self::of(document, entry.value)));
                 Value::Map(Map::from_unique(entries.collect()))
             }
         }

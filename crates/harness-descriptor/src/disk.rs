@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use harness_diagnostics::decode_lossy;
+
 use crate::error::Fault;
 use crate::limits::Limits;
 use crate::materialize::PromptRef;
 use crate::paths::is_inside;
-use crate::yaml::input;
 
 /// An open regular file and where it really lies.
 ///
@@ -250,7 +251,7 @@ impl Job {
             ReadFault::TooLarge(actual) => Missing::TooLarge { limit, actual },
         })?;
         self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        let (text, lossy_from) = input::lossy(bytes);
+        let (text, lossy_from) = decode_lossy(bytes);
         Ok(PromptText { text: text.into(), lossy: lossy_from.is_some() })
     }
 }

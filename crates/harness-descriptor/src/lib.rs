@@ -64,47 +64,44 @@ pub mod check;
 mod descriptor;
 pub mod diff;
 mod disk;
-mod document;
 mod emit;
 mod error;
 mod faults;
 mod field;
 mod graph;
-mod instant;
 mod known;
 mod limits;
-mod lines;
 mod load;
 mod materialize;
 mod number;
 mod output;
 mod paths;
-mod place;
 mod port;
 mod run;
 pub mod schema;
+pub mod source;
 mod unknown;
 mod value;
-mod yaml;
 
 pub use canonical::DescriptorHash;
 pub use descriptor::{Descriptor, Warning, WarningKind};
-pub use document::LossyReason;
-pub use error::{DescriptorError, Fault, PathRule, YamlFault};
+pub use error::{DescriptorError, Fault, PathRule};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
     Agent, BoundTool, ContextInput, ContextPath, Graph, Handoff, HandoffPreview, Instructions, Metadata,
     OpenHandoff, Part, PartPreview, Preview, Registry, RegistryTool, ResolvedAgent, Standing, Template,
 };
+pub use harness_diagnostics::document::LossyReason;
+pub use harness_diagnostics::{Place, YamlFault};
 pub use limits::Limits;
 #[cfg(feature = "tokio")]
 pub use load::load_file_async;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
-pub use place::Place;
 pub use port::GraphAgents;
 pub use run::{
     CompactionPreset, CompactionSetting, RunLimitSettings, RunSection, Switch, is_contract, load_contract,
 };
+pub use source::AgentHarnessDescriptor;
 pub use value::{Map, Value};
 
 #[doc = include_str!("../../../docs/cookbook/descriptors.md")]

@@ -1,5 +1,7 @@
 //! Bounds on what is read.
 
+use harness_diagnostics::YamlLimits;
+
 /// How much a descriptor and its prompts may hold.
 ///
 /// Reading stops with [`Fault::TooLarge`](crate::Fault::TooLarge) at the first bound that is
@@ -25,7 +27,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             yaml_bytes: 16 << 20,
-            depth: Self::MAX_DEPTH,
+            depth: YamlLimits::MAX_DEPTH,
             values: 2_000_000,
             text_bytes: 256 << 20,
             prompt_bytes: 8 << 20,
@@ -34,16 +36,13 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The greatest depth: values are walked recursively, and this keeps the stack small.
-    pub const MAX_DEPTH: u32 = 100;
-    /// The greatest size of a YAML text: places are kept as 32-bit offsets.
-    pub const MAX_YAML_BYTES: u64 = 1 << 30;
-
-    pub(crate) fn depth(&self) -> u32 {
-        self.depth.min(Self::MAX_DEPTH)
+    pub(crate) fn yaml_bytes(&self) -> u64 {
+        self.yaml_bytes.min(YamlLimits::MAX_BYTES)
     }
 
-    pub(crate) fn yaml_bytes(&self) -> u64 {
-        self.yaml_bytes.min(Self::MAX_YAML_BYTES)
+    pub(crate) fn yaml(&self) -> YamlLimits {
+        let mut limits = YamlLimits::for_text(self.yaml_bytes);
+        (limits.depth, limits.values, limits.text) = (self.depth, self.values, self.text_bytes);
+        limits
     }
 }

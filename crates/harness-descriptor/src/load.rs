@@ -6,9 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use harness_diagnostics::document::{Document, NodeId};
+
 use crate::descriptor::Descriptor;
 use crate::disk::{Opened, PromptFiles, PromptText, ReadFault};
-use crate::document::{Bytes, Document, LossyReason, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field};
@@ -20,8 +21,6 @@ use crate::paths::{Absolute, Folders, check_form, is_inside};
 use crate::run::ContractFile;
 use crate::unknown::{self, UnknownKey};
 use crate::value::{Map, Value};
-use crate::yaml::input::{self, Decoded};
-use crate::yaml::reader;
 
 const INLINE_LABEL: &str = "<inline descriptor>";
 
@@ -372,12 +371,11 @@ pub(crate) fn parse(
     limits: &Limits,
     faults: &Faults,
 ) -> Result<Document, DescriptorError> {
-    let Decoded { text, lossy_from } = input::decode(bytes);
-    let mut document = reader::read(Arc::new(text), label, limits, faults)?;
-    if let Some(at) = lossy_from.and_then(|at| u32::try_from(at).ok()) {
-        document.push_lossy(Bytes { start: at, end: at }, LossyReason::InvalidUtf8);
-    }
-    Ok(document)
+    let mut forgiven = Vec::new();
+    let collected = faults.collects().then_some(&mut forgiven);
+    let document = harness_diagnostics::read(bytes, label, &limits.yaml(), collected);
+    forgiven.into_iter().try_for_each(|error| faults.report(error.into()))?;
+    Ok(document?)
 }
 
 /// The root, if it is what upstream takes for an object.

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use harness_diagnostics::document::{Document, Entry, Kind, LossyReason, NodeId, Origin, Text};
+
 use crate::disk::PromptText;
-use crate::document::{Document, Entry, Kind, LossyReason, NodeId, Origin, Text};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};

@@ -1,43 +1,14 @@
-//! Numbers and property keys as ECMAScript writes and orders them.
+//! Numbers, keys and white space as ECMAScript writes and orders them.
 //!
-//! The hash covers values as JavaScript prints them, so these few rules of another
-//! language are part of our format (reference sections 3 and 6).
+//! The hash covers values as JavaScript prints them, so a few of its rules are part of the format.
 
 use std::cmp::Ordering;
 
-/// Appends `ECMAScript`'s `Number::toString` of `number`, the form used in keys and rendered text.
-pub(crate) fn push_number(out: &mut String, number: f64) {
-    out.push_str(ryu_js::Buffer::new().format(number));
-}
+pub(crate) use harness_diagnostics::number::{array_index, push_number};
 
 /// Appends `number` as JSON: non-finite numbers are `null`.
 pub(crate) fn push_json_number(out: &mut String, number: f64) {
     if number.is_finite() { push_number(out, number) } else { out.push_str("null") }
-}
-
-/// Whether turning the integer text `digits` (no sign) into a double changed its value.
-pub(crate) fn integer_lost_digits(digits: &str, number: f64) -> bool {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.abs() < EXACT {
-        return false;
-    }
-    let written = digits.trim_start_matches('0');
-    // Every double of this size is an integer, and `Display` prints all its digits.
-    format!("{:.0}", number.abs()) != written
-}
-
-/// The value of a canonical array index: decimal `0`..`4294967294`, no leading zero, no sign.
-pub(crate) fn array_index(key: &str) -> Option<u32> {
-    let bytes = key.as_bytes();
-    let canonical = match bytes {
-        [b'0'] => true,
-        [b'1'..=b'9', rest @ ..] => rest.len() < 10 && rest.iter().all(u8::is_ascii_digit),
-        _ => false,
-    };
-    if !canonical {
-        return None;
-    }
-    key.parse::<u32>().ok().filter(|index| *index != u32::MAX)
 }
 
 /// The order of two strings by UTF-16 code units.
@@ -98,23 +69,6 @@ mod tests {
                 assert_eq!(utf16_order(left, right), expected, "{left:?} and {right:?}");
             }
         }
-    }
-
-    #[test]
-    fn array_indexes_are_canonical_only() {
-        for (key, index) in [("0", Some(0)), ("10", Some(10)), ("4294967294", Some(4_294_967_294))] {
-            assert_eq!(array_index(key), index, "{key}");
-        }
-        for key in ["", "01", "-1", "+1", "1.5", "4294967295", "99999999999", "1a"] {
-            assert_eq!(array_index(key), None, "{key}");
-        }
-    }
-
-    #[test]
-    fn integers_above_two_to_53_are_lossy_only_when_digits_change() {
-        assert!(!integer_lost_digits("9007199254740992", 9_007_199_254_740_992.0));
-        assert!(integer_lost_digits("9007199254740993", 9_007_199_254_740_992.0));
-        assert!(!integer_lost_digits("00123", 123.0));
     }
 
     #[test]

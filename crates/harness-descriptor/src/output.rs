@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use harness_diagnostics::document::{Document, NodeId};
+
 use crate::disk::{Opened, ReadFault};
-use crate::document::{Document, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Field, Target};

@@ -6,12 +6,13 @@
 
 use std::collections::HashSet;
 
-use crate::check::suggest::closest;
-use crate::document::{Document, Entry, NodeId};
+use harness_diagnostics::Place;
+use harness_diagnostics::document::{Document, Entry, NodeId};
+use harness_diagnostics::suggest::closest;
+
 use crate::error::{DescriptorError, Fault};
 use crate::field::{Expected, Field, Form};
 use crate::known;
-use crate::place::Place;
 
 /// More are not listed.
 const MAX_KEYS: usize = 100;

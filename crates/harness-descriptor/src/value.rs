@@ -206,6 +206,10 @@ impl Map {
         self.entries.insert(at, (key, value));
     }
 
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+
     /// Builds a map from entries with unique keys in property order.
     pub(crate) fn from_unique(entries: Vec<(Arc<str>, Value)>) -> Self {
         Self { entries }

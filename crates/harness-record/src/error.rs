@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use harness_diagnostics::Diagnostic;
+
 /// Kind of a file that this crate reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
@@ -78,6 +80,9 @@ pub enum RecordError {
         /// Limit in bytes.
         limit: u64,
     },
+    /// A file is not a regression suite.
+    #[error("{0}")]
+    Suite(Box<Diagnostic>),
     /// A replay ended with unused exchanges.
     #[error("recording `{}` has {unused} unused of {total} exchanges, first unused: {first}", path.display())]
     Unused {
@@ -114,6 +119,7 @@ impl RecordError {
             Self::Size { file: F::Record, .. } => "record.size",
             Self::Size { file: F::Recording, .. } => "recording.size",
             Self::Size { file: F::Suite, .. } => "suite.size",
+            Self::Suite(diagnostic) => diagnostic.code,
             Self::Unused { .. } => "recording.unused",
         }
     }
@@ -127,7 +133,7 @@ impl RecordError {
             Self::Invalid { file: F::Recording, .. } => {
                 "record it again, or restore the file from version control"
             }
-            Self::Invalid { file: F::Suite, .. } => {
+            Self::Suite(_) | Self::Invalid { file: F::Suite, .. } => {
                 "see the cookbook page on records for the format of a suite"
             }
             Self::Version { file: F::Recording, .. } => {

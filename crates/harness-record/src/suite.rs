@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use harness_core::Json;
-use harness_core::bracket_depth;
+use harness_diagnostics::typed::from_document;
+use harness_diagnostics::{Diagnostic, Severity, YamlLimits};
 use serde::{Deserialize, Serialize};
 
 use super::compare::CompareOptions;
@@ -14,8 +15,8 @@ use crate::error::{RecordError, RecordFile};
 /// Version of suite files.
 const VERSION: u32 = 1;
 
-/// Maximum bracket depth of a suite.
-const MOST_LEVELS: usize = 1_000;
+/// Code of an error in a suite.
+const INVALID: &str = "suite.not_a_suite";
 
 /// Maximum size of a suite file in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -175,23 +176,26 @@ impl Suite {
     /// # Errors
     /// A text that is invalid, without cases, or of a newer version.
     pub fn from_text(name: impl Into<PathBuf>, text: &str) -> Result<Self, RecordError> {
-        let path = name.into();
-        let wrong = |reason: String| RecordError::invalid(RecordFile::Suite, &path, reason);
-        // The parser's time grows with the square of the depth.
-        if bracket_depth(text) > MOST_LEVELS {
-            return Err(wrong(format!("nesting exceeds {MOST_LEVELS} levels")));
+        let suite = |error: Diagnostic| RecordError::Suite(Box::new(error));
+        let limits = YamlLimits::for_text(LONGEST);
+        let document = harness_diagnostics::read(text, name.into().display().to_string(), &limits, None)
+            .map_err(|error| suite(error.into()))?;
+        let invalid = |key: &str, message: String| {
+            suite(Diagnostic::new(Severity::Error, INVALID, message).at(document.place_at(&[key])))
+        };
+        let version = document.root().and_then(|root| document.whole(document.get(root, "version")?));
+        if let Some(version) = version.filter(|version| *version > VERSION.into()) {
+            let message = format!("unsupported version {version}, expected {VERSION}");
+            let place = document.place_at(&["version"]);
+            return Err(suite(Diagnostic::new(Severity::Error, "suite.version", message).at(place)));
         }
-        let suite: Self = serde_yaml::from_str(text).map_err(|fault| wrong(fault.to_string()))?;
-        if suite.version > VERSION {
-            let (file, found, supported) = (RecordFile::Suite, suite.version.into(), VERSION);
-            return Err(RecordError::Version { file, path, found, supported });
+        let suite: Self = from_document(&document, INVALID).map_err(RecordError::Suite)?;
+        match suite.cases.len() {
+            0 => Err(invalid("cases", "the suite has no cases".to_owned())),
+            cases if cases > MOST_CASES => {
+                Err(invalid("cases", format!("the suite has {cases} cases; the limit is {MOST_CASES}")))
+            }
+            _ => Ok(suite),
         }
-        if suite.cases.is_empty() {
-            return Err(wrong("no cases".to_owned()));
-        }
-        if suite.cases.len() > MOST_CASES {
-            return Err(wrong(format!("{} cases exceed the limit of {MOST_CASES}", suite.cases.len())));
-        }
-        Ok(suite)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use harness_diagnostics::{Diagnostic, YamlLimits, typed};
 use harness_host::{DynWorkspace, EntryKind, WorkspaceFault, WorkspaceFaultCode};
 use serde::de::DeserializeOwned;
 
@@ -193,17 +194,18 @@ pub(crate) fn parse<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &st
     if yaml.trim().is_empty() {
         return Ok((T::default(), body));
     }
-    serde_yaml::from_str(yaml).map(|front| (front, body)).map_err(|error| MarkdownFault::FrontMatter {
-        // The line of the fence comes before those that the parser counts.
-        line: error.location().map(|place| place.line() + 1),
-        column: error.location().map(|place| place.column()),
-        problem: without_place(&error.to_string()).to_owned(),
+    let limits = YamlLimits::for_text(MAX_BYTES as u64);
+    let front = typed::from_yaml(yaml, "front matter", &limits, "markdown.front_matter");
+    front.map(|front| (front, body)).map_err(|error| {
+        let Diagnostic { message, hint, place, .. } = *error;
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        MarkdownFault::FrontMatter {
+            // The fence is the first line of the file.
+            line: place.as_ref().map(|place| place.line as usize + 1),
+            column: place.as_ref().map(|place| place.column as usize),
+            problem: format!("{message}{hint}"),
+        }
     })
-}
-
-/// Message of the parser, without its position.
-fn without_place(problem: &str) -> &str {
-    problem.split_once(" at line ").map_or(problem, |(problem, _)| problem)
 }
 
 fn split(text: &str) -> Option<(&str, &str)> {

@@ -1,18 +1,18 @@
-//! Reads the arguments of the built-in tools, and says what is wrong with them.
+//! Reads and validates the arguments of the built-in tools.
 
 use harness_core::Json;
 use harness_core::tool::{ArgumentFault, ToolOutcome};
 use serde_json::{Map, Value};
 
-/// The code of wrong arguments.
+/// Code of invalid arguments.
 pub(crate) const INVALID_INPUT: &str = "invalid_input";
 
-/// Why arguments are refused, and where in the arguments.
+/// Error in the arguments of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// What is wrong.
+    /// Message.
     pub(crate) message: String,
-    /// The argument; empty for the whole.
+    /// Path of the argument; empty for the whole.
     pub(crate) path: String,
 }
 
@@ -21,7 +21,7 @@ impl Refused {
         Self { message: message.into(), path: path.into() }
     }
 
-    /// The error result. Its message is that of the refusal; the model is also told the argument.
+    /// The error result. The content for the model also names the argument.
     pub(crate) fn outcome(self) -> ToolOutcome {
         let mut outcome = refusal(INVALID_INPUT, &self.message);
         if !self.message.contains(&*self.path) {
@@ -38,7 +38,7 @@ impl From<Refused> for ArgumentFault {
     }
 }
 
-/// An error result that trying again will not mend, and says so.
+/// An error result that is marked as not retryable.
 pub(crate) fn refusal(code: &str, message: impl Into<String>) -> ToolOutcome {
     let mut outcome = ToolOutcome::error(code, message);
     if let Some(error) = &mut outcome.error {
@@ -47,18 +47,18 @@ pub(crate) fn refusal(code: &str, message: impl Into<String>) -> ToolOutcome {
     outcome
 }
 
-/// The result of a call of a tool that is not there.
+/// Result of a call of an unknown tool.
 pub(crate) fn unknown_tool(name: &str) -> ToolOutcome {
     refusal("unknown_tool", format!("Unknown tool: {name}"))
 }
 
-/// The arguments of a call: an object.
+/// Arguments of a call, which are an object.
 #[derive(Debug)]
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// # Errors
-    /// When they are no object.
+    /// If they are not an object.
     pub(crate) fn of(arguments: &Json) -> Result<Self, Refused> {
         match arguments.to() {
             Ok(Value::Object(map)) => Ok(Self(map)),
@@ -70,19 +70,19 @@ impl Arguments {
         self.0.get(key)
     }
 
-    /// A text that is not empty; blank counts as empty.
+    /// A string that is not blank.
     pub(crate) fn not_blank(&self, key: &str) -> Result<&str, Refused> {
         let text = self.0.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         text.ok_or_else(|| Refused::new(key, format!("input.{key} must be a non-empty string")))
     }
 
-    /// The same for names, in which blanks count.
+    /// A string that is not empty.
     pub(crate) fn not_empty(&self, key: &str) -> Result<&str, Refused> {
         let text = self.0.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         text.ok_or_else(|| Refused::new(key, format!("input.{key} must be a non-empty string")))
     }
 
-    /// A whole number within bounds; `None` if it is absent.
+    /// A whole number within bounds; `None` if absent.
     pub(crate) fn whole(&self, key: &str, least: u64, most: u64) -> Result<Option<u64>, Refused> {
         let Some(value) = self.0.get(key) else { return Ok(None) };
         let number = whole(value).filter(|number| (least..=most).contains(number));
@@ -91,7 +91,7 @@ impl Arguments {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// One of some words; `None` if it is absent.
+    /// One of some words; `None` if absent.
     pub(crate) fn one_of(&self, key: &str, words: &[String]) -> Result<Option<&str>, Refused> {
         let Some(value) = self.0.get(key) else { return Ok(None) };
         let word = value.as_str().filter(|word| words.iter().any(|known| known == word));
@@ -100,7 +100,7 @@ impl Arguments {
     }
 }
 
-/// A whole number from 0, also one that is written with a fraction of zero.
+/// A whole number from 0, even if written with a fraction of zero.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..9e15).contains(n))?;
@@ -136,7 +136,7 @@ pub(crate) mod checked {
         Refused::new(path, format!("Expected {what}, received {}", kind(value)))
     }
 
-    /// A text that is there.
+    /// A required string.
     pub(crate) fn text<'v>(path: &str, value: Option<&'v Value>) -> Result<&'v str, Refused> {
         match value {
             None => Err(Refused::new(path, REQUIRED)),
@@ -145,7 +145,7 @@ pub(crate) mod checked {
         }
     }
 
-    /// A text that is there and not empty.
+    /// A required string that is not empty.
     pub(crate) fn filled<'v>(path: &str, value: Option<&'v Value>) -> Result<&'v str, Refused> {
         match text(path, value)? {
             "" => Err(Refused::new(path, "String must contain at least 1 character(s)")),
@@ -153,7 +153,7 @@ pub(crate) mod checked {
         }
     }
 
-    /// A boolean; false if it is absent.
+    /// A boolean; false if absent.
     pub(crate) fn flag(path: &str, value: Option<&Value>) -> Result<bool, Refused> {
         match value {
             None => Ok(false),

@@ -1,4 +1,4 @@
-//! Answering calls that were made before.
+//! Guard against repeated calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use serde_json::Value;
 use crate::arguments::refusal;
 use crate::state::{Keep, Kept, MOST_KEPT};
 
-/// How much of an earlier output the second hint repeats, in UTF-16 units.
+/// Maximum length of the earlier output in the second hint, in UTF-16 units.
 const REPEATED: usize = 1_200;
 
-/// What follows a repeated output that was cut; twelve units.
+/// Suffix of a cut output; twelve units.
 const CUT: &str = "…[truncated]";
 
-/// How many UTF-16 units of an output are kept.
+/// Maximum length of a stored output, in UTF-16 units.
 const KEPT: usize = 4_096;
 
-/// How many calls of one run are remembered; beyond that the oldest goes.
+/// Maximum number of stored calls of a run; the oldest is dropped.
 const MOST_CALLS: usize = 1_000;
 
 const BLOCKED: &str = "redundant_call_blocked";
 const ABORTED: &str = "redundant_call_loop_aborted";
 
-/// How the guard behaves.
+/// Options of a [`DuplicateGuard`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DuplicateOptions {
-    /// How many runs are remembered at one time. Default 50; at least 1.
+    /// Maximum number of runs with stored calls. Default 50; at least 1.
     pub max_runs: usize,
-    /// The tools that may be called again and again: those that wait for a change. Default none.
+    /// Names of tools that may be repeated, such as those that wait for a change. Default none.
     pub exempt: Vec<ToolName>,
 }
 
@@ -46,16 +46,15 @@ impl Default for DuplicateOptions {
     }
 }
 
-/// A registry that answers a call itself when the same tool was called with the same arguments in the same
-/// run and that call succeeded.
+/// Registry that answers repeated calls itself: the same tool with equal arguments, after a success in the
+/// same run.
 ///
-/// The first repetition is answered with a hint, the second with a hint and the beginning of the earlier
-/// result, each further one with the error `redundant_call_loop_aborted`. Arguments are the same when they
-/// are the same JSON value, whatever the order of keys. Failures are not remembered. Each run has a memory
-/// of its own, of 1,000 calls; those of the 50 latest runs are kept.
+/// The first repetition returns a hint, the second a hint and the start of the earlier result, and further
+/// ones the error `redundant_call_loop_aborted`. Arguments are equal as JSON values, in any order of keys.
+/// Failures are not stored. At most 1,000 calls are stored per run, for the 50 latest runs.
 ///
-/// `metadata.idempotencyGuard` of such an answer holds `blocked`, `code`, `tier`, `duplicateCount`,
-/// `previousIteration` (which success of the run it was) and `previousOutputChars` (UTF-16 units).
+/// `metadata.idempotencyGuard` of such a result has `blocked`, `code`, `tier`, `duplicateCount`,
+/// `previousIteration` (number of the success in the run) and `previousOutputChars` (UTF-16 units).
 #[derive(Clone)]
 pub struct DuplicateGuard {
     inner: Arc<dyn DynToolRegistry>,
@@ -64,10 +63,10 @@ pub struct DuplicateGuard {
     alternatives: Arc<Alternatives>,
 }
 
-/// What a model may do instead of a call.
+/// Alternatives to a call, for the model.
 type Alternatives = dyn Fn(&ToolCall) -> String + Send + Sync;
 
-/// What the first hint says unless the host knows better.
+/// Default alternatives in the first hint.
 const INSTEAD: &str = "call it with other arguments, use another tool, or answer with what you have";
 
 impl std::fmt::Debug for DuplicateGuard {
@@ -77,14 +76,14 @@ impl std::fmt::Debug for DuplicateGuard {
 }
 
 impl DuplicateGuard {
-    /// A guard before a registry.
+    /// Wraps a registry.
     pub fn new(inner: Arc<dyn DynToolRegistry>, options: DuplicateOptions) -> Self {
         let runs = Arc::new(Kept::new(Keep::Run, options.max_runs));
         Self { inner, exempt: options.exempt.into(), runs, alternatives: Arc::new(|_| INSTEAD.to_owned()) }
     }
 
-    /// The same guard with what its first hint proposes instead of a call, as the rest of a sentence: `read
-    /// the file itself, or answer with what you have`.
+    /// Sets the alternatives in the first hint, as the rest of a sentence: `read the file itself, or answer
+    /// with what you have`.
     #[must_use]
     pub fn with_alternatives(mut self, of: impl Fn(&ToolCall) -> String + Send + Sync + 'static) -> Self {
         self.alternatives = Arc::new(of);
@@ -98,10 +97,10 @@ struct Calls {
     known: BTreeMap<String, Earlier>,
 }
 
-/// A call that succeeded.
+/// A successful call.
 #[derive(Debug)]
 struct Earlier {
-    /// Which success of the run it was.
+    /// Number of the success in the run.
     number: u32,
     output: String,
     output_units: usize,
@@ -109,7 +108,7 @@ struct Earlier {
 }
 
 impl Calls {
-    /// The answer to a call that was made before.
+    /// Result of a repeated call.
     fn repeated(&mut self, key: &str, call: &ToolCall, instead: &Alternatives) -> Option<ToolOutcome> {
         let earlier = self.known.get_mut(key)?;
         earlier.repeated += 1;
@@ -187,21 +186,21 @@ impl Earlier {
     }
 }
 
-/// Tells calls apart: the name, and the arguments with sorted keys.
+/// Identity of a call: the name, and the arguments with sorted keys.
 fn key(call: &ToolCall) -> String {
-    // A number that a value cannot hold keeps the arguments as they were written.
+    // Arguments with a number that `Value` cannot represent are compared as written.
     let sorted = call.arguments.to().map(|value: Value| Json::from(value));
     let arguments = sorted.ok().filter(|sorted| exact(sorted, &call.arguments));
     format!("{}::{}", call.name, arguments.as_ref().unwrap_or(&call.arguments))
 }
 
-/// Whether a value holds all digits of its text: numbers beyond 64 bits, and fractions, may not.
+/// Whether a value has all digits of its text: numbers beyond 64 bits, and fractions, may not.
 fn exact(value: &Json, written: &Json) -> bool {
     let digits = |json: &Json| json.text().bytes().filter(u8::is_ascii_digit).count();
     digits(value) == digits(written)
 }
 
-/// What a model read of an outcome.
+/// Output of a call for the model.
 fn output_of(outcome: &ToolOutcome) -> String {
     let texts: Vec<&str> = outcome.content.iter().filter_map(|block| block.as_text()).collect();
     match (&outcome.structured, texts.is_empty()) {
@@ -227,7 +226,7 @@ impl ToolRegistry for DuplicateGuard {
         if let Some(answer) =
             self.runs.with(&origin, |calls| calls.repeated(&key, &cx.call, &*self.alternatives))
         {
-            tracing::debug!(tool = %cx.call.name, call = %cx.call.id, "answers a call that was made before");
+            tracing::debug!(tool = %cx.call.name, call = %cx.call.id, "repeated call answered without running it");
             return Ok(answer);
         }
         let outcome = self.inner.call_boxed(cx).await?;

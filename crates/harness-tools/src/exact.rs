@@ -1,10 +1,10 @@
-//! JSON for people, with every number as it was written.
+//! Human-readable JSON with every number as written.
 
 use harness_core::Json;
 use harness_core::tool::ToolOutcome;
 use serde::Serialize;
 
-/// A success with data, which the model reads indented.
+/// A success with data, which the model receives indented.
 pub(crate) fn answered(value: &impl Serialize) -> ToolOutcome {
     let json = Json::of(value).unwrap_or_default();
     let mut outcome = ToolOutcome::text(indented(&json, 0, usize::MAX).unwrap_or_default());

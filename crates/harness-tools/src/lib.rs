@@ -1,25 +1,25 @@
-//! Tools for agents: files, commands, notes, programs of yours, and the registry file that binds them.
+//! Tools for agents: files, commands, notes, your own programs, and the registry file that binds them.
 //!
 //! | tools | made by |
 //! |---|---|
 //! | search, list and read files | [`WorkspaceTools`] over a [`FolderWorkspace`] or a [`MemoryWorkspace`](harness_host::MemoryWorkspace) |
 //! | write and edit files | [`FileEdits`] |
 //! | run commands without a shell | [`ShellTool`] with a [`ShellPolicy`] |
-//! | run a program of yours | [`CommandTool`] |
+//! | run your own program | [`CommandTool`] |
 //! | keep a to-do list, or work items with their results | [`WorkTools`] |
-//! | say that the work is done | [`work_complete`] |
-//! | give work to another agent | [`SubagentTool`] |
-//! | give work to agents that go on in the background | [`BackgroundAgents`] |
+//! | report that the work is complete | [`work_complete`] |
+//! | delegate work to another agent | [`SubagentTool`] |
+//! | delegate work to agents in the background | [`BackgroundAgents`] |
 //! | plan before acting | [`Modes`] |
-//! | ask a person about one call at a time, and keep the answer | [`StandingApprovals`] |
-//! | answer calls that were made before | [`DuplicateGuard`], around any registry |
+//! | prompt for one call at a time, and remember approvals | [`StandingApprovals`] |
+//! | answer repeated calls | [`DuplicateGuard`], around any registry |
 //!
-//! [`SystemPrograms`] is no tool: through it code of a host runs command lines and programs.
+//! [`SystemPrograms`] is not a tool: it runs command lines and programs for code of a host.
 //!
-//! All are ordinary [`Tool`](harness_core::tool::Tool)s, bounded in input, output and time, that any turn
-//! can use. The crate knows nothing of descriptors, models or providers, and needs only `harness-core`.
+//! All are ordinary [`Tool`](harness_core::tool::Tool)s with bounded input, output and time, for any turn.
+//! The crate knows no descriptors, models or providers.
 //!
-//! A descriptor names *targets*; the registry file says which tool stands behind each of them.
+//! A descriptor names *targets*; the registry file binds each of them to a tool.
 //!
 //! ```
 //! use std::path::Path;
@@ -56,21 +56,20 @@
 //!
 //! # The registry file
 //!
-//! All entries and keys, those of the built-in tools too, stand in `docs/reference/registry.md`. An entry
-//! of a program:
+//! All entries and keys are listed in `docs/reference/registry.md`. An entry of a program:
 //!
 //! ```yaml
 //! version: 1                      # required
 //! tools:
 //!   orders.lookup:                # the descriptor's target
 //!     command: ./lookup           # required: the program; a path is relative to this file
-//!     name: lookup_order          # what the model calls it; default: made from the target
+//!     name: lookup_order          # name for the model; default: made from the target
 //!     description: Finds an order # for the model
 //!     args: [--format, json]      # passed as they are: there is no shell
 //!     input: json-stdin           # the arguments on stdin (default), or `none`
 //!     timeout: 10s                # ms, s, m, h; default 30s, at most 1h
-//!     max_output: 64KiB           # what is kept of stdout; default 64KiB, 256B to 16MiB
-//!     cwd: .                      # relative to this file; default: this file's folder
+//!     max_output: 64KiB           # limit of stdout; default 64KiB, 256B to 16MiB
+//!     cwd: .                      # relative to this file; default: the directory of this file
 //!     env: { MODE: read-only }    # fixed variables
 //!     env_pass: [ORDERS_TOKEN]    # variables to pass on from the surrounding environment
 //!     class: pure                 # pure, idempotent or unsafe (default)
@@ -82,27 +81,27 @@
 //!       required: [number]
 //! ```
 //!
-//! All faults of a file are reported at once, each with its line and column. Besides them,
-//! [`Registry::problems`] tells what is missing on this machine (a program, a folder, a variable).
+//! All errors of a file are reported at once, each with its line and column. In addition,
+//! [`Registry::problems`] reports what this machine lacks (a program, a directory, a variable).
 //!
-//! # What a program is given, and what becomes of its answer
+//! # Input and result of a program
 //!
-//! - Its arguments as one line of JSON on stdin, `HARNESS_CALL_ID` and `HARNESS_IDEMPOTENCY_KEY` in its
-//!   environment, and of the surrounding environment only [`PASSED`](harness_host::process::PASSED) and what `env_pass` names, so that
-//!   keys and tokens do not leak into every tool.
-//! - Exit code 0: stdout is the result, and if it is a JSON object it is kept as data, too.
-//! - Any other code is an *error result* (`nonzero_exit`) with the code, stderr and stdout; the turn goes
-//!   on. Code 75 (temporary failure) asks for another attempt, where the tool's class allows one.
-//! - It leads a process group of its own. At the timeout, on cancellation, and when it leaves children
-//!   behind, the whole group gets SIGTERM and soon after SIGKILL. What was printed until then is kept. In a
-//!   host that calls [`supervise`](harness_host::process::supervise), on Linux, so does everything else that it started.
-//! - Of long output the beginning and the end are kept, with the count of what was left out. A program
-//!   that prints more than [`MAX_PRINTED`](harness_host::process::MAX_PRINTED) is stopped.
+//! - Its arguments are one line of JSON on stdin. Its environment has `HARNESS_CALL_ID`,
+//!   `HARNESS_IDEMPOTENCY_KEY`, the variables of [`PASSED`](harness_host::process::PASSED) and those of
+//!   `env_pass`, so API keys do not leak into every tool.
+//! - Exit code 0: stdout is the result, which is also kept as data if it is a JSON object.
+//! - Any other code is an *error result* (`nonzero_exit`) with the code, stderr and stdout; the turn
+//!   continues. Code 75 (temporary failure) requests another attempt if the tool's class allows one.
+//! - It leads a process group. At the time limit, on cancellation, and if it leaves children behind, the whole
+//!   group gets SIGTERM, then SIGKILL; earlier output is kept. On Linux, in a host that calls
+//!   [`supervise`](harness_host::process::supervise), all its descendants are stopped, too.
+//! - Long output keeps its start and end, with the number of omitted bytes. A program that prints more than
+//!   [`MAX_PRINTED`](harness_host::process::MAX_PRINTED) is stopped.
 //!
 //! # Features
 //!
-//! `schema-validation` checks arguments against the tool's JSON Schema before its program starts. Without
-//! it a schema is passed on to the model, and of arguments only that they are an object is checked.
+//! `schema-validation` checks arguments against the tool's JSON Schema before its program starts. Without it,
+//! the schema is only sent to the model, and arguments must be an object.
 
 #[cfg(not(unix))]
 compile_error!("harness-tools ends process groups by signals and needs a Unix system");
@@ -117,7 +116,6 @@ mod exact;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod modes;
-mod near;
 mod programs;
 mod registry;
 #[cfg(feature = "schema-validation")]
@@ -136,7 +134,7 @@ pub use approval::{ApprovalAnswer, ApprovalRule, Asker, DynAsker, Remember, Stan
 pub use background::{BackgroundAgents, TaskRecord, TaskStatus};
 pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
-pub use error::{Place, Problem, RegistryFault, ToolsError};
+pub use error::ToolsError;
 pub use modes::{Mode, ModeCalls, ModeNotes, Modes};
 pub use programs::SystemPrograms;
 pub use registry::{

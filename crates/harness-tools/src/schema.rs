@@ -11,18 +11,18 @@ use jsonschema::{ReferencingError, ValidationError, Validator};
 use serde_json::Value;
 
 use crate::error::ToolsError;
-use crate::near;
+use harness_diagnostics::suggest;
 
-/// How many problems a model is told at once.
+/// Maximum number of problems in one message.
 const MOST_PROBLEMS: usize = 8;
 
 /// How many characters of a value, a pattern or a list of names are repeated in a message.
 const MOST_SHOWN: usize = 120;
 
-/// A JSON Schema, compiled, that arguments are checked against.
+/// A compiled JSON Schema of arguments.
 ///
-/// Drafts 4 to 2020-12 are understood (`$schema` chooses, default 2020-12). References must stay inside
-/// the schema: nothing is fetched. Numbers are compared as 64-bit floats where they are no integers.
+/// Drafts 4 to 2020-12 are supported (`$schema` selects one, default 2020-12). References must stay inside
+/// the schema; nothing is fetched. Numbers that are not integers are compared as 64-bit floats.
 ///
 /// ```
 /// use harness_core::Json;
@@ -236,7 +236,7 @@ fn push_name(path: &mut String, name: &str) {
     path.push_str(name);
 }
 
-/// What was expected, and what was found instead.
+/// The expected and the found value.
 fn problem(error: &ValidationError<'_>) -> String {
     let value = error.instance();
     let found = || format!("found {}", short(&value.to_string()));
@@ -248,7 +248,7 @@ fn problem(error: &ValidationError<'_>) -> String {
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             match unexpected.as_slice() {
                 [_] => "it is not an argument of this tool".to_owned(),
-                names => format!("not known here are {}", short(&near::list(names, "and"))),
+                names => format!("not known here are {}", short(&suggest::list(names, "and"))),
             }
         }
         Kind::Enum { options } => format!("expected one of {}, {}", short(&options.to_string()), found()),

@@ -1,20 +1,18 @@
-//! Tools of several places as one registry.
+//! Tools from several sources as one registry.
 
 use std::collections::HashSet;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
+use futures_util::future::join_all;
 use harness_core::message::ToolCall;
-use harness_core::port::BoxFuture;
 use harness_core::tool::{
     ArgumentFault, DynTool, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
 };
 use harness_core::{Fault, ToolName};
 
-/// A registry whose tools all have names that begin alike, such as those of an MCP server. Its list may
-/// change from turn to turn.
+/// Registry whose tool names all have the same prefix, such as that of an MCP server. Its list may change
+/// between turns.
 #[derive(Clone)]
 pub struct Source {
     namespace: Arc<str>,
@@ -28,25 +26,25 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// A registry all of whose tools have names that begin with `namespace`.
+    /// Creates a source whose tool names start with `namespace`.
     pub fn new(namespace: impl Into<Arc<str>>, registry: Arc<dyn DynToolRegistry>) -> Self {
         Self { namespace: namespace.into(), registry }
     }
 
-    /// What the names of its tools begin with.
+    /// Prefix of the tool names.
     pub fn namespace(&self) -> &Arc<str> {
         &self.namespace
     }
 
-    /// Whether a tool of that name would be one of its.
+    /// Whether a tool name has the prefix.
     pub fn owns(&self, name: &ToolName) -> bool {
         name.as_str().starts_with(&*self.namespace)
     }
 
-    /// The names of all its tools, as they are now.
+    /// Names of all its tools at this moment.
     ///
     /// # Errors
-    /// When the registry cannot list them.
+    /// If the registry cannot list them.
     pub async fn names(&self, scope: &ToolScope) -> Result<Vec<ToolName>, Fault> {
         let all = ToolScope::new(Arc::clone(&scope.origin), None);
         let listed = self.registry.list_boxed(&all).await?;
@@ -54,26 +52,26 @@ impl Source {
     }
 }
 
-/// What a target of a descriptor stands for.
+/// Binding of a descriptor's target.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Binding {
-    /// A tool that is at hand.
+    /// A local tool.
     Tool(Arc<dyn DynTool>),
     /// One tool of a source.
     One {
-        /// The source.
+        /// Source of the tool.
         source: Source,
-        /// The name by which a model calls it.
+        /// Name of the tool for the model.
         name: ToolName,
     },
-    /// All tools that a source has in a turn.
+    /// All tools of a source.
     All(Source),
 }
 
 impl Binding {
-    /// What stands in an agent's list of tools: the tool's name, or for all tools of a source its namespace
-    /// and `*`, which no tool can have for a name.
+    /// Name in an agent's list of tools: that of the tool, or for all tools of a source its prefix and `*`,
+    /// which is not a valid tool name.
     pub fn name(&self) -> ToolName {
         match self {
             Self::Tool(tool) => tool.tool_def().name.clone(),
@@ -82,7 +80,7 @@ impl Binding {
         }
     }
 
-    /// What a model is told about it, where that is known before its source is asked.
+    /// Description for the model; empty if only its source has it.
     pub fn description(&self) -> Arc<str> {
         match self {
             Self::Tool(tool) => Arc::clone(&tool.tool_def().description),
@@ -103,8 +101,8 @@ impl fmt::Debug for Binding {
 
 /// A toolbox and sources as one registry.
 ///
-/// A name belongs to the toolbox if that has it, else to the source in whose namespace it lies. Only
-/// sources are asked that own a name which the agent may use, all at once.
+/// A name is looked up in the toolbox first, then in the source with its prefix. Sources without a name
+/// that the agent may use are not asked; the others are asked concurrently.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -125,7 +123,7 @@ pub struct Combined {
 }
 
 impl Combined {
-    /// The tools of `own` and of all sources; of two sources with one namespace the first counts.
+    /// Combines `own` and all sources; of two sources with the same prefix the first one is used.
     pub fn new(own: Toolbox, sources: impl IntoIterator<Item = Source>) -> Self {
         let mut seen = HashSet::new();
         let sources = sources.into_iter().filter(|source| seen.insert(Arc::clone(&source.namespace)));
@@ -139,7 +137,7 @@ impl Combined {
         self.sources.iter().find(|source| source.owns(name))
     }
 
-    /// The part of a scope that concerns one source (`None`: the toolbox); `None` if that is nothing.
+    /// Part of a scope for one source (`None`: the toolbox); `None` if it is empty.
     fn part(&self, scope: &ToolScope, source: Option<&Source>) -> Option<ToolScope> {
         let Some(names) = &scope.allowed else { return Some(scope.clone()) };
         let namespace = source.map(Source::namespace);
@@ -170,7 +168,7 @@ impl ToolRegistry for Combined {
             Some(own) => self.own.list_boxed(own).await?.to_vec(),
             None => Vec::new(),
         };
-        let listed = all(parts.iter().map(|(source, part)| source.registry.list_boxed(part)).collect()).await;
+        let listed = join_all(parts.iter().map(|(source, part)| source.registry.list_boxed(part))).await;
         for listed in listed {
             defs.extend(listed?.iter().filter(|def| self.own.get(&def.name).is_none()).cloned());
         }
@@ -190,23 +188,4 @@ impl ToolRegistry for Combined {
             None => self.own.call_boxed(cx).await,
         }
     }
-}
-
-/// Waits for all, side by side; what they gave, in their order.
-pub(crate) async fn all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    let mut slots: Vec<(Option<BoxFuture<'_, T>>, Option<T>)> =
-        futures.into_iter().map(|future| (Some(future), None)).collect();
-    std::future::poll_fn(|cx| {
-        let mut waiting = false;
-        for (future, given) in &mut slots {
-            let Some(running) = future else { continue };
-            match Pin::new(running).poll(cx) {
-                Poll::Ready(value) => (*future, *given) = (None, Some(value)),
-                Poll::Pending => waiting = true,
-            }
-        }
-        if waiting { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-    slots.into_iter().filter_map(|(_, given)| given).collect()
 }

@@ -1,4 +1,4 @@
-//! State of tools: one per run or conversation, bounded, and let go when others come.
+//! State of tools: one per run or thread, bounded; the least recently used is dropped.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,22 +8,22 @@ use harness_core::Origin;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keep {
-    /// For one run; where a turn is driven alone, for that turn.
+    /// One run; a turn that is driven alone counts as a run.
     #[default]
     Run,
     /// A thread, or a session without a thread.
     Thread,
 }
 
-/// How many runs or conversations have a state at one time; beyond that the least recently used goes.
+/// Maximum number of runs or threads with a state.
 pub(crate) const MOST_KEPT: usize = 50;
 
-/// One state per run or conversation.
+/// One state per run or thread.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
     keep: Keep,
     most: usize,
-    /// The most recently used last.
+    /// Ordered by use, the latest last.
     states: Mutex<Vec<(Vec<String>, T)>>,
 }
 
@@ -32,7 +32,7 @@ impl<T: Default> Kept<T> {
         Self { keep, most: most.max(1), states: Mutex::default() }
     }
 
-    /// Works with the state of an origin; a fresh one if it has none.
+    /// Runs `work` with the state of an origin, which is created if needed.
     pub(crate) fn with<R>(&self, origin: &Origin, work: impl FnOnce(&mut T) -> R) -> R {
         let key = self.key(origin);
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,13 +50,13 @@ impl<T: Default> Kept<T> {
         }
     }
 
-    /// Lets go of the state of an origin.
+    /// Removes the state of an origin.
     pub(crate) fn forget(&self, origin: &Origin) {
         let key = self.key(origin);
         self.states.lock().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| *known != key);
     }
 
-    /// How many states there are.
+    /// Number of states.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turns_of_a_run_share_its_state() {
+    fn turns_of_a_run_share_a_state_and_a_single_turn_has_its_own() {
         let kept = Kept::<u32>::new(Keep::Run, 2);
         let next = |run: Option<&str>, turn: &str| {
             let mut origin = Origin::default();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn each_run_or_conversation_has_its_own_state() {
+    fn each_run_or_thread_has_its_own_state() {
         check(Keep::Run, &[(Some("t"), "a"), (Some("t"), "b"), (Some("t"), "a")], &[1, 1, 2]);
         check(Keep::Run, &[(Some("t"), "a"), (Some("u"), "a")], &[1, 1]);
         check(Keep::Thread, &[(Some("t"), "a"), (Some("t"), "b"), (Some("u"), "b")], &[1, 2, 1]);
@@ -129,21 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turns_of_a_run_share_its_state_and_a_turn_alone_has_its_own() {
-        let kept = Kept::<u32>::new(Keep::Run, 4);
-        let of = |run: Option<&str>, turn: &str| {
-            let mut origin = Origin::default();
-            (origin.run, origin.turn) = (run.map(Into::into), Some(turn.into()));
-            kept.with(&origin, |n| {
-                *n += 1;
-                *n
-            })
-        };
-        assert_eq!([of(Some("r"), "r.1"), of(Some("r"), "r.2"), of(None, "a"), of(None, "b")], [1, 2, 1, 1]);
-    }
-
-    #[test]
-    fn the_least_recently_used_state_goes() {
+    fn least_recently_used_state_is_dropped() {
         check(
             Keep::Run,
             &[(None, "a"), (None, "b"), (None, "a"), (None, "c"), (None, "a"), (None, "b")],
@@ -152,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_forgotten_is_gone() {
+    fn forgotten_state_is_dropped() {
         let kept = Kept::<u32>::new(Keep::Run, 2);
         kept.with(&origin(None, "a"), |n| *n = 7);
         kept.forget(&origin(None, "a"));

@@ -1,4 +1,4 @@
-//! Work that is given to another agent.
+//! Sub-agents: work that an agent delegates to another one.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,36 +14,35 @@ use crate::arguments::{Arguments, Refused, checked};
 use crate::exact::answered;
 use crate::tool_set::ToolSet;
 
-/// The most bytes of a sub-agent's answer that are passed on: 64 KiB.
+/// Maximum size of a sub-agent's answer for its caller: 64 KiB.
 const MOST_OUTPUT: usize = 64 * 1024;
 
-/// An agent that work can be given to.
+/// Agent that work can be delegated to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Subagent {
-    /// Its name, by which a model chooses it.
+    /// Name, by which a model chooses it.
     pub name: String,
-    /// What it is good for, for the model.
+    /// Description for the model that delegates.
     pub description: String,
-    /// Its instructions.
+    /// Instructions.
     pub instructions: String,
-    /// The tools that it may use; `None` is all that its runner has.
+    /// Names of the tools that it may use; `None` allows all tools of its runner.
     pub tools: Option<Vec<String>>,
-    /// How many turns it may take. Default 1; more are taken only where its runner has checks of the end that ask
-    /// for them.
+    /// Maximum number of turns. Default 1; further turns are taken only if a check of the end requires them.
     pub max_turns: u32,
-    /// How many iterations it may take. Default 8.
+    /// Maximum number of iterations. Default 8.
     pub max_iterations: u32,
-    /// How many tool calls it may make. Default 128.
+    /// Maximum number of tool calls. Default 128.
     pub max_tool_calls: u32,
-    /// How many tokens it may use. Default 4 million.
+    /// Maximum number of tokens. Default 4 million.
     pub max_tokens: u64,
-    /// How much money it may spend, where that is known. Default 20 units.
+    /// Maximum cost, if known. Default 20 units.
     pub max_cost: Cost,
 }
 
 impl Subagent {
-    /// An agent with instructions, all tools and the default limits.
+    /// Creates an agent with all tools and the default limits.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -63,7 +62,7 @@ impl Subagent {
         }
     }
 
-    /// What it may spend at most in one call, if that is left.
+    /// Maximum budget of one call.
     pub fn limits(&self) -> Amount {
         let mut limits = Amount::NONE;
         (limits.iterations, limits.tool_calls) = (self.max_iterations, self.max_tool_calls);
@@ -72,7 +71,7 @@ impl Subagent {
     }
 }
 
-/// The most that any of some agents may spend in one call.
+/// The largest limits of these agents.
 pub(crate) fn most(subagents: &[Arc<Subagent>]) -> Amount {
     subagents.iter().fold(Amount::NONE, |mut most, subagent| {
         let limits = subagent.limits();
@@ -84,7 +83,7 @@ pub(crate) fn most(subagents: &[Arc<Subagent>]) -> Amount {
     })
 }
 
-/// Sub-agents by name, in the order in which they were first given; of two with one name the later counts.
+/// Sub-agents with distinct names, in order; of two with the same name the later one is used.
 pub(crate) fn distinct(subagents: impl IntoIterator<Item = Subagent>) -> Vec<Arc<Subagent>> {
     let mut all: Vec<Arc<Subagent>> = Vec::new();
     for subagent in subagents {
@@ -96,97 +95,97 @@ pub(crate) fn distinct(subagents: impl IntoIterator<Item = Subagent>) -> Vec<Arc
     all
 }
 
-/// What a sub-agent is asked.
+/// Task of a sub-agent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SubagentAsk {
-    /// Which one.
+    /// Sub-agent that gets the task.
     pub subagent: Arc<Subagent>,
-    /// What it is to do; with what was said before, all that it is told.
+    /// Description of the task. With `earlier`, it is all that the sub-agent receives.
     pub description: String,
-    /// What it was asked and answered before, when it goes on; otherwise nothing.
+    /// Earlier tasks and answers, if it continues a task.
     pub earlier: Vec<Exchange>,
-    /// The call: whose turn it is, what may be spent ([`ToolCx::grant`]), until when, and the signal to stop.
+    /// The call: its origin, budget ([`ToolCx::grant`]), deadline and cancellation.
     pub cx: ToolCx,
 }
 
 impl SubagentAsk {
-    /// Asks a sub-agent that knows of nothing before.
+    /// Creates a task without earlier exchanges.
     pub fn new(subagent: Arc<Subagent>, description: impl Into<String>, cx: ToolCx) -> Self {
         Self { subagent, description: description.into(), earlier: Vec::new(), cx }
     }
 }
 
-/// Something that a sub-agent was asked, and its answer.
+/// Task of a sub-agent and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// What it was asked.
+    /// Description of the task.
     pub asked: String,
-    /// What it answered.
+    /// Answer.
     pub answered: String,
 }
 
 impl Exchange {
-    /// A question and its answer.
+    /// Creates an exchange.
     pub fn new(asked: impl Into<String>, answered: impl Into<String>) -> Self {
         Self { asked: asked.into(), answered: answered.into() }
     }
 }
 
-/// What a sub-agent did.
+/// Result of a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubagentReport {
-    /// Its answer, or why there is none.
+    /// Answer, or the error.
     pub answer: Result<String, SubagentFault>,
-    /// How many iterations it took.
+    /// Number of iterations.
     pub iterations: u32,
-    /// What it spent of the call's grant, also when it failed.
+    /// Amount spent of the call's grant, even on failure.
     pub spent: Amount,
-    /// What it used, for the turn's totals.
+    /// Usage for the totals of the turn.
     pub usage: Option<Arc<Usage>>,
 }
 
 impl SubagentReport {
-    /// An answer after so many iterations.
+    /// Creates a report with an answer.
     pub fn answered(answer: impl Into<String>, iterations: u32) -> Self {
         Self { answer: Ok(answer.into()), iterations, spent: Amount::NONE, usage: None }
     }
 
-    /// A failure after so many iterations.
+    /// Creates a report with an error.
     pub fn failed(code: SubagentCode, message: impl Into<String>, iterations: u32) -> Self {
         let fault = SubagentFault { code, message: message.into() };
         Self { answer: Err(fault), iterations, spent: Amount::NONE, usage: None }
     }
 }
 
-/// Why a sub-agent has no answer.
+/// Error of a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubagentFault {
-    /// What kind of failure it is.
+    /// Kind of the error.
     pub code: SubagentCode,
-    /// What happened, for the model.
+    /// Message for the model.
     pub message: String,
 }
 
-/// The kinds of failures of a sub-agent.
+/// Kinds of errors of a sub-agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SubagentCode {
-    /// It was stopped.
+    /// The sub-agent was cancelled.
     Aborted,
-    /// It did not come to an end within its iterations.
+    /// The sub-agent reached its iteration limit.
     MaxIterations,
-    /// Its answers could not be used.
+    /// The model responses were invalid.
     InvalidOutput,
-    /// There is none of that name.
+    /// No sub-agent has that name.
     UnknownSubagent,
-    /// A sub-agent asked for one, deeper than that is allowed.
+    /// The nesting of sub-agents exceeds its limit.
     DepthReached,
-    /// Anything else.
+    /// Any other error.
     #[default]
     SubagentError,
 }
@@ -205,8 +204,8 @@ pub enum SubagentCode {
 /// }
 /// ```
 pub trait SubagentRunner: Send + Sync {
-    /// Runs one to its end. It draws on the call's grant and stops when `ask.cx.cancel` fires; dropping the
-    /// future gives it up.
+    /// Runs a sub-agent to its end. It spends the call's grant and stops when `ask.cx.cancel` fires.
+    /// Dropping the future aborts it.
     fn run(&self, ask: SubagentAsk) -> impl Future<Output = SubagentReport> + Send;
 }
 
@@ -216,7 +215,7 @@ harness_core::twin! {
     }
 }
 
-/// The names of the tools that give work to sub-agents: what a sub-agent is not offered.
+/// Names of the tools that delegate work. Sub-agents do not get them.
 pub const SUBAGENT_TOOLS: [&str; 7] = [
     "task",
     "background_agents_start_task",
@@ -227,10 +226,10 @@ pub const SUBAGENT_TOOLS: [&str; 7] = [
     "background_agents_clear_completed_task",
 ];
 
-/// A place for a runner that comes later: the tools of a registry file are there before the model is.
-/// Clones share the place; until it is filled, every sub-agent fails and says so.
+/// Slot for a runner that is set later, because the tools of a registry file exist before the model.
+/// Clones share the slot. Until it is filled, every sub-agent fails.
 ///
-/// Whoever fills it gives a runner that asks the gates of those who call the tools.
+/// The runner must ask the gates of the caller.
 #[derive(Clone, Default)]
 pub struct RunnerSlot(Arc<Mutex<Option<Arc<dyn DynSubagentRunner>>>>);
 
@@ -241,12 +240,12 @@ impl std::fmt::Debug for RunnerSlot {
 }
 
 impl RunnerSlot {
-    /// An empty place.
+    /// Creates an empty slot.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts a runner there, in place of one that was there before.
+    /// Sets the runner, replacing an earlier one.
     pub fn fill(&self, runner: Arc<dyn DynSubagentRunner>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(runner);
     }
@@ -260,20 +259,24 @@ impl SubagentRunner for RunnerSlot {
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
         match self.get() {
             Some(runner) => runner.run_boxed(ask).await,
-            None => SubagentReport::failed(SubagentCode::SubagentError, "nothing here can run sub-agents", 0),
+            None => SubagentReport::failed(
+                SubagentCode::SubagentError,
+                "no runner for sub-agents is configured",
+                0,
+            ),
         }
     }
 }
 
-/// The tool `task`: gives work to a sub-agent and waits for its answer.
+/// The tool `task`: delegates work to a sub-agent and waits for its answer.
 ///
-/// Wrong arguments are `invalid_input`; whatever happens to the sub-agent is a success with
-/// `{"ok": false, "error": {"message", "code"}, …}`, so that the turn goes on. Of an answer 64 KiB are
-/// passed on. Nothing is kept between calls. The tool may run beside others.
+/// Invalid arguments are `invalid_input`. An error of the sub-agent is a success with
+/// `{"ok": false, "error": {"message", "code"}, …}`, so the turn continues. Answers are cut at 64 KiB.
+/// Calls may run in parallel and share no state.
 ///
-/// A sub-agent spends of its caller's budget: as much as its own limits allow, and at most half of what is
-/// left when it begins ([`share`](Self::share)). What it really used counts for the caller, in its report, too. A sub-agent
-/// cannot start another one, unless [`max_depth`](Self::max_depth) says otherwise.
+/// A sub-agent spends the budget of its caller: up to its own limits, and at most half of the remaining
+/// budget at its start ([`share`](Self::share)). Its actual usage is charged to the caller. A sub-agent
+/// cannot start another one unless [`max_depth`](Self::max_depth) allows it.
 #[derive(Clone)]
 pub struct SubagentTool {
     def: ToolDef,
@@ -289,8 +292,7 @@ impl std::fmt::Debug for SubagentTool {
 }
 
 impl SubagentTool {
-    /// The tool for some sub-agents; of two with one name the later counts. `None` without any: there is
-    /// nothing to offer then.
+    /// Creates the tool; `None` without sub-agents. Of two with the same name the later one is used.
     pub fn new(
         subagents: impl IntoIterator<Item = Subagent>,
         runner: Arc<dyn DynSubagentRunner>,
@@ -299,36 +301,35 @@ impl SubagentTool {
         (!all.is_empty()).then(|| Self { def: def(&all), subagents: all.into(), runner, max_depth: 1 })
     }
 
-    /// The same tool for sub-agents of sub-agents: so many calls may lie between an agent and work that a
-    /// user asked for. Default 1; 0 lets nobody start one.
+    /// Sets the maximum nesting of sub-agents. Default 1; 0 allows none.
     #[must_use]
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.max_depth = depth;
         self
     }
 
-    /// Declares that the runner asks the gates of whoever calls the tool, before each call of a sub-agent: then
-    /// giving work to one changes nothing in itself, and is allowed where only looking around is.
+    /// Declares that the runner asks the caller's gates before each call of a sub-agent. Delegating then has
+    /// no effects of its own, and is allowed in read-only modes.
     #[must_use]
     pub fn gated(mut self) -> Self {
         self.def.internal = true;
         self
     }
 
-    /// The same tool, one call of which may spend at most so much beyond itself: what several calls that run
-    /// at once are to share. Default the most that any of the sub-agents may.
+    /// Sets the maximum budget of one call, which several calls in parallel share. Default: the largest
+    /// limits of the sub-agents.
     #[must_use]
     pub fn share(mut self, share: Amount) -> Self {
         self.def.share = share;
         self
     }
 
-    /// The tool as a set; an empty one without the tool.
+    /// The tool as a set, which is empty for `None`.
     pub fn set_of(tool: Option<Self>) -> ToolSet {
         ToolSet::new(tool.map(|tool| Arc::new(tool) as Arc<dyn DynTool>))
     }
 
-    /// What is to be done, and by whom.
+    /// Task and name of the sub-agent.
     fn ask(arguments: &Json) -> Result<(String, String), Refused> {
         let arguments = Arguments::of(arguments)?;
         let description = checked::filled("description", arguments.get("description"))?;
@@ -340,8 +341,8 @@ impl SubagentTool {
 fn def(subagents: &[Arc<Subagent>]) -> ToolDef {
     let names: Vec<&str> = subagents.iter().map(|subagent| &*subagent.name).collect();
     let mut text =
-        "Gives a piece of work to another agent, which knows only what it is told, and waits for its \
-                    answer. There are:"
+        "Delegates a piece of work to another agent, which knows only this description, and waits for its \
+                    answer. Available agents:"
             .to_owned();
     for subagent in subagents {
         text.extend(["\n- ", &subagent.name, ": ", &subagent.description]);
@@ -378,7 +379,7 @@ struct AnswerError<'r> {
     code: SubagentCode,
 }
 
-/// What is passed on of an answer.
+/// The answer, cut to its maximum size.
 pub(crate) fn shown(answer: &str) -> Cow<'_, str> {
     if answer.len() <= MOST_OUTPUT {
         return answer.into();
@@ -387,7 +388,7 @@ pub(crate) fn shown(answer: &str) -> Cow<'_, str> {
     format!("{kept}\n[... {} bytes left out ...]", answer.len() - kept.len()).into()
 }
 
-fn told(name: &str, report: &SubagentReport) -> ToolOutcome {
+fn outcome_of(name: &str, report: &SubagentReport) -> ToolOutcome {
     let output = report.answer.as_deref().ok().map(shown);
     let output = output.as_deref();
     let error = report.answer.as_ref().err();
@@ -400,11 +401,11 @@ fn told(name: &str, report: &SubagentReport) -> ToolOutcome {
     outcome
 }
 
-/// What a sub-agent is told that asks for another one.
+/// Error of a sub-agent that may not start another one.
 pub(crate) fn too_deep(most: u32) -> SubagentReport {
     let message = match most {
-        1 => "a sub-agent cannot give work to another one: do it yourself".to_owned(),
-        _ => format!("work is given on {most} times at most: do it yourself"),
+        1 => "sub-agents cannot delegate: do the work yourself".to_owned(),
+        _ => format!("work is delegated at most {most} times: do it yourself"),
     };
     SubagentReport::failed(SubagentCode::DepthReached, message, 0)
 }
@@ -425,12 +426,12 @@ impl Tool for SubagentTool {
         };
         let Some(subagent) = self.subagents.iter().find(|subagent| subagent.name == name) else {
             let message = format!("Unknown subagent: {name}");
-            return told(&name, &SubagentReport::failed(SubagentCode::UnknownSubagent, message, 0));
+            return outcome_of(&name, &SubagentReport::failed(SubagentCode::UnknownSubagent, message, 0));
         };
         if cx.origin.depth() >= self.max_depth {
-            return told(&name, &too_deep(self.max_depth));
+            return outcome_of(&name, &too_deep(self.max_depth));
         }
         let ask = SubagentAsk::new(Arc::clone(subagent), description, cx);
-        told(&name, &self.runner.run_boxed(ask).await)
+        outcome_of(&name, &self.runner.run_boxed(ask).await)
     }
 }

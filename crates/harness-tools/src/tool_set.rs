@@ -1,4 +1,4 @@
-//! Built-in tools that come together.
+//! Sets of built-in tools.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use harness_core::tool::{
 
 use crate::arguments::unknown_tool;
 
-/// Some tools in a fixed order, as a registry: those are listed that are allowed, and a call of any other is
-/// answered with `unknown_tool`.
+/// Tools in a fixed order, as a registry. Allowed tools are listed; calls of other tools are answered with
+/// `unknown_tool`.
 ///
-/// To offer them beside other tools, put [`ToolSet::tools`] into a [`Toolbox`].
+/// To combine them with other tools, put [`ToolSet::tools`] into a [`Toolbox`].
 #[derive(Clone)]
 pub struct ToolSet {
     tools: Vec<Arc<dyn DynTool>>,
@@ -27,23 +27,23 @@ impl std::fmt::Debug for ToolSet {
 }
 
 impl ToolSet {
-    /// A set of tools.
+    /// Creates a set of tools.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
         Self { tools: tools.into_iter().collect(), listed: true }
     }
 
-    /// The same tools, which are not listed; a call of one still reaches it.
+    /// Hides the tools from the list; calls still reach them.
     pub(crate) fn unlisted(mut self) -> Self {
         self.listed = false;
         self
     }
 
-    /// The tools, in order.
+    /// Tools in order.
     pub fn tools(&self) -> &[Arc<dyn DynTool>] {
         &self.tools
     }
 
-    /// The tools as a fixed set.
+    /// Tools as a toolbox.
     pub fn toolbox(&self) -> Toolbox {
         Toolbox::new(self.tools.iter().cloned())
     }

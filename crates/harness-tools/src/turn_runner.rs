@@ -1,4 +1,4 @@
-//! Running a sub-agent as a run of its own.
+//! Runs a sub-agent as a separate run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use harness_core::{End, Fault, Origin, Outcome, ParentCall, RunId, StopReason, T
 
 use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
-/// Runs each sub-agent as a run with its own instructions and tools, and nothing of the conversation but
-/// what it is asked.
+/// Runs each sub-agent as a run with its own instructions and tools. It receives its task and nothing else
+/// of the thread.
 ///
-/// It draws on the call's grant: of iterations, tool calls, tokens and money it has the smaller of its own
-/// limits and what the call was granted, and of time what is left of the turn that asked. What its model,
-/// its layers and its compactor used is reported as its spending. A call that waits for approval and gets
-/// none ends it with `subagent_error`.
+/// It spends the grant of the call: its limits of iterations, tool calls, tokens and cost are the smaller of
+/// its own and the granted ones, its time limit is the remaining time of the caller's turn. The usage of its
+/// model, layers and compactor is reported as its spending. A call that needs approval and gets none ends it
+/// with `subagent_error`.
 ///
-/// Its work has an [`Origin`] of its own, whose [`parent`](Origin::parent) is the call that began it: tools,
-/// gates and listeners see on whose behalf it works.
+/// Its work has a separate [`Origin`], whose [`parent`](Origin::parent) is the call that started it. Tools,
+/// gates and observers see it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -60,30 +60,29 @@ impl fmt::Debug for TurnRunner {
 }
 
 impl TurnRunner {
-    /// A runner whose agents have [what a child has](Ports::for_child) of these ports: the model, the tools as far as
-    /// each may use them, gates, checks, an approver, a compactor. A check that does not accept an end gives a sub-agent
-    /// another turn, within [`Subagent::max_turns`](crate::Subagent::max_turns).
+    /// Creates a runner with the [ports of a child](Ports::for_child): the model, allowed tools, gates, checks,
+    /// approver and compactor. A check that does not accept an end gives a sub-agent another turn, within
+    /// [`Subagent::max_turns`](crate::Subagent::max_turns).
     pub fn new(ports: &Ports) -> Self {
         Self { ports: ports.for_child(), listeners: Vec::new() }
     }
 
-    /// The same runner with memory layers. [`Origin::parent`] tells them whose work a sub-agent does.
+    /// Sets memory layers. [`Origin::parent`] identifies the caller of a sub-agent.
     #[must_use]
     pub fn layers(mut self, layers: Arc<dyn DynContextPipeline>) -> Self {
         self.ports.layers = Some(layers);
         self
     }
 
-    /// The same runner with one more listener, who hears of the work of every sub-agent. Events are numbered
-    /// per sub-agent; [`Origin::parent`] and [`Origin::run`] tell whose they are. Share a listener as
-    /// `Arc<Mutex<F>>`.
+    /// Adds an observer of the events of every sub-agent. Events are numbered per sub-agent;
+    /// [`Origin::parent`] and [`Origin::run`] identify it. Share an observer as `Arc<Mutex<F>>`.
     #[must_use]
     pub fn fold<F: Fold + Clone + Sync + 'static>(mut self, fold: F) -> Self {
         self.listeners.push(Arc::new(move |hub: &mut Hub| hub.fold(fold.clone())));
         self
     }
 
-    /// The same runner, whose agents are not offered some of its tools: those that start further agents.
+    /// Hides tools from the agents, such as those that start further agents.
     #[must_use]
     pub fn without<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         let hidden = names.into_iter().map(Into::into).collect();
@@ -118,7 +117,7 @@ impl TurnRunner {
     }
 }
 
-/// Of whom a sub-agent's work is.
+/// Origin of a sub-agent's work.
 fn origin(cx: &ToolCx) -> Origin {
     let parent = ParentCall::new(cx.call.id.clone(), cx.agent.clone(), &cx.origin);
     let mut origin = cx.origin.child(parent);
@@ -127,7 +126,7 @@ fn origin(cx: &ToolCx) -> Origin {
     origin
 }
 
-/// What it was asked and answered before.
+/// Earlier tasks and answers.
 fn earlier(ask: &SubagentAsk) -> Transcript {
     let both = |Exchange { asked, answered }: &Exchange| {
         [Message::user(&**asked), Message::Assistant(AssistantMessage::text(&**answered))]
@@ -162,7 +161,7 @@ fn report(end: &End) -> SubagentReport {
                 StopReason::Cancelled => SubagentCode::Aborted,
                 _ => SubagentCode::SubagentError,
             };
-            let so_far = said.map(|said| format!("; so far: {said}")).unwrap_or_default();
+            let so_far = said.map(|said| format!("; partial answer: {said}")).unwrap_or_default();
             let message = format!("it stopped with {}{so_far}", end.reason().as_str());
             SubagentReport::failed(code, message, iterations)
         }
@@ -170,7 +169,7 @@ fn report(end: &End) -> SubagentReport {
     let used = &end.usage;
     report.spent = Amount::NONE;
     (report.spent.iterations, report.spent.tool_calls) = (iterations, end.usage.tool_calls);
-    // Tokens and money are told as usage, which counts against the budget, too.
+    // Tokens and cost are reported as usage, which is charged to the budget, too.
     let mut usage = Usage::default();
     (usage.input, usage.output) = (used.input_tokens, used.output_tokens);
     usage.total_tokens = Some(used.amount().tokens);
@@ -183,7 +182,7 @@ fn report(end: &End) -> SubagentReport {
     report
 }
 
-/// A registry of which some tools are not offered.
+/// A registry with hidden tools.
 struct Hiding {
     tools: Arc<dyn DynToolRegistry>,
     hidden: Vec<ToolName>,

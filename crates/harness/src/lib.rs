@@ -46,6 +46,7 @@
 //! |---|---|
 //! | [`core`] | messages, ports, gates, events, limits, the turn and run machines, the driver |
 //! | [`descriptor`] | agent graphs as YAML |
+//! | [`diagnostics`] | YAML files with places, errors with carets |
 //! | [`flow`] | programs of steps, channels between them |
 //! | [`host`] | storage, artifacts, API keys, a working directory, processes |
 //! | [`memory`] | memory layers, compaction |
@@ -87,9 +88,9 @@ pub use self::models::RegistryModels;
 pub use self::sessions::{SessionStore, StoredThread};
 pub use ::{
     harness_adapters as adapters, harness_control as control, harness_core as core,
-    harness_descriptor as descriptor, harness_flow as flow, harness_host as host, harness_memory as memory,
-    harness_record as record, harness_runtime as runtime, harness_session as session,
-    harness_telemetry as telemetry, harness_tools as tools,
+    harness_descriptor as descriptor, harness_diagnostics as diagnostics, harness_flow as flow,
+    harness_host as host, harness_memory as memory, harness_record as record, harness_runtime as runtime,
+    harness_session as session, harness_telemetry as telemetry, harness_tools as tools,
 };
 
 #[doc = include_str!("../../../README.md")]

@@ -12,6 +12,7 @@ use crate::repo::{Dependency, Package};
 /// The rows, lowest first.
 const ROWS: &[&[&str]] = &[
     &["harness-core"],
+    &["harness-diagnostics"],
     &["harness-control", "harness-record", "harness-host"],
     &[
         "harness-descriptor",

@@ -10,9 +10,10 @@ use std::time::Duration;
 use harness::adapters::execution::{ExecutionCapabilities, ExecutionRequest, ToolUse};
 use harness::adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness::core::Millis;
-use harness::core::bracket_depth;
 use harness::core::port::Clock;
 use harness::descriptor::Value;
+use harness::diagnostics::typed::from_document;
+use harness::diagnostics::{self, Diagnostic, Document, Severity, YamlLimits};
 use serde::Deserialize;
 
 use super::template::{Filling, Template};
@@ -26,8 +27,8 @@ const LONGEST: u64 = 1 << 20;
 /// Newest version of the format.
 const VERSION: u64 = 1;
 
-/// Maximum nesting of a file.
-const MOST_LEVELS: usize = 1_000;
+/// Code of an error in the file.
+const INVALID: &str = "cli.backend_file";
 
 /// Default time limit of a turn.
 const TURN: Duration = Duration::from_mins(10);
@@ -90,30 +91,35 @@ impl CommandFile {
         if text.len() as u64 > LONGEST {
             return Err(fault(format!("larger than {LONGEST} bytes")));
         }
-        let folder = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, folder).map_err(fault)
+        Self::parse(&text, path).map_err(CliError::Invalid)
     }
 
-    fn parse(text: &str, folder: &Path) -> Result<Self, String> {
-        // The parser's time grows with the square of the depth.
-        if bracket_depth(text) > MOST_LEVELS {
-            return Err(format!("nested deeper than {MOST_LEVELS} levels"));
-        }
-        let written: Written = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    fn parse(text: &str, path: &Path) -> Result<Self, Box<Diagnostic>> {
+        let label = path.display().to_string();
+        let document = diagnostics::read(text, label, &YamlLimits::for_text(LONGEST), None)
+            .map_err(|error| Box::new(error.into()))?;
+        let written: Written = from_document(&document, INVALID)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::of(written, folder).map_err(|(key, problem)| invalid(&document, key, &problem))
+    }
+
+    /// The backend as written; an error has its key.
+    fn of(written: Written, folder: &Path) -> Result<Self, (&'static str, String)> {
         if written.version != VERSION {
             let version = written.version;
-            return Err(format!("unsupported version {version}, expected {VERSION}"));
+            return Err(("version", format!("unsupported version {version}, expected {VERSION}")));
         }
         if written.command.trim().is_empty() {
-            return Err("`command` is empty".to_owned());
+            return Err(("command", "the string is empty".to_owned()));
         }
         let template =
-            |key: &str, text: &str| Template::parse(text).map_err(|problem| format!("`{key}`: {problem}"));
+            |key: &'static str, text: &str| Template::parse(text).map_err(|problem| (key, problem));
         let args = written.args.iter().map(|arg| {
-            arg_texts(arg)?.into_iter().map(|text| template("args", text)).collect::<Result<_, String>>()
+            let texts = arg_texts(arg).map_err(|problem| ("args", problem))?;
+            texts.into_iter().map(|text| template("args", text)).collect::<Result<_, _>>()
         });
         let timeout = written.timeout.as_deref().map(|text| {
-            time(text).map_err(|problem| format!("`timeout`: invalid duration `{text}`: {problem}"))
+            time(text).map_err(|problem| ("timeout", format!("invalid duration `{text}`: {problem}")))
         });
         Ok(Self {
             id: written.backend.unwrap_or_else(|| "command".to_owned()),
@@ -178,9 +184,14 @@ impl CommandFile {
     }
 }
 
+fn invalid(document: &Document, key: &str, problem: &str) -> Box<Diagnostic> {
+    let message = format!("{key}: {problem}");
+    Box::new(Diagnostic::new(Severity::Error, INVALID, message).at(document.place_at(&[key])))
+}
+
 /// An argument, or a group of arguments.
 fn arg_texts(arg: &Value) -> Result<Vec<&str>, String> {
-    let wrong = || format!("`args`: `{}` is not a string or a list of strings; quote it", one_line(arg));
+    let wrong = || format!("`{}` is not a string or a list of strings; quote it", one_line(arg));
     if let Some(text) = arg.as_str() {
         return Ok(vec![text]);
     }
@@ -207,21 +218,39 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &str, expected: &str) {
-        let fault = CommandFile::parse(text, Path::new("")).map(|_| ()).unwrap_err();
-        assert!(fault.contains(expected), "{fault}");
+        let error = CommandFile::parse(text, Path::new("b.yaml")).map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]
-    fn what_is_wrong_in_a_file_is_told() {
-        refused("command: a", "missing field `version`");
-        refused("version: 2\ncommand: a", "unsupported version 2, expected 1");
-        refused("version: 1\ncommand: ' '", "`command` is empty");
-        refused("version: 1\ncommand: a\ncomand: b", "unknown field `comand`");
-        refused("version: 1\ncommand: a\nargs: [1]", "`args`: `1` is not a string or a list of strings");
-        refused("version: 1\ncommand: a\nargs: ['{x}']", "`args`: `{x}` has an unknown placeholder {x}");
-        refused("version: 1\ncommand: a\nstdin: '{'", "`stdin`: `{` has a single brace");
-        refused("version: 1\ncommand: a\ntimeout: soon", "`timeout`: invalid duration `soon`");
-        refused("version: 1\ncommand: a\noutput: xml", "unknown variant `xml`");
+    fn invalid_file_is_reported_with_place() {
+        refused("command: a", "b.yaml:1:1: missing `version`");
+        refused("version: 2\ncommand: a", "b.yaml:1:10: version: unsupported version 2, expected 1");
+        refused("version: 1\ncommand: ' '", "b.yaml:2:10: command: the string is empty");
+        refused(
+            "version: 1\ncommand: a\ncomand: b",
+            "b.yaml:3:1: unknown key `comand`; did you mean `command`?",
+        );
+        refused(
+            "version: 1\ncommand: a\nargs: [1]",
+            "b.yaml:3:7: args: `1` is not a string or a list of strings; quote it",
+        );
+        refused(
+            "version: 1\ncommand: a\nargs: ['{x}']",
+            "b.yaml:3:7: args: `{x}` has an unknown placeholder {x}; expected {prompt}, {message}, {system}, {model}, {tools}",
+        );
+        refused(
+            "version: 1\ncommand: a\nstdin: '{'",
+            "b.yaml:3:8: stdin: `{` has a single brace; write {{ or }} for a literal brace",
+        );
+        refused(
+            "version: 1\ncommand: a\ntimeout: soon",
+            "b.yaml:3:10: timeout: invalid duration `soon`: expected a number and a unit, for example 500ms, 90s, 5m or 1h",
+        );
+        refused(
+            "version: 1\ncommand: a\noutput: xml",
+            "b.yaml:3:9: output: expected `text` or `json`, not `xml`",
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use harness::descriptor::check::{CheckOptions, Diagnostic, Report, check_contrac
 use harness::descriptor::{Agent, Graph, Registry as Bindings, is_contract, load_file};
 use harness::tools::Registry;
 
-use super::{Checked, Sound, registry};
+use super::{Checked, Sound};
 use crate::args::CheckArgs;
 use crate::bind;
 use crate::paths::Paths;
@@ -32,8 +32,8 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
         && told.insert(path.clone())
     {
         diagnostics.extend(match loaded {
-            Ok(registry) => registry::problems(registry),
-            Err(error) => registry::faults(error),
+            Ok(registry) => registry.problems(),
+            Err(error) => error.diagnostics(),
         });
     }
     if let (true, Some(Ok(registry)), Some(graph)) = (args.connect, &loaded, report.graph())
@@ -89,12 +89,11 @@ fn connected(registry: &Registry, graph: &Graph) -> Vec<Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
     let targets = graph.agents().flat_map(Agent::tools).map(|tool| &*tool.target);
-    let problems = runtime.block_on(async {
+    runtime.block_on(async {
         let problems = registry.try_servers(targets).await;
         registry.close().await;
         problems
-    });
-    registry::diagnostics(registry, problems)
+    })
 }
 
 /// Rejects a registry with servers in a build without MCP.

@@ -3,7 +3,6 @@
 mod file;
 mod human;
 mod json;
-mod registry;
 
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use harness::adapters::ApiKey;
-use serde_yaml::Value;
+use harness::diagnostics::{self, Diagnostic, Place, Severity, YamlLimits};
 
 use super::providers::{PROVIDERS, Provider};
 use crate::env;
@@ -14,6 +14,9 @@ use crate::secrets;
 
 /// Bytes of a key file, at most.
 const MOST_BYTES: u64 = 64 << 10;
+
+/// Code of an error in a key file.
+const INVALID: &str = "cli.key_file";
 
 /// The key file that nobody has to name.
 const USUAL: &str = "keys.yaml";
@@ -59,18 +62,8 @@ pub(crate) enum KeyFileFault {
     Open { mode: u32 },
     #[error("larger than {} KiB", MOST_BYTES >> 10)]
     TooLong,
-    #[error("invalid YAML{}", place(*.line))]
-    Syntax { line: Option<usize> },
-    #[error("not a mapping from providers to API keys")]
-    NoMapping,
-    #[error("entry {number} names an unknown provider")]
-    Unknown { number: usize },
-    #[error("the API key for {provider} is not a string")]
-    NoText { provider: &'static str },
-}
-
-fn place(line: Option<usize>) -> String {
-    line.map(|line| format!(" in line {line}")).unwrap_or_default()
+    #[error("{0}")]
+    Invalid(Box<Diagnostic>),
 }
 
 impl KeyFileFault {
@@ -79,11 +72,7 @@ impl KeyFileFault {
         match self {
             Self::Open { .. } => format!("restrict access: chmod 600 {}", path.display()),
             Self::Io(_) | Self::NoFile => "check the path and its permissions".to_owned(),
-            Self::TooLong
-            | Self::Syntax { .. }
-            | Self::NoMapping
-            | Self::Unknown { .. }
-            | Self::NoText { .. } => {
+            Self::TooLong | Self::Invalid(_) => {
                 let names: Vec<_> = PROVIDERS.iter().filter(|own| !own.local).map(|own| own.name).collect();
                 format!("write a line `provider: key` for each provider: {}, or local", names.join(", "))
             }
@@ -128,7 +117,7 @@ fn absent(error: &io::Error) -> bool {
 
 impl KeyFile {
     fn read(path: &Path) -> Result<Self, KeyFileFault> {
-        Ok(Self { path: path.to_owned(), keys: keys_in(&read_private(path)?)? })
+        Ok(Self { path: path.to_owned(), keys: keys_in(&read_private(path)?, path)? })
     }
 
     fn of(&self, provider: &Provider) -> Option<Key> {
@@ -171,25 +160,37 @@ fn open_to_others(_: &std::fs::Metadata) -> Option<u32> {
     None
 }
 
-fn keys_in(text: &str) -> Result<Vec<(&'static str, ApiKey)>, KeyFileFault> {
-    let value: Value = serde_yaml::from_str(text)
-        .map_err(|e| KeyFileFault::Syntax { line: e.location().map(|place| place.line()) })?;
-    let entries = match value {
-        Value::Null => return Ok(Vec::new()),
-        Value::Mapping(entries) => entries,
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Sequence(_) | Value::Tagged(_) => {
-            return Err(KeyFileFault::NoMapping);
-        }
+fn keys_in(text: &str, path: &Path) -> Result<Vec<(&'static str, ApiKey)>, KeyFileFault> {
+    let limits = YamlLimits::for_text(MOST_BYTES);
+    let document = diagnostics::read(text, path.display().to_string(), &limits, None).map_err(|error| {
+        // The message of the parser could quote a key.
+        let place = error.place.map(|place| place.without_excerpt());
+        KeyFileFault::Invalid(Box::new(Diagnostic::new(Severity::Error, INVALID, "invalid YAML").at(place)))
+    })?;
+    let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return Ok(Vec::new()) };
+    let Some(entries) = document.entries(root) else {
+        return Err(invalid(document.place(root), "expected a mapping from providers to API keys"));
     };
     let mut keys = Vec::new();
-    for (number, (name, key)) in (1..).zip(entries) {
-        let known = PROVIDERS.iter().find(|provider| Some(provider.name) == name.as_str());
-        let provider = known.ok_or(KeyFileFault::Unknown { number })?.name;
-        key.as_str().into_iter().for_each(secrets::learn);
-        let key = key.as_str().map(ApiKey::from).filter(|key| !key.is_empty());
-        keys.push((provider, key.ok_or(KeyFileFault::NoText { provider })?));
+    for entry in entries {
+        let name = document.resolve(&entry.key);
+        let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == name) else {
+            return Err(invalid(document.place_of(entry.key_bytes), "unknown provider"));
+        };
+        let key = document.string(entry.value);
+        key.into_iter().for_each(secrets::learn);
+        let key = key.map(ApiKey::from).filter(|key| !key.is_empty());
+        let provider = provider.name;
+        let message = || format!("the API key for {provider} is not a string");
+        keys.push((provider, key.ok_or_else(|| invalid(document.place(entry.value), &message()))?));
     }
     Ok(keys)
+}
+
+/// An error that never shows the text of the file.
+fn invalid(place: Place, message: &str) -> KeyFileFault {
+    let error = Diagnostic::new(Severity::Error, INVALID, message).at(place.without_excerpt());
+    KeyFileFault::Invalid(Box::new(error))
 }
 
 #[cfg(test)]
@@ -198,7 +199,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let read = match keys_in(text) {
+        let read = match keys_in(text, Path::new("keys.yaml")) {
             Ok(keys) => keys.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" "),
             Err(fault) => fault.to_string(),
         };
@@ -214,10 +215,10 @@ mod tests {
 
     #[test]
     fn faults_of_a_key_file_do_not_tell_what_stands_in_it() {
-        check("sk-secret", "not a mapping from providers to API keys");
-        check("openai: [sk-secret]", "the API key for openai is not a string");
-        check("openai: ''", "the API key for openai is not a string");
-        check("openai: sk\nsk-secret: x", "entry 2 names an unknown provider");
-        check("openai: 'sk-secret", "invalid YAML in line 1");
+        check("sk-secret", "keys.yaml:1:1: expected a mapping from providers to API keys");
+        check("openai: [sk-secret]", "keys.yaml:1:9: the API key for openai is not a string");
+        check("openai: ''", "keys.yaml:1:9: the API key for openai is not a string");
+        check("openai: sk\nsk-secret: x", "keys.yaml:2:1: unknown provider");
+        check("openai: 'sk-secret", "keys.yaml:2:1: invalid YAML");
     }
 }

@@ -4,17 +4,16 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use harness::core::{Json, bracket_depth};
+use harness::core::Json;
 use harness::descriptor::{Map, Value};
+use harness::diagnostics::YamlLimits;
+use harness::diagnostics::typed::from_yaml;
 
 use crate::args::ContextArg;
 use crate::error::CliError;
 
 /// Maximum size of a context file in bytes.
 const LONGEST: u64 = 1 << 20;
-
-/// Maximum nesting of a context file.
-const MOST_LEVELS: usize = 1_000;
 
 /// Merges all values; later ones win.
 pub(crate) fn overrides(args: &[ContextArg]) -> Result<Map, CliError> {
@@ -58,35 +57,29 @@ pub(crate) fn overlay(base: &mut Map, over: Map) {
 }
 
 fn file(path: &Path) -> Result<Map, CliError> {
-    let unreadable = |fault| format!("expected PATH=VALUE or a readable file: {fault}");
-    mapping(path, unreadable)
-        .map_err(|problem| CliError::Context { origin: format!("`{}`", path.display()), problem })
+    let wrong = |problem: String| CliError::Context { origin: format!("`{}`", path.display()), problem };
+    mapping(path, |problem| wrong(format!("expected PATH=VALUE or a readable file: {problem}")))?
+        .ok_or_else(|| wrong("not a mapping".to_owned()))
 }
 
 /// The JSON Schema in the file of `--output-schema`.
 pub(crate) fn output_schema(path: &Path) -> Result<Json, CliError> {
-    let schema = mapping(path, |fault| fault.to_string());
-    let schema = schema.and_then(|schema| Json::of(&Value::Map(schema)).map_err(|error| error.to_string()));
-    schema.map_err(|problem| CliError::OutputSchema { file: path.to_owned(), problem })
+    let wrong = |problem: String| CliError::OutputSchema { file: path.to_owned(), problem };
+    let schema = mapping(path, wrong)?.ok_or_else(|| wrong("not a mapping".to_owned()))?;
+    Json::of(&Value::Map(schema)).map_err(|error| wrong(error.to_string()))
 }
 
-/// The mapping in a YAML or JSON file.
-fn mapping(path: &Path, unreadable: impl FnOnce(std::io::Error) -> String) -> Result<Map, String> {
+/// The mapping in a YAML or JSON file; `None` if the file contains another value.
+fn mapping(path: &Path, unreadable: impl Fn(String) -> CliError) -> Result<Option<Map>, CliError> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
-    read.map_err(unreadable)?;
+    read.map_err(|error| unreadable(error.to_string()))?;
     if text.len() as u64 > LONGEST {
-        return Err(format!("larger than {LONGEST} bytes"));
+        return Err(unreadable(format!("larger than {LONGEST} bytes")));
     }
-    // The parser's time grows with the square of the depth.
-    if bracket_depth(&text) > MOST_LEVELS {
-        return Err(format!("nested deeper than {MOST_LEVELS} levels"));
-    }
-    match serde_yaml::from_str(&text) {
-        Ok(Value::Map(map)) => Ok(map),
-        Ok(_) => Err("not a mapping".to_owned()),
-        Err(fault) => Err(format!("neither YAML nor JSON: {fault}")),
-    }
+    let limits = YamlLimits::for_text(LONGEST);
+    let value = from_yaml(&text, &path.display().to_string(), &limits, "cli.context");
+    Ok(if let Value::Map(map) = value.map_err(CliError::Invalid)? { Some(map) } else { None })
 }
 
 #[cfg(test)]

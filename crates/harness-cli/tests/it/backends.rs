@@ -213,8 +213,7 @@ fn what_cannot_be_a_backend_is_refused_before_anything_runs() {
     refused(
         &["x", "--backend", "command:b.yaml"],
         "version: 1\ncommand: ./a\nargs: ['{user}']\n",
-        "error: invalid backend file b.yaml: `args`: `{user}` has an unknown placeholder {user}; expected {prompt}, {message}, {system}, \
-         {model}, {tools}\n  hint: required keys are `version: 1` and `command`, optional ones `args`, `stdin`, `env`, \
-         `set`, `cwd`, `timeout`, `output` and `backend`\n",
+        "b.yaml:3:7: error[cli.backend_file]: args: `{user}` has an unknown placeholder {user}; expected {prompt}, {message}, \
+         {system}, {model}, {tools}\n  |\n3 | args: ['{user}']\n  |       ^^^^^^^^^^\n",
     );
 }

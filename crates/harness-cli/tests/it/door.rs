@@ -287,7 +287,7 @@ fn fault_13_passwords_in_addresses_are_shown_nowhere() {
         assert_eq!(output.code, Some(2), "{arguments:?}");
         let shown = output.stdout + &output.stderr;
         assert!(!shown.contains("PASSWORD"), "{arguments:?}: {shown}");
-        assert!(shown.contains("holds a user name or password"), "{arguments:?}: {shown}");
+        assert!(shown.contains("contains a user name or password"), "{arguments:?}: {shown}");
     }
 }
 

@@ -135,36 +135,36 @@ fn a_registry_with_faults() {
     let project = Project::plain();
     project.write("registry.yaml", "version: 1\ntools:\n  look: { comand: sh, timeout: soon }\n");
     let output = project.harness(&["check", "harness.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    registry.yaml:3:3: error[tools.registry_faulty]: tools.look: `command` is missing
+    registry.yaml:3:3: error[tools.registry_faulty]: missing `command` in tools.look
       |
     3 |   look: { comand: sh, timeout: soon }
       |   ^^^^
-    help: write the program that the tool runs
+    help: set it to the program that the tool runs
 
-    registry.yaml:3:11: error[tools.registry_faulty]: tools.look.comand: unknown key `comand`
+    registry.yaml:3:11: error[tools.registry_faulty]: unknown key `comand` in tools.look
       |
     3 |   look: { comand: sh, timeout: soon }
       |           ^^^^^^
     help: did you mean `command`?
 
-    registry.yaml:3:32: error[tools.registry_faulty]: tools.look.timeout: `soon` is no span of time
+    registry.yaml:3:32: error[tools.registry_faulty]: tools.look.timeout must be a duration of at most 1h, not `soon`
       |
     3 |   look: { comand: sh, timeout: soon }
       |                                ^^^^
-    help: write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
+    help: write a number with `ms`, `s`, `m` or `h`, such as `500ms` or `90s`
 
     3 errors
-    "#);
+    ");
     let output = project.harness(&["run", "harness.yaml", "hello", "--registry", "missing.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: cannot read the registry file missing.yaml: No such file or directory (os error 2)
+    error: cannot read registry file missing.yaml: No such file or directory (os error 2)
       hint: check the path of the registry file
-    "#);
+    ");
 }
 
 #[test]
@@ -173,17 +173,17 @@ fn a_program_that_this_machine_lacks() {
     let registry = project.read("registry.yaml").replacen("command: sh", "command: no-such-program", 1);
     project.write("registry.yaml", &registry);
     let output = project.harness(&["check", "harness.yaml"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    registry.yaml:5:14: error[tools.missing]: tool target `look`: no program `no-such-program` is in PATH
+    registry.yaml:5:14: error[tools.missing]: tool target `look`: program `no-such-program` not found in PATH
       |
     5 |     command: no-such-program
       |              ^^^^^^^^^^^^^^^
     help: install it, or write its path in `command`
 
     1 error
-    "#);
+    ");
 }
 
 #[test]

@@ -22,17 +22,19 @@ fn a_tool_that_hangs() {
     let project = Project::new("", "cat never").with_pay("    timeout: 200ms\n");
     project.pipe("never");
     let output = project.ask(&server.url, &[]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    insta::assert_snapshot!(project.told(&output), @r"
     exit 0
     ok
     ---
     • desk
     → pay {}
-    ✗ pay [TIME]: `sh` did not finish within [TIME] and was stopped; if it needs longer, its `timeout` must be raised
+    ✗ pay [TIME]: `sh` did not finish within [TIME] and was stopped; if it needs more time, raise its `timeout`
     completed (answer_finalized) · 2 iterations · 1 tool call · 200 + 8 tokens · cost 0.0002 · [TIME]
-    "#);
+    ");
     let text = server.requests()[1]["messages"][3]["content"].as_str().unwrap().to_owned();
-    insta::assert_snapshot!(crate::support::normal(&text), @r#"`sh` did not finish within [TIME] and was stopped; if it needs longer, its `timeout` must be raised"#);
+    insta::assert_snapshot!(crate::support::normal(&text), @r"
+    `sh` did not finish within [TIME] and was stopped; if it needs more time, raise its `timeout`
+    ");
 }
 
 #[test]

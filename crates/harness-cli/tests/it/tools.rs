@@ -41,7 +41,7 @@ fn called(arguments: &[&str]) -> String {
 
 #[test]
 fn the_list_tells_names_flags_and_arguments() {
-    insta::assert_snapshot!(called(&[]), @r#"
+    insta::assert_snapshot!(called(&[]), @r"
     exit 0
     lookup_order (orders.lookup) · pure
       Finds an order
@@ -54,7 +54,7 @@ fn the_list_tells_names_flags_and_arguments() {
         query  string, required
 
     workspace_list (files.workspace_list) · pure
-      Lists the files and folders below a path. `/` is the root; depth 1 is the folder's own content.
+      Lists the files and directories below a path. `/` is the root; depth 1 is the content of the directory.
         depth  integer
         limit  integer
         path  string, required
@@ -72,11 +72,11 @@ fn the_list_tells_names_flags_and_arguments() {
     shell (sh) · unsafe · needs approval · runs alone
       Runs a command and gives what it prints and its exit code.
         command  string, required  A program and its arguments. There is no shell: quotes work, pipes, lists, redirections, var…
-        cwd  string  The folder to run in, below the usual one. Default: the usual one.
+        cwd  string  Working directory, inside the default one. Default: the default one.
 
     slow (slow) · unsafe
     ---
-    "#);
+    ");
 }
 
 #[test]
@@ -145,15 +145,15 @@ fn a_failed_call_is_exit_1_and_another_exit_code_of_a_command_is_no_failure() {
     exit code 1
     ---
     "#);
-    insta::assert_snapshot!(called(&["--call", "slow"]), @r#"
+    insta::assert_snapshot!(called(&["--call", "slow"]), @r"
     exit 1
-    `sh` did not finish within [TIME] and was stopped; if it needs longer, its `timeout` must be raised
+    `sh` did not finish within [TIME] and was stopped; if it needs more time, raise its `timeout`
 
     stdout:
     begun
     ---
     timeout
-    "#);
+    ");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn the_tools_of_servers_are_listed_and_called() {
       The tide
         berth  integer, required
     ---
-    the MCP server `gone` cannot be used: its program ended: exit code 3; its stderr says "broken"
+    cannot use MCP server `gone`: its program ended: exit code 3; its stderr says "broken"
       hint: run the command in a shell to see why it ends
     "#);
     insta::assert_snapshot!(served(&["--call", "harbor.tide", "--input", r#"{"berth":4}"#]), @r#"
@@ -281,7 +281,7 @@ fn the_tools_of_servers_are_listed_and_called() {
     insta::assert_snapshot!(served(&["--call", "gone.tide"]), @r#"
     exit 2
     ---
-    error: the MCP server `gone` cannot be used: its program ended: exit code 3; its stderr says "broken"
+    error: cannot use MCP server `gone`: its program ended: exit code 3; its stderr says "broken"
       hint: run the command in a shell to see why it ends
     "#);
     insta::assert_snapshot!(served(&["--call", "harbor.wind"]), @r"

@@ -19,18 +19,14 @@
 //! assert!(shown.contains("did you mean `instructions`?"), "{shown}");
 //! ```
 
-mod diagnostic;
 mod lint;
 mod options;
 mod pass;
-mod render;
 mod report;
-pub(crate) mod suggest;
 
-pub use diagnostic::{Diagnostic, Related, Severity};
+pub use harness_diagnostics::{Diagnostic, Related, Rendered, Severity, Style};
 pub use options::CheckOptions;
 pub use pass::{check_file, check_text};
-pub use render::{Rendered, Style};
 pub use report::Report;
 
 pub use crate::run::check_contract;

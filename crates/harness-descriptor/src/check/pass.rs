@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Severity};
+use harness_diagnostics::document::{Document, NodeId};
+use harness_diagnostics::{Diagnostic, Severity};
+
 use super::lint::{self, Found};
 use super::options::CheckOptions;
 use super::report::Report;
-use crate::descriptor::Descriptor;
-use crate::document::{Document, NodeId};
+use crate::descriptor::{Descriptor, Warning};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::Field;
@@ -130,7 +131,10 @@ impl<'a> Pass<'a> {
 /// Warnings of reading.
 fn lossy(descriptor: &Descriptor, strict: bool) -> impl Iterator<Item = Diagnostic> {
     let severity = if strict { Severity::Error } else { Severity::Warning };
-    descriptor.warnings().into_iter().map(move |warning| Diagnostic { severity, ..Diagnostic::from(warning) })
+    descriptor.warnings().into_iter().map(move |warning| {
+        let Warning { kind, place } = warning;
+        Diagnostic::new(severity, kind.code(), kind.to_string()).at(place)
+    })
 }
 
 /// Orders by place: what has none first, then the descriptor itself, then its prompts.

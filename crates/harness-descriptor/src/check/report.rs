@@ -1,11 +1,12 @@
 //! The outcome of a check.
 
+use harness_diagnostics::{Diagnostic, Rendered, Severity, Style};
+use std::fmt;
+
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 use harness_control::contract::TaskContract;
 
-use super::diagnostic::{Diagnostic, Severity};
-use super::render::{Rendered, Style};
 use crate::descriptor::Descriptor;
 use crate::graph::Graph;
 
@@ -90,6 +91,15 @@ impl Report {
         Rendered::of(&self.diagnostics, style)
     }
 }
+
+/// Displays all diagnostics without colors.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.render(Style::Plain))
+    }
+}
+
+impl std::error::Error for Report {}
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,18 +1,13 @@
 //! Errors of descriptors.
 
-mod yaml;
-
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use harness_control::contract::ContractFault;
+use harness_diagnostics::{Diagnostic, Place, Severity, Style, YamlError, YamlFault, suggest};
 
-use crate::check::{Diagnostic, Style, suggest};
 use crate::field::{Expected, Field, Form, PathUse, Target};
-use crate::place::Place;
-
-pub use self::yaml::YamlFault;
 
 /// Reason why a descriptor could not be loaded, built or used, with its place.
 ///
@@ -444,6 +439,28 @@ impl fmt::Display for DescriptorError {
 impl std::error::Error for DescriptorError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(&self.0.fault)
+    }
+}
+
+impl From<YamlError> for DescriptorError {
+    fn from(error: YamlError) -> Self {
+        let YamlError { fault, place } = error;
+        if let YamlFault::TooLarge { what, limit, actual } = fault {
+            return Self::new(Fault::TooLarge { what, limit, actual }, place);
+        }
+        Self::new(Fault::Yaml(fault), place)
+    }
+}
+
+impl From<&DescriptorError> for Diagnostic {
+    fn from(error: &DescriptorError) -> Self {
+        let diagnostic = Self::new(Severity::Error, error.kind(), error.fault().to_string())
+            .at(error.place().cloned())
+            .with_hint(error.hint().map(ToOwned::to_owned));
+        error
+            .related()
+            .iter()
+            .fold(diagnostic, |diagnostic, (place, why)| diagnostic.relate(place.clone(), why))
     }
 }
 

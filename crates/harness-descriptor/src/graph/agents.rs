@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use harness_diagnostics::document::NodeId;
+
 use super::path::ContextPath;
 use super::template::Template;
 use crate::canonical::DescriptorHash;
 use crate::descriptor::Descriptor;
-use crate::document::NodeId;
 use crate::error::{DescriptorError, Fault};
 use crate::run::RunSection;
 use crate::value::Value;

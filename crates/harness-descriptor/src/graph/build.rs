@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use harness_diagnostics::document::{Document, Kind, NodeId, Text};
+
 use super::agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
 use super::max_turns;
 use super::path::ContextPath;
@@ -12,7 +14,6 @@ use super::resolve::stable_tool_names;
 use super::shape::Shape;
 use super::template::{Scanned, Template};
 use crate::descriptor::Descriptor;
-use crate::document::{Document, Kind, NodeId, Text};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse, Target};
@@ -20,6 +21,7 @@ use crate::number::is_blank;
 use crate::output;
 use crate::run;
 use crate::unknown;
+use crate::value::Value;
 
 impl Graph {
     /// Checks a descriptor, binds its tools and compiles its instructions.
@@ -70,7 +72,7 @@ impl Graph {
         let Some(entry) = builder.entry_agent(&shape, &by_id)? else { return Ok(None) };
         let max_turns = faults.keep(max_turns::read(document, shape.root))?.flatten();
         let run = run::read(descriptor, faults)?;
-        let value = |path: &[&str]| document.get_path(shape.root, path).map(|id| document.value(id));
+        let value = |path: &[&str]| document.get_path(shape.root, path).map(|id| Value::of(document, id));
         Ok(Some(Self {
             metadata: Metadata {
                 name: value(&["metadata", "name"]),
@@ -143,7 +145,7 @@ impl Builder<'_> {
         let tools = self.tools(id, node)?;
         let value = |key| {
             let value = self.own_or_default(node, key).filter(|id| !document.is_null(*id));
-            value.map(|id| document.value(id))
+            value.map(|id| Value::of(document, id))
         };
         Ok(Agent {
             id: id.into(),
@@ -155,7 +157,7 @@ impl Builder<'_> {
             output: document
                 .get(node, output::KEY)
                 .filter(|id| document.object(*id).is_some())
-                .map(|id| document.value(id)),
+                .map(|id| Value::of(document, id)),
             instructions,
             tools,
             handoffs: Vec::new(),

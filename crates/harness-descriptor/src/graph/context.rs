@@ -1,11 +1,12 @@
 //! The first context of a run (reference section 10).
 
+use harness_diagnostics::YamlLimits;
+use harness_diagnostics::document::{Document, Entry, NodeId};
+
 use super::agents::Graph;
-use crate::document::{Document, Entry, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse};
-use crate::limits::Limits;
 use crate::number::array_index;
 use crate::value::{Map, Value};
 
@@ -94,7 +95,7 @@ fn default_value(document: &Document, default: NodeId, input: &ContextInput) -> 
     match document.string(default) {
         Some("{{input.message}}") => Value::from(input.message.as_str()),
         Some("{{runtime.now_iso}}") => Value::from(input.now.as_str()),
-        _ => document.json_value(default),
+        _ => Value::json_of(document, default),
     }
 }
 
@@ -103,8 +104,8 @@ fn set(context: &mut Value, path: &str, value: Value) -> Result<(), Fault> {
     let mut segments: Vec<&str> = path.split('.').filter(|segment| !segment.is_empty()).collect();
     let Some(last) = segments.pop() else { return Err(Fault::EmptyPath { used_by: PathUse::Field }) };
     let depth = segments.len() as u64 + 1;
-    if depth > u64::from(Limits::MAX_DEPTH) {
-        let limit = Limits::MAX_DEPTH.into();
+    if depth > u64::from(YamlLimits::MAX_DEPTH) {
+        let limit = YamlLimits::MAX_DEPTH.into();
         return Err(Fault::TooLarge { what: "context field path in segments", limit, actual: depth });
     }
     let mut target = context;

@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use crate::document::{Document, Kind, NodeId};
+use harness_diagnostics::document::{Document, Kind, NodeId};
+
 use crate::error::{DescriptorError, Fault};
 
 /// Keys of the limit; the first existing one counts.

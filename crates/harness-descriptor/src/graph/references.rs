@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use harness_diagnostics::document::{Bytes, Document, Entry, Kind, NodeId};
+
 use super::path::ContextPath;
-use crate::document::{Bytes, Document, Entry, Kind, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse};

@@ -1,6 +1,7 @@
 //! The shape of a descriptor: steps 1 to 5 of reference section 7, in their order.
 
-use crate::document::{Document, NodeId};
+use harness_diagnostics::document::{Document, NodeId};
+
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};

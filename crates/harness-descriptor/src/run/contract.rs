@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use harness_control::contract::{ContractFault, PredicateKind, TaskContract};
+use harness_diagnostics::Diagnostic;
+use harness_diagnostics::document::{Document, NodeId};
 
 use super::shape::{Checker, Shape};
 use super::table;
-use crate::check::{Diagnostic, Report};
+use crate::check::Report;
 use crate::disk::{Opened, ReadFault};
-use crate::document::{Document, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::Field;

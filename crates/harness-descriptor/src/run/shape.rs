@@ -2,13 +2,14 @@
 
 use harness_core::Millis;
 use harness_core::message::Cost;
+use harness_diagnostics::document::{Document, Entry, Kind, NodeId};
 use serde_json::{Value as Json, json};
 
 use super::section::Switch;
-use crate::document::{Document, Entry, Kind, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::number::is_blank;
+use crate::value::Value;
 
 /// A word in place of a span of time: there is no limit.
 pub(super) const UNLIMITED: &str = "unlimited";
@@ -391,7 +392,7 @@ impl Shape {
 }
 
 fn plain(document: &Document, node: NodeId) -> Json {
-    serde_json::to_value(document.json_value(node)).unwrap_or_default()
+    serde_json::to_value(Value::json_of(document, node)).unwrap_or_default()
 }
 
 impl Variant {

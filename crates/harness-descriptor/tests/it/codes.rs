@@ -45,6 +45,7 @@ fn codes(folder: &Path, out: &mut BTreeSet<String>) {
 fn the_page_has_the_codes_of_the_source() {
     let mut source = BTreeSet::new();
     codes(&Path::new(FOLDER).join("src"), &mut source);
+    codes(&Path::new(FOLDER).join("../harness-diagnostics/src/yaml"), &mut source);
     let page = page();
     let documented: BTreeSet<String> = sections(&page).iter().map(|(code, _)| (*code).to_owned()).collect();
     assert_eq!(documented.len(), sections(&page).len(), "each code once");

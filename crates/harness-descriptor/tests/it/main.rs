@@ -17,4 +17,5 @@ mod paths;
 mod reader;
 mod run;
 mod show;
+mod source;
 mod strict;

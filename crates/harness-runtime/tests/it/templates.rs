@@ -88,7 +88,7 @@ async fn folders_give_templates_by_the_names_of_their_files() {
     let problems: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(problems.join("\n"), @r"
     /mine/gone.md: the disk is gone
-    /shared/bad.md: line 2, column 14: description: invalid type: sequence, expected a string
+    /shared/bad.md: line 2, column 14: invalid YAML: unclosed bracket '['; check indentation and quotes at that place
     /shared/fix.md: skipped: `fix` is already the name of /mine/fix.md
     ");
 }

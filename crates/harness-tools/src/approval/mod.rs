@@ -1,4 +1,4 @@
-//! Approvals: one question at a time, and answers that stand.
+//! Approvals: one prompt at a time, and rules from earlier decisions.
 
 mod rule;
 
@@ -11,37 +11,37 @@ use harness_core::port::{ApprovalAsk, Approver, Decision, DynApprover, Prepared}
 
 pub use self::rule::ApprovalRule;
 
-/// How many rules are kept; the oldest goes for a new one.
+/// Maximum number of rules; the oldest is dropped for a new one.
 const MOST_RULES: usize = 1_000;
 
-/// The longest arguments that a rule is made of: 64 KiB. An approval of longer ones counts once.
+/// Maximum size of the arguments of a rule: 64 KiB. Approvals of larger ones are not remembered.
 const MOST_ARGUMENTS: usize = 64 * 1024;
 
-/// For how long an approval stands.
+/// Scope of an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remember {
-    /// For this call.
+    /// This call.
     #[default]
     Once,
-    /// For calls of this tool with equal arguments.
+    /// Calls of this tool with equal arguments.
     Arguments,
-    /// For every call of this tool.
+    /// All calls of this tool.
     Tool,
 }
 
-/// What somebody answers who was asked about a call.
+/// Decision of a user about a call, with its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApprovalAnswer {
-    /// The decision.
+    /// Decision about the call.
     pub decision: Decision,
-    /// For how long it stands, when it is [`Decision::Granted`]. Every other one is for this call alone.
+    /// Scope of [`Decision::Granted`]. Other decisions apply to this call only.
     pub remember: Remember,
 }
 
 impl ApprovalAnswer {
-    /// Yes, for so long.
+    /// Creates an approval with this scope.
     pub fn granted(remember: Remember) -> Self {
         Self { decision: Decision::Granted, remember }
     }
@@ -53,9 +53,9 @@ impl From<Decision> for ApprovalAnswer {
     }
 }
 
-/// Whoever answers: a person at a terminal, a form, a chat window.
+/// Source of decisions: a terminal prompt, a form, a chat window.
 pub trait Asker: Send + Sync {
-    /// Answers for one call. `ask.cancel` fires when the answer is not wanted any more.
+    /// Decides about one call. `ask.cancel` fires when the decision is no longer needed.
     fn ask(&self, ask: ApprovalAsk) -> impl Future<Output = ApprovalAnswer> + Send;
 }
 
@@ -65,12 +65,11 @@ harness_core::twin! {
     }
 }
 
-/// An approver that asks about one call at a time, in the order in which they come, and only about those that
-/// no standing approval covers.
+/// Approver that prompts for one call at a time, in order, and only for calls that no rule covers.
 ///
-/// What somebody has allowed for good ([`Remember`]) is a rule from then on, for calls that wait already,
-/// too. Up to 1,000 rules are kept; [`rules`](Self::rules) and [`with_rules`](Self::with_rules) carry them from one conversation to
-/// the next. Clones share them.
+/// An approval with a scope ([`Remember`]) adds a rule, which also applies to pending calls. At most 1,000
+/// rules are kept; [`rules`](Self::rules) and [`with_rules`](Self::with_rules) move them to another
+/// session. Clones share them.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -112,7 +111,7 @@ type Always = dyn Fn(&ApprovalAsk) -> bool + Send + Sync;
 #[derive(Default)]
 struct Shared {
     rules: Mutex<Vec<ApprovalRule>>,
-    /// Held by the call that is asked about; others wait in order.
+    /// Held by the call in the prompt; others wait in order.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -123,19 +122,19 @@ impl fmt::Debug for StandingApprovals {
 }
 
 impl StandingApprovals {
-    /// Nothing is allowed for good yet.
+    /// Creates an approver without rules.
     pub fn new(asker: impl Asker + 'static) -> Self {
         Self { asker: Arc::new(asker), shared: Arc::default(), always: Vec::new(), notes: None }
     }
 
-    /// The same around an approver of another kind, whose decisions are all for one call, and who still takes
-    /// note of what a model itself wants approved.
+    /// Wraps another approver, whose decisions apply to one call each and which still prepares approval
+    /// requests of models.
     pub fn around(approver: impl Approver + 'static) -> Self {
         let approver: Arc<dyn DynApprover> = Arc::new(approver);
         Self { notes: Some(Arc::clone(&approver)), ..Self::new(Once(approver)) }
     }
 
-    /// The same with rules in place of those that stand.
+    /// Replaces the rules.
     #[must_use]
     pub fn with_rules(self, rules: impl IntoIterator<Item = ApprovalRule>) -> Self {
         let rules = rules.into_iter();
@@ -144,19 +143,19 @@ impl StandingApprovals {
         self
     }
 
-    /// The same with code that allows calls in place of a person. It must be quick.
+    /// Adds a function that approves calls without a prompt. It must be quick.
     #[must_use]
     pub fn always(mut self, allows: impl Fn(&ApprovalAsk) -> bool + Send + Sync + 'static) -> Self {
         self.always.push(Arc::new(allows));
         self
     }
 
-    /// The rules that stand, oldest first.
+    /// Current rules, oldest first.
     pub fn rules(&self) -> Vec<ApprovalRule> {
         self.lock().clone()
     }
 
-    /// One more rule; the oldest goes when there are 1,000.
+    /// Adds a rule; of more than 1,000 the oldest is dropped.
     pub fn add(&self, rule: ApprovalRule) {
         let mut rules = self.lock();
         if rules.contains(&rule) {
@@ -168,7 +167,7 @@ impl StandingApprovals {
         rules.push(rule);
     }
 
-    /// Takes a rule back. Whether it stood.
+    /// Removes a rule. Returns whether it existed.
     pub fn revoke(&self, rule: &ApprovalRule) -> bool {
         let mut rules = self.lock();
         let before = rules.len();
@@ -176,7 +175,7 @@ impl StandingApprovals {
         rules.len() < before
     }
 
-    fn stands(&self, ask: &ApprovalAsk) -> bool {
+    fn is_approved(&self, ask: &ApprovalAsk) -> bool {
         self.lock().iter().any(|rule| rule.covers(&ask.proposed.call))
             || self.always.iter().any(|allows| allows(ask))
     }
@@ -197,15 +196,15 @@ impl StandingApprovals {
 
 impl Approver for StandingApprovals {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        if self.stands(&ask) {
+        if self.is_approved(&ask) {
             return Decision::Granted;
         }
         let _turn = tokio::select! {
             turn = self.shared.turn.lock() => turn,
             () = ask.cancel.cancelled() => return Decision::Later,
         };
-        // Somebody may have allowed it for good while it waited.
-        if self.stands(&ask) {
+        // A rule may have been added while it waited.
+        if self.is_approved(&ask) {
             return Decision::Granted;
         }
         let answer = self.asker.ask_boxed(ask.clone()).await;
@@ -223,7 +222,7 @@ impl Approver for StandingApprovals {
     }
 }
 
-/// Decisions that are for one call.
+/// Decisions for one call each.
 struct Once(Arc<dyn DynApprover>);
 
 impl Asker for Once {

@@ -1,10 +1,10 @@
-//! Approvals that stand.
+//! Rules of approved calls.
 
 use harness_core::message::ToolCall;
 use harness_core::{Json, ToolName, canonical};
 use serde::{Deserialize, Serialize};
 
-/// Calls that need not be asked about any more. As JSON `{tool_name, arguments?, server_label?}`.
+/// Calls that are approved without a prompt. JSON form: `{tool_name, arguments?, server_label?}`.
 ///
 /// ```
 /// use harness_core::Json;
@@ -21,41 +21,41 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRule {
-    /// The tool, by the name that the model calls; with a server also by its name there.
+    /// Name of the tool for the model; with a server also its name there.
     pub tool_name: ToolName,
-    /// The only arguments that it holds for, whatever the order of their keys; `None` is any.
+    /// Arguments that the rule covers, in any order of keys; `None` covers all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Json>,
-    /// The server that the tool must be of; `None` is any, and tools of no server.
+    /// Server of the tool; `None` covers all tools of that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_label: Option<String>,
 }
 
 impl ApprovalRule {
-    /// Every call of a tool.
+    /// Covers all calls of a tool.
     pub fn of_tool(name: impl Into<ToolName>) -> Self {
         Self { tool_name: name.into(), arguments: None, server_label: None }
     }
 
-    /// Every call of the tool of `call`, of the same server.
+    /// Covers all calls of the tool of `call`, on the same server.
     pub(super) fn of_its_tool(call: &ToolCall) -> Self {
         let server_label = server_of(&call.name).map(|(server, _)| server.to_owned());
         Self { tool_name: call.name.clone(), arguments: None, server_label }
     }
 
-    /// Calls like this one: the same tool of the same server with equal arguments.
+    /// Covers calls with the tool, server and arguments of this one.
     pub fn of_call(call: &ToolCall) -> Self {
         Self { arguments: Some(call.arguments.clone()), ..Self::of_its_tool(call) }
     }
 
-    /// The same rule for tools of one server.
+    /// Restricts the rule to tools of one server.
     #[must_use]
     pub fn of_server(mut self, label: impl Into<String>) -> Self {
         self.server_label = Some(label.into());
         self
     }
 
-    /// Whether a call need not be asked about.
+    /// Whether the rule covers a call.
     pub fn covers(&self, call: &ToolCall) -> bool {
         self.names(&call.name) && self.arguments.as_ref().is_none_or(|known| equal(known, &call.arguments))
     }

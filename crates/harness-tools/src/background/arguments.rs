@@ -1,40 +1,40 @@
-//! What the tools of background agents are called with.
+//! Arguments of the tools of background agents.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Start {
-    /// Which agent.
+    /// Name of the agent.
     pub(super) agent: String,
-    /// What it is to do, as if told to a stranger: all the context, and what its answer must hold.
+    /// Task for someone without context: all information, and what the answer must contain.
     pub(super) description: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Continue {
-    /// The number of the task.
+    /// Number of the task.
     pub(super) task_id: u64,
-    /// What it is to do now.
+    /// What to do next.
     pub(super) description: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Wait {
-    /// The numbers of the tasks; all that run, without.
+    /// Numbers of the tasks. Default: all running tasks.
     #[serde(default)]
     pub(super) task_ids: Vec<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Results {
-    /// The numbers of the tasks.
+    /// Numbers of the tasks.
     pub(super) task_ids: Vec<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Clear {
-    /// The numbers of the tasks; all that are over, without.
+    /// Numbers of the tasks. Default: all finished tasks.
     #[serde(default)]
     pub(super) task_ids: Vec<u64>,
 }

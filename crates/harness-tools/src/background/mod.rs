@@ -1,4 +1,4 @@
-//! Work that goes on in the background while its caller does something else.
+//! Sub-agents that work in the background while their caller continues.
 
 mod arguments;
 mod task;
@@ -24,41 +24,41 @@ use crate::tool_set::ToolSet;
 
 const WAIT: (&str, &str) = (
     "background_agents_wait_for_first_completion",
-    "Waits until one of the tasks `task_ids` is over (of all that run, without), and gives its result.",
+    "Waits until one of the tasks `task_ids` finishes (default: all running tasks) and returns its result.",
 );
 const RESULTS: (&str, &str) =
-    ("background_agents_get_task_results", "Gives the results of the tasks `task_ids`, without waiting.");
-const ALL: (&str, &str) = ("background_agents_get_all_tasks", "Lists all tasks and how far they are.");
+    ("background_agents_get_task_results", "Returns the results of the tasks `task_ids` without waiting.");
+const ALL: (&str, &str) = ("background_agents_get_all_tasks", "Lists all tasks with their status.");
 const CONTINUE: (&str, &str) = (
     "background_agents_continue_task",
-    "Asks the agent of a task that is over something more. It knows what it was asked and answered before.",
+    "Gives the agent of a finished task a further task. It knows its earlier tasks and answers.",
 );
 const CLEAR: (&str, &str) =
-    ("background_agents_clear_completed_task", "Forgets tasks that are over, and their results.");
+    ("background_agents_clear_completed_task", "Forgets finished tasks and their results.");
 
-/// How many tasks of a run or conversation may run at once, and how many are kept in all.
+/// Maximum number of running tasks and of all tasks, per run or thread.
 const MOST_RUNNING: usize = 8;
 const MOST_TASKS: usize = 32;
 
-/// How many bytes of answers one result tells; what has no room is told when it is asked for alone.
+/// Maximum size of the answers in one result, in bytes; an answer without room is returned when requested alone.
 const MOST_TOLD: usize = 128 * 1024;
 
 /// The tools `background_agents_start_task`, `_wait_for_first_completion`, `_get_task_results`,
 /// `_get_all_tasks`, `_continue_task` and `_clear_completed_task`: sub-agents that work while their
-/// caller goes on.
+/// caller continues.
 ///
-/// - A task has what its start was granted, as a [`SubagentTool`](crate::SubagentTool) has: it stays set aside
-///   while the task runs. When any of the tools next answers, what tasks that are over really used counts in
-///   its place, in the caller's report, too.
-/// - At most 8 tasks run at once and 32 are kept, per run ([`Keep::Run`]) or conversation; 64 KiB of an answer
-///   are, and one result tells 128 KiB of answers. Those of the 50 latest runs are kept.
-/// - Tasks end with the run, or the turn that is driven alone, which started them: their `cancel` fires
-///   when that is over, or is interrupted.
-/// - What the tools told stands in the structured part of their results.
-///   [`restore_from`](Self::restore_from) finds it again after a restart; a task whose result was not told is
+/// - A task has the budget that was granted to its start, as with a [`SubagentTool`](crate::SubagentTool). It
+///   stays reserved while the task runs. The next result of any of these tools charges the actual usage of
+///   finished tasks to the caller instead.
+/// - At most 8 tasks run concurrently and 32 are kept, per run ([`Keep::Run`]) or thread. Answers are cut at
+///   64 KiB, and one result contains at most 128 KiB of them. Tasks of the 50 latest runs are kept.
+/// - Tasks are cancelled when the run that started them ends or is interrupted, or the turn if it is driven
+///   alone.
+/// - Results of the tools contain the tasks as structured data, from which
+///   [`restore_from`](Self::restore_from) restores them after a restart. A task without a reported result is
 ///   `lost` then.
 ///
-/// Tasks are spawned on tokio's runtime, in which the tools must be called.
+/// Tasks are spawned on the tokio runtime in which the tools are called.
 #[derive(Clone)]
 pub struct BackgroundAgents {
     subagents: Arc<[Arc<Subagent>]>,
@@ -77,8 +77,7 @@ impl fmt::Debug for BackgroundAgents {
 }
 
 impl BackgroundAgents {
-    /// Tools for some sub-agents; of two with one name the later counts. `None` without any: there is nothing
-    /// to offer then.
+    /// Creates the tools; `None` without sub-agents. Of two with the same name the later one is used.
     pub fn new(
         subagents: impl IntoIterator<Item = Subagent>,
         runner: Arc<dyn DynSubagentRunner>,
@@ -96,28 +95,28 @@ impl BackgroundAgents {
         })
     }
 
-    /// The same for sub-agents of sub-agents, as [`SubagentTool::max_depth`](crate::SubagentTool::max_depth).
+    /// Sets the maximum nesting, as [`SubagentTool::max_depth`](crate::SubagentTool::max_depth).
     #[must_use]
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.max_depth = depth;
         self
     }
 
-    /// The same with another number of tasks that may run at once, from 1 to 32. Default 8.
+    /// Sets the maximum number of running tasks, from 1 to 32. Default 8.
     #[must_use]
     pub fn most_running(mut self, most: usize) -> Self {
         self.most_running = most.clamp(1, MOST_TASKS);
         self
     }
 
-    /// The same, of which one task may spend at most so much. Default the most that any of the sub-agents may.
+    /// Sets the maximum budget of one task. Default: the largest limits of the sub-agents.
     #[must_use]
     pub fn share(mut self, share: Amount) -> Self {
         self.share = share;
         self
     }
 
-    /// Declares that the runner asks the gates of whoever calls the tools, as
+    /// Declares that the runner asks the caller's gates, as
     /// [`SubagentTool::gated`](crate::SubagentTool::gated).
     #[must_use]
     pub fn gated(mut self) -> Self {
@@ -125,20 +124,20 @@ impl BackgroundAgents {
         self
     }
 
-    /// The tasks of a run or conversation with their results, in the order of their numbers. Looking changes
-    /// nothing: what they used counts when a tool next answers.
+    /// Tasks of a run or thread with their results, by number. Reading them charges nothing; the next result
+    /// of a tool does.
     pub fn tasks(&self, origin: &Origin) -> Vec<TaskRecord> {
         self.tasks.with(origin, |tasks| tasks.results())
     }
 
-    /// Takes up the tasks that a transcript tells of, in place of those of a run or conversation. Tasks whose
-    /// results it does not tell are lost, and those of agents that there are no more are left out.
+    /// Replaces the tasks of a run or thread by those in a transcript. Tasks without a result are lost, and
+    /// those of agents that no longer exist are omitted.
     pub fn restore_from<'m>(&self, origin: &Origin, messages: impl IntoIterator<Item = &'m Message>) {
-        let restored = Tasks::told_in(messages, &self.subagents);
+        let restored = Tasks::reported_in(messages, &self.subagents);
         self.tasks.with(origin, |tasks| *tasks = restored);
     }
 
-    /// Gives up and forgets the tasks of a run or conversation.
+    /// Aborts and removes the tasks of a run or thread.
     pub fn forget(&self, origin: &Origin) {
         self.tasks.forget(origin);
     }
@@ -157,16 +156,16 @@ impl BackgroundAgents {
             }),
             Arc::new(wait.idempotent().internal().polling()) as _,
             of.looks(RESULTS, |this, cx, asked: Results| this.results(cx, asked.task_ids)),
-            of.looks(ALL, |this, cx, _: Nothing| this.answer(cx, |tasks| Ok(told(tasks.records())))),
-            of.starts(CONTINUE.0, CONTINUE.1, |this, cx, asked: Continue| this.go_on(cx, &asked)),
+            of.looks(ALL, |this, cx, _: Nothing| this.answer(cx, |tasks| Ok(listed(tasks.records())))),
+            of.starts(CONTINUE.0, CONTINUE.1, |this, cx, asked: Continue| this.resume(cx, &asked)),
             of.looks(CLEAR, |this, cx, asked: Clear| this.clear(cx, asked.task_ids)),
         ])
     }
 
     fn start_text(&self) -> String {
         let mut text =
-            "Gives a piece of work to another agent, which knows only what it is told, and goes on \
-                        without waiting for it. There are:"
+            "Delegates a piece of work to another agent, which knows only this description, and continues \
+                        without waiting for it. Available agents:"
                 .to_owned();
         for subagent in self.subagents.iter() {
             text.extend(["\n- ", &subagent.name, ": ", &subagent.description]);
@@ -212,17 +211,17 @@ impl BackgroundAgents {
         let found = self.subagents.iter().find(|subagent| subagent.name == asked.agent);
         let Some(agent) = found.cloned() else {
             let names: Vec<&str> = self.subagents.iter().map(|subagent| &*subagent.name).collect();
-            return refused(&format!("there is no agent `{}`; there are {}", asked.agent, names.join(", ")));
+            return refused(&format!("unknown agent `{}`; available: {}", asked.agent, names.join(", ")));
         };
-        self.begin(cx, |tasks| tasks.add(agent, asked.description.clone()))
+        self.launch(cx, |tasks| tasks.add(agent, asked.description.clone()))
     }
 
-    fn go_on(&self, cx: &ToolCx, asked: &Continue) -> ToolOutcome {
-        self.begin(cx, |tasks| tasks.reopen(asked.task_id, &asked.description))
+    fn resume(&self, cx: &ToolCx, asked: &Continue) -> ToolOutcome {
+        self.launch(cx, |tasks| tasks.reopen(asked.task_id, &asked.description))
     }
 
-    /// Sets an agent to work on a task that `open` gives.
-    fn begin(&self, cx: &ToolCx, open: impl FnOnce(&mut Tasks) -> Result<u64, String>) -> ToolOutcome {
+    /// Starts an agent on the task that `open` returns.
+    fn launch(&self, cx: &ToolCx, open: impl FnOnce(&mut Tasks) -> Result<u64, String>) -> ToolOutcome {
         if cx.origin.depth() >= self.max_depth {
             let message = too_deep(self.max_depth).answer.err().map(|fault| fault.message);
             return ToolOutcome::error("depth_reached", message.unwrap_or_default());
@@ -232,7 +231,7 @@ impl BackgroundAgents {
             let id = open(tasks)?;
             let task = tasks.get_mut(id)?;
             task.work = Work::Runs(self.spawn(cx, task));
-            Ok(told(vec![task.record()]))
+            Ok(listed(vec![task.record()]))
         });
         if !outcome.is_error() {
             outcome.ongoing.get_or_insert_default().keeps_grant = true;
@@ -242,7 +241,7 @@ impl BackgroundAgents {
 
     fn spawn(&self, cx: &ToolCx, task: &Task) -> Running {
         let mut own = cx.clone();
-        // It may well outlast the turn.
+        // It may outlive the turn.
         own.deadline = None;
         let mut ask = SubagentAsk::new(Arc::clone(&task.agent), &*task.asked, own);
         ask.earlier.clone_from(&task.earlier);
@@ -264,16 +263,16 @@ impl BackgroundAgents {
             tokio::select! {
                 () = tasks::first(coming) => {}
                 () = cx.cancel.cancelled() => {
-                    let why = "The waiting was given up; the tasks were still running.";
+                    let why = "Waiting was cancelled; the tasks are still running.";
                     return ToolOutcome::with_error(ToolStatus::Cancelled, "cancelled", why);
                 }
             }
         }
-        self.answer(cx, |tasks| Ok(told(tasks.over(&ids))))
+        self.answer(cx, |tasks| Ok(listed(tasks.finished(&ids))))
     }
 
     fn results(&self, cx: &ToolCx, ids: Vec<u64>) -> ToolOutcome {
-        self.answer(cx, |tasks| tasks.results_of(&ids).map(told))
+        self.answer(cx, |tasks| tasks.results_of(&ids).map(listed))
     }
 
     fn clear(&self, cx: &ToolCx, ids: Vec<u64>) -> ToolOutcome {
@@ -284,18 +283,18 @@ impl BackgroundAgents {
         self.answer(cx, |tasks| tasks.clear(&ids).map(|cleared| Cleared { cleared }))
     }
 
-    /// Answers with what `work` gives, and settles the tasks that are over.
+    /// Returns the result of `work`, and settles finished tasks.
     fn answer<T: Serialize>(
         &self,
         cx: &ToolCx,
         work: impl FnOnce(&mut Tasks) -> Result<T, String>,
     ) -> ToolOutcome {
-        let (told, settling) = self.tasks.with(&cx.origin, |tasks| {
-            let settling = tasks.look();
+        let (result, settling) = self.tasks.with(&cx.origin, |tasks| {
+            let settling = tasks.settle();
             (work(tasks), settling)
         });
-        let mut outcome = match told {
-            Ok(told) => ToolOutcome::structured(Json::of(&told).unwrap_or_default()),
+        let mut outcome = match result {
+            Ok(value) => ToolOutcome::structured(Json::of(&value).unwrap_or_default()),
             Err(why) => refused(&why),
         };
         settle(&mut outcome, settling);
@@ -308,8 +307,8 @@ struct TaskList {
     tasks: Vec<TaskRecord>,
 }
 
-/// Tasks with their answers, as far as there is room for them.
-fn told(mut tasks: Vec<TaskRecord>) -> TaskList {
+/// Tasks with their answers, as far as they fit.
+fn listed(mut tasks: Vec<TaskRecord>) -> TaskList {
     let mut room = MOST_TOLD;
     for answer in tasks.iter_mut().map(|task| &mut task.answer) {
         let bytes = answer.as_ref().map_or(0, String::len);

@@ -1,4 +1,4 @@
-//! One piece of work in the background.
+//! Tasks of background agents.
 
 use std::sync::Arc;
 
@@ -12,55 +12,55 @@ use tokio::task::AbortHandle;
 
 use crate::subagent::{Exchange, Subagent, SubagentCode, SubagentFault, SubagentReport, shown};
 
-/// How far a task is.
+/// Status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskStatus {
-    /// Its agent is at work.
+    /// The agent is working.
     Running,
-    /// There is an answer.
+    /// The task has an answer.
     Completed,
-    /// There is none, and the error says why.
+    /// The task ended with an error.
     Failed,
-    /// It ran in a program that has ended, and nobody knows what came of it.
+    /// The task ran in a process that has ended; its result is unknown.
     Lost,
 }
 
-/// A task as it is told.
+/// Task in results of the tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskRecord {
-    /// Its number: 1, 2, 3 and so on.
+    /// Number of the task, from 1.
     pub task_id: u64,
-    /// The agent that it was given to.
+    /// Name of the agent.
     pub agent: String,
-    /// What it was asked last; the beginning, when that is long.
+    /// Latest description, cut if it is long.
     pub description: String,
-    /// How far it is.
+    /// Status.
     pub status: TaskStatus,
-    /// The answer, where results are told.
+    /// Answer, if results are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Why there is none, where results are told.
+    /// Error, if results are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<SubagentFault>,
 }
 
-/// What came of a task.
+/// Result of a task.
 type Answer = Result<String, SubagentFault>;
 
-/// The same, when it comes.
+/// Receiver of the report.
 pub(super) type Coming = watch::Receiver<Option<Arc<SubagentReport>>>;
 
-/// A task and what is known of it.
+/// A task and its state.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) id: u64,
     pub(super) agent: Arc<Subagent>,
-    /// What it was asked last.
+    /// Latest description.
     pub(super) asked: String,
-    /// What it was asked and answered before that.
+    /// Earlier descriptions and answers.
     pub(super) earlier: Vec<Exchange>,
     pub(super) work: Work,
 }
@@ -72,11 +72,11 @@ pub(super) enum Work {
     Lost,
 }
 
-/// An agent at work. It is given up when this is dropped.
+/// A working agent; dropping it aborts the work.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) coming: Coming,
-    /// The call whose grant it draws on.
+    /// Call whose grant it spends.
     pub(super) call: CallId,
     pub(super) granted: Amount,
     pub(super) handle: AbortHandle,
@@ -88,7 +88,7 @@ impl Drop for Running {
     }
 }
 
-/// What tasks that are over give back of their grants, and what they used.
+/// Released grants and usage of finished tasks.
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     pub(super) grants: Vec<SettledGrant>,
@@ -97,7 +97,7 @@ pub(super) struct Settling {
 
 impl Settling {
     fn add(&mut self, running: &Running, report: Option<&SubagentReport>) {
-        // Of one that broke down nobody knows what it spent: all of it counts.
+        // The spending of a panicked agent is unknown, so the whole grant is charged.
         let spent = report.map_or(running.granted, |report| report.spent);
         self.grants.push(SettledGrant::new(running.call.clone(), spent));
         let Some(used) = report.and_then(|report| report.usage.as_deref()) else { return };
@@ -118,15 +118,15 @@ fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 }
 
 impl Running {
-    /// What has come, with the whole report unless its agent broke down; `None` while it works.
-    fn came(&self) -> Option<(Option<Arc<SubagentReport>>, Answer)> {
+    /// The result, with its report unless the agent panicked; `None` while it works.
+    fn finished(&self) -> Option<(Option<Arc<SubagentReport>>, Answer)> {
         let report = self.coming.borrow().clone();
         let answer = match report.as_deref() {
             Some(report) => {
                 report.answer.as_ref().map(|answer| shown(answer).into_owned()).map_err(Clone::clone)
             }
-            // Nobody is there any more who could give one.
-            None if self.coming.has_changed().is_err() => Err(broken_down()),
+            // The sender is gone without a report.
+            None if self.coming.has_changed().is_err() => Err(panicked()),
             None => return None,
         };
         Some((report, answer))
@@ -134,25 +134,25 @@ impl Running {
 }
 
 impl Task {
-    /// Takes note of what has come since the last look.
-    pub(super) fn look(&mut self, settling: &mut Settling) {
+    /// Settles the task if it has finished.
+    pub(super) fn settle(&mut self, settling: &mut Settling) {
         let Work::Runs(running) = &self.work else { return };
-        let Some((report, answer)) = running.came() else { return };
+        let Some((report, answer)) = running.finished() else { return };
         settling.add(running, report.as_deref());
         self.work = Work::Done(answer);
     }
 
-    /// Its result; `None` while there is none.
-    fn came(&self) -> Option<Answer> {
+    /// The result, if there is one.
+    fn answer(&self) -> Option<Answer> {
         match &self.work {
-            Work::Runs(running) => running.came().map(|(_, answer)| answer),
+            Work::Runs(running) => running.finished().map(|(_, answer)| answer),
             Work::Done(answer) => Some(answer.clone()),
             Work::Lost => None,
         }
     }
 
     pub(super) fn status(&self) -> TaskStatus {
-        match (&self.work, self.came()) {
+        match (&self.work, self.answer()) {
             (_, Some(Ok(_))) => TaskStatus::Completed,
             (_, Some(Err(_))) => TaskStatus::Failed,
             (Work::Lost, None) => TaskStatus::Lost,
@@ -160,7 +160,7 @@ impl Task {
         }
     }
 
-    /// The task without its result.
+    /// Record without the result.
     pub(super) fn record(&self) -> TaskRecord {
         TaskRecord {
             task_id: self.id,
@@ -172,9 +172,9 @@ impl Task {
         }
     }
 
-    /// The task with its result, if there is one.
+    /// Record with the result, if there is one.
     pub(super) fn result(&self) -> TaskRecord {
-        let (answer, error) = match self.came() {
+        let (answer, error) = match self.answer() {
             Some(Ok(answer)) => (Some(answer), None),
             Some(Err(fault)) => (None, Some(fault)),
             None => (None, None),
@@ -182,7 +182,7 @@ impl Task {
         TaskRecord { answer, error, ..self.record() }
     }
 
-    /// A task as an earlier process told it: what had no result then has none now.
+    /// Restores a task from its record; without a result it is lost.
     pub(super) fn of_record(record: TaskRecord, agent: Arc<Subagent>) -> Self {
         let TaskRecord { task_id, description, answer, error, .. } = record;
         let work = match (answer, error) {
@@ -203,8 +203,8 @@ fn beginning(asked: &str) -> String {
     }
 }
 
-fn broken_down() -> SubagentFault {
+fn panicked() -> SubagentFault {
     let mut fault = SubagentFault::default();
-    (fault.code, fault.message) = (SubagentCode::SubagentError, "its agent broke down".to_owned());
+    (fault.code, fault.message) = (SubagentCode::SubagentError, "the agent panicked".to_owned());
     fault
 }

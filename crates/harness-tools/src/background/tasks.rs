@@ -1,43 +1,40 @@
-//! The tasks of one run or conversation.
+//! Tasks of one run or thread.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
+use futures_util::future::select_all;
 use harness_core::message::Message;
-use harness_core::port::BoxFuture;
 use serde::Deserialize;
 
 use super::{Coming, MOST_TASKS, Settling, Task, TaskRecord, TaskStatus, Work};
 use crate::subagent::{Exchange, Subagent};
 
-/// The beginning of the names of all tools that tell of tasks.
+/// Prefix of the names of all tools that report tasks.
 const PREFIX: &str = "background_agents_";
 
-/// How often a task may go on, and how long one text may be that it is asked, in bytes.
+/// Maximum number of continuations of a task, and maximum size of a description in bytes.
 const MOST_EARLIER: usize = 16;
 const MOST_ASKED: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    /// How many there ever were.
+    /// Number of tasks ever created.
     begun: u64,
     all: Vec<Task>,
 }
 
 impl Tasks {
-    /// Takes note of what has come.
-    pub(super) fn look(&mut self) -> Settling {
+    /// Settles finished tasks.
+    pub(super) fn settle(&mut self) -> Settling {
         let mut settling = Settling::default();
-        self.all.iter_mut().for_each(|task| task.look(&mut settling));
+        self.all.iter_mut().for_each(|task| task.settle(&mut settling));
         settling
     }
 
-    /// Whether one more may run.
+    /// Fails if no further task may run.
     pub(super) fn room(&self, most_running: usize) -> Result<(), String> {
         if self.all.iter().filter(|task| task.status() == TaskStatus::Running).count() >= most_running {
-            return Err(format!("{most_running} tasks run already; wait for one of them first"));
+            return Err(format!("{most_running} tasks are already running; wait for one of them first"));
         }
         Ok(())
     }
@@ -45,14 +42,14 @@ impl Tasks {
     pub(super) fn add(&mut self, agent: Arc<Subagent>, asked: String) -> Result<u64, String> {
         fits(&asked)?;
         if self.all.len() >= MOST_TASKS {
-            return Err(format!("{MOST_TASKS} tasks are kept at most; clear those that are over first"));
+            return Err(format!("at most {MOST_TASKS} tasks are kept; clear finished tasks first"));
         }
         self.begun += 1;
         self.all.push(Task { id: self.begun, agent, asked, earlier: Vec::new(), work: Work::Lost });
         Ok(self.begun)
     }
 
-    /// Makes a task ready to go on with something more.
+    /// Prepares a finished task for a further description.
     pub(super) fn reopen(&mut self, id: u64, asked: &str) -> Result<u64, String> {
         fits(asked)?;
         let task = self.get_mut(id)?;
@@ -60,10 +57,10 @@ impl Tasks {
             Work::Done(Ok(answer)) => answer.clone(),
             Work::Done(Err(fault)) => format!("(no answer: {})", fault.message),
             Work::Lost => "(no answer: it was lost)".to_owned(),
-            Work::Runs(_) => return Err(format!("task {id} still runs; wait for it first")),
+            Work::Runs(_) => return Err(format!("task {id} is still running; wait for it first")),
         };
         if task.earlier.len() >= MOST_EARLIER {
-            return Err(format!("task {id} has gone on {MOST_EARLIER} times; start another one"));
+            return Err(format!("task {id} was continued {MOST_EARLIER} times; start a new one"));
         }
         let before = std::mem::replace(&mut task.asked, asked.to_owned());
         task.earlier.push(Exchange::new(before, answered));
@@ -82,8 +79,8 @@ impl Tasks {
     fn unknown(&self, id: u64) -> String {
         let known: Vec<String> = self.all.iter().map(|task| task.id.to_string()).collect();
         match known.join(", ") {
-            none if none.is_empty() => format!("there is no task {id}; none was started"),
-            known => format!("there is no task {id}; there are {known}"),
+            none if none.is_empty() => format!("task {id} not found; no task was started"),
+            known => format!("task {id} not found; available: {known}"),
         }
     }
 
@@ -99,12 +96,12 @@ impl Tasks {
         ids.iter().map(|id| self.get(*id).map(Task::result)).collect()
     }
 
-    /// Which tasks are to be waited for, and what comes of them; nothing comes when one of them is over. Without
-    /// numbers those that run, or all when none does.
+    /// Tasks to wait for, with receivers of their reports; without receivers if one has finished. Default:
+    /// the running tasks, or all if none runs.
     pub(super) fn to_wait_for(&self, ids: Vec<u64>) -> Result<(Vec<u64>, Vec<Coming>), String> {
         let ids = if ids.is_empty() { self.running_or_all() } else { ids };
         if ids.is_empty() {
-            return Err("there is no task to wait for; start one first".to_owned());
+            return Err("no task to wait for; start one first".to_owned());
         }
         let mut coming = Vec::new();
         for id in &ids {
@@ -124,17 +121,17 @@ impl Tasks {
         }
     }
 
-    /// The results of those of these numbers that are over.
-    pub(super) fn over(&self, ids: &[u64]) -> Vec<TaskRecord> {
+    /// Results of the finished tasks among these numbers.
+    pub(super) fn finished(&self, ids: &[u64]) -> Vec<TaskRecord> {
         let over = |task: &&Task| ids.contains(&task.id) && task.status() != TaskStatus::Running;
         self.all.iter().filter(over).map(Task::result).collect()
     }
 
-    /// Forgets those of these numbers, or all that are over.
+    /// Removes the tasks with these numbers, or all finished tasks.
     pub(super) fn clear(&mut self, ids: &[u64]) -> Result<Vec<u64>, String> {
         for id in ids {
             if self.get(*id)?.status() == TaskStatus::Running {
-                return Err(format!("task {id} still runs; wait for it first"));
+                return Err(format!("task {id} is still running; wait for it first"));
             }
         }
         let goes =
@@ -144,8 +141,8 @@ impl Tasks {
         Ok(cleared)
     }
 
-    /// The tasks that some messages tell of.
-    pub(super) fn told_in<'m>(
+    /// Tasks in the results of a transcript.
+    pub(super) fn reported_in<'m>(
         messages: impl IntoIterator<Item = &'m Message>,
         agents: &[Arc<Subagent>],
     ) -> Self {
@@ -159,25 +156,25 @@ impl Tasks {
         let mut restored = Self::default();
         let results = messages.into_iter().filter_map(Message::as_tool_result);
         let own = results.filter(|result| result.tool_name.as_str().starts_with(PREFIX));
-        for told in own.filter_map(|result| result.structured.as_ref()?.to::<TaskChanges>().ok()) {
-            for record in told.tasks {
+        for changes in own.filter_map(|result| result.structured.as_ref()?.to::<TaskChanges>().ok()) {
+            for record in changes.tasks {
                 restored.begun = restored.begun.max(record.task_id);
-                restored.resume(record, agents);
+                restored.restore(record, agents);
             }
-            restored.all.retain(|task| !told.cleared.contains(&task.id));
+            restored.all.retain(|task| !changes.cleared.contains(&task.id));
         }
         restored
     }
 
-    /// Takes what is told of a task in place of what was told before, unless that says more.
-    fn resume(&mut self, record: TaskRecord, agents: &[Arc<Subagent>]) {
+    /// Replaces the state of a task by a record, unless the record lacks a known result.
+    fn restore(&mut self, record: TaskRecord, agents: &[Arc<Subagent>]) {
         let Some(agent) = agents.iter().find(|agent| agent.name == record.agent) else { return };
         let known = self.all.iter().position(|task| task.id == record.task_id);
-        let result_told = matches!(record.status, TaskStatus::Completed | TaskStatus::Failed)
+        let lacks_result = matches!(record.status, TaskStatus::Completed | TaskStatus::Failed)
             && record.answer.is_none()
             && record.error.is_none();
         match known {
-            Some(_) if result_told => {}
+            Some(_) if lacks_result => {}
             Some(at) => {
                 let task = Task::of_record(record, Arc::clone(agent));
                 if let Some(before) = self.all.get_mut(at) {
@@ -192,26 +189,21 @@ impl Tasks {
 
 fn fits(asked: &str) -> Result<(), String> {
     if asked.trim().is_empty() {
-        return Err("the description is empty; say what is to be done".to_owned());
+        return Err("the description is empty; describe the task".to_owned());
     }
     if asked.len() > MOST_ASKED {
-        return Err(format!("the description has {} bytes; at most {MOST_ASKED} are passed on", asked.len()));
+        return Err(format!("the description has {} bytes; the limit is {MOST_ASKED}", asked.len()));
     }
     Ok(())
 }
 
-/// Waits until something has come of one of them, or nothing can any more.
+/// Waits until one of them has finished.
 pub(super) async fn first(coming: Vec<Coming>) {
-    let one = |mut coming: Coming| -> BoxFuture<'static, ()> {
+    let finished = |mut coming: Coming| {
         Box::pin(async move {
-            // An error is the end, too: its agent broke down.
+            // An error is an end, too: the agent panicked.
             let _ = coming.wait_for(Option::is_some).await;
         })
     };
-    let mut all: Vec<Pin<_>> = coming.into_iter().map(one).collect();
-    poll_fn(|cx| {
-        let over = all.iter_mut().any(|one| one.as_mut().poll(cx).is_ready());
-        if over { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
+    select_all(coming.into_iter().map(finished)).await;
 }

@@ -1,4 +1,4 @@
-//! What a model reads of a run.
+//! Results of programs for the model.
 
 use std::fmt::Write as _;
 use std::io;
@@ -14,10 +14,10 @@ use super::tool::{CommandSpec, TimeLimit};
 
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// The exit code by which a program says that trying again may help (`EX_TEMPFAIL` of sysexits).
+/// Exit code of a failure that another attempt may fix (`EX_TEMPFAIL` of sysexits).
 const TEMPORARY_FAILURE: i32 = 75;
 
-/// The result of a run.
+/// Result of a program.
 pub(crate) fn outcome(program: &str, class: RetryClass, limit: TimeLimit, ended: &Ended) -> ToolOutcome {
     match ended.ending {
         Ending::Exited(status) if status.success() => success(program, ended),
@@ -27,16 +27,16 @@ pub(crate) fn outcome(program: &str, class: RetryClass, limit: TimeLimit, ended:
             let what = match limit {
                 TimeLimit::Timeout(_) => format!(
                     "`{program}` did not finish within {span} and was stopped; \
-                     if it needs longer, its `timeout` must be raised"
+                     if it needs more time, raise its `timeout`"
                 ),
-                TimeLimit::Deadline(_) => format!(
-                    "`{program}` did not finish in the {span} that were left of the turn, and was stopped"
-                ),
+                TimeLimit::Deadline(_) => {
+                    format!("`{program}` did not finish in the remaining {span} of the turn and was stopped")
+                }
             };
             stopped(ToolStatus::Timeout, "timeout", &what, ended)
         }
         Ending::Cancelled => {
-            let what = format!("`{program}` was stopped because its result is not wanted any more");
+            let what = format!("`{program}` was stopped: the call was cancelled");
             stopped(ToolStatus::Cancelled, "cancelled", &what, ended)
         }
         Ending::Flooded => {
@@ -48,7 +48,7 @@ pub(crate) fn outcome(program: &str, class: RetryClass, limit: TimeLimit, ended:
     }
 }
 
-/// The result of a run whose exit code is a result, not a failure.
+/// Result of a program whose exit code is not a failure.
 pub(crate) fn any_exit(program: &str, limit: TimeLimit, ended: &Ended) -> ToolOutcome {
     let Ending::Exited(status) = ended.ending else {
         return outcome(program, RetryClass::Unsafe, limit, ended);
@@ -66,27 +66,27 @@ pub(crate) fn any_exit(program: &str, limit: TimeLimit, ended: &Ended) -> ToolOu
     outcome
 }
 
-/// The result of a call that was cancelled before its program was started.
-pub(crate) fn not_wanted(program: &str) -> ToolOutcome {
-    let what = format!("`{program}` was not started because its result is not wanted any more");
+/// Result of a call that was cancelled before its program was started.
+pub(crate) fn cancelled(program: &str) -> ToolOutcome {
+    let what = format!("`{program}` was not started: the call was cancelled");
     ToolOutcome::with_error(ToolStatus::Cancelled, "cancelled", what)
 }
 
-/// The result of a call that came after the turn's deadline.
+/// Result of a call after the turn's deadline.
 pub(crate) fn too_late(program: &str) -> ToolOutcome {
     let what = format!("`{program}` was not started because the turn's deadline has passed");
     ToolOutcome::with_error(ToolStatus::Timeout, "timeout", what)
 }
 
-/// The result of a call whose program could not be started.
-/// The result of a call that cannot be sandboxed.
+/// Result of a call that cannot be sandboxed.
 pub(super) fn no_sandbox(why: &str) -> ToolOutcome {
     let message = format!(
-        "programs cannot be sandboxed on this machine: {why}; the host can run them without with `sandbox: off`"
+        "programs cannot be sandboxed on this machine: {why}; the host can disable the sandbox with `sandbox: off`"
     );
     ToolOutcome::error("sandbox_unavailable", message)
 }
 
+/// Result of a call whose program could not be started.
 pub(crate) fn spawn_error(spec: &CommandSpec, error: &io::Error) -> ToolOutcome {
     let why = why_not_started(&spec.program, spec.cwd.as_deref(), error);
     let program = spec.program.to_string_lossy();
@@ -115,7 +115,7 @@ fn success(program: &str, ended: &Ended) -> ToolOutcome {
     outcome
 }
 
-/// What a successful program printed to stderr: for people and logs, not for the model.
+/// Stderr of a successful program: for users and logs, not for the model.
 fn printed_aside(stderr: &Capture) -> Option<Json> {
     let text = readable(stderr, false)?;
     Json::of(&std::collections::BTreeMap::from([("stderr", text)])).ok()
@@ -140,7 +140,7 @@ fn stopped(status: ToolStatus, code: &str, what: &str, ended: &Ended) -> ToolOut
     failed(status, code, what, ended, true)
 }
 
-/// A failed call: one sentence as the error's message, and with what was printed as content.
+/// A failed call: one sentence as the message of the error, with the output as content.
 fn failed(status: ToolStatus, code: &str, what: &str, ended: &Ended, cut_off: bool) -> ToolOutcome {
     let mut outcome = ToolOutcome::with_error(status, code, what);
     let mut text = what.to_owned();

@@ -1,4 +1,4 @@
-//! A tool that is a program.
+//! Tools that run a program.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,57 +9,57 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::port::Clock;
 use harness_core::tool::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
-use harness_host::process::{Environment, Launch, Limits, PASSED, Sandbox};
+use harness_host::process::{Ended, Environment, Launch, Limits, PASSED, Sandbox};
 
 use super::answer;
 use crate::error::ToolsError;
 #[cfg(feature = "schema-validation")]
 use crate::schema::ArgumentSchema;
 
-/// How a program is told the arguments of a call.
+/// How a program receives the arguments of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Input {
     /// As one line of JSON on stdin.
     #[default]
     JsonStdin,
-    /// Not at all; its stdin is empty.
+    /// Not at all; stdin is empty.
     None,
 }
 
-/// How a program is run.
+/// Program of a tool, with its environment and limits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandSpec {
-    /// The program: a path, or a name that is looked up in `PATH`.
+    /// Path of the program, or a name that is looked up in `PATH`.
     pub program: OsString,
-    /// Its arguments, passed as they are: there is no shell. Default none.
+    /// Arguments, passed without a shell. Default none.
     pub args: Vec<OsString>,
-    /// The folder it runs in; `None` is the folder of this process.
+    /// Working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
-    /// Its environment, beside the call's `HARNESS_CALL_ID` and `HARNESS_IDEMPOTENCY_KEY`. Default
+    /// Environment, in addition to `HARNESS_CALL_ID` and `HARNESS_IDEMPOTENCY_KEY` of the call. Default
     /// empty: not even `PATH` is inherited.
     pub env: Environment,
-    /// How it is told the arguments. Default [`Input::JsonStdin`].
+    /// How it receives the arguments. Default [`Input::JsonStdin`].
     pub input: Input,
-    /// How long it may run before it is stopped. Default 30 s; must not be zero.
+    /// Time limit. Default 30 s; must not be zero.
     pub timeout: Duration,
-    /// How long it may take to end after SIGTERM, before SIGKILL. Default 500 ms.
+    /// Time between SIGTERM and SIGKILL. Default 500 ms.
     pub grace: Duration,
-    /// How many bytes of stdout are kept: the beginning and the end. Default 64 KiB.
+    /// Maximum size of stdout in bytes; of more, the start and the end are kept. Default 64 KiB.
     pub max_output: usize,
-    /// What it may reach; `None` restricts nothing. Default `None`. In a sandbox each call has a private temporary
-    /// folder: `TMPDIR` and `HOME` name it, unless [`CommandSpec::env`] sets them.
+    /// Sandbox; `None`, the default, restricts nothing. In a sandbox each call has a private temporary
+    /// directory, named by `TMPDIR` and `HOME` unless [`CommandSpec::env`] sets them.
     pub sandbox: Option<Sandbox>,
-    /// Those of the variables that were chosen one by one.
+    /// Variables that were set individually.
     chosen: Environment,
 }
 
 impl CommandSpec {
-    /// How many bytes of stderr are kept, unless `max_output` is less.
+    /// Maximum size of stderr in bytes, unless `max_output` is less.
     pub(crate) const MAX_STDERR: usize = 16 * 1024;
 
-    /// A program without arguments, with the default bounds and an empty environment.
+    /// Creates a program without arguments, with default limits and an empty environment.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -75,28 +75,28 @@ impl CommandSpec {
         }
     }
 
-    /// With these arguments.
+    /// Sets the arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args = args.into_iter().map(Into::into).collect();
         self
     }
 
-    /// In this folder.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cwd = Some(folder.into());
         self
     }
 
-    /// With the variables of [`PASSED`] that `surroundings` has.
+    /// Sets the variables of [`PASSED`] from `surroundings`.
     #[must_use]
     pub fn env_from(mut self, surroundings: &Environment) -> Self {
         self.env = surroundings.share(PASSED.into_iter());
         self
     }
 
-    /// With one more variable.
+    /// Sets a variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         let (name, value) = (name.into(), value.into());
@@ -105,35 +105,35 @@ impl CommandSpec {
         self
     }
 
-    /// Told the arguments in this way.
+    /// Sets how it receives the arguments.
     #[must_use]
     pub fn input(mut self, input: Input) -> Self {
         self.input = input;
         self
     }
 
-    /// Stopped after this time.
+    /// Sets the time limit.
     #[must_use]
     pub fn timeout(mut self, span: Duration) -> Self {
         self.timeout = span;
         self
     }
 
-    /// Killed this long after it was asked to end.
+    /// Sets the time between SIGTERM and SIGKILL.
     #[must_use]
     pub fn grace(mut self, span: Duration) -> Self {
         self.grace = span;
         self
     }
 
-    /// In a sandbox.
+    /// Sets the sandbox.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
         self
     }
 
-    /// With this many bytes of stdout kept.
+    /// Sets the maximum size of stdout in bytes.
     #[must_use]
     pub fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = bytes;
@@ -143,20 +143,19 @@ impl CommandSpec {
 
 /// A tool that runs a program for each call.
 ///
-/// What the program is given and what becomes of its answer stands in the [crate's
-/// documentation](crate). A failing program is a failed *result* with one of these codes, never a
-/// fault of the turn:
+/// The [crate's documentation](crate) describes the input of the program and its result. A failing program
+/// is a failed *result* with one of these codes, never an error of the turn:
 ///
 /// | code | status | meaning |
 /// |---|---|---|
-/// | `invalid_arguments` | failed | the arguments are no object, or do not fit the schema; nothing was started |
+/// | `invalid_arguments` | failed | the arguments are not an object, or do not match the schema; nothing was started |
 /// | `spawn_error` | failed | the program could not be started |
-/// | `nonzero_exit` | failed | it exited with another code than 0 |
-/// | `killed_by_signal` | failed | a signal from elsewhere ended it |
+/// | `nonzero_exit` | failed | its exit code is not 0 |
+/// | `killed_by_signal` | failed | it was killed by a signal from elsewhere |
 /// | `binary_output` | failed | it exited with code 0, and stdout is not UTF-8 text |
 /// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](harness_host::process::MAX_PRINTED) and was stopped |
-/// | `timeout` | timeout | it was stopped at its timeout, or at the turn's deadline |
-/// | `cancelled` | cancelled | it was stopped, or not even started, because `cx.cancel` fired |
+/// | `timeout` | timeout | it was stopped at its time limit, or at the turn's deadline |
+/// | `cancelled` | cancelled | it was stopped, or not started, because `cx.cancel` fired |
 ///
 /// Dropping a running call kills the program and its process group.
 ///
@@ -188,11 +187,11 @@ pub struct CommandTool {
 }
 
 impl CommandTool {
-    /// A tool that runs `spec` and is offered to a model as `def`.
+    /// Creates a tool that runs `spec`.
     ///
     /// # Errors
-    /// With the feature `schema-validation`: [`ToolsError::Schema`], when `def.input_schema` is not a
-    /// usable JSON Schema.
+    /// With the feature `schema-validation`: [`ToolsError::Schema`] if `def.input_schema` is not a valid
+    /// JSON Schema.
     pub fn new(def: ToolDef, spec: CommandSpec) -> Result<Self, ToolsError> {
         Ok(Self {
             #[cfg(feature = "schema-validation")]
@@ -203,43 +202,33 @@ impl CommandTool {
         })
     }
 
-    /// The same tool with a clock, by which it stops at the turn's deadline by itself.
+    /// Sets the clock by which calls stop at the deadline of the turn.
     ///
-    /// Without a clock, or with one that is not the driver's, the driver's cancellation at the deadline
-    /// stops it all the same; the result's code is then `cancelled`.
+    /// Without the driver's clock, the driver cancels the call at the deadline, and the code of the result is
+    /// `cancelled`.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// How the program is run.
+    /// Program of the tool.
     pub fn spec(&self) -> &CommandSpec {
         &self.spec
     }
-
-    /// The program as messages name it.
-    pub(crate) fn program(&self) -> std::borrow::Cow<'_, str> {
-        self.spec.program.to_string_lossy()
-    }
-
-    /// How long this call may run.
-    fn time_limit(&self, cx: &ToolCx) -> TimeLimit {
-        TimeLimit::of(self.spec.timeout, self.clock.as_deref(), cx)
-    }
 }
 
-/// A sandbox of one call, with its private temporary folder.
+/// Sandbox of one call, with its private temporary directory.
 struct Cell {
     sandbox: Sandbox,
     folder: tempfile::TempDir,
 }
 
 impl Cell {
-    /// The cell of a program; `None` when it has no sandbox.
+    /// The cell of a program; `None` without a sandbox.
     ///
     /// # Errors
-    /// The result of the call, when this machine cannot sandbox programs.
+    /// The result of the call if this machine cannot sandbox programs.
     async fn of(spec: &CommandSpec) -> Result<Option<Self>, ToolOutcome> {
         let Some(sandbox) = spec.sandbox.clone() else { return Ok(None) };
         let program = PathBuf::from(&spec.program);
@@ -254,10 +243,10 @@ impl Cell {
         made.map(Some).map_err(|why| answer::no_sandbox(&why))
     }
 
-    /// Removes the folder, which may be large.
+    /// Removes the directory, which may be large.
     async fn close(cell: Option<Self>) {
         if let Some(cell) = cell {
-            // What cannot be removed stays in the system's folder of temporary files.
+            // Files that cannot be removed stay in the system's temporary directory.
             let _ = tokio::task::spawn_blocking(move || cell.folder.close()).await;
         }
     }
@@ -289,29 +278,37 @@ fn launch<'s>(spec: &'s CommandSpec, cell: Option<&'s Cell>, cx: &ToolCx, time: 
     }
 }
 
-/// Runs a program whose exit code is for the model to judge.
+/// Runs a program whose exit code the model interprets.
 pub(crate) async fn run_shell(spec: &CommandSpec, clock: Option<&dyn Clock>, cx: &ToolCx) -> ToolOutcome {
+    match run(spec, clock, cx).await {
+        Ok((limit, ended)) => answer::any_exit(&spec.program.to_string_lossy(), limit, &ended),
+        Err(outcome) => outcome,
+    }
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// The result of the call if the program was not started.
+async fn run(
+    spec: &CommandSpec,
+    clock: Option<&dyn Clock>,
+    cx: &ToolCx,
+) -> Result<(TimeLimit, Ended), ToolOutcome> {
     let program = spec.program.to_string_lossy();
     if cx.cancel.is_cancelled() {
-        return answer::not_wanted(&program);
+        return Err(answer::cancelled(&program));
     }
     let limit = TimeLimit::of(spec.timeout, clock, cx);
     if limit.span().is_zero() {
-        return answer::too_late(&program);
+        return Err(answer::too_late(&program));
     }
-    tracing::debug!(tool = %cx.call.name, call = %cx.call.id, program = %program, "starts a program");
-    let cell = match Cell::of(spec).await {
-        Ok(cell) => cell,
-        Err(refused) => return refused,
-    };
-    let ended =
-        harness_host::process::run(launch(spec, cell.as_ref(), cx, limit.span()), cx.cancel.cancelled())
-            .await;
+    let cell = Cell::of(spec).await?;
+    tracing::debug!(tool = %cx.call.name, call = %cx.call.id, program = %program, "starting a program");
+    let launch = launch(spec, cell.as_ref(), cx, limit.span());
+    let ended = harness_host::process::run(launch, cx.cancel.cancelled()).await;
     Cell::close(cell).await;
-    match ended {
-        Ok(ended) => answer::any_exit(&program, limit, &ended),
-        Err(error) => answer::spawn_error(spec, &error),
-    }
+    ended.map(|ended| (limit, ended)).map_err(|error| answer::spawn_error(spec, &error))
 }
 
 impl Tool for CommandTool {
@@ -321,7 +318,7 @@ impl Tool for CommandTool {
 
     fn check(&self, arguments: &Json) -> Result<(), ArgumentFault> {
         if !arguments.is_object() {
-            return Err(ArgumentFault::new("", format!("expected an object, found {}", kind_of(arguments))));
+            return Err(ArgumentFault::new("", format!("expected an object, not {}", kind_of(arguments))));
         }
         #[cfg(feature = "schema-validation")]
         if let Some(schema) = &self.schema {
@@ -335,24 +332,10 @@ impl Tool for CommandTool {
         if let Err(fault) = self.check(&cx.call.arguments) {
             return ToolOutcome::error(answer::INVALID_ARGUMENTS, fault.to_string());
         }
-        if cx.cancel.is_cancelled() {
-            return answer::not_wanted(&self.program());
-        }
-        let limit = self.time_limit(&cx);
-        if limit.span().is_zero() {
-            return answer::too_late(&self.program());
-        }
-        let cell = match Cell::of(&self.spec).await {
-            Ok(cell) => cell,
-            Err(refused) => return refused,
-        };
-        let launch = launch(&self.spec, cell.as_ref(), &cx, limit.span());
-        tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
-        let ended = harness_host::process::run(launch, cx.cancel.cancelled()).await;
-        Cell::close(cell).await;
-        match ended {
-            Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),
-            Err(error) => answer::spawn_error(&self.spec, &error),
+        let program = self.spec.program.to_string_lossy();
+        match run(&self.spec, self.clock.as_deref(), &cx).await {
+            Ok((limit, ended)) => answer::outcome(&program, self.def.class, limit, &ended),
+            Err(outcome) => outcome,
         }
     }
 }
@@ -366,17 +349,17 @@ impl fmt::Debug for CommandTool {
     }
 }
 
-/// What bounds the time of a call.
+/// Time limit of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimeLimit {
-    /// The tool's own timeout.
+    /// Time limit of the tool.
     Timeout(Duration),
-    /// What is left until the turn's deadline.
+    /// Time until the turn's deadline.
     Deadline(Duration),
 }
 
 impl TimeLimit {
-    /// The nearer of a timeout and what a clock says is left of the turn.
+    /// The smaller of a timeout and the time until the turn's deadline.
     pub(crate) fn of(timeout: Duration, clock: Option<&dyn Clock>, cx: &ToolCx) -> Self {
         let left = match (clock, cx.deadline) {
             (Some(clock), Some(deadline)) => deadline.since(clock.now()).duration(),
@@ -392,11 +375,11 @@ impl TimeLimit {
     }
 }
 
-/// What a value is, for messages: `a list`.
+/// Kind of a value for messages, such as `a list`.
 pub(crate) fn kind_of(value: &Json) -> &'static str {
     match value.text().as_bytes().first() {
         Some(b'[') => "a list",
-        Some(b'"') => "a text",
+        Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         Some(b'n') => "null",
         _ => "a number",

@@ -1,4 +1,4 @@
-//! What a model reads of a call, however it ended.
+//! Results of calls for the model.
 
 use harness_core::message::Block;
 use harness_core::tool::{RetryClass, ToolOutcome, ToolStatus};
@@ -11,7 +11,7 @@ use super::content::{blocks, fitted};
 use super::fault::McpFault;
 use crate::command::TimeLimit;
 
-/// Who is called, for messages.
+/// Tool and server of a call, for messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Called<'a> {
     pub(super) server: &'a str,
@@ -24,7 +24,7 @@ impl Called<'_> {
         format!("the MCP server `{}`", self.server)
     }
 
-    /// What is known of the effects of a call that was sent and not answered.
+    /// Possible effects of a call that was sent and not answered.
     fn effects(&self) -> &'static str {
         match self.class {
             RetryClass::Pure => "which only reads and can be called again",
@@ -35,7 +35,7 @@ impl Called<'_> {
         }
     }
 
-    /// A result.
+    /// Result of a tool.
     pub(super) fn done(&self, result: CallToolResult, max_output: usize) -> ToolOutcome {
         let failed = result.is_error == Some(true);
         let mut content = blocks(result.content, max_output);
@@ -102,7 +102,7 @@ impl Called<'_> {
 
     /// The server has no such tool.
     pub(super) fn unknown(&self) -> ToolOutcome {
-        let text = format!("{} has no tool `{}`, or not any more", self.server(), self.tool);
+        let text = format!("{} has no tool `{}`", self.server(), self.tool);
         ToolOutcome::error("mcp_unknown_tool", text)
     }
 
@@ -115,29 +115,26 @@ impl Called<'_> {
         };
         let text = if sent {
             let (server, effects) = (self.server(), self.effects());
-            format!(
-                "{server} did not answer {within} and was told to cancel the call of `{}`, {effects}",
-                self.tool
-            )
+            format!("{server} did not respond {within}; the call of `{}` was cancelled, {effects}", self.tool)
         } else {
             format!("{} was not ready {within}, and `{}` was not called", self.server(), self.tool)
         };
         ToolOutcome::with_error(ToolStatus::Timeout, "timeout", text)
     }
 
-    /// Nobody wants the result any more.
-    pub(super) fn not_wanted(&self, sent: bool) -> ToolOutcome {
+    /// Result of a cancelled call.
+    pub(super) fn cancelled(&self, sent: bool) -> ToolOutcome {
         let text = if sent {
             let (server, effects) = (self.server(), self.effects());
-            format!("{server} was told that nobody wants the result of `{}` any more, {effects}", self.tool)
+            format!("the call of `{}` on {server} was cancelled, {effects}", self.tool)
         } else {
-            format!("`{}` was not called because its result is not wanted any more", self.tool)
+            format!("`{}` was not called: the call was cancelled", self.tool)
         };
         ToolOutcome::with_error(ToolStatus::Cancelled, "cancelled", text)
     }
 }
 
-/// What a server says about its error, unless it is long.
+/// Data of a server's error, unless it is long.
 fn bounded(data: &Value) -> Value {
     const MOST: usize = 4096;
     let text = data.to_string();

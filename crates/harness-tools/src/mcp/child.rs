@@ -32,10 +32,10 @@ pub(super) struct Pipes {
     pub(super) stdout: Bounded<ChildStdout>,
 }
 
-/// What is known of a running program. When it is dropped, the program is ended.
+/// A running program. Dropping it stops the program.
 #[derive(Debug)]
 pub(super) struct Life {
-    /// Tells the keeper to end the program.
+    /// Signals the keeper to stop the program.
     stop: Cancel,
     /// How it ended.
     ended: watch::Receiver<Option<ExitStatus>>,
@@ -71,7 +71,7 @@ pub(super) async fn launch(command: &McpCommand, grace: Duration) -> Result<(Pip
 }
 
 impl Life {
-    /// Why the connection ended. Waits for the program's end, which is near when its output is at an end.
+    /// Reason why the connection ended. Waits until the program exits, which follows the end of its output.
     pub(super) async fn why(&self, secrets: &Secrets) -> McpFault {
         if self.flooded.load(Ordering::Acquire) {
             return McpFault::MessageTooLong { limit: MAX_MESSAGE };
@@ -85,7 +85,7 @@ impl Life {
         }
     }
 
-    /// What the program printed to stderr so far.
+    /// Stderr of the program so far.
     pub(super) fn stderr(&self, secrets: &Secrets) -> String {
         let capture = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         match capture.show(true) {
@@ -187,7 +187,7 @@ pub(super) struct Bounded<R> {
 }
 
 impl<R: AsyncRead + Unpin> Bounded<R> {
-    /// Bounds a stream that is no program's.
+    /// Bounds another stream.
     pub(super) fn new(pipe: R, flooded: Arc<AtomicBool>) -> Self {
         Self { pipe, line: 0, most: MAX_MESSAGE, flooded }
     }

@@ -50,7 +50,7 @@ pub(super) struct Connection {
 /// A handshake under way.
 type Greeting = BoxFuture<'static, Result<RunningService<RoleClient, Client>, ClientInitializeError>>;
 
-/// Why a call was not answered.
+/// Error of a call without a response.
 pub(super) enum CallFault {
     /// The server answered with an error of the protocol.
     Answered(ErrorData),
@@ -62,7 +62,7 @@ pub(super) enum CallFault {
     Unusable(&'static str),
 }
 
-/// What servers are told of us, and what we hear from them beside answers.
+/// Information for servers, and notifications from them.
 #[derive(Debug)]
 struct Client {
     changed: Arc<AtomicBool>,
@@ -139,7 +139,7 @@ impl Connection {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// What the server says about its use.
+    /// Instructions of the server about its use.
     pub(super) fn instructions(&self) -> Option<String> {
         self.peer.peer_info().and_then(|info| info.instructions.clone())
     }
@@ -171,21 +171,21 @@ impl Connection {
         Err(protocol(&format!("it lists its tools in more than {MAX_PAGES} pages")))
     }
 
-    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
+    /// Calls a tool. Dropping the future cancels the call on the server.
     pub(super) async fn call(
         &self,
         params: CallToolRequestParams,
     ) -> Result<rmcp::model::CallToolResult, CallFault> {
         match self.peer.call_tool_once(params).await {
             Ok(CallToolResponse::Complete(result)) => Ok(result),
-            Ok(CallToolResponse::InputRequired(_)) => Err(CallFault::Unusable(
-                "it asks for input in the middle of the call, which nobody here gives",
-            )),
+            Ok(CallToolResponse::InputRequired(_)) => {
+                Err(CallFault::Unusable("MCP server requested input during the call, which is not supported"))
+            }
             Ok(CallToolResponse::Task(_)) => {
                 Err(CallFault::Unusable("it made a task of the call, and tasks are not followed here"))
             }
             Ok(_) | Err(ServiceError::UnexpectedResponse) => {
-                Err(CallFault::Unusable("its answer is no result of a tool"))
+                Err(CallFault::Unusable("the response is not a tool result"))
             }
             Err(ServiceError::McpError(error)) => Err(CallFault::Answered(error)),
             Err(ServiceError::TransportSend(error)) if http::never_arrived(&error) => {
@@ -196,7 +196,7 @@ impl Connection {
         }
     }
 
-    /// Why a request failed. The connection is not used again, unless the server answered.
+    /// Error of a request. The connection is not reused unless the server responded.
     async fn fault(&self, error: ServiceError, request: &'static str) -> McpFault {
         if let ServiceError::McpError(error) = error {
             return refused(request, &error, &self.secrets);
@@ -227,7 +227,7 @@ impl Connection {
     }
 }
 
-/// Why the handshake failed.
+/// Error of the handshake.
 async fn no_greeting(
     error: ClientInitializeError,
     spec: &McpSpec,
@@ -247,7 +247,7 @@ async fn no_greeting(
     }
 }
 
-/// Why a stream ended.
+/// Error of a stream that ended.
 async fn gone(life: Option<&Life>, flooded: &AtomicBool, secrets: &Secrets) -> McpFault {
     match life {
         Some(life) => life.why(secrets).await,

@@ -1,4 +1,4 @@
-//! What a model reads of a result.
+//! Content of a result for the model.
 
 use harness_core::Json;
 use harness_core::message::Block;
@@ -6,10 +6,10 @@ use harness_host::process::{Capture, Shown};
 use rmcp::model::{ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 
-/// The longest base64 data of one image, sound or file: 8 MiB. Longer data is left out, and said so.
+/// Maximum size of the base64 data of one image, sound or file: 8 MiB. Larger data is omitted with a note.
 pub const MAX_DATA: usize = 8 * 1024 * 1024;
 
-/// The most blocks of one result; the rest is left out, and said so.
+/// Maximum number of blocks of one result; the rest is omitted with a note.
 const MAX_BLOCKS: usize = 200;
 
 /// Turns a server's blocks into ours. `room` bytes of text are kept: of a text that is longer than what

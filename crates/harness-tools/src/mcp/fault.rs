@@ -1,22 +1,22 @@
-//! Why a server gives no tools.
+//! Errors of MCP servers.
 
 use std::time::Duration;
 
 use harness_core::Millis;
 
-/// Why an MCP server cannot be used.
+/// Error of an MCP server.
 ///
-/// Texts of servers in it are bounded, and values of `env`, `env_pass`, headers and the query of a URL
-/// are taken out of them.
+/// Texts of servers are bounded, and values of `env`, `env_pass`, headers and the query of a URL are removed
+/// from them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpFault {
     /// Its program could not be started.
     #[error("its program `{program}` could not be started: {problem}")]
     NotStarted {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// What the operating system says, and what to do.
+        /// Error of the operating system, and what to do.
         problem: String,
     },
     /// Its program ended.
@@ -30,7 +30,7 @@ pub enum McpFault {
     /// The streams to it could not be opened.
     #[error("the streams to it could not be opened: {problem}")]
     NotOpened {
-        /// What their opener says.
+        /// Error of the host's function.
         problem: String,
     },
     /// The connection ended, and why is not known.
@@ -57,7 +57,7 @@ pub enum McpFault {
         request: &'static str,
         /// The code of JSON-RPC.
         code: i32,
-        /// Its message.
+        /// Message of the server.
         message: String,
     },
     /// The HTTP request failed.
@@ -65,13 +65,13 @@ pub enum McpFault {
     Http {
         /// Where it was sent, without user, password and query.
         url: String,
-        /// What went wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// It does not follow the protocol.
     #[error("it does not follow the protocol: {problem}")]
     Protocol {
-        /// What it did.
+        /// Description of the problem.
         problem: String,
     },
     /// A setting cannot be used.
@@ -103,7 +103,7 @@ impl McpFault {
         }
     }
 
-    /// What to do about it.
+    /// Suggested fix.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Ended { .. } => Some("run the command in a shell to see why it ends"),

@@ -15,7 +15,7 @@ use super::fault::McpFault;
 use super::secret::Secrets;
 use super::spec::McpHttp;
 
-/// How often a stream of events that broke off is taken up again.
+/// Maximum number of times that an interrupted event stream is resumed.
 const RESUMED: usize = 3;
 
 pub(super) type HttpTransport = StreamableHttpClientTransport<reqwest::Client>;
@@ -46,8 +46,7 @@ pub(super) fn transport(http: &McpHttp, connect_timeout: Duration) -> Result<Htt
 }
 
 fn check_url(http: &McpHttp) -> Result<reqwest::Url, McpFault> {
-    let url =
-        reqwest::Url::parse(&http.url).map_err(|error| setting(format!("its `url` is no URL: {error}")))?;
+    let url = reqwest::Url::parse(&http.url).map_err(|error| setting(format!("invalid `url`: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(setting(format!("its `url` begins with `{}:`, not with `https:`", url.scheme())));
     }
@@ -62,8 +61,7 @@ fn headers(http: &McpHttp) -> Result<HashMap<HeaderName, HeaderValue>, McpFault>
         return Err(setting(format!("the variable `{name}`, from which a header comes, is not set")));
     }
     let header = |(name, value): &(String, String)| {
-        let key: HeaderName =
-            name.parse().map_err(|_| setting(format!("`{name}` is no name of a header")))?;
+        let key: HeaderName = name.parse().map_err(|_| setting(format!("invalid header name `{name}`")))?;
         let mut value: HeaderValue = value
             .parse()
             .map_err(|_| setting(format!("the value of the header `{name}` is not allowed in one")))?;
@@ -82,7 +80,7 @@ fn setting(problem: String) -> McpFault {
     McpFault::Setting { problem }
 }
 
-/// A failed request, told with all its causes.
+/// A failed request with all its causes.
 pub(super) fn failed(http: &McpHttp, error: &(dyn Error + 'static), secrets: &Secrets) -> McpFault {
     let mut problem = String::new();
     let mut cause = Some(error);
@@ -118,7 +116,7 @@ pub(super) fn never_arrived(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// What an error comes from. The transport's own error names its cause without having it as a source.
+/// Cause of an error. The transport's own error has its cause in its text, not as its source.
 fn cause_of<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     match error.downcast_ref() {
         Some(StreamableHttpError::<reqwest::Error>::Client(inner)) => Some(inner),

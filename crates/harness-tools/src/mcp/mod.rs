@@ -1,21 +1,21 @@
 //! Tools of MCP servers.
 //!
-//! An [`McpServer`] is started as a program or reached over streamable HTTP, and is a
+//! An [`McpServer`] is started as a program or reached over streamable HTTP. It is a
 //! [`ToolRegistry`](harness_core::tool::ToolRegistry) of all its tools. Schemas and results are passed on
-//! with all that they say; keys of JSON objects come back sorted, and numbers that are neither a 64-bit
-//! integer nor a 64-bit float are rounded to the latter. Tools only: prompts, resources, sampling and
-//! elicitation of servers are not used, and a server's wish for input is declined.
+//! completely; keys of JSON objects are sorted, and numbers that are neither a 64-bit integer nor a 64-bit
+//! float are rounded to the latter. Only tools are supported: prompts, resources, sampling and elicitation
+//! of servers are not used, and requests for input are declined.
 //!
 //! # Bounds
 //!
 //! | what | bound | at the bound |
 //! |---|---|---|
-//! | one message of a server | [`MAX_MESSAGE`] | the connection ends, and so do the calls under way |
-//! | text of one result | [`McpSpec::max_output`] | beginning and end are kept, the rest is counted |
-//! | data of one image, sound, file | [`MAX_DATA`] | it is left out, and said so |
-//! | data of a result (`structuredContent`) | [`McpSpec::max_output`] | it is left out |
+//! | one message of a server | [`MAX_MESSAGE`] | the connection and its calls end |
+//! | text of one result | [`McpSpec::max_output`] | start and end are kept, the rest is counted |
+//! | data of one image, sound, file | [`MAX_DATA`] | it is omitted with a note |
+//! | data of a result (`structuredContent`) | [`McpSpec::max_output`] | it is omitted |
 //! | tools of one server | [`MAX_TOOLS`], in at most 100 pages | the server cannot be used |
-//! | stderr of a server | 4 KiB | beginning and end are kept |
+//! | stderr of a server | 4 KiB | start and end are kept |
 //! | handshake, and listing tools | [`McpSpec::connect_timeout`] | the server cannot be used |
 //! | one call | [`McpSpec::timeout`] | it is cancelled |
 

@@ -1,4 +1,4 @@
-//! What a model calls the tools of a server.
+//! Names of the tools of a server for the model.
 //!
 //! `NAMESPACE__TOOL`, of at most 64 letters, digits, `_` and `-`. A namespace never holds `__`, so the
 //! first `__` of a name ends it, and no two servers can claim one name.

@@ -6,7 +6,7 @@ use std::fmt;
 /// The shortest value that is taken for a secret: shorter ones are words of ordinary text.
 const SHORTEST: usize = 6;
 
-/// What stands in the place of a secret.
+/// Replacement of a secret.
 const HIDDEN: &str = "[hidden]";
 
 /// Takes secrets out of texts that come from elsewhere: a server's stderr, an HTTP library's errors.

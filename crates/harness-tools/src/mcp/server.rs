@@ -39,28 +39,27 @@ const MAX_DESCRIPTION: usize = 16 * 1024;
 /// Bytes of a tool's name as its server writes it. Names that a model sees are shorter still.
 pub(super) const MAX_TOOL_NAME_BYTES: usize = 256;
 
-/// An MCP server: a source of tools, connected to when it is first needed.
+/// An MCP server: a source of tools, connected on first use.
 ///
 /// It is a [`ToolRegistry`] of all its tools, named `NAMESPACE__TOOL`; the namespace is made from the id.
-/// Clones share the connection. When the connection ends, the next use opens another one; a server that
-/// cannot be reached is left alone for a while, from 1 s to 30 s, and calls are answered meanwhile with
-/// what the last attempt found. [`close`](Self::close) ends it in good order, dropping the last clone at
-/// once; a program is never left behind.
+/// Clones share the connection. If it ends, the next use opens a new one. After a failed attempt the server
+/// is not contacted for 1 s to 30 s, and calls return the error of that attempt. [`close`](Self::close)
+/// shuts it down, dropping the last clone does so immediately; no program is left running.
 ///
-/// A failed call is an error *result* with one of these codes, never a fault of the turn:
+/// A failed call is an error *result* with one of these codes, never an error of the turn:
 ///
 /// | code | status | meaning |
 /// |---|---|---|
-/// | `invalid_arguments` | failed | the arguments are no object, or do not fit the schema; nothing was sent |
-/// | `mcp_tool_failed` | failed | the tool says that it failed (`isError`) |
-/// | `mcp_error` | failed | the server answered with an error of the protocol; its code is in the data |
+/// | `invalid_arguments` | failed | the arguments are not an object, or do not match the schema; nothing was sent |
+/// | `mcp_tool_failed` | failed | the tool reported a failure (`isError`) |
+/// | `mcp_error` | failed | the server responded with a protocol error; its code is in the data |
 /// | `mcp_unknown_tool` | failed | the server does not list the tool |
 /// | `mcp_unavailable` | failed | the server could not be reached; nothing was sent |
 /// | `mcp_server_lost` | failed | the server ended, or its connection broke, during the call |
-/// | `mcp_message_too_long` | failed | the answer is longer than [`MAX_MESSAGE`](super::MAX_MESSAGE) |
-/// | `mcp_unusable_answer` | failed | the answer is no result of a tool |
-/// | `timeout` | timeout | there was no answer in time; the server was told that the call is cancelled |
-/// | `cancelled` | cancelled | `cx.cancel` fired; the server was told so |
+/// | `mcp_message_too_long` | failed | the response exceeds [`MAX_MESSAGE`](super::MAX_MESSAGE) |
+/// | `mcp_unusable_answer` | failed | the response is not a tool result |
+/// | `timeout` | timeout | there was no response in time; the call was cancelled on the server |
+/// | `cancelled` | cancelled | `cx.cancel` fired; the call was cancelled on the server |
 ///
 /// ```no_run
 /// use harness_host::process::Environment;
@@ -129,7 +128,7 @@ impl McpServer {
         Self::with(id.into(), spec, None)
     }
 
-    /// The same server, unconnected, with a clock, by which calls end at the turn's deadline by themselves.
+    /// A new connection to the same server, with a clock by which calls stop at the deadline of the turn.
     #[must_use]
     pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
         Self::with(self.0.id.clone(), self.0.spec.clone(), Some(clock))
@@ -147,12 +146,12 @@ impl McpServer {
         }))
     }
 
-    /// Its id.
+    /// Id of the server.
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// What the names of its tools begin with: `files__`.
+    /// Prefix of its tool names, such as `files__`.
     pub fn namespace(&self) -> &str {
         &self.0.namespace
     }
@@ -172,12 +171,12 @@ impl McpServer {
         names::tool_name(&self.0.namespace, tool).into()
     }
 
-    /// Its tools, as they are now. Connects if need be.
+    /// Its current tools. Connects if needed.
     ///
-    /// When it cannot be reached any more, the tools that it last had are given: their calls say so.
+    /// If it is no longer reachable, the last known tools are returned; calling them fails.
     ///
     /// # Errors
-    /// [`ToolsError::Mcp`], when it cannot be reached and never could, or does not list its tools.
+    /// [`ToolsError::Mcp`] if it was never reachable, or does not list its tools.
     pub async fn tools(&self) -> Result<Arc<[ToolDef]>, ToolsError> {
         match self.refresh().await {
             Ok(known) => Ok(Arc::clone(&known.defs)),
@@ -191,10 +190,10 @@ impl McpServer {
         }
     }
 
-    /// What the server says about its use, for a system prompt. Connects if need be.
+    /// Instructions of the server for a system prompt. Connects if needed.
     ///
     /// # Errors
-    /// [`ToolsError::Mcp`], when it cannot be reached.
+    /// [`ToolsError::Mcp`] if it is not reachable.
     pub async fn instructions(&self) -> Result<Option<String>, ToolsError> {
         let connection = self.connection().await.map_err(|fault| self.error(fault))?;
         Ok(connection.instructions())
@@ -277,8 +276,8 @@ impl McpServer {
         }
     }
 
-    /// The tools as a model is told of them. Of two with one name the first counts, and one whose name is too long is
-    /// left out.
+    /// Tools as offered to the model. Of two with the same name the first one is used; names that are too
+    /// long are omitted.
     fn understand(&self, listed: Vec<Tool>) -> Known {
         let mut defs = Vec::with_capacity(listed.len());
         let mut tools = HashMap::with_capacity(listed.len());
@@ -343,7 +342,7 @@ impl McpServer {
         };
         let limit = TimeLimit::of(self.0.spec.timeout, self.0.clock.as_deref(), cx);
         if cx.cancel.is_cancelled() {
-            return called.not_wanted(false);
+            return called.cancelled(false);
         }
         if limit.span().is_zero() {
             return called.too_late(limit, false);
@@ -352,7 +351,7 @@ impl McpServer {
         tokio::select! {
             biased;
             outcome = self.send(cx, called, &sent) => outcome,
-            () = cx.cancel.cancelled() => called.not_wanted(sent.load(Ordering::Relaxed)),
+            () = cx.cancel.cancelled() => called.cancelled(sent.load(Ordering::Relaxed)),
             () = sleep(limit.span()) => called.too_late(limit, sent.load(Ordering::Relaxed)),
         }
     }
@@ -391,7 +390,7 @@ impl McpServer {
     }
 }
 
-/// What goes with a call, for servers that know how to use it.
+/// Metadata of a call, for servers that support it.
 fn meta(cx: &ToolCx) -> RequestMetaObject {
     let mut meta = JsonObject::new();
     meta.insert("harness/idempotencyKey".to_owned(), Value::String(cx.idempotency_key()));
@@ -411,7 +410,7 @@ impl ToolRegistry for McpServer {
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         if !call.arguments.is_object() {
             let found = kind_of(&call.arguments);
-            return Err(ArgumentFault::new("", format!("expected an object, found {found}")));
+            return Err(ArgumentFault::new("", format!("expected an object, not {found}")));
         }
         #[cfg(feature = "schema-validation")]
         if let Some(schema) =

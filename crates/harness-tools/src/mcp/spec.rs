@@ -59,7 +59,7 @@ pub struct McpCommand {
     pub program: OsString,
     /// Its arguments, passed as they are: there is no shell. Default none.
     pub args: Vec<OsString>,
-    /// The folder it runs in; `None` is the folder of this process.
+    /// Working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
     /// Its whole environment. Default empty: not even `PATH` is inherited.
     pub env: Environment,
@@ -69,7 +69,7 @@ pub struct McpCommand {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct McpHttp {
-    /// Its address.
+    /// URL of the server.
     pub url: String,
     /// Headers that go with every request.
     pub headers: Vec<(String, String)>,
@@ -136,7 +136,7 @@ impl McpSpec {
         self
     }
 
-    /// In this folder.
+    /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         if let McpTransport::Stdio(command) = &mut self.transport {
@@ -200,7 +200,7 @@ impl McpSpec {
         self
     }
 
-    /// With the server's hints believed.
+    /// Trusts the annotations of the server.
     #[must_use]
     pub fn trust_annotations(mut self) -> Self {
         self.trust_annotations = true;
@@ -214,7 +214,7 @@ impl McpSpec {
         self
     }
 
-    /// What must not be printed.
+    /// Values that must not be printed.
     pub(super) fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::default();
         match &self.transport {

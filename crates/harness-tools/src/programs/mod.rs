@@ -13,14 +13,14 @@ use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, 
 
 /// Programs of this machine: the ports [`Shell`] and [`Subprocess`].
 ///
-/// Command lines are for `/bin/sh`. Folders are named from a root, as in a
-/// [`FolderWorkspace`](crate::FolderWorkspace) of the same folder: `/docs` is `docs` in it. A `cwd` that leads out
-/// of the root, through a link too, is refused; a program itself can go and do what this process can, so let no
-/// model say what is run here. What a model may run is a [`ShellTool`](crate::ShellTool)'s business.
+/// Command lines run in `/bin/sh`. Directories are relative to a root, as in a
+/// [`FolderWorkspace`](crate::FolderWorkspace): `/docs` is `docs` in the root. A `cwd` outside of the root,
+/// even through a link, is rejected. A program can do everything that this process can, so never let a model
+/// decide what runs here; use a [`ShellTool`](crate::ShellTool) for that.
 ///
-/// Each program leads a process group of its own. When it is not wanted any more, at its timeout and when it
-/// prints more than [`MAX_PRINTED`], the whole group gets SIGTERM and soon after SIGKILL; what it had printed
-/// stands in the fault. Dropping the future or the handle kills the group at once. Processes need tokio's runtime.
+/// Each program leads a process group. On cancellation, at its time limit, and when it prints more than
+/// [`MAX_PRINTED`], the whole group gets SIGTERM, then SIGKILL; the error contains its output. Dropping the
+/// future or the handle kills the group. A tokio runtime is required.
 ///
 /// ```
 /// use harness_core::Cancel;
@@ -48,16 +48,16 @@ pub struct SystemPrograms {
     grace: Duration,
 }
 
-/// The program that knows command lines.
+/// Shell that runs command lines.
 const SHELL: &str = "/bin/sh";
 
 impl SystemPrograms {
-    /// Programs that run in this folder and below, with an empty environment.
+    /// Creates programs that run in this directory and below, with an empty environment.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), env: Environment::default(), grace: Duration::from_millis(500) }
     }
 
-    /// With the variables of [`PASSED`] that `surroundings` has.
+    /// Sets the variables of [`PASSED`] from `surroundings`.
     #[must_use]
     pub fn env_from(mut self, surroundings: &Environment) -> Self {
         for (name, value) in surroundings.share(PASSED.into_iter()).iter() {
@@ -66,21 +66,21 @@ impl SystemPrograms {
         self
     }
 
-    /// With one more variable for every program.
+    /// Sets a variable for every program.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.set(name, value);
         self
     }
 
-    /// Killed this long after it was asked to end. Default 500 ms.
+    /// Sets the time between SIGTERM and SIGKILL. Default 500 ms.
     #[must_use]
     pub fn grace(mut self, span: Duration) -> Self {
         self.grace = span;
         self
     }
 
-    /// The folder that `/` names.
+    /// Root directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -94,7 +94,7 @@ impl SystemPrograms {
         Ok(Job { program: program.to_owned(), args, cwd, env, options, grace })
     }
 
-    /// The folder of that name, links resolved: one may lead out.
+    /// Directory of that name with links resolved, because a link may lead outside.
     fn folder(&self, name: &str) -> Result<PathBuf, String> {
         let name = normal_path(name);
         let below = name.trim_start_matches('/');
@@ -104,7 +104,7 @@ impl SystemPrograms {
         let resolved = self.root.canonicalize().and_then(|root| Ok((root.join(below).canonicalize()?, root)));
         match resolved {
             Ok((folder, root)) if folder.starts_with(&root) && folder.is_dir() => Ok(folder),
-            Ok(_) => Err(format!("its `cwd`, `{name}`, is no folder below `{}`", self.root.display())),
+            Ok(_) => Err(format!("`cwd` `{name}` is not a directory below `{}`", self.root.display())),
             Err(error) => {
                 Err(format!("its `cwd`, `{name}` below `{}`, cannot be used: {error}", self.root.display()))
             }
@@ -170,7 +170,7 @@ impl Job {
             .stdin(&*self.options.stdin)
     }
 
-    /// What came of it. `stdout`: what was kept of it, where that is not in `ended`.
+    /// Result of the program. `stdout` is its output, if that is not in `ended`.
     fn outcome(
         &self,
         ended: io::Result<Ended>,

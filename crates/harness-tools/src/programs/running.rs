@@ -16,7 +16,7 @@ use super::Job;
 
 type Outcome = Result<ProcessOutput, ProcessFault>;
 
-/// What is kept of a stream, while it comes.
+/// Bounded output of a stream.
 #[derive(Clone)]
 struct Printed(Arc<Mutex<Capture>>);
 
@@ -44,7 +44,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// Starts a program. A fault at its start is told here, every later one by the handle.
+/// Starts a program. Errors at its start are returned here, later ones by the handle.
 pub(super) async fn start(job: Job, cancel: &Cancel) -> Result<Running, ProcessFault> {
     let (program, kill) = (job.program.clone(), cancel.child());
     let stdout = Printed(Arc::new(Mutex::new(Capture::new(job.options.max_output))));

@@ -6,44 +6,47 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "mcp")]
+use futures_util::future::join_all;
 use harness_core::port::Clock;
 use harness_core::tool::{DynTool, ToolDef, Toolbox};
+use harness_diagnostics::{Diagnostic, Document, Fields, Findings, Severity, YamlLimits};
 use harness_host::process::{Environment, is_path};
 
 use super::agents::Wanted;
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
-use super::entry::{self, Entry, child, known_keys};
-use super::faults::Faults;
+use super::entry::{self, Entry};
 use super::lack::{program_problem, sandbox_problem};
 use super::memory::{self, MemorySetting};
 use super::models::{self, ModelEntry, ModelKey};
 #[cfg(feature = "mcp")]
 use super::remote::Remote;
 use super::server::{self, ServerEntry};
-use super::yaml::{self, Node, Part, Step};
 use crate::command::{CommandSpec, CommandTool};
-use crate::error::{Problem, ToolsError};
-use crate::near::near;
+use crate::error::ToolsError;
 use crate::shell::ShellTool;
 use crate::source::Binding;
-#[cfg(feature = "mcp")]
-use crate::source::all;
 use crate::workspace::ProtectedFiles;
 
-/// The longest registry file that is read: 1 MiB.
+/// Maximum size of a registry file: 1 MiB.
 pub const MAX_FILE: u64 = 1024 * 1024;
 
-/// The one version of the format.
+/// Version of the format.
 const VERSION: u64 = 1;
-/// The keys of the file.
+
+/// Code of an error in a registry file.
+const INVALID: &str = "tools.registry_faulty";
+/// Code of something that this machine lacks.
+const MISSING: &str = "tools.missing";
+
 const KEYS: [&str; 5] = ["version", "registry_version", "tools", models::SECTION, memory::SECTION];
 
 /// The tools that a registry file binds to targets.
 ///
-/// A registry is read once; later changes of the file, and of the environment, do not reach it.
+/// A registry is read once; later changes of the file and of the environment have no effect.
 pub struct Registry {
     file: PathBuf,
-    text: String,
+    document: Document,
     tools: BTreeMap<String, Bound>,
     own: ProtectedFiles,
     pub(super) models: BTreeMap<String, ModelEntry>,
@@ -53,18 +56,18 @@ pub struct Registry {
     pub(super) servers: BTreeMap<String, Remote>,
 }
 
-/// A tool and what of its entry problems are told by.
+/// A tool with the parts of its entry that problems refer to.
 struct Bound {
     tool: Arc<dyn DynTool>,
     kind: Kind,
-    /// The key of its entry.
+    /// Key of its entry.
     entry: String,
     env_missing: Vec<String>,
     missing: Option<Missing>,
     position: usize,
 }
 
-/// What must be known of a tool besides that it is one.
+/// Tools that get a clock.
 enum Kind {
     Command(Arc<CommandTool>),
     Shell(Arc<ShellTool>),
@@ -84,7 +87,7 @@ impl Registry {
     /// Reads a registry file; its tools get their variables from this process.
     ///
     /// # Errors
-    /// When the file cannot be read, is no registry, or is of a later version. All faults at once.
+    /// If the file cannot be read, is not a registry, or has a newer version; with all errors at once.
     pub fn load(file: impl AsRef<Path>) -> Result<Self, ToolsError> {
         Self::load_with(file, &Environment::of_process())
     }
@@ -99,13 +102,41 @@ impl Registry {
         Self::parse(&text, file, environment)
     }
 
-    /// Reads a registry from its text. `file` names it in messages, and relative paths in the text
-    /// start from its folder.
+    /// Reads a registry from its text. `file` names it in messages; relative paths in the text start
+    /// from its directory.
     ///
     /// # Errors
     /// As [`Registry::load`].
     pub fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Self, ToolsError> {
-        let mut faults = Faults::new(text);
+        let invalid = |diagnostics| ToolsError::Invalid { file: file.to_owned(), diagnostics };
+        let limits = YamlLimits::for_text(MAX_FILE);
+        let mut forgiven = Vec::new();
+        let read = harness_diagnostics::read(text, file.display().to_string(), &limits, Some(&mut forgiven));
+        let mut diagnostics: Vec<Diagnostic> = forgiven.into_iter().map(Diagnostic::from).collect();
+        let document = match read {
+            Ok(document) => document,
+            Err(error) => {
+                diagnostics.push(error.into());
+                return Err(invalid(diagnostics));
+            }
+        };
+        let findings = Findings::new(&document, INVALID);
+        let mut registry =
+            Self::build(&findings, file, environment).map_err(|error| invalid(vec![*error]))?;
+        diagnostics.extend(findings.into_diagnostics());
+        if !diagnostics.is_empty() {
+            return Err(invalid(diagnostics));
+        }
+        registry.document = document;
+        Ok(registry)
+    }
+
+    /// The tools of a document; errors go to `findings`, and the result counts only if there are none.
+    fn build(
+        findings: &Findings<'_>,
+        file: &Path,
+        environment: &Environment,
+    ) -> Result<Self, Box<Diagnostic>> {
         let folder = folder_of(file);
         let rooted = |path: &str| below(folder, path);
         let mut workshop = Workshop::new(&rooted, environment);
@@ -113,54 +144,41 @@ impl Registry {
         let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
         #[cfg(feature = "mcp")]
         let mut servers = BTreeMap::new();
-        let Contents { entries, models, memory } = read_file(text, file, &rooted)?;
+        let Sections { tools: section, models, memory } = read_root(findings, file)?;
         for key in models.values().filter_map(ModelEntry::key) {
             if let ModelKey::File(file) = key {
                 workshop.own.add(file);
             }
         }
-        for entry in entries {
-            #[cfg(feature = "mcp")]
-            let entry = match entry {
-                AnyEntry::Server(entry) => {
-                    servers.insert(entry.id.clone(), Remote::new(*entry, file, environment));
-                    continue;
-                }
-                entry @ (AnyEntry::Command(_) | AnyEntry::Builtin(_)) => entry,
-            };
-            let key = entry.target().to_owned();
-            match bounds_of(entry, file, &mut workshop) {
-                Ok(made) => {
-                    for (target, mut bound) in made {
-                        bound.position = tools.len();
-                        if let Some(first) = tools.insert(target.clone(), bound) {
-                            let problem = format!("the target `{target}` is made by `{}`, too", first.entry);
-                            let hint = "give one of the entries another key".to_owned();
-                            faults.key(&child(&tools_path(), &key), problem, Some(hint));
-                        }
+        let entries = section.as_ref().map(read_entries).unwrap_or_default();
+        if let Some(section) = section.filter(|_| findings.is_empty()) {
+            for entry in entries {
+                #[cfg(feature = "mcp")]
+                let entry = match entry {
+                    AnyEntry::Server(entry) => {
+                        servers.insert(entry.id.clone(), Remote::new(*entry, file, environment));
+                        continue;
                     }
-                }
-                Err(error) => schema_fault(&key, &error, &mut faults),
+                    entry @ (AnyEntry::Command(_) | AnyEntry::Builtin(_)) => entry,
+                };
+                bind(entry, &section, file, &mut workshop, &mut tools);
             }
         }
-        match faults.into_error(file) {
-            Some(error) => Err(error),
-            None => Ok(Self {
-                file: file.to_owned(),
-                text: text.to_owned(),
-                tools,
-                own: workshop.own,
-                models,
-                wanted: workshop.wanted,
-                memory,
-                #[cfg(feature = "mcp")]
-                servers,
-            }),
-        }
+        Ok(Self {
+            file: file.to_owned(),
+            document: Document::default(),
+            tools,
+            own: workshop.own,
+            models,
+            wanted: workshop.wanted,
+            memory,
+            #[cfg(feature = "mcp")]
+            servers,
+        })
     }
 
-    /// Files that its tools never write: the registry file itself, and those that the host adds, such as its
-    /// descriptor and its key files.
+    /// Files that its tools never write: the registry file itself, and those that the host adds, such as
+    /// its descriptor and its key files.
     pub fn protected(&self) -> &ProtectedFiles {
         &self.own
     }
@@ -170,28 +188,28 @@ impl Registry {
         self.memory.as_ref()
     }
 
-    pub(super) fn text(&self) -> &str {
-        &self.text
+    pub(super) fn document(&self) -> &Document {
+        &self.document
     }
 
-    /// The file it was read from.
+    /// File of the registry.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The bound targets, by name.
+    /// Bound targets, sorted by name.
     pub fn targets(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
     }
 
-    /// The targets and their tools, in the file's order.
+    /// Targets and their tools, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<dyn DynTool>)> {
         let mut all: Vec<_> = self.tools.iter().collect();
         all.sort_by_key(|(_, bound)| bound.position);
         all.into_iter().map(|(target, bound)| (target.as_str(), &bound.tool))
     }
 
-    /// The program that stands behind a target, if it is one.
+    /// The tool of a target, if it runs a program.
     pub fn command(&self, target: &str) -> Option<&CommandTool> {
         match &self.tools.get(target)?.kind {
             Kind::Command(tool) => Some(tool),
@@ -199,10 +217,10 @@ impl Registry {
         }
     }
 
-    /// The tool that stands behind a target.
+    /// The tool that a target is bound to.
     ///
     /// # Errors
-    /// [`ToolsError::Unbound`] with the bound targets that are nearly that.
+    /// [`ToolsError::Unbound`], whose hint suggests a similar target.
     pub fn get(&self, target: &str) -> Result<Arc<dyn DynTool>, ToolsError> {
         match self.tools.get(target) {
             Some(bound) => Ok(Arc::clone(&bound.tool)),
@@ -210,11 +228,11 @@ impl Registry {
         }
     }
 
-    /// What stands behind a target: a tool, or one or all of the tools of a server (`SERVER.TOOL`,
-    /// `SERVER.*`). Whether a server has the tool is known when it is connected to.
+    /// The binding of a target: a tool, or one or all of the tools of a server (`SERVER.TOOL`,
+    /// `SERVER.*`). Whether a server has the tool is known once it is connected.
     ///
     /// # Errors
-    /// [`ToolsError::Unbound`] with the bound targets that are nearly that.
+    /// [`ToolsError::Unbound`], whose hint suggests a similar target.
     pub fn binding(&self, target: &str) -> Result<Binding, ToolsError> {
         if let Some(bound) = self.tools.get(target) {
             return Ok(Binding::Tool(Arc::clone(&bound.tool)));
@@ -226,13 +244,13 @@ impl Registry {
         Err(self.unbound(target))
     }
 
-    /// Ends the servers that were started or connected to, and waits until their programs are gone.
+    /// Stops the servers that were started or connected, and waits until their programs have exited.
     ///
-    /// Dropping the registry ends them, too, but nobody waits then.
-    #[cfg_attr(not(feature = "mcp"), expect(clippy::unused_async, reason = "only servers take time to end"))]
+    /// Dropping the registry stops them without waiting.
+    #[cfg_attr(not(feature = "mcp"), expect(clippy::unused_async, reason = "only servers take time to stop"))]
     pub async fn close(&self) {
         #[cfg(feature = "mcp")]
-        all(self.servers.values().map(|remote| Box::pin(remote.server().close()) as _).collect()).await;
+        join_all(self.servers.values().map(|remote| remote.server().close())).await;
     }
 
     fn unbound(&self, target: &str) -> ToolsError {
@@ -240,14 +258,10 @@ impl Registry {
         #[cfg(feature = "mcp")]
         let bound: Vec<String> =
             bound.into_iter().chain(self.servers.keys().map(|id| format!("{id}.*"))).collect();
-        let near: Vec<String> = match bound.iter().find(|known| known.strip_suffix(".*") == Some(target)) {
-            Some(all) => vec![all.clone()],
-            None => near(target, bound.iter().map(String::as_str)).into_iter().map(str::to_owned).collect(),
-        };
-        ToolsError::Unbound { file: self.file.clone(), target: target.to_owned(), near, bound }
+        ToolsError::Unbound { file: self.file.clone(), target: target.to_owned(), bound }
     }
 
-    /// The tools behind some targets, in that order, each once.
+    /// The tools of some targets, in that order, each once.
     ///
     /// # Errors
     /// [`ToolsError::Unbound`] for the first target that is not bound.
@@ -262,7 +276,7 @@ impl Registry {
         tools.map(Toolbox::new)
     }
 
-    /// The same registry, whose tools stop at the turn's deadline by this clock
+    /// Sets the clock by which tools stop at the deadline of the turn
     /// ([`CommandTool::with_clock`]).
     #[must_use]
     pub fn with_clock(mut self, clock: &Arc<dyn Clock>) -> Self {
@@ -297,12 +311,14 @@ impl Registry {
         self
     }
 
-    /// What this machine lacks for the tools to work: programs, folders, variables to pass on. Looks at
-    /// the file system, and starts nothing.
-    pub fn problems(&self) -> Vec<Problem> {
+    /// Reports programs, directories and variables that the tools need and this machine lacks.
+    ///
+    /// Reads the file system and starts nothing. The file itself is valid, so loading it works; a call of
+    /// the tool would fail.
+    pub fn problems(&self) -> Vec<Diagnostic> {
         let mut all: Vec<_> = self.tools.values().collect();
         all.sort_by_key(|bound| bound.position);
-        // What all tools of an entry lack is told once.
+        // A problem of all tools of an entry is reported once.
         all.dedup_by_key(|bound| &bound.entry);
         let problems = all.into_iter().flat_map(|bound| self.problems_of(bound)).collect();
         #[cfg(feature = "mcp")]
@@ -310,13 +326,13 @@ impl Registry {
         problems
     }
 
-    fn problems_of(&self, bound: &Bound) -> Vec<Problem> {
+    fn problems_of(&self, bound: &Bound) -> Vec<Diagnostic> {
         let target = &*bound.entry;
         let mut found = Vec::new();
         if let Kind::Command(tool) = &bound.kind {
             let spec = tool.spec();
             if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-                let problem = format!("its folder {} does not exist", cwd.display());
+                let problem = format!("directory `{}` does not exist", cwd.display());
                 found.push(self.problem(target, "cwd", problem, "create it, or correct `cwd`"));
             }
             if let Some((problem, hint)) = program_problem(&spec.program, &spec.env) {
@@ -328,7 +344,7 @@ impl Registry {
             Kind::Shell(tool) => tool.sandboxed(),
             Kind::Other => None,
         };
-        // A folder that is not there is told already.
+        // A missing directory is already reported.
         let sandbox = sandbox.filter(|_| found.is_empty() && bound.missing.is_none());
         if let Some((problem, hint)) = sandbox.and_then(sandbox_problem) {
             found.push(self.problem(target, "sandbox", problem, hint));
@@ -343,24 +359,16 @@ impl Registry {
         found
     }
 
-    fn problem(&self, target: &str, key: &str, problem: String, hint: &str) -> Problem {
+    fn problem(&self, target: &str, key: &str, problem: String, hint: &str) -> Diagnostic {
         self.problem_at(target, &[key], problem, hint)
     }
 
-    pub(super) fn problem_at(&self, target: &str, keys: &[&str], problem: String, hint: &str) -> Problem {
-        let path = keys.iter().fold(child(&tools_path(), target), |path, key| child(&path, key));
-        Problem {
-            file: self.file.clone(),
-            place: yaml::place(&self.text, &path, Part::Value),
-            target: target.to_owned(),
-            problem,
-            hint: hint.to_owned(),
-        }
+    pub(super) fn problem_at(&self, target: &str, keys: &[&str], problem: String, hint: &str) -> Diagnostic {
+        let path: Vec<&str> = ["tools", target].into_iter().chain(keys.iter().copied()).collect();
+        Diagnostic::new(Severity::Error, MISSING, format!("tool target `{target}`: {problem}"))
+            .at(self.document.place_at(&path))
+            .hint(hint)
     }
-}
-
-pub(super) fn tools_path() -> Vec<Step> {
-    vec![Step::Key("tools".to_owned())]
 }
 
 fn read_text(file: &Path) -> Result<String, ToolsError> {
@@ -375,76 +383,53 @@ fn read_text(file: &Path) -> Result<String, ToolsError> {
         .map_err(|e| ToolsError::NotText { file: file.to_owned(), offset: e.utf8_error().valid_up_to() })
 }
 
-/// Contents of a file.
+/// The sections of a file.
 #[derive(Default)]
-struct Contents {
-    entries: Vec<AnyEntry>,
+struct Sections<'a> {
+    /// `None` if there are no tools, or the section cannot be read.
+    tools: Option<Fields<'a>>,
     models: BTreeMap<String, ModelEntry>,
     memory: Option<MemorySetting>,
 }
 
-/// Reads the whole document, with all of its faults.
-fn read_file(text: &str, file: &Path, rooted: &dyn Fn(&str) -> PathBuf) -> Result<Contents, ToolsError> {
-    let root = yaml::parse(text).map_err(|e| ToolsError::Syntax {
-        file: file.to_owned(),
-        place: e.place,
-        problem: e.problem,
-        hint: e.hint,
-    })?;
-    let mut faults = Faults::new(text);
-    let mut contents = Contents::default();
-    if let Some(keys) = root.as_map() {
-        check_version(keys, text, file, &mut faults)?;
-        contents.models = models::read(keys, rooted, &mut faults);
-        contents.memory = memory::read(keys, folder_of(file), &mut faults);
-        super::release::check(keys, &mut faults);
-        for (key, _) in keys.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
-            let hint = known_keys(key, &KEYS);
-            faults.key(&child(&[], key), format!("unknown key `{key}`"), Some(hint));
-        }
-        contents.entries = read_tools(keys, &mut faults);
-    } else {
-        let hint = "begin it with `version: 1` and `tools:`".to_owned();
-        faults.value(&[], format!("expected a registry, found {}", root.kind()), Some(hint));
+/// Reads everything but the entries of the tools.
+///
+/// # Errors
+/// If the file has a newer version: errors of a newer format would be noise.
+fn read_root<'a>(findings: &'a Findings<'a>, file: &Path) -> Result<Sections<'a>, Box<Diagnostic>> {
+    let Some(root) = Fields::root(findings, "the registry file") else { return Ok(Sections::default()) };
+    check_version(&root)?;
+    super::release::check(&root);
+    root.known(&KEYS);
+    if !["tools", models::SECTION, memory::SECTION].iter().any(|section| root.has(section)) {
+        root.missing("tools", "write the targets and their programs below `tools:`");
     }
-    check_names(&contents.entries, &mut faults);
-    faults.into_error(file).map_or(Ok(contents), Err)
+    let tools = root.section("tools", "write the targets below it, or `{}` for none");
+    let folder = folder_of(file);
+    let models = models::read(&root, &|path| below(folder, path));
+    Ok(Sections { tools, models, memory: memory::read(&root, folder) })
 }
 
-/// The version comes first: the faults of a later format would be noise.
-fn check_version(
-    keys: &[(String, Node)],
-    text: &str,
-    file: &Path,
-    faults: &mut Faults<'_>,
-) -> Result<(), ToolsError> {
-    let path = child(&[], "version");
-    let hint = Some(format!("write `version: {VERSION}`"));
-    let Some(node) = value_of(keys, "version") else {
-        faults.value(&[], "`version` is missing", hint);
+fn check_version(root: &Fields<'_>) -> Result<(), Box<Diagnostic>> {
+    let hint = format!("write `version: {VERSION}`");
+    let Some(node) = root.node("version") else {
+        root.missing("version", &hint);
         return Ok(());
     };
-    let Node::Number(written, number) = node else {
-        faults.value(&path, format!("expected a number, found {}", node.kind()), hint);
-        return Ok(());
-    };
-    match *number {
+    match root.document().whole(node) {
         Some(VERSION) => Ok(()),
-        Some(found) if found > VERSION => Err(ToolsError::NewerVersion {
-            file: file.to_owned(),
-            place: yaml::place(text, &path, Part::Value),
-            found,
-            supported: VERSION,
-        }),
+        Some(found) if found > VERSION => {
+            let message = format!("unsupported registry version {found}, expected {VERSION}");
+            let error = Diagnostic::new(Severity::Error, "tools.registry_newer_version", message)
+                .at(root.document().place(node))
+                .hint(format!("update this program, or write the file as version {VERSION}"));
+            Err(Box::new(error))
+        }
         _ => {
-            faults.value(&path, format!("there is no version {written} of the format"), hint);
+            root.expected("version", &format!("`{VERSION}`"), &hint);
             Ok(())
         }
     }
-}
-
-fn value_of<'a>(keys: &'a [(String, Node)], wanted: &str) -> Option<&'a Node> {
-    keys.iter().find(|(key, _)| key == wanted).map(|(_, node)| node)
 }
 
 /// An entry of any kind.
@@ -455,7 +440,7 @@ enum AnyEntry {
 }
 
 impl AnyEntry {
-    /// The key of the entry.
+    /// Key of the entry.
     fn target(&self) -> &str {
         match self {
             Self::Command(entry) => &entry.target,
@@ -464,7 +449,7 @@ impl AnyEntry {
         }
     }
 
-    /// The names of its tools.
+    /// Names of its tools for models.
     fn names(&self) -> Vec<String> {
         match self {
             Self::Command(entry) => vec![entry.name.clone()],
@@ -482,28 +467,55 @@ impl AnyEntry {
     }
 }
 
-fn read_entry(target: &str, node: &Node, path: &[Step], faults: &mut Faults<'_>) -> Option<AnyEntry> {
-    match node.as_map() {
-        Some(keys) if value_of(keys, "builtin").is_some() => {
-            builtin::read(target, keys, path, faults).map(AnyEntry::Builtin)
+/// Reads all entries, and reports names that a model could not tell apart.
+fn read_entries(tools: &Fields<'_>) -> Vec<AnyEntry> {
+    let entries: Vec<AnyEntry> = tools.keys().filter_map(|target| read_entry(target, tools)).collect();
+    check_names(&entries, tools);
+    entries
+}
+
+fn read_entry(target: &str, tools: &Fields<'_>) -> Option<AnyEntry> {
+    let fields = tools.section(target, "write `command` and the tool's other keys below it")?;
+    if fields.has("builtin") {
+        return builtin::read(target, &fields).map(AnyEntry::Builtin);
+    }
+    if !fields.has("mcp") {
+        return Some(AnyEntry::Command(Box::new(entry::read(target, &fields))));
+    }
+    let entry = server::read(target, &fields)?;
+    if cfg!(feature = "mcp") {
+        return Some(AnyEntry::Server(Box::new(entry)));
+    }
+    fields.key_error("mcp", "this build does not support MCP servers", "use a build with the feature `mcp`");
+    None
+}
+
+/// Adds the tools of an entry.
+fn bind(
+    entry: AnyEntry,
+    section: &Fields<'_>,
+    file: &Path,
+    workshop: &mut Workshop<'_>,
+    tools: &mut BTreeMap<String, Bound>,
+) {
+    let key = entry.target().to_owned();
+    let made = match bounds_of(entry, file, workshop) {
+        Ok(made) => made,
+        Err(error) => return schema_error(section, &key, &error),
+    };
+    for (target, mut bound) in made {
+        bound.position = tools.len();
+        if let Some(first) = tools.insert(target.clone(), bound) {
+            let message = format!("`{key}` binds target `{target}`, which `{}` already binds", first.entry);
+            section.key_error(&key, message, "rename one of the entries");
         }
-        Some(keys) if value_of(keys, "mcp").is_some() => {
-            let entry = server::read(target, keys, path, faults)?;
-            if cfg!(feature = "mcp") {
-                return Some(AnyEntry::Server(Box::new(entry)));
-            }
-            let hint = "use a build with the feature `mcp`".to_owned();
-            faults.key(&child(path, "mcp"), "this program is built without MCP servers", Some(hint));
-            None
-        }
-        _ => entry::read(target, node, path, faults).map(|entry| AnyEntry::Command(Box::new(entry))),
     }
 }
 
 /// The tools of an entry, by their targets.
 ///
 /// # Errors
-/// When the schema of its arguments cannot be used.
+/// If the schema of its arguments is invalid.
 fn bounds_of(
     entry: AnyEntry,
     file: &Path,
@@ -528,58 +540,37 @@ fn bounds_of(
             };
             Ok(made.into_iter().map(one).collect())
         }
-        // What tools it has is known when it is connected to.
+        // Its tools are known once it is connected.
         AnyEntry::Server(_) => Ok(Vec::new()),
     }
 }
 
-fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<AnyEntry> {
-    let path = tools_path();
-    let Some(node) = value_of(keys, "tools") else {
-        if value_of(keys, models::SECTION).or_else(|| value_of(keys, memory::SECTION)).is_some() {
-            return Vec::new();
-        }
-        let hint = "write the targets and their programs below `tools:`".to_owned();
-        faults.value(&[], "`tools` is missing", Some(hint));
-        return Vec::new();
-    };
-    let Some(tools) = node.as_map() else {
-        let hint = "write the targets below it, or `{}` for none".to_owned();
-        faults.value(&path, format!("expected a mapping, found {}", node.kind()), Some(hint));
-        return Vec::new();
-    };
-    let entry = |(target, node): &(String, Node)| read_entry(target, node, &child(&path, target), faults);
-    tools.iter().filter_map(entry).collect()
-}
-
-/// A model tells tools apart by name alone.
-fn check_names(entries: &[AnyEntry], faults: &mut Faults<'_>) {
+fn check_names(entries: &[AnyEntry], tools: &Fields<'_>) {
     #[cfg(feature = "mcp")]
     super::remote::check_namespaces(
         entries
             .iter()
             .filter_map(|entry| if let AnyEntry::Server(entry) = entry { Some(&entry.id) } else { None }),
-        faults,
+        tools,
     );
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for entry in entries {
         for name in entry.names() {
             if let Some(first) = owners.insert(name.clone(), entry.target()) {
-                let path = child(&tools_path(), entry.target());
-                let problem = format!("the tool of `{first}` has the name `{name}`, too");
+                let message = format!("duplicate tool name `{name}`, also used by `{first}`");
                 let hint = match entry {
-                    AnyEntry::Command(_) | AnyEntry::Server(_) => "give one of them another `name`",
-                    AnyEntry::Builtin(_) => "give one of them another `name` or `prefix`",
+                    AnyEntry::Command(_) | AnyEntry::Server(_) => "set a different `name`",
+                    AnyEntry::Builtin(_) => "set a different `name` or `prefix`",
                 };
-                faults.key(&path, problem, Some(hint.to_owned()));
-                // One name of an entry tells enough.
+                tools.key_error(entry.target(), message, hint);
+                // One name of an entry is enough.
                 break;
             }
         }
     }
 }
 
-/// The folder that relative paths of a file start from.
+/// Directory that relative paths of a file start from.
 pub(super) fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -612,21 +603,28 @@ pub(super) fn program_of(command: &str, folder: &Path) -> PathBuf {
     if is_path(command.as_ref()) { rooted(&folder.join(command)) } else { PathBuf::from(command) }
 }
 
-/// A fault of a schema, told at the place inside of it.
-fn schema_fault(target: &str, error: &ToolsError, faults: &mut Faults<'_>) {
-    let mut path = child(&child(&tools_path(), target), "parameters");
-    let ToolsError::Schema { path: inner, problem, .. } = error else {
-        faults.value(&path, error.to_string(), error.hint());
-        return;
+/// Reports an error of a schema at the place inside of it.
+fn schema_error(section: &Fields<'_>, target: &str, error: &ToolsError) {
+    let document = section.document();
+    let entry = section.node(target);
+    let schema = entry.and_then(|entry| document.get(entry, "parameters"));
+    let (ToolsError::Schema { path, problem, .. }, Some(mut node)) = (error, schema) else {
+        return section.key_error(target, error.to_string(), error.hint().unwrap_or_default());
     };
-    for name in inner.split('/').skip(1) {
+    for name in path.split('/').skip(1) {
         let name = name.replace("~1", "/").replace("~0", "~");
-        path.push(name.parse().map_or(Step::Key(name), Step::Index));
+        let item = || document.list(node)?.get(name.parse::<usize>().ok()?).copied();
+        node = document.get(node, &name).or_else(item).unwrap_or(node);
     }
-    faults.value(&path, format!("the schema is wrong: {problem}"), error.hint());
+    let message = format!(
+        "{}.parameters{}: invalid schema: {problem}",
+        section.path_of(target),
+        path.replace('/', ".")
+    );
+    section.findings().value(node, message, error.hint());
 }
 
-/// A path that means the same from every folder: a program is looked for from its own `cwd`.
+/// An absolute path: a program is searched from its own `cwd`.
 pub(super) fn rooted(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

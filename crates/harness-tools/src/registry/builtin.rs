@@ -1,4 +1,4 @@
-//! Entries of the tools that come with this crate.
+//! Entries of built-in tools.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,18 @@ use harness_control::work::WorkLimits;
 use harness_core::Time;
 use harness_core::port::{BoxFuture, Clock};
 use harness_core::tool::DynTool;
+use harness_diagnostics::{Fields, suggest};
 use harness_host::process::Environment;
 use harness_host::{
     DynWorkspace, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
 };
 
 use super::agents::{self, Wanted};
-use super::entry::{Fields, unknown_keys};
-use super::faults::Faults;
+use super::entry::{env, max_output, prefix, timeout, tool_name};
 use super::sandbox::{self, SandboxEntry};
-use super::yaml::{Node, Step};
 use crate::background::BackgroundAgents;
+use crate::error::ToolsError;
 use crate::modes::{Mode, Modes};
-use crate::near;
 use crate::shell::{ShellPolicy, ShellTool};
 use crate::state::Keep;
 use crate::subagent::{SUBAGENT_TOOLS, Subagent, SubagentTool};
@@ -30,7 +29,7 @@ use crate::workspace::{
     FileEdits, FolderWorkspace, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };
 
-/// The built-in tools by their names in the file, with their keys beside `builtin`.
+/// Built-in tools by their names in the file, with their keys besides `builtin`.
 const KINDS: [(&str, &[&str]); 7] = [
     ("workspace", &["root", "prefix", "max_file"]),
     ("file_edit", &["root", "prefix", "max_file", "requires_approval", "unprotected"]),
@@ -67,10 +66,10 @@ const WORK_TOOLS: [&str; 6] = [
     "work_item_flag_revision",
 ];
 
-/// The most that a file of a workspace may have: 1 GiB.
+/// Maximum size of a file of a workspace: 1 GiB.
 const MAX_FILE: u64 = 1024 * 1024 * 1024;
 
-/// One entry of built-in tools as the file has it.
+/// Entry of built-in tools, as written.
 #[derive(Debug)]
 pub(crate) struct Builtin {
     pub(crate) target: String,
@@ -88,7 +87,7 @@ enum Which {
     Background { agents: Vec<Subagent>, most_running: Option<u64>, keep: Keep },
 }
 
-/// The mode that a conversation begins in.
+/// Initial mode of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 enum Initial {
     #[default]
@@ -110,119 +109,133 @@ struct Shell {
     sandbox: SandboxEntry,
 }
 
-/// Reads the entry at `path`, which has the key `builtin`. What is wrong in it goes to `faults`.
-pub(crate) fn read(
-    target: &str,
-    entries: &[(String, Node)],
-    path: &[Step],
-    faults: &mut Faults<'_>,
-) -> Option<Builtin> {
-    let mut fields = Fields::new(entries, path, faults);
+/// Reads an entry with the key `builtin`; `None` if it cannot be read at all.
+pub(crate) fn read(target: &str, fields: &Fields<'_>) -> Option<Builtin> {
     let word = fields.text("builtin")?;
     let Some((_, keys)) = KINDS.iter().find(|(name, _)| *name == word) else {
-        let known = KINDS.map(|(name, _)| name);
-        let hint = near::did_you_mean(&word, known)
-            .unwrap_or_else(|| format!("there are {}", near::list(&known, "and")));
-        fields.fault("builtin", format!("there is no built-in tool `{word}`"), hint);
+        let hint = suggest::hint(&word, KINDS.map(|(name, _)| name));
+        fields.error("builtin", format!("unknown built-in tool `{word}`"), hint);
         return None;
     };
     let known: Vec<&str> = keys.iter().copied().chain(["builtin"]).collect();
-    unknown_keys(entries, &known, path, fields.faults());
+    fields.known(&known);
     let which = match &*word {
-        "workspace" => {
-            let root = fields.required("root", ROOT);
-            Which::Workspace {
-                root,
-                prefix: fields.prefix(),
-                max_file: fields.bytes("max_file", 1, MAX_FILE),
-            }
-        }
+        "workspace" => Which::Workspace {
+            root: fields.required("root", ROOT),
+            prefix: prefix(fields),
+            max_file: fields.size("max_file", 1, MAX_FILE),
+        },
         "file_edit" => Which::FileEdit {
             root: fields.required("root", ROOT),
-            prefix: fields.prefix(),
-            max_file: fields.bytes("max_file", 1, MAX_FILE),
-            approval: fields.flag("requires_approval", true),
+            prefix: prefix(fields),
+            max_file: fields.size("max_file", 1, MAX_FILE),
+            approval: fields.flag("requires_approval").unwrap_or(true),
             unprotected: fields.texts("unprotected"),
         },
-        "shell" => Which::Shell(Box::new(shell(&mut fields, target)?)),
+        "shell" => Which::Shell(Box::new(shell(fields, target)?)),
         "work_items" => Which::WorkItems {
             max_items: fields.whole("max_items", 1, 10_000),
-            artifacts: fields.flag("artifacts", false),
-            keep: keep(&mut fields),
+            artifacts: fields.flag("artifacts").unwrap_or(false),
+            keep: keep(fields),
         },
         "modes" => Which::Modes {
-            initial: fields.one_of("initial", &[("plan", Initial::Plan), ("execute", Initial::Execute)]),
-            model_may_set: fields.flag("model_may_set", false),
+            initial: fields
+                .one_of("initial", &[("plan", Initial::Plan), ("execute", Initial::Execute)])
+                .unwrap_or_default(),
+            model_may_set: fields.flag("model_may_set").unwrap_or(false),
         },
-        "subagents" => Which::Subagents { agents: agents::read(entries, path, fields.faults()) },
+        "subagents" => Which::Subagents { agents: agents::read(fields) },
         _ => Which::Background {
-            agents: agents::read(entries, path, fields.faults()),
+            agents: agents::read(fields),
             most_running: fields.whole("most_running", 1, 32),
-            keep: keep(&mut fields),
+            keep: keep(fields),
         },
     };
     Some(Builtin { target: target.to_owned(), which })
 }
 
-const ROOT: &str = "write the folder that the tools may see";
+const ROOT: &str = "set it to the directory that the tools may use";
 
-fn keep(fields: &mut Fields<'_, '_, '_>) -> Keep {
-    fields.one_of("keep", &[("run", Keep::Run), ("thread", Keep::Thread)])
+fn keep(fields: &Fields<'_>) -> Keep {
+    fields.one_of("keep", &[("run", Keep::Run), ("thread", Keep::Thread)]).unwrap_or_default()
 }
 
-fn shell(fields: &mut Fields<'_, '_, '_>, target: &str) -> Option<Shell> {
-    const FORM: &str = "write the commands that may run, such as `[git status, ls]`, or `any` for all";
-    let any = fields.get("allow").and_then(Node::as_text);
-    let policy = match any {
-        Some("any") => ShellPolicy::any(),
-        Some(other) => {
-            fields.fault("allow", format!("expected a list of commands, found the text `{other}`"), FORM);
-            return None;
-        }
-        None if fields.get("allow").is_none() => {
-            fields.missing("allow", FORM);
+fn shell(fields: &Fields<'_>, target: &str) -> Option<Shell> {
+    const FORM: &str = "list the commands that may run, such as `[git status, ls]`, or write `any` for all";
+    let policy = match fields.node("allow").map(|node| fields.document().string(node)) {
+        Some(Some("any")) => ShellPolicy::any(),
+        Some(Some(_)) => {
+            fields.expected("allow", "a list of commands", FORM);
             return None;
         }
         None => {
+            fields.missing("allow", FORM);
+            return None;
+        }
+        Some(None) => {
             let rules = fields.texts("allow");
-            fields.rules("allow", &rules, |rules| ShellPolicy::allowing(rules))?
+            checked(fields, "allow", &rules, ShellPolicy::allowing(&rules))?
         }
     };
     let options = fields.texts("allow_options");
-    let policy = fields.rules("allow_options", &options, |options| policy.allowing_options(options))?;
+    let policy = checked(fields, "allow_options", &options, policy.allowing_options(&options))?;
     let denied = fields.texts("deny");
-    let policy = fields.rules("deny", &denied, |rules| policy.denying(rules))?;
+    let policy = checked(fields, "deny", &denied, policy.denying(&denied))?;
     Some(Shell {
         policy,
-        name: if fields.get("name").is_some() { fields.name(target) } else { "shell".to_owned() },
+        name: if fields.has("name") { tool_name(fields, target) } else { "shell".to_owned() },
         description: fields.text("description"),
         cwd: fields.text("cwd").unwrap_or_default(),
-        timeout: fields.timeout(),
-        max_output: fields.max_output(),
-        env: fields.env(),
+        timeout: timeout(fields),
+        max_output: max_output(fields),
+        env: env(fields),
         env_pass: fields.texts("env_pass"),
-        approval: fields.flag("requires_approval", true),
-        sandbox: sandbox::read(fields).unwrap_or(SandboxEntry::USUAL),
+        approval: fields.flag("requires_approval").unwrap_or(true),
+        sandbox: sandbox::read(fields).unwrap_or(SandboxEntry::DEFAULT),
     })
+}
+
+/// A policy with the rules of a key; `None` if one of them is invalid, which is reported.
+fn checked(
+    fields: &Fields<'_>,
+    key: &str,
+    rules: &[String],
+    policy: Result<ShellPolicy, ToolsError>,
+) -> Option<ShellPolicy> {
+    let error = match policy {
+        Ok(policy) => return Some(policy),
+        Err(error) => error,
+    };
+    let hint = error.hint();
+    if let ToolsError::ShellRule { rule, problem } = &error
+        && let Some(at) = rules.iter().position(|known| known == rule)
+        && let Some(node) = fields.node(key).and_then(|list| fields.document().list(list)?.get(at))
+    {
+        let message = format!("{}[{at}]: the rule has {problem}", fields.path_of(key));
+        fields.findings().value(*node, message, hint);
+    } else {
+        fields.error(key, error.to_string(), hint.unwrap_or_default());
+    }
+    None
 }
 
 /// A tool of an entry, ready to be bound.
 pub(crate) struct Made {
     pub(crate) target: String,
     pub(crate) tool: Arc<dyn DynTool>,
-    /// The tool once more, if it has to be told a clock.
+    /// The tool once more, if it takes a clock.
     pub(crate) shell: Option<Arc<ShellTool>>,
 }
 
-/// What an entry needs from the machine and does not find: the key, what is missing, what to do.
+/// Something that an entry needs and the machine lacks: the key, the problem, the hint.
 pub(crate) type Missing = (&'static str, String, &'static str);
 
-/// What all entries of a file share while they are made.
+/// State shared by all entries of a file while their tools are created.
 pub(crate) struct Workshop<'e> {
     /// Makes a path of the file absolute.
     pub(crate) rooted: &'e dyn Fn(&str) -> PathBuf,
     pub(crate) environment: &'e Environment,
-    /// What tools have read, by folder: those that change a folder know what those that read it saw.
+    /// Files read by tools, by directory: tools that edit a directory know what was read there.
     seen: BTreeMap<PathBuf, SeenFiles>,
     /// Files that no tool may write.
     pub(super) own: ProtectedFiles,
@@ -254,7 +267,7 @@ impl Builtin {
         if let Which::Shell(shell) = &self.which { &shell.env_pass } else { &[] }
     }
 
-    /// Makes the tools, and tells what they miss on this machine.
+    /// Creates the tools, and reports what this machine lacks for them.
     pub(crate) fn make(&self, workshop: &mut Workshop<'_>) -> (Vec<Made>, Option<Missing>) {
         match &self.which {
             Which::Workspace { root, prefix, max_file } => {
@@ -305,10 +318,10 @@ impl Builtin {
         }
     }
 
-    /// The tool that runs commands, which misses its folder where there is none.
+    /// The shell tool; its directory may be missing.
     fn shell(&self, tool: ShellTool) -> (Vec<Made>, Option<Missing>) {
         let missing = (!tool.folder().is_dir()).then(|| {
-            let problem = format!("its folder {} does not exist", tool.folder().display());
+            let problem = format!("directory `{}` does not exist", tool.folder().display());
             ("cwd", problem, "create it, or correct `cwd`")
         });
         let (tool, target) = (Arc::new(tool), self.target.clone());
@@ -346,7 +359,7 @@ impl<'e> Workshop<'e> {
         }
     }
 
-    /// A folder as a workspace; one that cannot be opened answers every call with why.
+    /// A directory as a workspace; if it cannot be opened, every call returns that error.
     fn folder(
         &mut self,
         root: &str,
@@ -396,7 +409,7 @@ impl Shell {
     }
 }
 
-/// A folder that could not be opened.
+/// A directory that could not be opened.
 struct NoFolder(String);
 
 impl NoFolder {
@@ -432,7 +445,7 @@ impl Clock for Timeless {
     }
 }
 
-/// A path below the folder of a registry file.
+/// A path relative to the directory of a registry file.
 pub(crate) fn below(folder: &Path, path: &str) -> PathBuf {
     let path = folder.join(path);
     std::path::absolute(&path).unwrap_or(path)

@@ -1,11 +1,11 @@
-//! What a machine lacks for programs to run.
+//! Problems of this machine that keep programs from running.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use harness_host::process::{Environment, Sandbox, is_path};
 
-/// Why programs cannot be sandboxed, and what to do about it.
+/// Reason why programs cannot be sandboxed, with a hint.
 pub(super) fn sandbox_problem(sandbox: &Sandbox) -> Option<(String, &'static str)> {
     if let Err(fault) = Sandbox::available() {
         let problem = format!("programs cannot be sandboxed on this machine: {fault}");
@@ -13,18 +13,18 @@ pub(super) fn sandbox_problem(sandbox: &Sandbox) -> Option<(String, &'static str
     }
     let mut named = sandbox.read.iter().chain(&sandbox.write);
     let absent = named.find(|path| !path.exists())?;
-    Some((format!("{} does not exist", absent.display()), "create it, or correct `sandbox`"))
+    Some((format!("`{}` does not exist", absent.display()), "create it, or correct `sandbox`"))
 }
 
-/// Why a program cannot be started, and what to do about it.
+/// Reason why a program cannot be started, with a hint.
 pub(super) fn program_problem(program: &OsStr, env: &Environment) -> Option<(String, &'static str)> {
     let by_path = is_path(program);
     let program = Path::new(program);
     if by_path {
         return if !program.is_file() {
-            Some((format!("there is no program {}", program.display()), "correct `command`"))
+            Some((format!("program `{}` not found", program.display()), "correct `command`"))
         } else if !executable(program) {
-            let problem = format!("{} is not executable", program.display());
+            let problem = format!("`{}` is not executable", program.display());
             Some((problem, "make it so with `chmod +x`"))
         } else {
             None
@@ -41,7 +41,7 @@ pub(super) fn program_problem(program: &OsStr, env: &Environment) -> Option<(Str
     } else {
         "install it, or write its path in `command`"
     };
-    Some((format!("no program `{words}` is in PATH"), hint))
+    Some((format!("program `{words}` not found in PATH"), hint))
 }
 
 fn executable(file: &Path) -> bool {

@@ -4,7 +4,6 @@ mod agents;
 mod bound;
 mod builtin;
 mod entry;
-mod faults;
 mod lack;
 mod memory;
 mod models;
@@ -13,8 +12,6 @@ mod release;
 mod remote;
 mod sandbox;
 mod server;
-mod units;
-mod yaml;
 
 #[cfg(feature = "mcp")]
 pub(crate) use entry::{MAX_NAME, is_name_char, name_of};

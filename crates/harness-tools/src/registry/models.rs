@@ -10,10 +10,11 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::message::Cost;
 
+use harness_diagnostics::document::Kind;
+use harness_diagnostics::{Fields, suggest};
+
 use super::bound::Registry;
-use super::entry::{Fields, child, unknown_keys};
-use super::faults::Faults;
-use super::yaml::{Node, Step};
+use super::entry::MAX_TIMEOUT;
 
 /// Key of the section.
 pub(super) const SECTION: &str = "models";
@@ -213,97 +214,69 @@ impl Registry {
 }
 
 /// Reads the section `models` of a file; `rooted` resolves a relative path.
-pub(super) fn read(
-    file: &[(String, Node)],
-    rooted: &dyn Fn(&str) -> PathBuf,
-    faults: &mut Faults<'_>,
-) -> BTreeMap<String, ModelEntry> {
-    let Some((_, node)) = file.iter().find(|(key, _)| key == SECTION) else { return BTreeMap::new() };
-    let path = child(&[], SECTION);
-    let Some(entries) = node.as_map() else {
-        let hint = "write `NAME: { base_url: URL }` for each model".to_owned();
-        faults.value(&path, format!("expected a mapping, found {}", node.kind()), Some(hint));
-        return BTreeMap::new();
-    };
-    let mut models = BTreeMap::new();
-    for (name, node) in entries {
-        let entry = read_entry(name, node, &child(&path, name), rooted, faults);
-        models.extend(entry.map(|entry| (name.clone(), entry)));
-    }
-    check_cycles(&models, &path, faults);
+pub(super) fn read(root: &Fields<'_>, rooted: &dyn Fn(&str) -> PathBuf) -> BTreeMap<String, ModelEntry> {
+    let hint = "write `NAME: { base_url: URL }` for each model";
+    let Some(section) = root.section(SECTION, hint) else { return BTreeMap::new() };
+    let entry = |name: &str| Some((name.to_owned(), read_entry(name, &section, rooted)?));
+    let models = section.keys().filter_map(entry).collect();
+    check_cycles(&models, &section);
     models
 }
 
-fn read_entry(
-    name: &str,
-    node: &Node,
-    path: &[Step],
-    rooted: &dyn Fn(&str) -> PathBuf,
-    faults: &mut Faults<'_>,
-) -> Option<ModelEntry> {
+fn read_entry(name: &str, section: &Fields<'_>, rooted: &dyn Fn(&str) -> PathBuf) -> Option<ModelEntry> {
     if name.trim().is_empty() || name.contains(char::is_whitespace) {
-        faults.key(
-            path,
-            format!("invalid model name `{name}`"),
-            Some("use a name without spaces".to_owned()),
-        );
+        section.key_error(name, format!("invalid model name `{name}`"), "use a name without spaces");
     }
-    let Some(keys) = node.as_map() else {
-        let hint = "write `base_url`, or `model` with a known name, below it".to_owned();
-        faults.value(path, format!("expected a mapping, found {}", node.kind()), Some(hint));
-        return None;
-    };
-    let has_endpoint = keys.iter().any(|(key, _)| key == "base_url");
+    let fields = section.section(name, "write `base_url`, or `model` with a known name, below it")?;
     let known: Vec<&str> = KEYS.into_iter().chain(ENDPOINT_KEYS).collect();
-    unknown_keys(keys, &known, path, faults);
+    fields.known(&known);
+    let has_endpoint = fields.has("base_url");
     if !has_endpoint {
-        for (key, _) in keys.iter().filter(|(key, _)| ENDPOINT_KEYS.contains(&key.as_str())) {
-            let hint = Some("add `base_url`, or remove the key".to_owned());
-            faults.key(&child(path, key), format!("`{key}` requires `base_url`"), hint);
+        for key in fields.keys().filter(|key| ENDPOINT_KEYS.contains(key)) {
+            let message = format!("{} requires `base_url`", fields.path_of(key));
+            fields.key_error(key, message, "add `base_url`, or remove the key");
         }
     }
-    let mut fields = Fields::new(keys, path, faults);
-    let model = match (has_endpoint, fields.get("model")) {
-        (true, None) => name.to_owned(),
-        (true, Some(_)) => fields.required("model", "write the name of the model at the endpoint"),
+    let model = match (has_endpoint, fields.has("model")) {
+        (true, false) => name.to_owned(),
+        (true, true) => fields.required("model", "write the name of the model at the endpoint"),
         (false, _) => {
             fields.required("model", "write a known name such as `openai/gpt-5-mini`, or add `base_url`")
         }
     };
-    let mut entry = ModelEntry {
+    Some(ModelEntry {
         model,
-        endpoint: None,
+        endpoint: has_endpoint.then(|| endpoint(&fields, rooted)),
         window: fields.whole("window", 1, MOST),
-        fallback: fallback(&mut fields),
-        retry: retry(&mut fields),
-        rate_limit: rate_limit(&mut fields),
-        breaker: section(&mut fields, "breaker", &["faults", "cool_down"], |fields| ModelBreaker {
-            faults: count(fields, "faults"),
-            cool_down: fields.span("cool_down"),
+        fallback: fallback(&fields),
+        retry: retry(&fields),
+        rate_limit: rate_limit(&fields),
+        breaker: below(&fields, "breaker", &["faults", "cool_down"]).map(|fields| ModelBreaker {
+            faults: count(&fields, "faults"),
+            cool_down: duration(&fields, "cool_down"),
         }),
-        cache: section(&mut fields, "cache", &["answers", "bytes"], |fields| ModelCache {
-            answers: count(fields, "answers"),
-            bytes: fields.bytes("bytes", 1, MAX_CACHE),
+        cache: below(&fields, "cache", &["answers", "bytes"]).map(|fields| ModelCache {
+            answers: count(&fields, "answers"),
+            bytes: fields.size("bytes", 1, MAX_CACHE),
         }),
-    };
-    entry.endpoint = has_endpoint.then(|| endpoint(&mut fields, rooted));
-    Some(entry)
+    })
 }
 
-fn endpoint(fields: &mut Fields<'_, '_, '_>, rooted: &dyn Fn(&str) -> PathBuf) -> ModelEndpoint {
-    let base_url = fields.required("base_url", "write the base URL, such as `https://host/v1`");
+fn endpoint(fields: &Fields<'_>, rooted: &dyn Fn(&str) -> PathBuf) -> ModelEndpoint {
+    const FORM: &str = "write the base URL, such as `https://host/v1`";
+    let base_url = fields.required("base_url", FORM);
     if !base_url.is_empty() && !base_url.starts_with("http://") && !base_url.starts_with("https://") {
-        fields.fault("base_url", "not an HTTP URL", "write the base URL, such as `https://host/v1`");
+        fields.error("base_url", "not an HTTP URL", FORM);
     }
     let protocols = [
         ("chat", ModelProtocol::Chat),
         ("messages", ModelProtocol::Messages),
         ("responses", ModelProtocol::Responses),
     ];
-    let protocol = fields.one_of("protocol", &protocols);
-    let stream = fields.flag("stream", true);
+    let protocol = fields.one_of("protocol", &protocols).unwrap_or_default();
+    let stream = fields.flag("stream").unwrap_or(true);
     if !stream && protocol != ModelProtocol::Chat {
-        fields.fault("stream", "only the protocol `chat` has responses without streaming", "remove the key");
+        fields.error("stream", "only the protocol `chat` has responses without streaming", "remove the key");
     }
     ModelEndpoint {
         base_url,
@@ -312,128 +285,130 @@ fn endpoint(fields: &mut Fields<'_, '_, '_>, rooted: &dyn Fn(&str) -> PathBuf) -
         query: fields.pairs("query"),
         auth: auth(fields, rooted),
         settings: settings(fields),
-        images: fields.flag("images", true),
+        images: fields.flag("images").unwrap_or(true),
         stream,
-        price: section(fields, "price", &PRICE_KEYS, price).flatten(),
+        price: below(fields, "price", &PRICE_KEYS).and_then(|fields| price(&fields)),
     }
 }
 
-/// Reads a mapping below a key; `None` without it.
-fn section<T>(
-    fields: &mut Fields<'_, '_, '_>,
-    key: &str,
-    known: &[&str],
-    read: impl FnOnce(&mut Fields<'_, '_, '_>) -> T,
-) -> Option<T> {
-    let node = fields.get(key)?;
-    let path = child(fields.path(), key);
-    let Some(entries) = node.as_map() else {
-        let hint = format!("write {} below it", crate::near::list(known, "or"));
-        fields.fault(key, format!("expected a mapping, found {}", node.kind()), hint);
-        return None;
-    };
-    unknown_keys(entries, known, &path, fields.faults());
-    Some(read(&mut Fields::new(entries, &path, fields.faults())))
+/// The mapping under a key, whose keys are known; `None` without it.
+fn below<'a>(fields: &Fields<'a>, key: &str, known: &[&str]) -> Option<Fields<'a>> {
+    let section = fields.section(key, &format!("write {} below it", suggest::list(known, "or")))?;
+    section.known(known);
+    Some(section)
 }
 
-fn count(fields: &mut Fields<'_, '_, '_>, key: &str) -> Option<u32> {
+fn count(fields: &Fields<'_>, key: &str) -> Option<u32> {
     fields.whole(key, 1, MOST).and_then(|count| u32::try_from(count).ok())
 }
 
-fn auth(fields: &mut Fields<'_, '_, '_>, rooted: &dyn Fn(&str) -> PathBuf) -> Option<ModelAuth> {
-    const FORM: &str = "write `env: VARIABLE` or `file: PATH`, or `auth: none`";
-    if fields.get("auth")?.as_text() == Some("none") {
-        return None;
-    }
-    section(fields, "auth", &["env", "file", "header"], |fields| {
-        let header = fields.text("header");
-        match (fields.text("env"), fields.text("file")) {
-            (Some(name), None) => Some(ModelAuth { key: ModelKey::Env(name), header }),
-            (None, Some(file)) => Some(ModelAuth { key: ModelKey::File(rooted(&file)), header }),
-            (None, None) => {
-                fields.missing("env", FORM);
-                None
-            }
-            (Some(_), Some(_)) => {
-                fields.fault("file", "`env` and `file` exclude each other", "remove one of them");
-                None
-            }
-        }
-    })
-    .flatten()
+fn duration(fields: &Fields<'_>, key: &str) -> Option<Duration> {
+    fields.duration(key, MAX_TIMEOUT)
 }
 
-fn settings(fields: &mut Fields<'_, '_, '_>) -> Option<Json> {
-    let node = fields.get("settings")?;
-    let settings = node.as_map().and_then(|_| node.to_json());
+/// Whether the value of a key is this word.
+fn is_word(fields: &Fields<'_>, key: &str, word: &str) -> bool {
+    fields.node(key).is_some_and(|node| fields.document().string(node) == Some(word))
+}
+
+fn auth(fields: &Fields<'_>, rooted: &dyn Fn(&str) -> PathBuf) -> Option<ModelAuth> {
+    const FORM: &str = "write `env: VARIABLE` or `file: PATH`, or `auth: none`";
+    if is_word(fields, "auth", "none") {
+        return None;
+    }
+    let fields = below(fields, "auth", &["env", "file", "header"])?;
+    let header = fields.text("header");
+    match (fields.text("env"), fields.text("file")) {
+        (Some(name), None) => Some(ModelAuth { key: ModelKey::Env(name), header }),
+        (None, Some(file)) => Some(ModelAuth { key: ModelKey::File(rooted(&file)), header }),
+        (None, None) => {
+            fields.missing("env", FORM);
+            None
+        }
+        (Some(_), Some(_)) => {
+            fields.error("file", "`env` and `file` exclude each other", "remove one of them");
+            None
+        }
+    }
+}
+
+fn settings(fields: &Fields<'_>) -> Option<Json> {
+    const FORM: &str = "write `NAME: VALUE` for each setting";
+    fields.section("settings", FORM)?;
+    let settings = fields.document().json(fields.node("settings")?);
     if settings.is_none() {
-        fields.fault("settings", "expected a mapping of JSON values", "write `NAME: VALUE` for each setting");
+        fields.expected("settings", "a mapping of JSON values", FORM);
     }
     settings
 }
 
 const PRICE_KEYS: [&str; 5] = ["input", "output", "cache_read", "cache_write", "cache_write_1h"];
 
-fn price(fields: &mut Fields<'_, '_, '_>) -> Option<ModelPrice> {
+fn price(fields: &Fields<'_>) -> Option<ModelPrice> {
     const FORM: &str = "write US dollars for a million tokens, such as `0.25`";
-    let mut cost = |key: &str| {
-        let node = fields.get(key)?;
-        let cost = if let Node::Number(written, _) = node { written.parse().ok() } else { None };
+    let document = fields.document();
+    let cost = |key: &str| {
+        let node = fields.node(key)?;
+        let is_number = matches!(document.kind(node), Kind::Number(_));
+        let cost = document.written(node).parse().ok().filter(|_| is_number);
         if cost.is_none() {
-            fields.fault(key, format!("expected a price, found {}", node.kind()), FORM);
+            fields.expected(key, "a price", FORM);
         }
         cost
     };
-    let [input, output, cache_read, cache_write, cache_write_1h] = PRICE_KEYS.map(&mut cost);
-    for key in ["input", "output"].into_iter().filter(|key| fields.get(key).is_none()).collect::<Vec<_>>() {
+    let [input, output, cache_read, cache_write, cache_write_1h] = PRICE_KEYS.map(cost);
+    for key in ["input", "output"].into_iter().filter(|key| !fields.has(key)) {
         fields.missing(key, FORM);
     }
     Some(ModelPrice { input: input?, output: output?, cache_read, cache_write, cache_write_1h })
 }
 
-fn fallback(fields: &mut Fields<'_, '_, '_>) -> Option<ModelFallback> {
+fn fallback(fields: &Fields<'_>) -> Option<ModelFallback> {
     const FORM: &str = "write the names of the other models: `[NAME, NAME]`";
-    let fallback = if fields.get("fallback")?.as_list().is_some() {
+    let is_list = fields.document().list(fields.node("fallback")?).is_some();
+    let fallback = if is_list {
         ModelFallback { models: fields.texts("fallback"), each: None, longest: None }
     } else {
-        section(fields, "fallback", &["models", "each", "longest"], |fields| ModelFallback {
+        let fields = below(fields, "fallback", &["models", "each", "longest"])?;
+        ModelFallback {
             models: fields.texts("models"),
-            each: fields.span("each"),
-            longest: fields.span("longest"),
-        })?
+            each: duration(&fields, "each"),
+            longest: duration(&fields, "longest"),
+        }
     };
     if fallback.models.is_empty() {
-        fields.fault("fallback", "no models to fall back to", FORM);
+        fields.error("fallback", "no models to fall back to", FORM);
     }
     Some(fallback)
 }
 
 /// `off`, or a mapping.
-fn retry(fields: &mut Fields<'_, '_, '_>) -> Option<ModelRetry> {
-    if fields.get("retry")?.as_text() == Some("off") {
+fn retry(fields: &Fields<'_>) -> Option<ModelRetry> {
+    if is_word(fields, "retry", "off") {
         return Some(ModelRetry { attempts: Some(1), ..ModelRetry::default() });
     }
-    section(fields, "retry", &["attempts", "first_wait", "longest_wait"], |fields| ModelRetry {
-        attempts: count(fields, "attempts"),
-        first_wait: fields.span("first_wait"),
-        longest_wait: fields.span("longest_wait"),
+    below(fields, "retry", &["attempts", "first_wait", "longest_wait"]).map(|fields| ModelRetry {
+        attempts: count(&fields, "attempts"),
+        first_wait: duration(&fields, "first_wait"),
+        longest_wait: duration(&fields, "longest_wait"),
     })
 }
 
-fn rate_limit(fields: &mut Fields<'_, '_, '_>) -> Option<ModelRate> {
-    let limit = section(fields, "rate_limit", &["requests", "tokens", "waiting"], |fields| ModelRate {
-        requests: count(fields, "requests"),
-        tokens: count(fields, "tokens"),
-        waiting: count(fields, "waiting"),
-    })?;
+fn rate_limit(fields: &Fields<'_>) -> Option<ModelRate> {
+    let limits = below(fields, "rate_limit", &["requests", "tokens", "waiting"])?;
+    let limit = ModelRate {
+        requests: count(&limits, "requests"),
+        tokens: count(&limits, "tokens"),
+        waiting: count(&limits, "waiting"),
+    };
     if limit.requests.is_none() && limit.tokens.is_none() {
-        fields.fault("rate_limit", "no limit is set", "write `requests` or `tokens` per minute");
+        fields.error("rate_limit", "no limit is set", "write `requests` or `tokens` per minute");
     }
     Some(limit)
 }
 
 /// Reports models that fall back to themselves.
-fn check_cycles(models: &BTreeMap<String, ModelEntry>, path: &[Step], faults: &mut Faults<'_>) {
+fn check_cycles(models: &BTreeMap<String, ModelEntry>, section: &Fields<'_>) {
     for name in models.keys() {
         let mut seen = BTreeSet::new();
         let mut open = vec![name];
@@ -446,8 +421,9 @@ fn check_cycles(models: &BTreeMap<String, ModelEntry>, path: &[Step], faults: &m
                     } else {
                         format!("`{name}` falls back to itself through `{next}`")
                     };
-                    let hint = Some("remove one of the names".to_owned());
-                    faults.value(&child(&child(path, name), "fallback"), problem, hint);
+                    if let Some(entry) = section.section(name, "") {
+                        entry.error("fallback", problem, "remove one of the names");
+                    }
                     open.clear();
                     break;
                 }

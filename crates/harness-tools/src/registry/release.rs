@@ -1,37 +1,36 @@
 //! The version of the tools that a registry file names.
 
+use harness_diagnostics::Fields;
+use harness_diagnostics::document::{Document, NodeId};
+
 use super::bound::Registry;
-use super::entry::child;
-use super::faults::Faults;
-use super::yaml::{self, Node};
 
 const KEY: &str = "registry_version";
-/// The longest version, in bytes.
-const LONGEST: usize = 256;
+/// Maximum length of a version, in bytes.
+const MAX_LENGTH: usize = 256;
 
-/// Finds a version that is no text.
-pub(super) fn check(keys: &[(String, Node)], faults: &mut Faults<'_>) {
-    let Some((_, node)) = keys.iter().find(|(key, _)| key == KEY) else { return };
-    if version_of(node).is_none() {
-        let problem = format!("expected a text of at most {LONGEST} bytes, found {}", node.kind());
+/// Reports an invalid version.
+pub(super) fn check(fields: &Fields<'_>) {
+    if fields.node(KEY).is_some_and(|node| version_of(fields.document(), node).is_none()) {
         let hint = format!("name a version of your tools, for example `{KEY}: \"2026-11-01\"`");
-        faults.value(&child(&[], KEY), problem, Some(hint));
+        fields.expected(KEY, &format!("a string of at most {MAX_LENGTH} bytes"), &hint);
     }
 }
 
-fn version_of(node: &Node) -> Option<&str> {
-    let (Node::Text(text) | Node::Number(text, _)) = node else { return None };
-    let text = text.trim();
-    (!text.is_empty() && text.len() <= LONGEST).then_some(text)
+/// A string, or a number or date as written.
+fn version_of(document: &Document, node: NodeId) -> Option<String> {
+    let text = document.string(node).unwrap_or_else(|| document.written(node)).trim();
+    let is_scalar = document.list(node).is_none() && document.entries(node).is_none();
+    (is_scalar && !document.is_null(node) && !text.is_empty() && text.len() <= MAX_LENGTH)
+        .then(|| text.to_owned())
 }
 
 impl Registry {
-    /// The version of the tools, from the key `registry_version`; `None` when the file names none. Records and
-    /// the digest of their candidates carry it.
+    /// Version of the tools, from the key `registry_version`; `None` if the file has none. Records and
+    /// the digest of their candidates contain it.
     pub fn registry_version(&self) -> Option<String> {
-        let root = yaml::parse(self.text()).ok()?;
-        let (_, node) = root.as_map()?.iter().find(|(key, _)| key == KEY)?;
-        version_of(node).map(str::to_owned)
+        let document = self.document();
+        version_of(document, document.get(document.root()?, KEY)?)
     }
 }
 
@@ -52,8 +51,10 @@ mod tests {
     fn fault_21_a_registry_file_carries_a_version() {
         assert_eq!(read("version: 1\nregistry_version: tools-7\ntools: {}\n"), Ok(Some("tools-7".into())));
         assert_eq!(read("version: 1\nregistry_version: 7\ntools: {}\n"), Ok(Some("7".into())));
+        let dated = read("version: 1\nregistry_version: 2026-11-01\ntools: {}\n");
+        assert_eq!(dated, Ok(Some("2026-11-01".into())));
         assert_eq!(read("version: 1\ntools: {}\n"), Ok(None));
-        let fault = read("version: 1\nregistry_version: [7]\ntools: {}\n").unwrap_err();
-        assert!(fault.contains("expected a text"), "{fault}");
+        let error = read("version: 1\nregistry_version: [7]\ntools: {}\n").unwrap_err();
+        assert!(error.contains("must be a string"), "{error}");
     }
 }

@@ -1,31 +1,29 @@
-//! The servers of a registry.
+//! MCP servers of a registry.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use harness_core::port::Clock;
+use harness_diagnostics::{Diagnostic, Fields, suggest};
 use harness_host::process::{Environment, PASSED};
 
-use super::bound::{Registry, folder_of, program_of, rooted, tools_path};
-use super::entry::child;
-use super::faults::Faults;
+use super::bound::{Registry, folder_of, program_of, rooted};
 use super::lack::program_problem;
 use super::server::{Reach, ServerEntry};
-use crate::error::Problem;
 use crate::mcp::{McpServer, McpSpec, McpTransport, namespace_of};
-use crate::near::near;
-use crate::source::{Binding, all};
+use crate::source::Binding;
 
-/// A server and what of its entry problems are told by.
+/// A server with the parts of its entry that problems refer to.
 pub(super) struct Remote {
     server: McpServer,
-    /// The keys below `mcp` that name a variable, and the variable, where that is not set.
+    /// Variables that are not set, by the key below `mcp` that names them.
     missing: Vec<(&'static str, String)>,
 }
 
 impl Remote {
-    /// The server of an entry; nothing is started yet.
+    /// Creates the server of an entry; nothing is started yet.
     pub(super) fn new(entry: ServerEntry, file: &Path, environment: &Environment) -> Self {
         let mut missing = Vec::new();
         let mut spec = spec_of(entry.reach, file, environment, &mut missing);
@@ -46,7 +44,7 @@ impl Remote {
         self.server = self.server.with_clock(Arc::clone(clock));
     }
 
-    /// What a tool of the server stands for; `*` are all.
+    /// Binding of a tool of the server; `*` are all.
     pub(super) fn binding(&self, tool: &str) -> Binding {
         let source = self.server.source();
         if tool == "*" {
@@ -110,25 +108,24 @@ fn spec_of(
     }
 }
 
-/// Names of tools are told apart by their namespaces.
-pub(super) fn check_namespaces<'a>(ids: impl Iterator<Item = &'a String>, faults: &mut Faults<'_>) {
+/// Reports servers whose tools would have the same prefix.
+pub(super) fn check_namespaces<'a>(ids: impl Iterator<Item = &'a String>, tools: &Fields<'_>) {
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for id in ids {
         if let Some(first) = owners.insert(namespace_of(id), id) {
-            let problem = format!("the names of its tools would begin like those of `{first}`");
-            let hint = "call one of them by a name that differs in letters or digits".to_owned();
-            faults.key(&child(&tools_path(), id), problem, Some(hint));
+            let message = format!("tool names of `{id}` would have the same prefix as those of `{first}`");
+            tools.key_error(id, message, "choose a name that differs in letters or digits");
         }
     }
 }
 
 impl Registry {
-    /// The MCP servers, by their ids.
+    /// MCP servers, sorted by id.
     pub fn servers(&self) -> impl Iterator<Item = &McpServer> {
         self.servers.values().map(Remote::server)
     }
 
-    /// The server and the tool of a target `SERVER.TOOL`. Of two servers whose ids fit, the longer counts.
+    /// The server and the tool of a target `SERVER.TOOL`. If two ids match, the longer one is used.
     pub(super) fn remote<'a>(&self, target: &'a str) -> Option<(&Remote, &'a str)> {
         let fits = |(id, remote)| {
             let tool = target.strip_prefix(id as &String)?.strip_prefix('.')?;
@@ -137,9 +134,9 @@ impl Registry {
         self.servers.iter().filter_map(fits).min_by_key(|(_, tool)| tool.len())
     }
 
-    /// Connects to the servers that these targets need, and says which cannot be used and which tools
-    /// they do not have.
-    pub async fn try_servers<'a>(&self, targets: impl IntoIterator<Item = &'a str>) -> Vec<Problem> {
+    /// Connects to the servers that these targets need, and reports servers that cannot be used and tools
+    /// that they do not have.
+    pub async fn try_servers<'a>(&self, targets: impl IntoIterator<Item = &'a str>) -> Vec<Diagnostic> {
         let mut asked: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for target in targets {
             if let Some((remote, tool)) = self.remote(target) {
@@ -147,17 +144,15 @@ impl Registry {
             }
         }
         let trials = asked.into_iter().filter_map(|(id, tools)| Some((self.servers.get(id)?, tools)));
-        let found =
-            all(trials.map(|(remote, tools)| Box::pin(self.try_server(remote, tools)) as _).collect());
-        found.await.concat()
+        join_all(trials.map(|(remote, tools)| self.try_server(remote, tools))).await.concat()
     }
 
-    async fn try_server(&self, remote: &Remote, tools: Vec<&str>) -> Vec<Problem> {
+    async fn try_server(&self, remote: &Remote, tools: Vec<&str>) -> Vec<Diagnostic> {
         let server = &remote.server;
         let defs = match server.tools().await {
             Ok(defs) => defs,
             Err(error) => {
-                let hint = error.hint().unwrap_or_else(|| "see what the server needs".to_owned());
+                let hint = error.hint().unwrap_or_else(|| "check the documentation of the server".to_owned());
                 return vec![self.problem_at(server.id(), &["mcp"], error.to_string(), &hint)];
             }
         };
@@ -165,25 +160,20 @@ impl Registry {
             defs.iter().filter_map(|def| def.name.as_str().strip_prefix(server.namespace())).collect();
         let missing = |tool: &&&str| **tool != "*" && defs.iter().all(|def| def.name != server.name_of(tool));
         let problem = |tool: &&str| {
-            let near = near(tool, known.iter().copied());
-            let near = if near.is_empty() { known.clone() } else { near };
-            let hint = format!("it has {}", crate::near::list(&near, "and"));
+            let hint = suggest::did_you_mean(tool, known.iter().copied())
+                .unwrap_or_else(|| format!("available: {}", suggest::list(&known, "and")));
             self.problem_at(server.id(), &["mcp"], format!("the MCP server has no tool `{tool}`"), &hint)
         };
         tools.iter().filter(missing).map(problem).collect()
     }
 
-    pub(super) fn with_problems_of_servers(&self, mut problems: Vec<Problem>) -> Vec<Problem> {
+    pub(super) fn with_problems_of_servers(&self, mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
         for (id, remote) in &self.servers {
             if let McpTransport::Stdio(command) = &remote.server.spec().transport {
                 if let Some(cwd) = command.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-                    let problem = format!("its folder {} does not exist", cwd.display());
-                    problems.push(self.problem_at(
-                        id,
-                        &["mcp", "cwd"],
-                        problem,
-                        "create it, or correct `cwd`",
-                    ));
+                    let problem = format!("directory `{}` does not exist", cwd.display());
+                    let hint = "create it, or correct `cwd`";
+                    problems.push(self.problem_at(id, &["mcp", "cwd"], problem, hint));
                 }
                 if let Some((problem, hint)) = program_problem(&command.program, &command.env) {
                     problems.push(self.problem_at(id, &["mcp", "command"], problem, hint));

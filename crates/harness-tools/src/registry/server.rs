@@ -1,22 +1,22 @@
-//! An MCP server of the file.
+//! Entries of MCP servers.
 
 use std::time::Duration;
 
-use super::entry::{Fields, child, known_keys};
-use super::faults::Faults;
-use super::yaml::{Node, Step};
+use harness_diagnostics::Fields;
 
-/// The keys of an entry with a server.
+use super::entry::{MAX_TIMEOUT, env, max_output, timeout};
+
+/// Keys of an entry with a server.
 const KEYS: [&str; 5] = ["mcp", "timeout", "max_output", "requires_approval", "sequential"];
 
-/// The keys below `mcp` of a server that is a program.
+/// Keys below `mcp` of a server that is a program.
 const COMMAND_KEYS: [&str; 6] = ["command", "cwd", "env", "env_pass", "connect_timeout", "trust_annotations"];
 
-/// The keys below `mcp` of a server over HTTP.
+/// Keys below `mcp` of a server over HTTP.
 const URL_KEYS: [&str; 6] =
     ["url", "headers", "headers_env", "bearer_env", "connect_timeout", "trust_annotations"];
 
-/// A server as the file has it.
+/// Entry of a server, as written.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "without the feature it is only checked"))]
 pub(crate) struct ServerEntry {
@@ -30,7 +30,7 @@ pub(crate) struct ServerEntry {
     pub(crate) sequential: bool,
 }
 
-/// How it is reached.
+/// Connection to a server, as written.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "without the feature it is only checked"))]
 pub(crate) enum Reach {
@@ -44,93 +44,72 @@ pub(crate) enum Reach {
     Url {
         url: String,
         headers: Vec<(String, String)>,
-        /// Headers by name, and the variables that they come from.
+        /// Headers by name, with the variables that have their values.
         headers_env: Vec<(String, String)>,
         bearer_env: Option<String>,
     },
 }
 
-/// Reads the entry at `path`. What is wrong in it goes to `faults`; `None` if it cannot be read at all.
-pub(crate) fn read(
-    id: &str,
-    entries: &[(String, Node)],
-    path: &[Step],
-    faults: &mut Faults<'_>,
-) -> Option<ServerEntry> {
-    for (key, _) in entries.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
-        let problem = format!("unknown key `{key}` beside `mcp`");
-        faults.key(&child(path, key), problem, Some(known_keys(key, &KEYS)));
-    }
-    let below = child(path, "mcp");
-    let node = entries.iter().find(|(key, _)| key == "mcp").map(|(_, node)| node)?;
-    let Some(mcp) = node.as_map() else {
-        let hint = "write `command: [PROGRAM, ARGUMENT]` or `url: ADDRESS` below it".to_owned();
-        faults.value(&below, format!("expected a mapping, found {}", node.kind()), Some(hint));
-        return None;
+/// Reads an entry with the key `mcp`; `None` if it cannot be read at all.
+pub(crate) fn read(id: &str, fields: &Fields<'_>) -> Option<ServerEntry> {
+    const FORM: &str = "write `command: [PROGRAM, ARGUMENT]` or `url: ADDRESS` below it";
+    fields.known(&KEYS);
+    let mcp = fields.section("mcp", FORM)?;
+    let reach = match (mcp.has("command"), mcp.has("url")) {
+        (true, true) => {
+            mcp.key_error("url", "`command` and `url` exclude each other", "remove one of them");
+            return None;
+        }
+        (true, false) => {
+            mcp.known(&COMMAND_KEYS);
+            command(&mcp)
+        }
+        (false, true) => {
+            mcp.known(&URL_KEYS);
+            url(&mcp)
+        }
+        (false, false) => {
+            let message = format!("missing `command` or `url` in {}", fields.path_of("mcp"));
+            fields.key_error("mcp", message, FORM);
+            return None;
+        }
     };
-    let has = |wanted: &str| mcp.iter().any(|(key, _)| key == wanted);
-    let keys = if has("url") && !has("command") { &URL_KEYS } else { &COMMAND_KEYS };
-    for (key, _) in mcp.iter().filter(|(key, _)| !keys.contains(&key.as_str())) {
-        let (problem, hint) = if key == "url" {
-            ("`command` and `url` exclude each other".to_owned(), "remove one of them".to_owned())
-        } else {
-            (format!("unknown key `{key}`"), known_keys(key, keys))
-        };
-        faults.key(&child(&below, key), problem, Some(hint));
-    }
-    let mut fields = Fields::new(mcp, &below, faults);
-    let reach = if has("command") {
-        command(&mut fields)
-    } else if has("url") {
-        url(&mut fields)
-    } else {
-        let hint = "write `command: [PROGRAM, ARGUMENT]` or `url: ADDRESS`".to_owned();
-        faults.key(&below, "neither `command` nor `url` says how the server is reached", Some(hint));
-        return None;
-    };
-    let (connect_timeout, trust_annotations) =
-        (fields.span("connect_timeout"), fields.flag("trust_annotations", false));
-    let mut fields = Fields::new(entries, path, faults);
     Some(ServerEntry {
         id: id.to_owned(),
         reach,
-        connect_timeout,
-        timeout: fields.span("timeout"),
-        max_output: fields.max_output(),
-        trust_annotations,
-        requires_approval: fields.flag("requires_approval", false),
-        sequential: fields.flag("sequential", false),
+        connect_timeout: mcp.duration("connect_timeout", MAX_TIMEOUT),
+        timeout: timeout(fields),
+        max_output: max_output(fields),
+        trust_annotations: mcp.flag("trust_annotations").unwrap_or(false),
+        requires_approval: fields.flag("requires_approval").unwrap_or(false),
+        sequential: fields.flag("sequential").unwrap_or(false),
     })
 }
 
-fn command(fields: &mut Fields<'_, '_, '_>) -> Reach {
+fn command(fields: &Fields<'_>) -> Reach {
     let words = fields.texts("command");
-    if fields.get("command").is_some_and(|node| node.as_list().is_some())
-        && words.first().is_none_or(|program| program.trim().is_empty())
-    {
-        fields.fault("command", "it names no program", "write it as `[PROGRAM, ARGUMENT]`");
+    let is_list = fields.node("command").is_some_and(|node| fields.document().list(node).is_some());
+    if is_list && words.first().is_none_or(|program| program.trim().is_empty()) {
+        fields.error("command", "no program given", "write it as `[PROGRAM, ARGUMENT]`");
     }
-    Reach::Command { words, cwd: fields.text("cwd"), env: fields.env(), env_pass: fields.texts("env_pass") }
+    Reach::Command { words, cwd: fields.text("cwd"), env: env(fields), env_pass: fields.texts("env_pass") }
 }
 
-/// Whether something stands before the host.
+/// Whether the URL has a user name or password.
 fn has_credentials(url: &str) -> bool {
     let authority =
         url.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
     authority.is_some_and(|authority| authority.contains('@'))
 }
 
-fn url(fields: &mut Fields<'_, '_, '_>) -> Reach {
+fn url(fields: &Fields<'_>) -> Reach {
     let url = fields.text("url").unwrap_or_default();
     if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
-        fields.fault("url", "it is no address over HTTP", "begin it with `https://`");
+        fields.error("url", "not an HTTP address", "start it with `https://`");
     }
     if has_credentials(&url) {
-        fields.fault(
-            "url",
-            "it holds a user name or password",
-            "send credentials with `bearer_env` or `headers_env`",
-        );
+        let hint = "send credentials with `bearer_env` or `headers_env`";
+        fields.error("url", "the URL contains a user name or password", hint);
     }
     Reach::Url {
         url,

@@ -1,12 +1,12 @@
-//! What the options of well-known programs can do beyond their evident purpose.
+//! Options of well-known programs with effects beyond their evident purpose.
 //!
 //! An allow rule such as `git log` means "show the history", and `git log --output=FILE` writes any file. The
-//! table names such options: they write files of the caller's choice or start programs. It is applied to what
-//! an allow rule lets through, and lifted for what a rule names.
+//! table lists such options: they write arbitrary files or start programs. They are rejected even if an allow
+//! rule matches, unless a rule names them.
 
 use super::scripts;
 
-/// What is known of one program, or of one of its subcommands.
+/// Known options of a program or of one of its subcommands.
 pub(super) struct Known {
     /// The names it goes by, without trailing digits and dots (`python3.12` is `python`).
     names: &'static [&'static str],
@@ -14,7 +14,7 @@ pub(super) struct Known {
     under: &'static [&'static str],
     /// Refused one-letter options.
     short: &'static str,
-    /// One-letter options that take a value: what follows in the same word is no option.
+    /// One-letter options with a value: the rest of the word is not an option.
     values: &'static str,
     /// One-letter options that are refused before the subcommand.
     before: &'static str,
@@ -27,14 +27,14 @@ pub(super) struct Known {
     operands: Operands,
 }
 
-/// What is known of the words that are no options.
+/// Effect of words that are not options.
 enum Operands {
     Any,
     /// At most so many; the next one is a file to write.
     AtMost(usize),
     /// Each has to be named by a rule: it is a file to write, or a program's text.
     Named,
-    /// They are a command of their own, which a rule has to name.
+    /// They are a separate command, which a rule must name.
     Command,
     /// They may hold a program's text, which is looked into.
     Text(fn(&[String]) -> bool),
@@ -373,12 +373,12 @@ const TABLE: &[Known] = &[
 
 const MAKE: &[&str] = &["--file", "--makefile", "--directory", "--eval", "--include-dir"];
 
-/// What rules name of a program, and so permit.
+/// Options that rules permit.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'r> {
     /// The rules that begin the command.
     pub(super) rules: &'r [&'r Vec<String>],
-    /// What is permitted by name: a program, and options of it; without options all of it.
+    /// Permitted options: a program with options; without options all of them.
     pub(super) options: &'r [Vec<String>],
 }
 
@@ -508,7 +508,7 @@ fn long_name(word: &str) -> &str {
     word.split_once('=').filter(|_| word.starts_with("--")).map_or(word, |(name, _)| name)
 }
 
-/// A program without its folder and its version.
+/// Name of a program without its directory and version.
 pub(super) fn name_of(word: &str) -> &str {
     let name = word.rsplit('/').next().unwrap_or(word);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');

@@ -3,32 +3,32 @@
 use super::hazards::{self, Named};
 use super::words::{NotPlain, words};
 
-/// Which commands a shell tool runs.
+/// Commands that a shell tool may run.
 ///
-/// A rule of the allow list is the beginning of a command, word by word: `git` allows git, `git log` only that
-/// subcommand, and with everything that follows. A command line is split into words the way a shell does,
-/// and run as it was split: without a shell. What is more than a plain command (a pipe, a list, a
-/// redirection, a substitution, a variable, a pattern, …) is not understood and so not allowed.
+/// A rule of the allow list is the start of a command, word by word: `git` allows git, `git log` only that
+/// subcommand, with any further words. A command line is split into words as by a shell, and run without a
+/// shell. Anything but a plain command (a pipe, a list, a redirection, a substitution, a variable, a
+/// pattern, …) is not allowed.
 ///
-/// Names are compared as they are written: a rule `ls` does not allow `/bin/ls`.
+/// Names are compared as written: the rule `ls` does not allow `/bin/ls`.
 ///
 /// # Options that write files or start programs
 ///
-/// Of well-known programs (`git`, `find`, `sort`, `tar`, `sed`, `awk`, `curl`, `python`, `xargs`, …) it is
-/// known which options and arguments write files or start programs: `git log --output=FILE`,
-/// `find -exec`, `sort -o`, `sed -i`, `env PROGRAM`. Those are refused unless the rule itself has them
-/// (`python -m pytest`) or [`ShellPolicy::allowing_options`] names them. Options that are cut short (`--outp`)
-/// or joined (`-io`) count, too. [`ShellPolicy::any`] refuses none of them.
+/// For well-known programs (`git`, `find`, `sort`, `tar`, `sed`, `awk`, `curl`, `python`, `xargs`, …), options
+/// and arguments that write files or start programs are rejected: `git log --output=FILE`, `find -exec`,
+/// `sort -o`, `sed -i`, `env PROGRAM`. They are allowed if the rule itself has them (`python -m pytest`) or
+/// [`ShellPolicy::allowing_options`] names them. Abbreviated (`--outp`) and joined (`-io`) options are
+/// recognized. [`ShellPolicy::any`] rejects none of them.
 ///
-/// The list knows the common cases, not every program: allow what you would let a stranger call, and keep
-/// the tool in its sandbox. The main purpose of a program is not refused: a rule `cp` copies, `cargo` builds and
-/// so runs the code of the project.
+/// The list covers common cases, not every program: allow only commands that you would let a stranger run,
+/// and keep the sandbox. The main purpose of a program is not rejected: `cp` copies, and `cargo` builds and
+/// therefore runs the code of the project.
 ///
-/// # Refusals
+/// # Denied commands
 ///
-/// A rule of [`ShellPolicy::denying`] is the beginning of a command, too. Options in it are refused wherever
-/// they are: `git log -p` refuses `git log --stat -p`. This helps against mistakes and is no wall: there is often
-/// another way to say the same.
+/// A rule of [`ShellPolicy::denying`] is the start of a command, too. Its options match at any position:
+/// `git log -p` denies `git log --stat -p`. This prevents mistakes but is not a security boundary, because
+/// most commands have other spellings.
 ///
 /// ```
 /// use harness_tools::ShellPolicy;
@@ -56,7 +56,7 @@ pub struct ShellPolicy {
     options: Vec<Vec<String>>,
 }
 
-/// Why a command does not run.
+/// Reason why a command is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShellRefusal {
@@ -66,7 +66,7 @@ pub enum ShellRefusal {
          lists, redirections, substitutions, variables and patterns (quote them to mean them literally)"
     )]
     NotPlain {
-        /// What stands in the way, and where.
+        /// Unsupported syntax and its position.
         found: String,
     },
     /// No rule allows it.
@@ -74,7 +74,7 @@ pub enum ShellRefusal {
     NotAllowed {
         /// The beginning of the command.
         command: String,
-        /// What is allowed.
+        /// Allowed commands.
         allowed: String,
     },
     /// It has an option or an argument that writes files or starts programs, and no rule names that.
@@ -83,7 +83,7 @@ pub enum ShellRefusal {
          leave it out, or use another command"
     )]
     Hazard {
-        /// The program.
+        /// Name of the program.
         program: String,
         /// The option, subcommand or argument.
         option: String,
@@ -91,12 +91,12 @@ pub enum ShellRefusal {
     /// A rule forbids it.
     #[error("`{rule}` is forbidden")]
     Denied {
-        /// The rule.
+        /// Matching rule.
         rule: String,
     },
 }
 
-/// How many rules a refusal tells.
+/// Maximum number of rules in a message.
 const SHOWN: usize = 30;
 
 impl ShellPolicy {
@@ -105,18 +105,17 @@ impl ShellPolicy {
         Self { allowed: None, denied: Vec::new(), options: Vec::new() }
     }
 
-    /// Only commands that begin in one of these ways.
+    /// Allows only commands that start with one of these rules.
     ///
     /// # Errors
-    /// [`ToolsError::ShellRule`](crate::ToolsError::ShellRule), when one is no plain command itself.
+    /// [`ToolsError::ShellRule`](crate::ToolsError::ShellRule) if a rule is not a plain command.
     pub fn allowing(
         rules: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Self, crate::error::ToolsError> {
         Ok(Self { allowed: Some(read(rules)?), denied: Vec::new(), options: Vec::new() })
     }
 
-    /// The same policy without commands that begin in one of these ways. Options of a rule count wherever they
-    /// are in a command.
+    /// Denies commands that start with one of these rules. Options of a rule match at any position.
     ///
     /// # Errors
     /// As [`ShellPolicy::allowing`].
@@ -128,8 +127,8 @@ impl ShellPolicy {
         Ok(self)
     }
 
-    /// The same policy with options that are refused otherwise, because they write files or start programs:
-    /// `find -exec`, `git log --output`. A program without options permits all of its own.
+    /// Allows options that write files or start programs, such as `find -exec` or `git log --output`. A
+    /// program without options allows all of its options.
     ///
     /// # Errors
     /// As [`ShellPolicy::allowing`].
@@ -195,8 +194,8 @@ fn describe(rules: &[Vec<String>]) -> String {
     let shown: Vec<String> = rules.iter().take(SHOWN).map(|rule| rule.join(" ")).collect();
     match rules.len() - shown.len() {
         0 if shown.is_empty() => "no commands".to_owned(),
-        0 => crate::near::list(&shown, "and"),
-        more => format!("{} and {more} more", crate::near::list(&shown, "and")),
+        0 => harness_diagnostics::suggest::list(&shown, "and"),
+        more => format!("{} and {more} more", harness_diagnostics::suggest::list(&shown, "and")),
     }
 }
 

@@ -52,7 +52,7 @@ fn only_prints(script: &str) -> bool {
     }
 }
 
-/// What follows one command with its addresses.
+/// Rest of a script behind one command with its addresses.
 fn command(script: &str) -> Option<&str> {
     let mut rest = address(script)?;
     if let Some(second) = rest.strip_prefix(',') {
@@ -72,13 +72,13 @@ fn command(script: &str) -> Option<&str> {
     }
 }
 
-/// What follows the end of a command.
+/// Rest behind the end of a command.
 fn end(rest: &str) -> Option<&str> {
     let rest = rest.trim_start_matches(' ');
     (rest.is_empty() || rest.starts_with([';', '}'])).then_some(rest)
 }
 
-/// What follows an address; there need be none.
+/// Rest behind an optional address.
 fn address(script: &str) -> Option<&str> {
     let script = script.trim_start();
     if let Some(rest) = script.strip_prefix('/') {
@@ -88,15 +88,15 @@ fn address(script: &str) -> Option<&str> {
     Some(rest.trim_start_matches(' '))
 }
 
-/// What follows the two parts of a substitution.
+/// Rest behind the two parts of a substitution.
 fn parts(rest: &str) -> Option<&str> {
     let delimiter =
         rest.chars().next().filter(|c| !c.is_alphanumeric() && !matches!(c, '\\' | ' ' | ';' | '[' | ']'))?;
     piece(piece(rest.get(delimiter.len_utf8()..)?, delimiter)?, delimiter)
 }
 
-/// What follows a part and its delimiter. A bracket that is open at the delimiter is read in two ways by the
-/// kinds of `sed`, and so not at all.
+/// Rest behind a part and its delimiter. A bracket that is open at the delimiter is rejected, because
+/// versions of `sed` interpret it differently.
 fn piece(rest: &str, delimiter: char) -> Option<&str> {
     let (mut escaped, mut brackets) = (false, 0_usize);
     for (at, c) in rest.char_indices() {

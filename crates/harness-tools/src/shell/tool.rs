@@ -22,27 +22,27 @@ const MOST_COMMAND: usize = 32 * 1024;
 
 /// The tool `shell`: runs a command line that its [`ShellPolicy`] allows, without a shell.
 ///
-/// The program leads a process group of its own; at the timeout and on cancellation the whole group gets
-/// SIGTERM and soon after SIGKILL, and what was printed until then is kept. Of long output the beginning and
-/// the end are kept. It gets the variables of [`PASSED`](harness_host::process::PASSED) and those that its spec sets, and no
-/// others; its stdin is empty. A program that exits with another code than 0 is a *success* with that exit
-/// code: a search without a match is no failure. Each call waits for approval unless
-/// [`ShellTool::without_approval`] says otherwise.
+/// The program leads a process group. At its time limit and on cancellation the whole group gets SIGTERM,
+/// then SIGKILL; earlier output is kept. Long output keeps its start and end. The environment has only the
+/// variables of [`PASSED`](harness_host::process::PASSED) and those that are set; stdin is empty. An exit code
+/// other than 0 is a *success* with that code, because a search without a match is not a failure. Each call
+/// requires approval unless [`ShellTool::without_approval`] is called.
 ///
-/// Commands run in a [`Sandbox`], in which they may change their folder and a private temporary folder, read these
-/// and the [system's folders](harness_host::process::SYSTEM_FOLDERS), and reach no network. [`ShellTool::sandbox`] sets another one.
-/// On a machine that cannot sandbox programs no command runs, until [`ShellTool::without_sandbox`] says otherwise.
+/// Commands run in a [`Sandbox`]: they may change their directory and a private temporary directory, read
+/// these and the [system directories](harness_host::process::SYSTEM_FOLDERS), and have no network.
+/// [`ShellTool::sandbox`] sets a different one. On a machine that cannot sandbox programs, no command runs
+/// unless [`ShellTool::without_sandbox`] is called.
 ///
 /// | code | status | meaning |
 /// |---|---|---|
-/// | `invalid_input` | failed | an argument is missing, of another type, or too long |
+/// | `invalid_input` | failed | an argument is missing, has the wrong type, or is too long |
 /// | `sandbox_unavailable` | failed | this machine cannot sandbox programs; nothing was started |
-/// | `command_not_allowed` | failed | the policy does not allow the command, or it is no plain command |
+/// | `command_not_allowed` | failed | the policy does not allow the command, or it is not a plain command |
 /// | `spawn_error` | failed | the program could not be started |
-/// | `killed_by_signal` | failed | a signal from elsewhere ended it |
+/// | `killed_by_signal` | failed | it was killed by a signal from elsewhere |
 /// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](harness_host::process::MAX_PRINTED) and was stopped |
-/// | `timeout` | timeout | it was stopped at its timeout, or at the turn's deadline |
-/// | `cancelled` | cancelled | it was stopped, or not even started, because `cx.cancel` fired |
+/// | `timeout` | timeout | it was stopped at its time limit, or at the turn's deadline |
+/// | `cancelled` | cancelled | it was stopped, or not started, because `cx.cancel` fired |
 ///
 /// ```
 /// use std::sync::Arc;
@@ -55,7 +55,7 @@ const MOST_COMMAND: usize = 32 * 1024;
 ///
 /// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
 /// let tool = ShellTool::new(ShellPolicy::allowing(["echo", "false"])?, ".").env_from(&surroundings);
-/// // This example is to run on every system.
+/// // So that the example runs on every system.
 /// let tool = tool.without_sandbox();
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let arguments = Json::parse(r#"{"command":"echo 'a; b'"}"#)?;
@@ -85,7 +85,7 @@ impl fmt::Debug for ShellTool {
 }
 
 impl ShellTool {
-    /// A tool whose commands run in a folder, with an empty environment.
+    /// Creates a tool whose commands run in `folder`, with an empty environment.
     pub fn new(policy: ShellPolicy, folder: impl Into<PathBuf>) -> Self {
         let schema = json!({
             "type": "object",
@@ -99,7 +99,7 @@ impl ShellTool {
                 },
                 "cwd": {
                     "type": "string",
-                    "description": "The folder to run in, below the usual one. Default: the usual one.",
+                    "description": "Working directory, inside the default one. Default: the default one.",
                 },
             },
         });
@@ -113,7 +113,7 @@ impl ShellTool {
         Self { def, policy, folder, spec, clock: None }
     }
 
-    /// The same tool under another name.
+    /// Sets the name and description.
     #[must_use]
     pub fn named(mut self, name: &str, description: Option<&str>) -> Self {
         self.def.name = name.into();
@@ -123,7 +123,7 @@ impl ShellTool {
         self
     }
 
-    /// The same tool, which runs without approval.
+    /// Lets commands run without approval.
     #[must_use]
     pub fn without_approval(mut self) -> Self {
         self.def.requires_approval = false;
@@ -144,7 +144,7 @@ impl ShellTool {
         self
     }
 
-    /// In another sandbox. Default: its folder can be changed, and there is no network.
+    /// Sets the sandbox. Default: the working directory is writable, and there is no network.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.spec.sandbox = Some(sandbox);
@@ -184,15 +184,14 @@ impl ShellTool {
         self
     }
 
-    /// The same tool with a clock, by which it stops at the turn's deadline by itself, as
-    /// [`CommandTool::with_clock`](crate::CommandTool::with_clock).
+    /// Sets the clock, as [`CommandTool::with_clock`](crate::CommandTool::with_clock).
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The folder that commands run in.
+    /// Working directory of commands.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -210,7 +209,7 @@ impl ShellTool {
         let folder = match arguments.get("cwd") {
             None => PathBuf::new(),
             Some(_) => inside(text("cwd").unwrap_or(".."))
-                .ok_or_else(|| Refused::new("cwd", "input.cwd must be a folder below the usual one"))?,
+                .ok_or_else(|| Refused::new("cwd", "input.cwd must be a directory inside the default one"))?,
         };
         Ok((command.to_owned(), folder))
     }
@@ -260,9 +259,9 @@ impl Tool for ShellTool {
     }
 }
 
-/// With git taking no folder for a repository that only looks like one: a model can write such a folder by its
-/// names (`HEAD`, `config`, `objects`), and the configuration in it says what git runs. What the host has configured
-/// in this way stays.
+/// Makes git ignore directories that only look like a bare repository: a model can create one from files
+/// (`HEAD`, `config`, `objects`), and its configuration decides what git runs. Configuration of the host in
+/// the environment is kept.
 fn explicit_repositories(spec: CommandSpec) -> CommandSpec {
     if spec.env.get("GIT_CONFIG_COUNT").is_some() {
         return spec;
@@ -272,7 +271,7 @@ fn explicit_repositories(spec: CommandSpec) -> CommandSpec {
         .env("GIT_CONFIG_VALUE_0", "explicit")
 }
 
-/// The folder to run in, links resolved: one may lead out.
+/// Working directory with links resolved, because a link may lead outside.
 fn real(root: &Path, below: &Path) -> Result<PathBuf, String> {
     if below.as_os_str().is_empty() {
         return Ok(root.to_owned());
@@ -281,7 +280,7 @@ fn real(root: &Path, below: &Path) -> Result<PathBuf, String> {
     let resolved = root.canonicalize().and_then(|root| Ok((root.join(below).canonicalize()?, root)));
     match resolved {
         Ok((folder, root)) if folder.starts_with(&root) && folder.is_dir() => Ok(folder),
-        Ok(_) => Err(format!("input.cwd `{shown}` is no folder below the usual one")),
+        Ok(_) => Err(format!("input.cwd `{shown}` is not a directory inside the default one")),
         Err(error) => Err(format!("input.cwd `{shown}` cannot be used: {error}")),
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Why a command line is not a plain command.
+/// Unsupported syntax in a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotPlain {
-    /// What stands in the way, as a person names it.
+    /// Name of the syntax.
     what: &'static str,
     /// The character it begins with, from 1.
     column: usize,
@@ -17,7 +17,7 @@ impl fmt::Display for NotPlain {
     }
 }
 
-/// The words that a shell does something with of its own when they begin a command.
+/// Reserved words of a shell at the start of a command.
 const RESERVED: [&str; 26] = [
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
     "select", "then", "time", "until", "while", "{", "}", ".", "eval", "exec", "source", "alias",
@@ -25,13 +25,13 @@ const RESERVED: [&str; 26] = [
 
 /// The words of one plain command: a program and its arguments, as a POSIX shell would pass them on.
 ///
-/// Understood are words, blanks, single and double quotes, and the backslash. Everything by which a shell
-/// does more than that is refused: pipes, lists, redirections, substitutions, variables, patterns, braces,
-/// the tilde, comments, assignments, line breaks, reserved words. What is refused when it is quoted, too, is
-/// what a shell would expand there. So nothing that is accepted means anything else to a shell.
+/// Words, blanks, single and double quotes, and the backslash are supported. All other syntax of a shell is
+/// rejected: pipes, lists, redirections, substitutions, variables, patterns, braces, the tilde, comments,
+/// assignments, line breaks, reserved words; in quotes only what a shell expands there. An accepted line
+/// therefore means the same to a shell.
 ///
 /// # Errors
-/// What is not understood, and where. An empty line is no command either.
+/// The unsupported syntax and its position, or an empty line.
 pub(crate) fn words(line: &str) -> Result<Vec<String>, NotPlain> {
     let mut reader = Reader { rest: line.chars().enumerate().peekable(), words: Vec::new(), word: None };
     while let Some((at, c)) = reader.rest.next() {
@@ -116,7 +116,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a character stands for in a shell, if it stands for more than itself.
+/// Meaning of a character with a special meaning in a shell.
 fn special(c: char) -> Option<&'static str> {
     Some(match c {
         '|' => "a pipe",

@@ -53,14 +53,14 @@ impl FileEdits {
         Self { files, seen, approval: true, prefix: String::new() }
     }
 
-    /// The same tools, which run without approval.
+    /// Lets the tools run without approval.
     #[must_use]
     pub fn without_approval(mut self) -> Self {
         self.approval = false;
         self
     }
 
-    /// The same tools with something before their names.
+    /// Sets a prefix of the tool names.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
@@ -236,7 +236,7 @@ fn told(path: &str, what: &str, bytes: usize, (fact, value): (&str, Value)) -> T
     outcome
 }
 
-/// What of a file stays when its text is replaced.
+/// Properties of a file that an edit keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Style {
     /// It begins with a byte order mark.
@@ -285,7 +285,7 @@ fn several(path: &str, places: &[usize]) -> String {
     )
 }
 
-/// Why nothing matches: often only white space differs.
+/// Explains why nothing matches; often only white space differs.
 fn no_match(path: &str, text: &str, old: &str) -> String {
     let wanted: Vec<&str> = old.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let near = wanted.first().and_then(|first| {

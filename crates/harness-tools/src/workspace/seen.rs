@@ -25,7 +25,7 @@ impl Default for SeenFiles {
     }
 }
 
-/// What is remembered of a file, beside what it is now.
+/// Earlier content of a file, compared with the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
     /// It was not read.
@@ -49,7 +49,7 @@ impl SeenFiles {
         });
     }
 
-    /// What is remembered of a file.
+    /// Compares a file with what was read earlier.
     pub(crate) fn recall(&self, origin: &Origin, path: &str, content: &str) -> Memory {
         let known =
             self.0.with(origin, |files| files.iter().find(|(known, _)| known == path).map(|(_, d)| *d));

@@ -1,4 +1,4 @@
-//! What a model reads of files, and its bound.
+//! Results about files for the model, bounded.
 
 use harness_core::Json;
 use harness_host::{WorkspaceEntry, WorkspaceHit};
@@ -9,7 +9,7 @@ use crate::exact::indented;
 /// The most bytes that a result may have: 50 KiB.
 pub(crate) const MOST: usize = 51_200;
 
-/// What a list that was cut says.
+/// Note at the end of a cut list.
 const LIST_CUT: &str = "Output exceeded 50KB; narrow the query or lower the limit.";
 
 /// Entries of a listing.
@@ -104,7 +104,7 @@ fn bracketed(items: &[&str]) -> String {
     if items.is_empty() { "[]".to_owned() } else { format!("[\n  {}\n]", items.join(",\n  ")) }
 }
 
-/// A JSON object of what is there, in order.
+/// A JSON object of the present members, in order.
 struct Object<'t>(Vec<(&'static str, Member<'t>)>);
 
 enum Member<'t> {

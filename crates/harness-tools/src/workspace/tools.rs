@@ -23,7 +23,7 @@ const MOST_DEPTH: u32 = 5;
 const MOST_ENTRIES: u32 = 200;
 const USUAL_ENTRIES: u64 = 50;
 
-/// What of a page is kept free for the note about the rest.
+/// Space of a page reserved for the note about the rest.
 const NOTE: usize = 200;
 
 /// How the workspace tools behave.
@@ -57,17 +57,17 @@ impl WorkspaceOptions {
 /// The tools `workspace_search`, `workspace_list`, `workspace_read` and `workspace_read_json` over a
 /// [`Workspace`](harness_host::Workspace).
 ///
-/// All are of class `pure`. A result has at most 50 KiB: a list loses entries from its end and says how
-/// many, a file is read page by page (`offset` and `limit` in bytes, cut at line ends where that is
-/// possible). Numbers in JSON files are never rounded.
+/// All are of class `pure`. A result has at most 50 KiB: lists are cut and report the number of omitted
+/// entries, files are read by page (`offset` and `limit` in bytes, cut at line ends if possible). Numbers in
+/// JSON files are never rounded.
 ///
 /// | code | meaning |
 /// |---|---|
-/// | `invalid_input` | an argument is missing, of another type or out of bounds |
-/// | `workspace_unavailable` | there is no workspace |
-/// | `not_found` | there is no such file |
-/// | `invalid_json` | the file is no JSON |
-/// | others | those of [`WorkspaceFaultCode`]; `tool_error` may be gone when it is tried again |
+/// | `invalid_input` | an argument is missing, has the wrong type or is out of bounds |
+/// | `workspace_unavailable` | no workspace is configured |
+/// | `not_found` | the file does not exist |
+/// | `invalid_json` | the file is not JSON |
+/// | others | those of [`WorkspaceFaultCode`]; after `tool_error` another attempt may succeed |
 ///
 /// ```
 /// use std::sync::Arc;
@@ -118,21 +118,21 @@ impl WorkspaceTools {
         Self { files, options, seen: SeenFiles::default(), prefix: String::new() }
     }
 
-    /// The same tools with something before their names (`docs_`): for a second workspace.
+    /// Sets a prefix of the tool names, such as `docs_`, for a second workspace.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// The same tools, which remember in `seen` what they have read.
+    /// Records files that the tools read in `seen`.
     #[must_use]
     pub(crate) fn with_seen(mut self, seen: SeenFiles) -> Self {
         self.seen = seen;
         self
     }
 
-    /// What they have read: for [`FileEdits`](crate::FileEdits) over the same workspace.
+    /// Files that the tools have read, for [`FileEdits`](crate::FileEdits) over the same workspace.
     pub fn seen(&self) -> SeenFiles {
         self.seen.clone()
     }
@@ -171,7 +171,7 @@ impl Kind {
             ),
             Self::List => (
                 "workspace_list",
-                "Lists the files and folders below a path. `/` is the root; depth 1 is the folder's own content.",
+                "Lists the files and directories below a path. `/` is the root; depth 1 is the content of the directory.",
                 "path",
                 json!({ "path": text, "depth": whole(MOST_DEPTH), "limit": whole(MOST_ENTRIES) }),
             ),
@@ -208,7 +208,7 @@ impl Kind {
     }
 }
 
-/// What is asked for, checked.
+/// A validated request.
 enum Ask {
     Search { query: String, provider: Option<String>, limit: u32 },
     List { path: String, depth: u32, limit: u32 },
@@ -320,10 +320,10 @@ impl Tool for WorkspaceTool {
     }
 }
 
-/// The result of a call that nobody waits for any more.
+/// Result of a cancelled call.
 pub(crate) fn stopped() -> ToolOutcome {
     let status = harness_core::tool::ToolStatus::Cancelled;
-    ToolOutcome::with_error(status, "cancelled", "it was stopped because its result is not wanted any more")
+    ToolOutcome::with_error(status, "cancelled", "the call was cancelled")
 }
 
 /// The result of a call that the workspace could not serve.
@@ -359,7 +359,7 @@ fn page_of(arguments: &Arguments) -> Result<Option<(usize, usize)>, Refused> {
     Ok(Some((bytes(offset, 0), bytes(limit, show::MOST))))
 }
 
-/// A page of a file; what follows it is told in a block of its own, so that the page is exact.
+/// A page of a file; the note about the rest is a separate block, so that the page is exact.
 fn page_outcome(file: &WorkspaceFile, (offset, limit): (usize, usize)) -> ToolOutcome {
     let text = &file.content;
     let size = text.len();
@@ -370,7 +370,7 @@ fn page_outcome(file: &WorkspaceFile, (offset, limit): (usize, usize)) -> ToolOu
     let begin = text.ceil_char_boundary(offset);
     let end = page_end(text, begin, limit.min(show::MOST - NOTE));
     let page = text.get(begin..end).unwrap_or_default();
-    let rest = if end < size { format!("; go on with offset {end}") } else { String::new() };
+    let rest = if end < size { format!("; continue with offset {end}") } else { String::new() };
     let note = format!("\n[bytes {begin} to {end} of {size}{rest}]");
     let mut outcome = ToolOutcome::blocks(vec![Block::text(page), Block::text(note)]);
     let next = if end < size { json!(end) } else { Value::Null };

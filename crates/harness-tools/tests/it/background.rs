@@ -84,7 +84,7 @@ fn a_task_is_started_waited_for_and_its_result_told() {
 {"tasks":[{"task_id":1,"agent":"scout","description":"dig","status":"completed","answer":"did dig"}]}"#;
     check(
         &[WAIT, ("clear_completed_task", "{}"), FIRST_OF_NONE],
-        "failed background_task\nthere is no task 7; there are 1",
+        "failed background_task\ntask 7 not found; available: 1",
     );
     check(&[DIG, FIRST], done);
     check(&[DIG, FIRST, FIRST], done);
@@ -105,7 +105,7 @@ fn a_failure_and_a_breakdown_are_results() {
     check(
         &[panics, FIRST],
         r#"success
-{"tasks":[{"task_id":1,"agent":"scout","description":"panic","status":"failed","error":{"code":"subagent_error","message":"its agent broke down"}}]}"#,
+{"tasks":[{"task_id":1,"agent":"scout","description":"panic","status":"failed","error":{"code":"subagent_error","message":"the agent panicked"}}]}"#,
     );
 }
 
@@ -126,7 +126,7 @@ fn a_task_goes_on_with_what_was_said_before() {
         r#"success
 {"tasks":[{"task_id":1,"agent":"scout","description":"dig deeper","status":"completed","answer":"dig did dig; did dig deeper"}]}"#,
     );
-    check(&[WAIT, more], "failed background_task\ntask 1 still runs; wait for it first");
+    check(&[WAIT, more], "failed background_task\ntask 1 is still running; wait for it first");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn tasks_that_are_over_are_forgotten_when_that_is_asked() {
     check(&[DIG, FIRST, ("clear_completed_task", "{}")], "success\n{\"cleared\":[1]}");
     check(
         &[WAIT, ("clear_completed_task", r#"{"task_ids":[1]}"#)],
-        "failed background_task\ntask 1 still runs; wait for it first",
+        "failed background_task\ntask 1 is still running; wait for it first",
     );
     check(
         &[DIG, FIRST, ("clear_completed_task", "{}"), DIG],
@@ -146,12 +146,12 @@ fn tasks_that_are_over_are_forgotten_when_that_is_asked() {
 #[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let ghost = ("start_task", r#"{"agent":"ghost","description":"dig"}"#);
-    check(&[ghost], "failed background_task\nthere is no agent `ghost`; there are scout, smith");
+    check(&[ghost], "failed background_task\nunknown agent `ghost`; available: scout, smith");
     let empty = ("start_task", r#"{"agent":"scout","description":" "}"#);
-    check(&[empty], "failed background_task\nthe description is empty; say what is to be done");
-    check(&[FIRST], "failed background_task\nthere is no task to wait for; start one first");
+    check(&[empty], "failed background_task\nthe description is empty; describe the task");
+    check(&[FIRST], "failed background_task\nno task to wait for; start one first");
     let results = ("get_task_results", r#"{"task_ids":[3]}"#);
-    check(&[results], "failed background_task\nthere is no task 3; none was started");
+    check(&[results], "failed background_task\ntask 3 not found; no task was started");
     assert!(BackgroundAgents::new([], Arc::new(Obedient(Arc::new(Semaphore::new(0)))), Keep::Run).is_none());
 }
 
@@ -162,17 +162,14 @@ fn tasks_are_bounded() {
         ask(&set, WAIT.0, WAIT.1).await;
         ask(&set, WAIT.0, WAIT.1).await;
         let third = told(&ask(&set, WAIT.0, WAIT.1).await);
-        assert_eq!(third, "failed background_task\n2 tasks run already; wait for one of them first");
+        assert_eq!(third, "failed background_task\n2 tasks are already running; wait for one of them first");
         let set = agents(&Arc::new(Semaphore::new(0))).into_set();
         for _ in 0..32 {
             ask(&set, DIG.0, DIG.1).await;
             ask(&set, FIRST.0, FIRST.1).await;
         }
         let last = told(&ask(&set, DIG.0, DIG.1).await);
-        assert_eq!(
-            last,
-            "failed background_task\n32 tasks are kept at most; clear those that are over first"
-        );
+        assert_eq!(last, "failed background_task\nat most 32 tasks are kept; clear finished tasks first");
     });
 }
 

@@ -73,8 +73,7 @@ fn a_second_folder_needs_a_prefix() {
     let two = "  a: { builtin: workspace, root: . }\n  b: { builtin: workspace, root: . }\n";
     refused(
         two,
-        "F:4:3: tools.b: the tool of `a` has the name `workspace_search`, too; give one of them another `name` or \
-         `prefix`",
+        "F:4:3: duplicate tool name `workspace_search`, also used by `a`; set a different `name` or `prefix`",
     );
     let prefixed = two.replace("b: { builtin: workspace,", "b: { builtin: workspace, prefix: docs_,");
     assert_eq!(bound(&prefixed).last().unwrap(), "b.workspace_read_json = docs_workspace_read_json");
@@ -101,41 +100,41 @@ fn what_reads_a_folder_and_what_changes_it_know_of_each_other() {
 fn faults_are_told_with_their_place_and_what_was_meant() {
     refused(
         "  a: { builtin: workspce, root: . }\n",
-        "F:3:17: tools.a.builtin: there is no built-in tool `workspce`; did you mean `workspace`?",
+        "F:3:17: tools.a.builtin: unknown built-in tool `workspce`; did you mean `workspace`?",
     );
     refused(
         "  a: { builtin: sql }\n",
-        "F:3:17: tools.a.builtin: there is no built-in tool `sql`; there are `workspace`, `file_edit`, `shell`, \
-         `work_items`, `modes`, `subagents` and `background`",
+        "F:3:17: tools.a.builtin: unknown built-in tool `sql`; expected `workspace`, `file_edit`, `shell`, \
+         `work_items`, `modes`, `subagents` or `background`",
     );
     refused(
         "  a: { builtin: workspace, rot: . }\n",
-        "F:3:3: tools.a: `root` is missing; write the folder that the tools may see\n\
-         F:3:28: tools.a.rot: unknown key `rot`; did you mean `root`?",
+        "F:3:3: missing `root` in tools.a; set it to the directory that the tools may use\n\
+         F:3:28: unknown key `rot` in tools.a; did you mean `root`?",
     );
     refused(
         "  a: { builtin: shell, allow: [ls, 'git log; rm'] }\n",
         "F:3:36: tools.a.allow[1]: the rule has a list of commands at character 8; write the first words of a \
-         command, such as `git log`",
+         command, such as `git log`; quote words with special characters",
     );
     refused(
         "  a: { builtin: shell }\n",
-        "F:3:3: tools.a: `allow` is missing; write the commands that may run, such as `[git status, ls]`, or `any` for \
-         all",
+        "F:3:3: missing `allow` in tools.a; list the commands that may run, such as `[git status, ls]`, or write `any` \
+         for all",
     );
     refused(
         "  a: { builtin: work_items, max_items: 0, keep: turn }\n",
-        "F:3:40: tools.a.max_items: `0` is out of bounds; write a whole number from 1 to 10000\n\
-         F:3:49: tools.a.keep: unknown word `turn`; write `run` or `thread`",
+        "F:3:40: tools.a.max_items must be a whole number from 1 to 10000, not `0`\n\
+         F:3:49: tools.a.keep must be `run` or `thread`, not `turn`",
     );
     refused(
         "  a: { builtin: workspace, root: ., max_file: 1TiB }\n",
-        "F:3:47: tools.a.max_file: `1TiB` is no amount of bytes; write a number and `B`, `KiB` or `MiB`, from `1B` to \
-         `1024MiB`",
+        "F:3:47: tools.a.max_file must be a size from 1B to 1024MiB, not `1TiB`; write a number with `B`, `KiB` or \
+         `MiB`, such as `64KiB`",
     );
     refused(
         "  a.list: { command: ls }\n  a: { builtin: work_items }\n",
-        "F:4:3: tools.a: the target `a.list` is made by `a.list`, too; give one of the entries another key",
+        "F:4:3: `a` binds target `a.list`, which `a.list` already binds; rename one of the entries",
     );
 }
 
@@ -148,9 +147,9 @@ fn a_folder_that_is_not_there_is_a_problem_and_calls_say_why() {
     let told = told.join("\n").replace(folder.path().to_str().unwrap(), "DIR");
     assert_eq!(
         told,
-        "DIR/tools.yaml:3:38: tool target `files`: cannot open the folder DIR/none of a workspace: No such file or \
+        "DIR/tools.yaml:3:38: tool target `files`: cannot open workspace directory DIR/none: No such file or \
          directory (os error 2); create it, or correct `root`\n\
-         DIR/tools.yaml:4:43: tool target `sh`: its folder DIR/none does not exist; create it, or correct `cwd`\n\
+         DIR/tools.yaml:4:43: tool target `sh`: directory `DIR/none` does not exist; create it, or correct `cwd`\n\
          DIR/tools.yaml:4:59: tool target `sh`: the variable `NOPE` is not set; set it, or remove it from `env_pass`"
     );
     let read = registry.get("files.workspace_read").unwrap();
@@ -178,13 +177,13 @@ fn the_example_of_the_reference_page_is_a_registry() {
 fn agents_of_a_file_are_checked_with_their_places() {
     refused(
         "  t: { builtin: subagents }\n",
-        "F:3:3: tools.t: `agents` is missing; write `NAME: { description: …, instructions: … }` for each agent",
+        "F:3:3: missing `agents` in tools.t; write `NAME: { description: …, instructions: … }` for each agent",
     );
     refused(
         "  t:\n    builtin: subagents\n    agents:\n      a b: { description: looks, instructions: Look. }\n      c: { description: looks, max_turn: 2 }\n",
-        "F:6:7: tools.t.agents.\"a b\": `a b` is no name that models can write; use 1 to 64 letters, digits, `_` and `-`\n\
-         F:7:7: tools.t.agents.c: `instructions` is missing; write the agent's instructions\n\
-         F:7:32: tools.t.agents.c.max_turn: unknown key `max_turn`; did you mean `max_turns`?",
+        "F:6:7: invalid agent name `a b`; use 1 to 64 letters, digits, `_` and `-`\n\
+         F:7:7: missing `instructions` in tools.t.agents.c; write the agent's instructions\n\
+         F:7:32: unknown key `max_turn` in tools.t.agents.c; did you mean `max_turns`?",
     );
 }
 
@@ -206,7 +205,7 @@ fn a_file_tells_what_it_asks_of_the_program() {
             harness_core::message::ToolCall::new("c", "task", harness_core::Json::parse(arguments).unwrap());
         told(&block_on(tool.call_boxed(harness_core::tool::ToolCx::for_call(std::sync::Arc::new(call)))))
     };
-    assert!(ask().contains("nothing here can run sub-agents"), "{}", ask());
+    assert!(ask().contains("no runner for sub-agents is configured"), "{}", ask());
     registry.runner_slot().unwrap().fill(std::sync::Arc::new(Names));
     assert!(ask().contains("scout: look"), "{}", ask());
 }
@@ -245,7 +244,7 @@ fn fault_09_a_file_names_the_options_that_it_permits() {
     refused(
         "  a: { builtin: shell, allow: [ls], allow_options: ['find -exec;'] }\n",
         "F:3:53: tools.a.allow_options[0]: the rule has a list of commands at character 11; write the first words of a \
-         command, such as `git log`",
+         command, such as `git log`; quote words with special characters",
     );
 }
 

@@ -117,7 +117,7 @@ fn arguments_that_are_no_object_start_nothing() {
     let spec = || script("touch \"$1\"", &[&mark]);
     assert_eq!(
         told(&call(spec(), "[1]")),
-        "failed invalid_arguments\nthe arguments are wrong: expected an object, found a list"
+        "failed invalid_arguments\nthe arguments are wrong: expected an object, not a list"
     );
     assert!(!mark.exists());
     assert!(tool(spec()).check(&Json::null()).is_err());

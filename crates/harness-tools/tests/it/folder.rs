@@ -68,9 +68,9 @@ fn paths_start_at_the_folder() {
     check("//docs/./b.md/", "berth 5", "written");
     check("none/new.md", "(none)", "written");
     check("/etc/passwd", "(none)", "written");
-    let folder = "wrong_kind: `/docs` cannot be used: it is a folder; list it, or name a file in it";
+    let folder = "wrong_kind: `/docs` cannot be used: it is a directory; list it, or name a file in it";
     check("/docs", folder, folder);
-    let root = "wrong_kind: `/` is a folder; name a file in it";
+    let root = "wrong_kind: `/` is a directory; name a file in it";
     check("/", root, root);
 }
 
@@ -279,7 +279,7 @@ fn sizes_are_bounded_and_only_text_is_read() {
     let files = jail(&place).max_file(8);
     assert_eq!(read(&files, "exact"), "12345678");
     assert_eq!(read(&files, "over"), "file_too_large: `over` has 9 bytes; at most 8 are read");
-    assert_eq!(read(&files, "binary"), "not_text: `binary` is no UTF-8 text: the first wrong byte is byte 2");
+    assert_eq!(read(&files, "binary"), "not_text: `binary` is not UTF-8: invalid byte at offset 2");
     let too_long = write(&files, "new", "123456789", &Precondition::Any);
     assert_eq!(too_long, "file_too_large: `new` would have 9 bytes; at most 8 are written");
 }

@@ -105,9 +105,9 @@ fn a_cancelled_call_is_cancelled_at_the_server() {
         peer
     };
     let (outcome, _peer) = run(async { tokio::join!(server.call(asked), speak) });
-    insta::assert_snapshot!(told(&outcome.unwrap()), @"
+    insta::assert_snapshot!(told(&outcome.unwrap()), @r"
     cancelled cancelled
-    the MCP server `files` was told that nobody wants the result of `read_file` any more, which may have had effects: find out before you call it again
+    the call of `read_file` on the MCP server `files` was cancelled, which may have had effects: find out before you call it again
     ");
 }
 
@@ -117,9 +117,9 @@ fn a_call_that_is_cancelled_before_it_begins_is_not_sent() {
     let mut asked = cx("files__read_file", "{}");
     asked.cancel = Cancel::new();
     asked.cancel.cancel();
-    insta::assert_snapshot!(told(&run(server.call(asked)).unwrap()), @"
+    insta::assert_snapshot!(told(&run(server.call(asked)).unwrap()), @r"
     cancelled cancelled
-    `read_file` was not called because its result is not wanted any more
+    `read_file` was not called: the call was cancelled
     ");
     assert!(door.is_quiet());
 }
@@ -152,9 +152,9 @@ fn a_call_without_an_answer_ends_at_its_timeout_and_is_cancelled_at_the_server()
     };
     let twice = async { (read(&server).await, read(&server).await) };
     let ((first, second), _peer) = run(async { tokio::join!(twice, speak) });
-    insta::assert_snapshot!(told(&first), @"
+    insta::assert_snapshot!(told(&first), @r"
     timeout timeout
-    the MCP server `files` did not answer within 5.0 s and was told to cancel the call of `read_file`, which may have had effects: find out before you call it again
+    the MCP server `files` did not respond within 5.0 s; the call of `read_file` was cancelled, which may have had effects: find out before you call it again
     ");
     assert_eq!(told(&second), "success\nin time");
 }
@@ -182,9 +182,9 @@ fn with_a_clock_a_call_ends_at_the_turns_deadline() {
     late.deadline = Some(Time(900));
     run(async {
         let (outcome, _peer) = tokio::join!(server.call(asked), take_call(&mut door, read_file()));
-        insta::assert_snapshot!(told(&outcome.unwrap()), @"
+        insta::assert_snapshot!(told(&outcome.unwrap()), @r"
         timeout timeout
-        the MCP server `files` did not answer in the 200 ms that were left of the turn and was told to cancel the call of `read_file`, which may have had effects: find out before you call it again
+        the MCP server `files` did not respond in the 200 ms that were left of the turn; the call of `read_file` was cancelled, which may have had effects: find out before you call it again
         ");
         insta::assert_snapshot!(told(&server.call(late).await.unwrap()), @"
         timeout timeout
@@ -198,7 +198,9 @@ fn a_server_that_never_greets_is_given_up_and_left_alone_for_a_while() {
     let (server, mut door) = server(|spec| spec.connect_timeout(Duration::from_secs(3)));
     run(async {
         let (fault, mut peer) = tokio::join!(server.tools(), door.open());
-        insta::assert_snapshot!(fault.unwrap_err(), @"the MCP server `files` cannot be used: it was not ready within 3.0 s");
+        insta::assert_snapshot!(fault.unwrap_err(), @r"
+        cannot use MCP server `files`: it was not ready within 3.0 s
+        ");
         peer.expect("initialize").await;
         assert!(peer.is_left().await);
 
@@ -254,7 +256,9 @@ fn a_server_that_refuses_the_greeting_says_why() {
         peer
     };
     let (fault, _peer) = run(async { tokio::join!(server.tools(), speak) });
-    insta::assert_snapshot!(fault.unwrap_err(), @"the MCP server `files` cannot be used: it answered `initialize` with error -32001: licence expired");
+    insta::assert_snapshot!(fault.unwrap_err(), @r"
+    cannot use MCP server `files`: it answered `initialize` with error -32001: licence expired
+    ");
 }
 
 #[test]
@@ -295,9 +299,9 @@ fn an_answer_that_is_no_result_is_said_so() {
         peer
     };
     let (outcome, _peer) = run(async { tokio::join!(read(&server), speak) });
-    insta::assert_snapshot!(told(&outcome), @"
+    insta::assert_snapshot!(told(&outcome), @r"
     failed mcp_unusable_answer
-    the MCP server `files` answered the call of `read_file`, which may have had effects: find out before you call it again; but its answer is no result of a tool
+    the MCP server `files` answered the call of `read_file`, which may have had effects: find out before you call it again; but the response is not a tool result
     ");
 }
 

@@ -141,7 +141,9 @@ fn a_server_that_is_not_there_is_told_with_its_address() {
         McpServer::new("files", spec).tools().await.unwrap_err()
     });
     assert!(!fault.to_string().contains("secret"), "{fault}");
-    insta::assert_snapshot!(without_port(&fault.to_string()), @"the MCP server `files` cannot be used: the request to http://ADDRESS/mcp failed: Client error: error sending request for url (http://ADDRESS/mcp): client error (Connect): tcp connect error: Connection refused (os error 111)");
+    insta::assert_snapshot!(without_port(&fault.to_string()), @r"
+    cannot use MCP server `files`: the request to http://ADDRESS/mcp failed: Client error: error sending request for url (http://ADDRESS/mcp): client error (Connect): tcp connect error: Connection refused (os error 111)
+    ");
 }
 
 #[test]
@@ -158,12 +160,22 @@ fn a_call_that_never_reached_the_server_is_told_as_such() {
 #[test]
 fn settings_that_cannot_be_used_are_told() {
     let fault = |spec: McpSpec| block_on(McpServer::new("files", spec).tools()).unwrap_err().to_string();
-    insta::assert_snapshot!(fault(McpSpec::http("files")), @"the MCP server `files` cannot be used: its `url` is no URL: relative URL without a base");
+    insta::assert_snapshot!(fault(McpSpec::http("files")), @r"
+    cannot use MCP server `files`: invalid `url`: relative URL without a base
+    ");
     let password = fault(McpSpec::http("https://user:PASSWORD@example.com/"));
-    insta::assert_snapshot!(password, @"the MCP server `files` cannot be used: its `url` holds a user name or password; send them in a header");
-    insta::assert_snapshot!(fault(McpSpec::http("ftp://example.com/")), @"the MCP server `files` cannot be used: its `url` begins with `ftp:`, not with `https:`");
-    insta::assert_snapshot!(fault(McpSpec::http("http://127.0.0.1/").header("a b", "x")), @"the MCP server `files` cannot be used: `a b` is no name of a header");
+    insta::assert_snapshot!(password, @r"
+    cannot use MCP server `files`: its `url` holds a user name or password; send them in a header
+    ");
+    insta::assert_snapshot!(fault(McpSpec::http("ftp://example.com/")), @r"
+    cannot use MCP server `files`: its `url` begins with `ftp:`, not with `https:`
+    ");
+    insta::assert_snapshot!(fault(McpSpec::http("http://127.0.0.1/").header("a b", "x")), @r"
+    cannot use MCP server `files`: invalid header name `a b`
+    ");
     let value = fault(McpSpec::http("http://127.0.0.1/").header("X-Token", "line\nbreak"));
     assert!(!value.contains("break"), "{value}");
-    insta::assert_snapshot!(value, @"the MCP server `files` cannot be used: the value of the header `X-Token` is not allowed in one");
+    insta::assert_snapshot!(value, @r"
+    cannot use MCP server `files`: the value of the header `X-Token` is not allowed in one
+    ");
 }

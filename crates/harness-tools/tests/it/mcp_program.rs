@@ -60,7 +60,7 @@ fn a_program_that_does_not_exist_is_named() {
 fn a_program_that_ends_at_once_is_told_with_its_code_and_stderr() {
     let server = script("echo one >&2; echo no licence >&2; exit 3", &[]);
     insta::assert_snapshot!(block_on(server.tools()).unwrap_err(), @r#"
-    the MCP server `files` cannot be used: its program ended: exit code 3; its stderr says "one
+    cannot use MCP server `files`: its program ended: exit code 3; its stderr says "one
     no licence"
     "#);
 }
@@ -80,7 +80,9 @@ fn a_program_that_never_greets_is_given_up_and_ended() {
     let server = McpServer::new("files", slow.spec().clone().connect_timeout(Duration::from_secs(2)));
     block_on(async {
         let (tools, pipe) = tokio::join!(server.tools(), fifo.up());
-        insta::assert_snapshot!(tools.unwrap_err(), @r#"the MCP server `files` cannot be used: it was not ready within 2.0 s; its stderr says "waiting for you""#);
+        insta::assert_snapshot!(tools.unwrap_err(), @r#"
+        cannot use MCP server `files`: it was not ready within 2.0 s; its stderr says "waiting for you"
+        "#);
         all_gone(pipe).await;
     });
 }

@@ -76,7 +76,7 @@ fn secrets_are_not_printed() {
 fn fault_13_an_address_with_a_password_is_refused() {
     let text = "version: 1\ntools:\n  a: { mcp: { url: 'https://user:PASSWORD@h/mcp' } }\n";
     let fault = parse(text).unwrap_err();
-    assert!(fault.to_string().contains("it holds a user name or password"), "{fault}");
+    assert!(fault.to_string().contains("the URL contains a user name or password"), "{fault}");
     assert!(!fault.to_string().contains("PASSWORD"), "{fault}");
 }
 
@@ -97,10 +97,9 @@ fn a_target_is_one_tool_of_a_server_or_all_of_them() {
     check("a.read", "a__read");
     check("a.*", "all of a__");
     check("a.b.read", "a_b__read");
-    let unbound =
-        |target| format!("tool target `{target}` is not bound in the registry file /etc/registry.yaml");
+    let unbound = |target| format!("tool target `{target}` is not bound in registry /etc/registry.yaml");
     check("a", &format!("{} did you mean `a.*`?", unbound("a")));
-    check("c.read", &format!("{} add it under `tools`; bound are `a.*`, `a.b.*`", unbound("c.read")));
+    check("c.read", &format!("{} add it under `tools`; available: `a.*` and `a.b.*`", unbound("c.read")));
 }
 
 #[test]
@@ -117,20 +116,20 @@ tools:
   f_: { mcp: { url: 'http://h/', connect_timeout: 5 } }
   g: { mcp: { command: [x], env: { HARNESS_X: '1' } }, class: pure }
 ";
-    insta::assert_snapshot!(parse(text).unwrap_err(), @"
-    /etc/registry.yaml:4:8: tools.a.mcp: neither `command` nor `url` says how the server is reached; write `command: [PROGRAM, ARGUMENT]` or `url: ADDRESS`
-    /etc/registry.yaml:5:13: tools.b.mcp: expected a mapping, found a list; write `command: [PROGRAM, ARGUMENT]` or `url: ADDRESS` below it
-    /etc/registry.yaml:5:18: tools.b.command: unknown key `command` beside `mcp`; known are `mcp`, `timeout`, `max_output`, `requires_approval` and `sequential`
-    /etc/registry.yaml:6:24: tools.c.mcp.command: expected a list of texts, found a text; write it as a list: `[a, b]`
-    /etc/registry.yaml:7:24: tools.d.mcp.command: it names no program; write it as `[PROGRAM, ARGUMENT]`
-    /etc/registry.yaml:8:29: tools.e.mcp.url: `command` and `url` exclude each other; remove one of them
-    /etc/registry.yaml:9:20: tools.f.mcp.url: it is no address over HTTP; begin it with `https://`
-    /etc/registry.yaml:9:41: tools.f.mcp.headers: expected a mapping of texts, found a list; write it as `{ NAME: value }`
-    /etc/registry.yaml:9:46: tools.f.mcp.comand: unknown key `comand`; known are `url`, `headers`, `headers_env`, `bearer_env`, `connect_timeout` and `trust_annotations`
-    /etc/registry.yaml:10:3: tools.f_: the names of its tools would begin like those of `f`; call one of them by a name that differs in letters or digits
-    /etc/registry.yaml:10:51: tools.f_.mcp.connect_timeout: `5` has no unit; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
-    /etc/registry.yaml:11:36: tools.g.mcp.env.HARNESS_X: `HARNESS_X` cannot be set here; names that begin with `HARNESS_` are set by the program itself
-    /etc/registry.yaml:11:56: tools.g.class: unknown key `class` beside `mcp`; known are `mcp`, `timeout`, `max_output`, `requires_approval` and `sequential`
+    insta::assert_snapshot!(parse(text).unwrap_err(), @r"
+    /etc/registry.yaml:4:8: missing `command` or `url` in tools.a.mcp; write `command: [PROGRAM, ARGUMENT]` or `url: ADDRESS` below it
+    /etc/registry.yaml:5:13: tools.b.mcp must be a mapping, not a list; write `command: [PROGRAM, ARGUMENT]` or `url: ADDRESS` below it
+    /etc/registry.yaml:5:18: unknown key `command` in tools.b; expected `mcp`, `timeout`, `max_output`, `requires_approval` or `sequential`
+    /etc/registry.yaml:6:24: tools.c.mcp.command must be a list of strings, not `npx`; write it as a list: `[a, b]`
+    /etc/registry.yaml:7:24: tools.d.mcp.command: no program given; write it as `[PROGRAM, ARGUMENT]`
+    /etc/registry.yaml:8:29: `command` and `url` exclude each other; remove one of them
+    /etc/registry.yaml:9:20: tools.f.mcp.url: not an HTTP address; start it with `https://`
+    /etc/registry.yaml:9:41: tools.f.mcp.headers must be a mapping, not a list; write it as `{ NAME: value }`
+    /etc/registry.yaml:9:46: unknown key `comand` in tools.f.mcp; expected `url`, `headers`, `headers_env`, `bearer_env`, `connect_timeout` or `trust_annotations`
+    /etc/registry.yaml:10:3: tool names of `f_` would have the same prefix as those of `f`; choose a name that differs in letters or digits
+    /etc/registry.yaml:10:51: tools.f_.mcp.connect_timeout must be a duration of at most 1h, not `5`; write a number with `ms`, `s`, `m` or `h`, such as `500ms` or `90s`
+    /etc/registry.yaml:11:36: the variable `HARNESS_X` is reserved; names that start with `HARNESS_` are set by the program itself
+    /etc/registry.yaml:11:56: unknown key `class` in tools.g; expected `mcp`, `timeout`, `max_output`, `requires_approval` or `sequential`
     ");
 }
 
@@ -144,15 +143,17 @@ tools:
 ";
     let registry = parse(text).unwrap();
     let told: Vec<String> = registry.problems().iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
-    /etc/registry.yaml:4:48: tool target `a`: its folder /no/such/folder does not exist; create it, or correct `cwd`
-    /etc/registry.yaml:4:24: tool target `a`: no program `no-such-program` is in PATH; install it, or write its path in `command`
+    insta::assert_snapshot!(told.join("\n"), @r"
+    /etc/registry.yaml:4:48: tool target `a`: directory `/no/such/folder` does not exist; create it, or correct `cwd`
+    /etc/registry.yaml:4:24: tool target `a`: program `no-such-program` not found in PATH; install it, or write its path in `command`
     /etc/registry.yaml:4:75: tool target `a`: the variable `ABSENT` is not set; set it, or remove it from `env_pass`
     /etc/registry.yaml:5:66: tool target `b`: the variable `ALSO_ABSENT` is not set; set it, or remove it from `headers_env`
     /etc/registry.yaml:5:45: tool target `b`: the variable `ABSENT` is not set; set it, or remove it from `bearer_env`
     ");
     let fault = run(registry.servers().last().unwrap().tools()).unwrap_err();
-    insta::assert_snapshot!(fault, @"the MCP server `b` cannot be used: the variable `ALSO_ABSENT`, from which a header comes, is not set");
+    insta::assert_snapshot!(fault, @r"
+    cannot use MCP server `b`: the variable `ALSO_ABSENT`, from which a header comes, is not set
+    ");
 }
 
 #[test]
@@ -168,7 +169,9 @@ tools:
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let problems = runtime.block_on(registry.try_servers(["a.read", "a.*", "other"]));
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"/etc/registry.yaml:4:13: tool target `a`: the MCP server `a` cannot be used: its program ended: exit code 3; its stderr says "broken"; run the command in a shell to see why it ends"#);
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    /etc/registry.yaml:4:13: tool target `a`: cannot use MCP server `a`: its program ended: exit code 3; its stderr says "broken"; run the command in a shell to see why it ends
+    "#);
 }
 
 struct Greet(ToolDef);
@@ -232,5 +235,7 @@ fn a_server_that_cannot_be_reached_ends_the_turn_with_the_reason() {
     drop(door);
     let combined = Combined::new(Toolbox::new([]), [server.source()]);
     let fault = run(combined.list(&ToolScope::new(Arc::default(), None))).unwrap_err();
-    insta::assert_snapshot!(format!("{} {}", fault.code, fault.message), @"tools.mcp_not_opened the MCP server `files` cannot be used: the streams to it could not be opened: nobody is at the door");
+    insta::assert_snapshot!(format!("{} {}", fault.code, fault.message), @r"
+    tools.mcp_not_opened cannot use MCP server `files`: the streams to it could not be opened: nobody is at the door
+    ");
 }

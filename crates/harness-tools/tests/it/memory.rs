@@ -54,9 +54,9 @@ fn unknown_names_are_suggested_with_their_place() {
     check(
         "  storge: m\n  layers:\n    scratchpd: {}\n    history: { maxitems: 3 }\n",
         &[
-            "F:3:3: memory.storge: unknown key `storge`; did you mean `storage`?",
-            "F:5:5: memory.layers.scratchpd: unknown layer `scratchpd`; did you mean `scratchpad`?",
-            "F:6:16: memory.layers.history.maxitems: unknown key `maxitems`; did you mean `max_items`?",
+            "F:3:3: unknown key `storge` in memory; did you mean `storage`?",
+            "F:5:5: unknown layer `scratchpd`; did you mean `scratchpad`?",
+            "F:6:16: unknown key `maxitems` in memory.layers.history; did you mean `max_items`?",
         ],
     );
 }
@@ -65,10 +65,8 @@ fn unknown_names_are_suggested_with_their_place() {
 fn state_beyond_a_run_requires_storage() {
     check(
         "  layers:\n    scratchpad: {}\n    task_state: { scope: run }\n",
-        &[
-            "F:4:5: memory.layers.scratchpad: `scratchpad` keeps its state beyond a run, and the memory has no \
-           `storage`; add `storage: DIRECTORY` to `memory`, or write `scope: run` here",
-        ],
+        &["F:4:5: `scratchpad` keeps its state beyond a run, and the memory has no \
+           `storage`; add `storage: DIRECTORY` to `memory`, or write `scope: run` here"],
     );
 }
 
@@ -76,10 +74,8 @@ fn state_beyond_a_run_requires_storage() {
 fn layers_over_facts_require_a_file() {
     check(
         "  layers:\n    facts: {}\n",
-        &[
-            "F:4:5: memory.layers.facts: `facts` reads facts, and the memory has no `facts`; add `facts: FILE` to \
-           `memory`",
-        ],
+        &["F:4:5: `facts` reads facts, and the memory has no `facts`; add `facts: FILE` to \
+           `memory`"],
     );
 }
 
@@ -90,16 +86,15 @@ fn wrong_values_are_reported_together() {
          texts:\n      rules: { text: a, file: b }\n    environment: { budget: { min: 9, max: 3 }, scope: forever }\n    \
          reminders: { reminders: { tests: { every: 0 } } }\n",
         &[
-            "F:3:11: memory.tokens: `10` is out of bounds; write a whole number from 1000 to 1000000000",
-            "F:6:25: memory.layers.facts.min_score: expected a share, found a number; write a number from 0 to 1",
+            "F:3:11: memory.tokens must be a whole number from 1000 to 1000000000, not `10`",
+            "F:6:25: memory.layers.facts.min_score must be a number from 0 to 1, not `2`",
             "F:7:41: memory.layers.timeline.utc_offset: invalid offset `2h`; write it as `\"+02:00\"` or `\"-05:30\"`",
-            "F:9:7: memory.layers.texts.rules: `rules` has no text, or two; write either `text` or `file`",
+            "F:9:7: `rules` has no text, or two; write either `text` or `file`",
             "F:10:28: memory.layers.environment.budget: `max` is missing or smaller than `min`; write a number of \
              tokens, `{ min: 100, max: 800 }` or `auto`",
-            "F:10:55: memory.layers.environment.scope: unknown word `forever`; write `run`, `thread`, `user` or `global`",
-            "F:11:31: memory.layers.reminders.reminders.tests: `text` is missing; write the reminder for the model",
-            "F:11:47: memory.layers.reminders.reminders.tests.every: `0` is out of bounds; write a whole number from 1 to \
-             10000",
+            "F:10:55: memory.layers.environment.scope must be `run`, `thread`, `user` or `global`, not `forever`",
+            "F:11:31: missing `text` in memory.layers.reminders.reminders.tests; write the reminder for the model",
+            "F:11:47: memory.layers.reminders.reminders.tests.every must be a whole number from 1 to 10000, not `0`",
         ],
     );
 }

@@ -53,7 +53,7 @@ fn models_carry_every_key() {
     assert_eq!(endpoint.protocol, ModelProtocol::Chat);
     assert_eq!(endpoint.headers, [("x-team".to_owned(), "SECRET-1".to_owned())]);
     assert_eq!(endpoint.query, [("api-version".to_owned(), "SECRET-2".to_owned())]);
-    assert_eq!(endpoint.settings.as_ref().unwrap().text(), r#"{"temperature":0.1}"#);
+    assert_eq!(endpoint.settings.as_ref().unwrap().text(), r#"{"temperature":0.10}"#);
     assert_eq!((endpoint.images, endpoint.stream), (false, false));
     let auth = endpoint.auth.as_ref().unwrap();
     assert_eq!(
@@ -109,31 +109,31 @@ fn debug_output_omits_header_and_query_values() {
 #[test]
 fn faults_have_line_column_and_hint() {
     insta::assert_snapshot!(faults("  a: { base_ur: https://h }\n  b: 1\n"), @"
-    tools.yaml:3:3: models.a: `model` is missing; write a known name such as `openai/gpt-5-mini`, or add `base_url`
-    tools.yaml:3:8: models.a.base_ur: unknown key `base_ur`; did you mean `base_url`?
-    tools.yaml:4:6: models.b: expected a mapping, found a number; write `base_url`, or `model` with a known name, below it
+    tools.yaml:3:3: missing `model` in models.a; write a known name such as `openai/gpt-5-mini`, or add `base_url`
+    tools.yaml:3:8: unknown key `base_ur` in models.a; did you mean `base_url`?
+    tools.yaml:4:6: models.b must be a mapping, not a number; write `base_url`, or `model` with a known name, below it
     ");
     let text = "  a:\n    base_url: h\n    protocol: chatt\n    auth: { env: A, file: b }\n    price: { input: x }\n";
     insta::assert_snapshot!(faults(text), @"
     tools.yaml:4:15: models.a.base_url: not an HTTP URL; write the base URL, such as `https://host/v1`
-    tools.yaml:5:15: models.a.protocol: unknown word `chatt`; did you mean `chat`?
+    tools.yaml:5:15: models.a.protocol must be `chat`, `messages` or `responses`, not `chatt`; did you mean `chat`?
     tools.yaml:6:27: models.a.auth.file: `env` and `file` exclude each other; remove one of them
-    tools.yaml:7:5: models.a.price: `output` is missing; write US dollars for a million tokens, such as `0.25`
-    tools.yaml:7:21: models.a.price.input: expected a price, found a text; write US dollars for a million tokens, such as `0.25`
+    tools.yaml:7:5: missing `output` in models.a.price; write US dollars for a million tokens, such as `0.25`
+    tools.yaml:7:21: models.a.price.input must be a price, not `x`; write US dollars for a million tokens, such as `0.25`
     ");
     let text =
         "  a:\n    model: openai/x\n    query: { a: b }\n    rate_limit: { waiting: 2 }\n    window: 0\n";
     insta::assert_snapshot!(faults(text), @"
-    tools.yaml:5:5: models.a.query: `query` requires `base_url`; add `base_url`, or remove the key
+    tools.yaml:5:5: models.a.query requires `base_url`; add `base_url`, or remove the key
     tools.yaml:6:17: models.a.rate_limit: no limit is set; write `requests` or `tokens` per minute
-    tools.yaml:7:13: models.a.window: `0` is out of bounds; write a whole number from 1 to 1000000000
+    tools.yaml:7:13: models.a.window must be a whole number from 1 to 1000000000, not `0`
     ");
     let text = "  a b: { base_url: http://h, fallback: [], retry: on, protocol: messages, stream: false }\n";
     insta::assert_snapshot!(faults(text), @r#"
-    tools.yaml:3:3: models."a b": invalid model name `a b`; use a name without spaces
-    tools.yaml:3:40: models."a b".fallback: no models to fall back to; write the names of the other models: `[NAME, NAME]`
-    tools.yaml:3:51: models."a b".retry: expected a mapping, found a text; write `attempts`, `first_wait` or `longest_wait` below it
-    tools.yaml:3:83: models."a b".stream: only the protocol `chat` has responses without streaming; remove the key
+    tools.yaml:3:3: invalid model name `a b`; use a name without spaces
+    tools.yaml:3:40: models.a b.fallback: no models to fall back to; write the names of the other models: `[NAME, NAME]`
+    tools.yaml:3:51: models.a b.retry must be a mapping, not a string; write `attempts`, `first_wait` or `longest_wait` below it
+    tools.yaml:3:83: models.a b.stream: only the protocol `chat` has responses without streaming; remove the key
     "#);
 }
 

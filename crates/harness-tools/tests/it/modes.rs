@@ -147,7 +147,7 @@ fn the_tools_tell_which_modes_there_are() {
         "success\n{\"mode\":\"slow\",\"meaning\":\"Take your time.\"}"
     );
     assert_eq!(&*modes.current().name, "slow");
-    let unknown = "failed unknown_mode\nthere is no mode `fast`; there are `quick` and `slow`";
+    let unknown = "failed unknown_mode\nunknown mode `fast`; available: `quick` and `slow`";
     assert_eq!(ask(&tools, "mode_set", r#"{"mode":"fast"}"#), unknown);
     let error: ToolsError = modes.set("fast").unwrap_err();
     assert_eq!((error.kind(), &*modes.current().name), ("tools.mode_unknown", "slow"));

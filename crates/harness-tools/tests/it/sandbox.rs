@@ -114,18 +114,16 @@ fn sandbox_faults_are_told_with_their_place() {
     };
     refused(
         "  a: { command: ls, sandbox: strict }\n",
-        "F:3:30: tools.a.sandbox: unknown word `strict`; write `on`, `off`, or a mapping of `read`, `write` and \
-         `network`",
+        "F:3:30: tools.a.sandbox must be `on`, `off` or a mapping of `read`, `write` and `network`, not a string",
     );
     refused(
         "  a: { builtin: shell, allow: [ls], sandbox: { writ: [x], network: 1, read: x } }\n",
-        "F:3:48: tools.a.sandbox.writ: unknown key `writ`; did you mean `write`?\n\
-         F:3:68: tools.a.sandbox.network: expected a boolean, found a number; write `true` or `false`\n\
-         F:3:77: tools.a.sandbox.read: expected a list of texts, found a text; write it as a list: `[a, b]`",
+        "F:3:48: unknown key `writ` in tools.a.sandbox; did you mean `write`?\n\
+         F:3:68: tools.a.sandbox.network must be `true` or `false`, not `1`\n\
+         F:3:77: tools.a.sandbox.read must be a list of strings, not `x`; write it as a list: `[a, b]`",
     );
     refused(
         "  a: { command: ls, sandbox: [x] }\n",
-        "F:3:30: tools.a.sandbox: expected a mapping, found a list; write `on`, `off`, or a mapping of `read`, `write` \
-         and `network`",
+        "F:3:30: tools.a.sandbox must be `on`, `off` or a mapping of `read`, `write` and `network`, not a list",
     );
 }

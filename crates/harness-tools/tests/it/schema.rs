@@ -79,10 +79,18 @@ fn a_wrong_schema_is_an_error_when_the_tool_is_made() {
         let def = ToolDef::new("order", "").with_schema(Json::parse(schema).unwrap());
         CommandTool::new(def, script("cat", &[])).unwrap_err()
     };
-    insta::assert_snapshot!(made(r#"{"properties":{"n":{"type":"numbr"}}}"#), @r#"the argument schema of tool `order` is wrong at `/properties/n/type`: expected one of several forms, and none fits; found "numbr""#);
-    insta::assert_snapshot!(made(r##"{"$ref":"#/$defs/none"}"##), @"the argument schema of tool `order` is wrong: Pointer '/$defs/none' does not exist");
-    insta::assert_snapshot!(made(r#"{"$ref":"https://example.com/schema.json"}"#), @"the argument schema of tool `order` is wrong: it refers to `https://example.com/schema.json`, which is outside of it, and nothing is fetched");
-    insta::assert_snapshot!(made(r#"{"properties":{"n":{"pattern":"("}}}"#), @r#"the argument schema of tool `order` is wrong at `/properties/n/pattern`: expected the format `regex`, found "(""#);
+    insta::assert_snapshot!(made(r#"{"properties":{"n":{"type":"numbr"}}}"#), @r#"
+    invalid argument schema of tool `order` at `/properties/n/type`: expected one of several forms, and none fits; found "numbr"
+    "#);
+    insta::assert_snapshot!(made(r##"{"$ref":"#/$defs/none"}"##), @r"
+    invalid argument schema of tool `order`: Pointer '/$defs/none' does not exist
+    ");
+    insta::assert_snapshot!(made(r#"{"$ref":"https://example.com/schema.json"}"#), @r"
+    invalid argument schema of tool `order`: it refers to `https://example.com/schema.json`, which is outside of it, and nothing is fetched
+    ");
+    insta::assert_snapshot!(made(r#"{"properties":{"n":{"pattern":"("}}}"#), @r#"
+    invalid argument schema of tool `order` at `/properties/n/pattern`: expected the format `regex`, found "("
+    "#);
     assert_eq!(made(r#"{"type":1}"#).kind(), "tools.schema_wrong");
 }
 
@@ -91,7 +99,7 @@ fn a_wrong_schema_is_an_error_when_the_tool_is_made() {
 fn check_foreign(schema: &str, data: &str, expected: &str) {
     let found = match ArgumentSchema::compile("foreign", &Json::parse(schema).unwrap()) {
         Err(refused) => {
-            refused.to_string().replace("the argument schema of tool `foreign` is wrong", "wrong schema")
+            refused.to_string().replace("invalid argument schema of tool `foreign`", "wrong schema")
         }
         Ok(schema) => match schema.check(&Json::parse(data).unwrap()) {
             Ok(()) => "fits".to_owned(),

@@ -68,8 +68,8 @@ fn what_was_printed_before_the_timeout_is_kept() {
     let tool = shell().timeout(Duration::from_secs(2)).grace(Duration::from_millis(100));
     // The child ignores SIGTERM and holds the pipe: it does not hang the call.
     let told = script(&tool, "trap \"\" TERM; echo begun; sleep 1000 & wait; sleep 1000");
-    let expected = "timeout timeout\n`sh` did not finish within 2.0 s and was stopped; if it needs longer, its \
-                    `timeout` must be raised\n\nstdout:\nbegun";
+    let expected = "timeout timeout\n`sh` did not finish within 2.0 s and was stopped; if it needs more time, raise \
+                    its `timeout`\n\nstdout:\nbegun";
     assert_eq!(told, expected);
 }
 
@@ -133,9 +133,12 @@ fn a_folder_below_the_usual_one_can_be_chosen() {
     let inner = folder.path().canonicalize().unwrap().join("inner");
     assert_eq!(run("inner"), format!("success exit 0\n{}", inner.display()));
     for outside in ["..", "/", "inner/../..", "a\0"] {
-        assert_eq!(run(outside), "failed invalid_input\ninput.cwd must be a folder below the usual one");
+        assert_eq!(
+            run(outside),
+            "failed invalid_input\ninput.cwd must be a directory inside the default one"
+        );
     }
-    assert_eq!(run("out"), "failed invalid_input\ninput.cwd `out` is no folder below the usual one");
+    assert_eq!(run("out"), "failed invalid_input\ninput.cwd `out` is not a directory inside the default one");
     assert!(run("none").starts_with("failed invalid_input\ninput.cwd `none` cannot be used: "));
 }
 

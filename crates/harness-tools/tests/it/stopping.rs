@@ -80,9 +80,9 @@ fn cancelled(text: &str, grace: Duration) -> ToolOutcome {
 
 #[test]
 fn cancelling_ends_the_whole_process_group_and_keeps_what_was_printed() {
-    insta::assert_snapshot!(told(&cancelled(HANGS, LONG)), @"
+    insta::assert_snapshot!(told(&cancelled(HANGS, LONG)), @r"
     cancelled cancelled
-    `sh` was stopped because its result is not wanted any more
+    `sh` was stopped: the call was cancelled
 
     stdout:
     first
@@ -91,9 +91,9 @@ fn cancelling_ends_the_whole_process_group_and_keeps_what_was_printed() {
 
 #[test]
 fn what_does_not_go_when_asked_is_killed() {
-    insta::assert_snapshot!(told(&cancelled(DEAF, Duration::from_millis(50))), @"
+    insta::assert_snapshot!(told(&cancelled(DEAF, Duration::from_millis(50))), @r"
     cancelled cancelled
-    `sh` was stopped because its result is not wanted any more
+    `sh` was stopped: the call was cancelled
 
     stdout:
     first
@@ -103,9 +103,9 @@ fn what_does_not_go_when_asked_is_killed() {
 #[test]
 fn a_tool_that_hangs_is_stopped_at_its_timeout() {
     let outcome = call(script("echo half; sleep 1000", &[]).timeout(Duration::from_secs(2)), "{}");
-    insta::assert_snapshot!(told(&outcome), @"
+    insta::assert_snapshot!(told(&outcome), @r"
     timeout timeout
-    `sh` did not finish within 2.0 s and was stopped; if it needs longer, its `timeout` must be raised
+    `sh` did not finish within 2.0 s and was stopped; if it needs more time, raise its `timeout`
 
     stdout:
     half
@@ -151,9 +151,9 @@ fn a_cancelled_call_is_not_started() {
     cx.cancel = Cancel::new();
     cx.cancel.cancel();
     let outcome = block_on(tool(script("touch \"$1\"", &[&mark])).call(cx));
-    insta::assert_snapshot!(told(&outcome), @"
+    insta::assert_snapshot!(told(&outcome), @r"
     cancelled cancelled
-    `sh` was not started because its result is not wanted any more
+    `sh` was not started: the call was cancelled
     ");
     assert!(!mark.exists());
 }
@@ -191,9 +191,9 @@ fn with_a_clock_a_program_is_stopped_at_the_turns_deadline() {
         cx.deadline = Some(Time(deadline));
         told(&block_on(tool.call(cx)))
     };
-    insta::assert_snapshot!(told_at(1_020), @"
+    insta::assert_snapshot!(told_at(1_020), @r"
     timeout timeout
-    `sh` did not finish in the 20 ms that were left of the turn, and was stopped
+    `sh` did not finish in the remaining 20 ms of the turn and was stopped
     ");
     insta::assert_snapshot!(told_at(900), @"
     timeout timeout

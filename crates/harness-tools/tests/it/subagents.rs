@@ -318,5 +318,5 @@ fn check_turns(max_turns: u32, expected: &str) {
 #[test]
 fn a_doubted_answer_takes_another_turn_if_there_is_one() {
     check_turns(2, "a whale");
-    check_turns(1, "it stopped with max_turns_reached; so far: a ship");
+    check_turns(1, "it stopped with max_turns_reached; partial answer: a ship");
 }

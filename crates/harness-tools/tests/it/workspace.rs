@@ -95,7 +95,7 @@ fn a_long_file_begins_with_its_first_page_and_pages_end_at_lines() {
     let page = outcome.content[0].as_text().unwrap();
     assert!(page.ends_with("e\n") && page.len() > 50_000);
     let note = outcome.content[1].as_text().unwrap();
-    assert_eq!(note, "\n[bytes 0 to 50992 of 160000; go on with offset 50992]");
+    assert_eq!(note, "\n[bytes 0 to 50992 of 160000; continue with offset 50992]");
     let all: usize = outcome.content.iter().filter_map(|block| block.as_text()).map(str::len).sum();
     assert!(all <= 51_200, "{all}");
 }

@@ -1,10 +1,11 @@
 //! Agents, handoffs and tools that do nothing, or not what they seem to.
 
+use harness_diagnostics::Severity;
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use harness_diagnostics::document::{Entry, Kind, NodeId};
+
 use super::finder::Finder;
-use crate::check::diagnostic::{Diagnostic, Severity};
-use crate::document::{Entry, Kind, NodeId};
 use crate::number::is_blank;
 
 pub(super) fn check(finder: &mut Finder<'_>, faulty: &dyn Fn(&[&str]) -> bool) {
@@ -36,8 +37,9 @@ fn model(finder: &mut Finder<'_>, agent: &Entry) {
         Some((_, Kind::Text(text))) if !is_blank(document.resolve(text)) => {}
         Some((model, kind)) if !matches!(kind, Kind::Text(_)) => {
             let message = format!("`model` takes a string, not {}", kind.name());
-            let diagnostic = finder.at("descriptor.wrong_type", message, model);
-            finder.push(Diagnostic { severity: Severity::Error, ..diagnostic });
+            let mut diagnostic = finder.at("descriptor.wrong_type", message, model);
+            diagnostic.severity = Severity::Error;
+            finder.push(diagnostic);
         }
         Some(_) | None => {
             let warning = finder.at_key("descriptor.no_model", format!("agent `{id}` has no model"), agent);

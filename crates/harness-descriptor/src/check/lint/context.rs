@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use harness_diagnostics::document::{Document, Entry, Kind, NodeId};
+
 use super::finder::Finder;
-use crate::document::{Document, Entry, Kind, NodeId};
 use crate::field::{Form, PathUse};
 use crate::graph::{ContextPath, Placeholder, placeholders};
 

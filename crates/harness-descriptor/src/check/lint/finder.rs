@@ -1,12 +1,12 @@
 //! Input and output of the lints.
 
+use harness_diagnostics::{Diagnostic, Severity};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::check::diagnostic::Diagnostic;
-use crate::document::{Document, Entry, Kind, NodeId};
-use crate::place::Place;
+use harness_diagnostics::Place;
+use harness_diagnostics::document::{Document, Entry, Kind, NodeId};
 
 /// Maximum number of warnings of a descriptor.
 const MAX_WARNINGS: usize = 200;
@@ -54,12 +54,12 @@ impl<'a> Finder<'a> {
 
     /// A warning about a value.
     pub(super) fn at(&self, code: &'static str, message: impl Into<String>, node: NodeId) -> Diagnostic {
-        Diagnostic::warning(code, message, self.document.place(node))
+        Diagnostic::new(Severity::Warning, code, message).at(self.document.place(node))
     }
 
     /// A warning about a key.
     pub(super) fn at_key(&self, code: &'static str, message: impl Into<String>, entry: &Entry) -> Diagnostic {
-        Diagnostic::warning(code, message, self.key_place(entry))
+        Diagnostic::new(Severity::Warning, code, message).at(self.key_place(entry))
     }
 
     pub(super) fn key_place(&self, entry: &Entry) -> Place {

@@ -14,9 +14,9 @@ mod values;
 pub(super) use finder::Found;
 
 use finder::Finder;
+use harness_diagnostics::document::{Document, NodeId};
 
 use crate::descriptor::Descriptor;
-use crate::document::{Document, NodeId};
 
 /// Lints of the descriptor as written.
 pub(super) fn source(document: &Document, root: NodeId, found: &mut Found) {

@@ -1,7 +1,9 @@
 //! Braces that look like a placeholder and are none.
 
+use harness_diagnostics::document::NodeId;
+use harness_diagnostics::{Diagnostic, Severity};
+
 use super::finder::Finder;
-use crate::document::NodeId;
 use crate::field::Form;
 use crate::graph::{Placeholder, placeholders};
 use crate::number::trim;
@@ -36,7 +38,7 @@ fn text(finder: &mut Finder<'_>, node: NodeId) {
         let written = text.get(start..end).unwrap_or_default();
         let message = format!("`{written}` is not a placeholder and stays in the text unchanged");
         let place = finder.document.place_in(node, start..end);
-        let warning = crate::check::Diagnostic::warning("lint.placeholder", message, place);
+        let warning = Diagnostic::new(Severity::Warning, "lint.placeholder", message).at(place);
         let hint = meant(finder, written);
         finder.push(
             warning.hint(hint.unwrap_or_else(|| "a placeholder is written `{{context.PATH}}`".to_owned())),

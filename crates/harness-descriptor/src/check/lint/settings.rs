@@ -1,8 +1,9 @@
 //! Model settings, which are passed to the model's adapter as they are.
 
+use harness_diagnostics::document::{Entry, Kind, NodeId};
+use harness_diagnostics::suggest::did_you_mean;
+
 use super::finder::Finder;
-use crate::check::suggest::did_you_mean;
-use crate::document::{Entry, Kind, NodeId};
 
 /// Accepted values of a setting.
 #[derive(Clone, Copy)]

@@ -1,8 +1,9 @@
 //! Values of the wrong type where nothing but the eye would notice.
 
+use harness_diagnostics::document::{Kind, NodeId};
+use harness_diagnostics::suggest::did_you_mean;
+
 use super::finder::Finder;
-use crate::check::suggest::did_you_mean;
-use crate::document::{Kind, NodeId};
 use crate::known;
 
 pub(super) fn check(finder: &mut Finder<'_>) {

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use harness_diagnostics::Fields;
+use harness_diagnostics::document::Kind;
+
 use super::reader::{count, filled, located};
 use super::setting::{
     BudgetSetting, LayerKind, LayerScope, LayerSetting, ReminderSetting, ReminderTrigger, RuleSetting,
     RuleTarget,
 };
-use crate::registry::entry::{Fields, child, unknown_keys};
-use crate::registry::yaml::{Node, Step};
+use crate::registry::entry::json_schema;
 
 /// Key of fixed texts, each of which is a layer.
 pub(super) const TEXTS: &str = "texts";
@@ -53,7 +55,7 @@ impl LayerCommon {
 }
 
 /// Reads the keys of a layer's kind; `name` is a kind or the name of a text.
-pub(super) fn read(name: &str, fields: &mut Fields<'_, '_, '_>, directory: &Path) -> Option<LayerKind> {
+pub(super) fn read(name: &str, fields: &Fields<'_>, directory: &Path) -> Option<LayerKind> {
     Some(match name {
         "facts" => {
             LayerKind::Facts { limit: count(fields, "limit", 1), min_score: share(fields, "min_score") }
@@ -61,24 +63,24 @@ pub(super) fn read(name: &str, fields: &mut Fields<'_, '_, '_>, directory: &Path
         "episodes" => LayerKind::Episodes {
             shown: count(fields, "shown", 1),
             kept: count(fields, "kept", 1),
-            summarized: fields.flag("summarized", false),
+            summarized: fields.flag("summarized").unwrap_or(false),
         },
         "scratchpad" => LayerKind::Scratchpad {
-            schema: fields.json_schema("schema"),
-            notes: fields.flag("notes", false),
-            max_note: fields.bytes("max_note", 1, MAX_NOTES),
-            max_notes: fields.bytes("max_notes", 1, MAX_NOTES),
+            schema: json_schema(fields, "schema"),
+            notes: fields.flag("notes").unwrap_or(false),
+            max_note: fields.size("max_note", 1, MAX_NOTES),
+            max_notes: fields.size("max_notes", 1, MAX_NOTES),
         },
-        "task_state" => LayerKind::TaskState { by_child: fields.flag("by_child", false) },
+        "task_state" => LayerKind::TaskState { by_child: fields.flag("by_child").unwrap_or(false) },
         "observations" => LayerKind::Observations {
             threshold: fields.whole("threshold", 1, u64::MAX),
             kept: count(fields, "kept", 1),
         },
         "timeline" => LayerKind::Timeline {
             utc_offset: utc_offset(fields),
-            clock: fields.flag("clock", true),
-            learn: fields.flag("learn", false),
-            shown: fields.flag("shown", false),
+            clock: fields.flag("clock").unwrap_or(true),
+            learn: fields.flag("learn").unwrap_or(false),
+            shown: fields.flag("shown").unwrap_or(false),
             threshold: fields.whole("threshold", 1, u64::MAX),
             kept: count(fields, "kept", 1),
         },
@@ -88,9 +90,9 @@ pub(super) fn read(name: &str, fields: &mut Fields<'_, '_, '_>, directory: &Path
         },
         "file_references" => LayerKind::FileReferences {
             root: root(fields, directory),
-            max_file: fields.bytes("max_file", 1, MAX_FILE),
-            extensions: fields.get("extensions").map(|_| fields.texts("extensions")),
-            weighed: fields.flag("weighed", false),
+            max_file: fields.size("max_file", 1, MAX_FILE),
+            extensions: fields.node("extensions").map(|_| fields.texts("extensions")),
+            weighed: fields.flag("weighed").unwrap_or(false),
         },
         "environment" => {
             LayerKind::Environment { facts: fields.pairs("facts"), utc_offset: utc_offset(fields) }
@@ -100,12 +102,14 @@ pub(super) fn read(name: &str, fields: &mut Fields<'_, '_, '_>, directory: &Path
             max_items: fields.whole("max_items", 2, 10_000).and_then(|count| usize::try_from(count).ok()),
         },
         "plan" => LayerKind::Plan {
-            interview: fields.one_of("style", &[("phased", false), ("interview", true)]),
+            interview: fields.one_of("style", &[("phased", false), ("interview", true)]).unwrap_or_default(),
             allow: fields.texts("allow"),
             instructions: filled(fields, "instructions"),
-            requires_approval: fields.flag("requires_approval", true),
+            requires_approval: fields.flag("requires_approval").unwrap_or(true),
         },
-        "steering" => LayerKind::Steering { rules: rules(fields), strict: fields.flag("strict", false) },
+        "steering" => {
+            LayerKind::Steering { rules: rules(fields), strict: fields.flag("strict").unwrap_or(false) }
+        }
         "tool_results" => LayerKind::ToolResults {
             tools: required_texts(fields, "tools", "name the tools whose latest results are shown"),
             kept: fields.whole("kept", 1, 100).and_then(|count| usize::try_from(count).ok()),
@@ -115,97 +119,80 @@ pub(super) fn read(name: &str, fields: &mut Fields<'_, '_, '_>, directory: &Path
 }
 
 /// Fixed text, written here or in a file.
-fn text(name: &str, fields: &mut Fields<'_, '_, '_>, directory: &Path) -> Option<LayerKind> {
+fn text(name: &str, fields: &Fields<'_>, directory: &Path) -> Option<LayerKind> {
     const FORM: &str = "write either `text` or `file`";
     let (text, file) = (filled(fields, "text"), located(fields, "file", directory));
     if text.is_some() == file.is_some() {
-        let path = fields.path();
-        fields.faults().key(path, format!("`{name}` has no text, or two"), Some(FORM.to_owned()));
+        fields.own_error(format!("`{name}` has no text, or two"), FORM);
         return None;
     }
     Some(LayerKind::Text { name: name.to_owned(), text: text.unwrap_or_default(), file })
 }
 
 /// Directory of files; the directory of the registry file when none is named.
-fn root(fields: &mut Fields<'_, '_, '_>, directory: &Path) -> PathBuf {
+fn root(fields: &Fields<'_>, directory: &Path) -> PathBuf {
     located(fields, "root", directory).unwrap_or_else(|| directory.to_owned())
 }
 
-fn reminders(fields: &mut Fields<'_, '_, '_>) -> Vec<ReminderSetting> {
+fn reminders(fields: &Fields<'_>) -> Vec<ReminderSetting> {
     const AFTER: [(&str, ReminderTrigger); 2] =
         [("prompt", ReminderTrigger::Prompt), ("tool_result", ReminderTrigger::ToolResult)];
     let keys = ["text", "after", "every", "at_most"];
     named(fields, "reminders", &keys, |name, fields| ReminderSetting {
         name: name.to_owned(),
         text: fields.required("text", "write the reminder for the model"),
-        after: fields.get("after").map(|_| fields.one_of("after", &AFTER)),
+        after: fields.one_of("after", &AFTER),
         every: fields.whole("every", 1, 10_000).and_then(|views| u32::try_from(views).ok()),
         at_most: fields.whole("at_most", 1, 10_000).and_then(|times| u32::try_from(times).ok()),
     })
 }
 
-fn rules(fields: &mut Fields<'_, '_, '_>) -> Vec<RuleSetting> {
+fn rules(fields: &Fields<'_>) -> Vec<RuleSetting> {
     const JUDGES: [(&str, RuleTarget); 2] = [("tools", RuleTarget::Tools), ("answers", RuleTarget::Answers)];
     let keys = ["rule", "judges", "background"];
     named(fields, "rules", &keys, |name, fields| RuleSetting {
         name: name.to_owned(),
         rule: fields.required("rule", "write the rule for the judging model"),
-        judges: fields.get("judges").map(|_| fields.one_of("judges", &JUDGES)),
-        background: fields.flag("background", false),
+        judges: fields.one_of("judges", &JUDGES),
+        background: fields.flag("background").unwrap_or(false),
     })
 }
 
-/// Mapping from names to entries, each read with `read`; at least one is required.
-fn named<T>(
-    fields: &mut Fields<'_, '_, '_>,
-    key: &str,
-    keys: &[&str],
-    mut read: impl FnMut(&str, &mut Fields<'_, '_, '_>) -> T,
-) -> Vec<T> {
+/// Mapping from names to entries, each read with `read`.
+fn named<T>(fields: &Fields<'_>, key: &str, keys: &[&str], read: impl Fn(&str, &Fields<'_>) -> T) -> Vec<T> {
     let form = format!("write `NAME: {{ {}: … }}` for each of them", keys.first().unwrap_or(&""));
-    let Some(node) = fields.get(key) else {
+    if !fields.has(key) {
         fields.missing(key, &form);
-        return Vec::new();
-    };
-    let Some(entries) = node.as_map() else {
-        fields.fault(key, format!("expected a mapping, found {}", node.kind()), form);
-        return Vec::new();
-    };
-    let path = child(fields.path(), key);
-    let mut all = Vec::new();
-    for (name, node) in entries {
-        let path: Vec<Step> = child(&path, name);
-        let Some(entries) = node.as_map() else {
-            let problem = format!("expected a mapping, found {}", node.kind());
-            fields.faults().value(&path, problem, Some(form.clone()));
-            continue;
-        };
-        unknown_keys(entries, keys, &path, fields.faults());
-        all.push(read(name, &mut Fields::new(entries, &path, fields.faults())));
     }
-    all
+    let Some(section) = fields.section(key, &form) else { return Vec::new() };
+    let entry = |name: &str| {
+        let fields = section.section(name, &form)?;
+        fields.known(keys);
+        Some(read(name, &fields))
+    };
+    section.keys().filter_map(entry).collect()
 }
 
-fn required_texts(fields: &mut Fields<'_, '_, '_>, key: &str, hint: &str) -> Vec<String> {
-    if fields.get(key).is_none() {
+fn required_texts(fields: &Fields<'_>, key: &str, hint: &str) -> Vec<String> {
+    if !fields.has(key) {
         fields.missing(key, hint);
     }
     fields.texts(key)
 }
 
 /// Number from 0 to 1.
-fn share(fields: &mut Fields<'_, '_, '_>, key: &str) -> Option<f64> {
-    let node = fields.get(key)?;
-    let value = if let Node::Number(text, _) = node { text.parse::<f64>().ok() } else { None };
-    let value = value.filter(|value| (0.0..=1.0).contains(value));
-    if value.is_none() {
-        fields.fault(key, format!("expected a share, found {}", node.kind()), "write a number from 0 to 1");
+fn share(fields: &Fields<'_>, key: &str) -> Option<f64> {
+    if let Kind::Number(value) = fields.document().kind(fields.node(key)?)
+        && (0.0..=1.0).contains(value)
+    {
+        return Some(*value);
     }
-    value
+    fields.expected(key, "a number from 0 to 1", "");
+    None
 }
 
 /// Minutes that local time is ahead of UTC, from `+02:00` and the like.
-fn utc_offset(fields: &mut Fields<'_, '_, '_>) -> i32 {
+fn utc_offset(fields: &Fields<'_>) -> i32 {
     const KEY: &str = "utc_offset";
     let Some(text) = fields.text(KEY) else { return 0 };
     let minutes = || {
@@ -223,7 +210,7 @@ fn utc_offset(fields: &mut Fields<'_, '_, '_>) -> i32 {
         }
     };
     minutes().unwrap_or_else(|| {
-        fields.fault(KEY, format!("invalid offset `{text}`"), "write it as `\"+02:00\"` or `\"-05:30\"`");
+        fields.error(KEY, format!("invalid offset `{text}`"), "write it as `\"+02:00\"` or `\"-05:30\"`");
         0
     })
 }

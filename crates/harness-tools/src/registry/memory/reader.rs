@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use harness_diagnostics::document::Kind;
+use harness_diagnostics::{Fields, suggest};
+
 use super::layer::{self, LayerCommon};
 use super::setting::{BudgetSetting, LayerKind, LayerScope, LayerSetting, MemorySetting};
 use crate::registry::builtin::below;
-use crate::registry::entry::{Fields, child, is_name_char, known_keys, unknown_keys};
-use crate::registry::faults::Faults;
-use crate::registry::yaml::{Node, Step};
+use crate::registry::entry::is_name_char;
 
 /// Key of the section.
 pub(crate) const SECTION: &str = "memory";
@@ -30,39 +31,26 @@ const COMMON_KEYS: [&str; 5] = ["scope", "slot", "budget", "placement", "optiona
 /// Maximum of every number of tokens and messages.
 const MAX_COUNT: u64 = 1_000_000_000;
 
-/// Reads the section. Relative paths start at `directory`. Errors are added to `faults`.
-pub(crate) fn read(
-    keys: &[(String, Node)],
-    directory: &Path,
-    faults: &mut Faults<'_>,
-) -> Option<MemorySetting> {
-    let (_, node) = keys.iter().find(|(key, _)| key == SECTION)?;
-    let path = child(&[], SECTION);
-    let Some(entries) = node.as_map() else {
-        let hint = "write `storage`, `facts` and `layers` below it".to_owned();
-        faults.value(&path, format!("expected a mapping, found {}", node.kind()), Some(hint));
-        return None;
-    };
-    unknown_keys(entries, &KEYS, &path, faults);
-    let layers_node = entries.iter().find(|(key, _)| key == "layers").map(|(_, node)| node);
-    let mut fields = Fields::new(entries, &path, faults);
+/// Reads the section. Relative paths start at `directory`.
+pub(crate) fn read(root: &Fields<'_>, directory: &Path) -> Option<MemorySetting> {
+    let fields = root.section(SECTION, "write `storage`, `facts` and `layers` below it")?;
+    fields.known(&KEYS);
     let mut setting = MemorySetting {
-        storage: located(&mut fields, "storage", directory),
-        facts: located(&mut fields, "facts", directory),
-        user: filled(&mut fields, "user"),
-        workspace: filled(&mut fields, "workspace"),
-        model: filled(&mut fields, "model"),
+        storage: located(&fields, "storage", directory),
+        facts: located(&fields, "facts", directory),
+        user: filled(&fields, "user"),
+        workspace: filled(&fields, "workspace"),
+        model: filled(&fields, "model"),
         tokens: fields.whole("tokens", 1_000, MAX_COUNT),
         reserve: fields.whole("reserve", 0, MAX_COUNT),
-        messages: count(&mut fields, "messages", 1),
-        prompt_cache: fields.get("prompt_cache").map(|_| fields.flag("prompt_cache", true)),
+        messages: count(&fields, "messages", 1),
+        prompt_cache: fields.flag("prompt_cache"),
         layers: Vec::new(),
     };
-    if let Some(node) = layers_node {
-        let reader = LayerReader { setting: &setting, directory };
-        setting.layers = reader.layers(node, &child(&path, "layers"), faults);
+    if let Some(layers) = fields.section("layers", "write the layers below it, such as `scratchpad: {}`") {
+        setting.layers = LayerReader { setting: &setting, directory }.layers(&layers);
     }
-    if setting.layers.is_empty() && setting.facts.is_some() && layers_node.is_none() {
+    if setting.facts.is_some() && !fields.has("layers") {
         setting.layers = MemorySetting::of_facts("").layers;
     }
     Some(setting)
@@ -74,83 +62,62 @@ struct LayerReader<'a> {
 }
 
 impl LayerReader<'_> {
-    fn layers(&self, node: &Node, path: &[Step], faults: &mut Faults<'_>) -> Vec<LayerSetting> {
-        let Some(entries) = node.as_map() else {
-            let hint = "write the layers below it, such as `scratchpad: {}`".to_owned();
-            faults.value(path, format!("expected a mapping of layers, found {}", node.kind()), Some(hint));
-            return Vec::new();
-        };
+    fn layers(&self, section: &Fields<'_>) -> Vec<LayerSetting> {
         let mut layers = Vec::new();
-        for (name, node) in entries {
-            let path = child(path, name);
+        for name in section.keys() {
             if name == layer::TEXTS {
-                layers.extend(self.texts(node, &path, faults));
-            } else if let Some((_, keys, scope)) = layer::KINDS.iter().find(|(kind, ..)| kind == name) {
-                layers.extend(self.layer(name, node, (keys, *scope), &path, faults));
+                layers.extend(self.texts(section));
+            } else if let Some((_, keys, scope)) = layer::KINDS.iter().find(|(kind, ..)| *kind == name) {
+                layers.extend(self.layer(name, section, keys, *scope));
             } else {
-                let known: Vec<&str> =
-                    layer::KINDS.iter().map(|(kind, ..)| *kind).chain([layer::TEXTS]).collect();
-                faults.key(&path, format!("unknown layer `{name}`"), Some(known_keys(name, &known)));
+                let known = layer::KINDS.iter().map(|(kind, ..)| *kind).chain([layer::TEXTS]);
+                section.key_error(name, format!("unknown layer `{name}`"), suggest::hint(name, known));
             }
         }
         layers
     }
 
     /// Layers of fixed texts, by name.
-    fn texts(&self, node: &Node, path: &[Step], faults: &mut Faults<'_>) -> Vec<LayerSetting> {
-        let Some(entries) = node.as_map() else {
-            let hint = "write `NAME: { text: … }` or `NAME: { file: … }` for each text".to_owned();
-            faults.value(path, format!("expected a mapping of texts, found {}", node.kind()), Some(hint));
-            return Vec::new();
-        };
-        let text = |(name, node): &(String, Node)| {
-            let path = child(path, name);
+    fn texts(&self, section: &Fields<'_>) -> Vec<LayerSetting> {
+        let hint = "write `NAME: { text: … }` or `NAME: { file: … }` for each text";
+        let Some(texts) = section.section(layer::TEXTS, hint) else { return Vec::new() };
+        let text = |name: &str| {
             if name.is_empty() || !name.chars().all(is_name_char) {
-                let hint = "use letters, digits, `_` and `-`".to_owned();
-                faults.key(&path, format!("`{name}` cannot name a text"), Some(hint));
+                texts.key_error(name, format!("invalid name `{name}`"), "use letters, digits, `_` and `-`");
             }
-            self.layer(name, node, (&["text", "file"], LayerScope::Run), &path, faults)
+            self.layer(name, &texts, &["text", "file"], LayerScope::Run)
         };
-        entries.iter().filter_map(text).collect()
+        texts.keys().filter_map(text).collect()
     }
 
     fn layer(
         &self,
         name: &str,
-        node: &Node,
-        (keys, scope): (&[&str], LayerScope),
-        path: &[Step],
-        faults: &mut Faults<'_>,
+        section: &Fields<'_>,
+        keys: &[&str],
+        scope: LayerScope,
     ) -> Option<LayerSetting> {
-        let entries = match node {
-            Node::Map(entries) => entries.as_slice(),
-            Node::Null => &[],
-            Node::Bool(_) | Node::Number(..) | Node::Text(_) | Node::List(_) | Node::Other => {
-                let hint = format!("write its settings below it, or `{name}: {{}}` for the defaults");
-                faults.value(path, format!("expected a mapping, found {}", node.kind()), Some(hint));
-                return None;
-            }
-        };
+        let hint = format!("write its settings below it, or `{name}: {{}}` for the defaults");
+        let fields = section.section_or_empty(name, &hint)?;
         let known: Vec<&str> = keys.iter().copied().chain(COMMON_KEYS).collect();
-        unknown_keys(entries, &known, path, faults);
-        let mut fields = Fields::new(entries, path, faults);
-        let common = common(&mut fields);
+        fields.known(&known);
+        let common = common(&fields);
         if common.scope.unwrap_or(scope) != LayerScope::Run && self.setting.storage.is_none() {
             let problem = format!("`{name}` keeps its state beyond a run, and the memory has no `storage`");
-            let hint = "add `storage: DIRECTORY` to `memory`, or write `scope: run` here".to_owned();
-            fields.faults().key(path, problem, Some(hint));
+            let hint = "add `storage: DIRECTORY` to `memory`, or write `scope: run` here";
+            section.key_error(name, problem, hint);
         }
-        let kind = layer::read(name, &mut fields, self.directory)?;
+        let kind = layer::read(name, &fields, self.directory)?;
         let needs_facts = matches!(kind, LayerKind::Facts { .. } | LayerKind::Episodes { .. });
         if needs_facts && self.setting.facts.is_none() {
             let problem = format!("`{name}` reads facts, and the memory has no `facts`");
-            fields.faults().key(path, problem, Some("add `facts: FILE` to `memory`".to_owned()));
+            section.key_error(name, problem, "add `facts: FILE` to `memory`");
         }
         Some(common.layer(kind))
     }
 }
 
-fn common(fields: &mut Fields<'_, '_, '_>) -> LayerCommon {
+fn common(fields: &Fields<'_>) -> LayerCommon {
     const SCOPES: [(&str, LayerScope); 4] = [
         ("run", LayerScope::Run),
         ("thread", LayerScope::Thread),
@@ -160,72 +127,66 @@ fn common(fields: &mut Fields<'_, '_, '_>) -> LayerCommon {
     const PLACES: [(&str, Option<bool>); 3] =
         [("before", Some(true)), ("after", Some(false)), ("auto", None)];
     LayerCommon {
-        scope: fields.get("scope").map(|_| fields.one_of("scope", &SCOPES)),
+        scope: fields.one_of("scope", &SCOPES),
         slot: signed(fields, "slot", 10_000),
         budget: budget(fields),
-        anchored: fields.one_of("placement", &PLACES),
-        optional: fields.flag("optional", false),
+        anchored: fields.one_of("placement", &PLACES).flatten(),
+        optional: fields.flag("optional").unwrap_or(false),
     }
 }
 
-fn budget(fields: &mut Fields<'_, '_, '_>) -> Option<BudgetSetting> {
+fn budget(fields: &Fields<'_>) -> Option<BudgetSetting> {
     const FORM: &str = "write a number of tokens, `{ min: 100, max: 800 }` or `auto`";
-    match fields.get("budget")? {
-        Node::Text(text) if text == "auto" => Some(BudgetSetting::Auto),
-        Node::Number(..) => {
-            let max = fields.whole("budget", 0, MAX_COUNT).and_then(|max| u32::try_from(max).ok())?;
-            Some(BudgetSetting::Range { min: 0, max })
-        }
-        Node::Map(entries) => {
-            let path = child(fields.path(), "budget");
-            unknown_keys(entries, &["min", "max"], &path, fields.faults());
-            let mut bounds = Fields::new(entries, &path, fields.faults());
-            let mut bound = |key| bounds.whole(key, 0, MAX_COUNT).and_then(|bound| u32::try_from(bound).ok());
-            let (min, max) = (bound("min").unwrap_or(0), bound("max"));
-            let Some(max) = max.filter(|max| min <= *max) else {
-                fields.fault("budget", "`max` is missing or smaller than `min`", FORM);
-                return None;
-            };
-            Some(BudgetSetting::Range { min, max })
-        }
-        node @ (Node::Null | Node::Bool(_) | Node::Text(_) | Node::List(_) | Node::Other) => {
-            let problem = format!("expected a budget, found {}", node.kind());
-            fields.fault("budget", problem, FORM);
-            None
-        }
+    let tokens = |fields: &Fields<'_>, key: &str| {
+        fields.whole(key, 0, MAX_COUNT).and_then(|tokens| u32::try_from(tokens).ok())
+    };
+    let document = fields.document();
+    let node = fields.node("budget")?;
+    if document.string(node) == Some("auto") {
+        return Some(BudgetSetting::Auto);
     }
+    if let Kind::Number(_) = document.kind(node) {
+        return Some(BudgetSetting::Range { min: 0, max: tokens(fields, "budget")? });
+    }
+    let bounds = fields.section("budget", FORM)?;
+    bounds.known(&["min", "max"]);
+    let (min, max) = (tokens(&bounds, "min").unwrap_or(0), tokens(&bounds, "max"));
+    let Some(max) = max.filter(|max| min <= *max) else {
+        fields.error("budget", "`max` is missing or smaller than `min`", FORM);
+        return None;
+    };
+    Some(BudgetSetting::Range { min, max })
 }
 
 /// Path below `directory`.
-pub(super) fn located(fields: &mut Fields<'_, '_, '_>, key: &str, directory: &Path) -> Option<PathBuf> {
+pub(super) fn located(fields: &Fields<'_>, key: &str, directory: &Path) -> Option<PathBuf> {
     filled(fields, key).map(|path| below(directory, &path))
 }
 
 /// Text that is not blank.
-pub(super) fn filled(fields: &mut Fields<'_, '_, '_>, key: &str) -> Option<String> {
+pub(super) fn filled(fields: &Fields<'_>, key: &str) -> Option<String> {
     let text = fields.text(key)?;
     if text.trim().is_empty() {
-        fields.fault(key, "the text is empty", "write a text, or remove the key");
+        fields.error(key, "the string is empty", "write a text, or remove the key");
         return None;
     }
     Some(text)
 }
 
 /// Number of things, at least `least`.
-pub(super) fn count(fields: &mut Fields<'_, '_, '_>, key: &str, least: u64) -> Option<usize> {
+pub(super) fn count(fields: &Fields<'_>, key: &str, least: u64) -> Option<usize> {
     fields.whole(key, least, MAX_COUNT).and_then(|count| usize::try_from(count).ok())
 }
 
 /// Whole number from `-most` to `most`.
-fn signed(fields: &mut Fields<'_, '_, '_>, key: &str, most: i32) -> Option<i32> {
-    let node = fields.get(key)?;
-    let value = match node {
-        Node::Number(text, _) => text.parse::<i32>().ok().filter(|value| value.abs() <= most),
-        Node::Null | Node::Bool(_) | Node::Text(_) | Node::List(_) | Node::Map(_) | Node::Other => None,
-    };
+fn signed(fields: &Fields<'_>, key: &str, most: i32) -> Option<i32> {
+    let node = fields.node(key)?;
+    let document = fields.document();
+    let is_number = matches!(document.kind(node), Kind::Number(_));
+    let value = document.written(node).parse::<i32>().ok();
+    let value = value.filter(|value| is_number && value.abs() <= most);
     if value.is_none() {
-        let hint = format!("write a whole number from -{most} to {most}");
-        fields.fault(key, format!("expected a whole number, found {}", node.kind()), hint);
+        fields.expected(key, &format!("a whole number from -{most} to {most}"), "");
     }
     value
 }

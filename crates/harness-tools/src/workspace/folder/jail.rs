@@ -1,4 +1,4 @@
-//! Opening things below a folder and nowhere else.
+//! Opens files below one directory and nowhere else.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -10,17 +10,17 @@ use harness_host::{EntryKind, WorkspaceFault, WorkspaceFaultCode as Code};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// How many names of one folder are looked at.
+/// Maximum number of names of one directory.
 const MAX_NAMES: usize = 20_000;
 
 /// How many names a path has at most.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// A folder that nothing leads out of.
+/// A directory that no path escapes.
 ///
-/// Each name of a path is opened by itself, below the folder that was opened before, and never through a
-/// symbolic link. So neither `..` nor a link leads out, not even one that is put in place of a folder while
-/// a path is being walked: what was opened stays what it was.
+/// Each name of a path is opened on its own, relative to the directory opened before, and never through a
+/// symbolic link. Neither `..` nor a link escapes, even if a link replaces a directory while a path is
+/// opened: an open directory stays the same.
 #[derive(Debug)]
 pub(super) struct Jail(OwnedFd);
 
@@ -49,7 +49,7 @@ impl<'p> Names<'p> {
         Ok(Self { names, path })
     }
 
-    /// The folder's names and the last one; `None` for the root itself.
+    /// The names of the directories and the last name; `None` for the root.
     pub(super) fn split_last(&self) -> Option<(&'p str, &[&'p str])> {
         self.names.split_last().map(|(last, folders)| (*last, folders))
     }
@@ -63,7 +63,7 @@ impl<'p> Names<'p> {
         format!("/{}", self.names.join("/"))
     }
 
-    /// Why the operating system refused.
+    /// Error of the operating system.
     pub(super) fn refused(&self, what: &str, error: Errno) -> WorkspaceFault {
         unavailable(&format!("{what} `{}`", self.path), error)
     }
@@ -76,7 +76,7 @@ pub(super) fn unavailable(what: &str, error: impl std::fmt::Display) -> Workspac
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// One thing in a folder.
+/// Entry of a directory.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) name: String,
@@ -85,13 +85,13 @@ pub(super) struct Found {
 }
 
 impl Jail {
-    /// A jail at a folder. Links on the way to it are followed: the host chooses it, not the model.
+    /// Opens a directory. Links in its path are followed, because the host chooses it, not the model.
     pub(super) fn open(folder: &Path) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::openat(CWD, folder, flags, Mode::empty()).map(Self)
     }
 
-    /// The folder at the end of some names; `None` if there is none.
+    /// Directory at the end of some names, if it exists.
     pub(super) fn folder(&self, names: &Names<'_>, of: &[&str]) -> Result<Option<OwnedFd>, WorkspaceFault> {
         let mut folder = self.root(names)?;
         for name in of {
@@ -107,19 +107,19 @@ impl Jail {
         Ok(Some(folder))
     }
 
-    /// The folder at the end of some names, made where it is missing.
+    /// Directory at the end of some names; missing ones are created.
     pub(super) fn folder_made(&self, names: &Names<'_>, of: &[&str]) -> Result<OwnedFd, WorkspaceFault> {
         let mut folder = self.root(names)?;
         for name in of {
             match rustix::fs::mkdirat(&folder, *name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(names.refused("make the folders of", error)),
+                Err(error) => return Err(names.refused("create the directories of", error)),
             }
             folder = match rustix::fs::openat(&folder, *name, FOLDER, Mode::empty()) {
                 Ok(next) => next,
                 Err(error @ (Errno::NOTDIR | Errno::LOOP)) => {
                     no_folder(folder.as_fd(), name, names)?;
-                    return Err(wrong_kind(names, &format!("`{name}` is no folder ({error})")));
+                    return Err(wrong_kind(names, &format!("`{name}` is not a directory ({error})")));
                 }
                 Err(error) => return Err(names.refused("open", error)),
             };
@@ -133,7 +133,7 @@ impl Jail {
     }
 }
 
-/// Tells a link, which is never followed, from what is simply no folder.
+/// Distinguishes links, which are never followed, from other files.
 fn no_folder(folder: BorrowedFd<'_>, name: &str, names: &Names<'_>) -> Result<(), WorkspaceFault> {
     match look(folder, name) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => Err(is_link(names, name)),
@@ -155,10 +155,10 @@ fn look(folder: BorrowedFd<'_>, name: &str) -> Result<Stat, Errno> {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// What a name of a folder stands for, if it is a regular file; `None` if nothing is there.
+/// State of a regular file; `None` if it does not exist.
 ///
 /// # Errors
-/// When it is anything else.
+/// If it is not a regular file.
 pub(super) fn regular(
     folder: BorrowedFd<'_>,
     name: &str,
@@ -176,7 +176,7 @@ fn check_regular(stat: &Stat, name: &str, names: &Names<'_>) -> Result<(), Works
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(()),
         FileType::Symlink => Err(is_link(names, name)),
-        FileType::Directory => Err(wrong_kind(names, "it is a folder; list it, or name a file in it")),
+        FileType::Directory => Err(wrong_kind(names, "it is a directory; list it, or name a file in it")),
         FileType::Fifo
         | FileType::Socket
         | FileType::CharacterDevice
@@ -185,10 +185,10 @@ fn check_regular(stat: &Stat, name: &str, names: &Names<'_>) -> Result<(), Works
     }
 }
 
-/// The bytes of a regular file, at most `most` of them; `None` if nothing is there.
+/// Content of a regular file of at most `most` bytes; `None` if it does not exist.
 ///
 /// # Errors
-/// When it is no regular file, or longer.
+/// If it is not a regular file, or larger.
 pub(super) fn bytes(
     folder: BorrowedFd<'_>,
     name: &str,
@@ -221,18 +221,18 @@ pub(super) fn bytes(
     Ok(Some((bytes, stat)))
 }
 
-/// What lies in a folder, by name. Names that are no UTF-8 are left out: no path can name them.
+/// Entries of a directory, by name. Names that are not UTF-8 are omitted, because no path can name them.
 ///
 /// # Errors
-/// When the folder cannot be read, or has too many names.
+/// If the directory cannot be read, or has too many names.
 pub(super) fn entries(folder: BorrowedFd<'_>, shown: &str) -> Result<Vec<Found>, WorkspaceFault> {
-    let refused = |error: Errno| unavailable(&format!("read the folder `{shown}`"), error);
+    let refused = |error: Errno| unavailable(&format!("read the directory `{shown}`"), error);
     let mut found = Vec::new();
     for entry in Dir::read_from(folder).map_err(refused)? {
         let entry = entry.map_err(refused)?;
         let Some(name) = name_of(entry.file_name()) else { continue };
         if found.len() == MAX_NAMES {
-            let problem = format!("the folder `{shown}` has more than {MAX_NAMES} names");
+            let problem = format!("the directory `{shown}` has more than {MAX_NAMES} names");
             return Err(WorkspaceFault::new(Code::TooLarge, problem));
         }
         // What vanished meanwhile is left out.
@@ -262,7 +262,7 @@ fn kind_of(stat: &Stat) -> EntryKind {
     }
 }
 
-/// A folder inside a folder.
+/// Opens a directory inside a directory.
 pub(super) fn enter(folder: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(folder, name, FOLDER, Mode::empty())
 }

@@ -1,4 +1,4 @@
-//! A folder of this machine as a workspace.
+//! A directory as a workspace.
 
 mod jail;
 mod protected;
@@ -24,25 +24,24 @@ use crate::error::ToolsError;
 
 pub use self::protected::ProtectedFiles;
 
-/// A workspace that is a folder of this machine, and nothing outside of it.
+/// A workspace in one directory of this machine.
 ///
-/// - A path starts at the folder, also one with a leading slash; `..` is refused.
-/// - Symbolic links are never followed, wherever they lead and also when one is put there during a call.
+/// - Paths are relative to the directory, even with a leading slash; `..` is rejected.
+/// - Symbolic links are never followed, even if one appears during a call.
 /// - Only regular files are read and written: no devices, pipes or sockets.
-/// - A file larger than [`FolderWorkspace::max_file`] is refused, a search gives up after
+/// - Files larger than [`FolderWorkspace::max_file`] are rejected. A search stops after
 ///   [`FolderWorkspace::MAX_SEARCHED`] files, and every operation after [`FolderWorkspace::time_limit`].
-/// - It can only be read until [`FolderWorkspace::writable`] says otherwise. A file is replaced wholly or
-///   not at all, keeps its permissions, and is on the disk when the call answers.
+/// - It is read-only unless [`FolderWorkspace::writable`] is called. A file is replaced atomically, keeps its
+///   permissions, and is on disk when the call returns.
+/// - At any depth and in any case, these are never written: version control (`.git`), `.harness`, start-up
+///   files of shells and sessions (`.bashrc`, `.profile`, `.envrc`, …), keys (`.ssh`, `.netrc`), unless
+///   [`FolderWorkspace::unprotected`] names them, and the files of [`FolderWorkspace::protecting`]. A write to
+///   `.git/config`, for example, decides what `git status` runs.
+/// - Names are exact, including blanks. A path has at most [`FolderWorkspace::MAX_DEPTH`] names.
 ///
-/// - Never written are, at any depth and in any case: folders of version control (`.git`), `.harness`, start-up files
-///   of shells and sessions (`.bashrc`, `.profile`, `.envrc`, …), keys (`.ssh`, `.netrc`), unless
-///   [`FolderWorkspace::unprotected`] names them, and the files of [`FolderWorkspace::protecting`]. Who writes
-///   `.git/config` decides what `git status` runs.
-/// - Names are exact: blanks around them belong to them. A path has at most [`FolderWorkspace::MAX_DEPTH`] names.
+/// A file with a hard link inside the directory counts as inside.
 ///
-/// What has a second name (a hard link) inside the folder counts as inside.
-///
-/// Operations run on tokio's threads for blocking work; a runtime is needed.
+/// Operations run on tokio's blocking threads and require a runtime.
 #[derive(Clone, Debug)]
 pub struct FolderWorkspace {
     inner: Arc<Inner>,
@@ -66,11 +65,10 @@ impl FolderWorkspace {
     /// How many files a search looks into: 100,000.
     pub const MAX_SEARCHED: usize = walk::MAX_SEARCHED;
 
-    /// A workspace at a folder. The folder is opened here and stays the same one, whatever its name stands
-    /// for later.
+    /// Opens a directory as a workspace. It stays the same directory even if it is renamed or replaced.
     ///
     /// # Errors
-    /// [`ToolsError::Folder`], when it cannot be opened.
+    /// [`ToolsError::Folder`] if it cannot be opened.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, ToolsError> {
         let folder = folder.as_ref();
         let jail = Jail::open(folder)
@@ -96,7 +94,7 @@ impl FolderWorkspace {
         self
     }
 
-    /// The same workspace, whose files can be written.
+    /// Allows writing.
     #[must_use]
     pub fn writable(self) -> Self {
         self.with(|inner| inner.writable = true)
@@ -108,21 +106,21 @@ impl FolderWorkspace {
         self.with(|inner| inner.max_file = bytes)
     }
 
-    /// The names of folders that a search leaves out. Default `.git`.
+    /// Sets the names of directories that a search skips. Default `.git`.
     #[must_use]
     pub fn skipping(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
         self.with(|inner| inner.skipped = names)
     }
 
-    /// The same workspace, which never writes these files of the host.
+    /// Protects files of the host from writing.
     #[must_use]
     pub fn protecting(self, files: ProtectedFiles) -> Self {
         self.with(|inner| inner.protection.files.push(files))
     }
 
-    /// The same workspace, which may write what these names stand for although they are protected:
-    /// `.envrc`, `.git`. Whatever is written there may run when a person or a tool starts a program.
+    /// Allows writing to protected names such as `.envrc` or `.git`. Content written there may be executed
+    /// when a user or a tool starts a program.
     #[must_use]
     pub fn unprotected(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.with(|inner| inner.protection.permitted.extend(names.into_iter().map(Into::into)))
@@ -135,7 +133,7 @@ impl FolderWorkspace {
         self
     }
 
-    /// Does blocking work, which is told to stop when its time is up or nobody waits for it.
+    /// Runs blocking work, which is stopped at its time limit and when its caller is dropped.
     async fn work<T: Send + 'static>(
         &self,
         what: &str,
@@ -159,7 +157,7 @@ impl FolderWorkspace {
     }
 }
 
-/// Whether blocking work goes on, was stopped, or is past the point where it can be stopped.
+/// State of blocking work: running, stopped, or past the point where it can be stopped.
 #[derive(Clone, Debug, Default)]
 struct Stop(Arc<AtomicU8>);
 
@@ -174,7 +172,7 @@ impl Stop {
     }
 
     /// # Errors
-    /// When the work was stopped; nobody sees the fault.
+    /// If the work was stopped; the error is discarded.
     fn check(&self) -> Result<(), WorkspaceFault> {
         if self.0.load(Ordering::Acquire) == STOPPED { Err(was_stopped()) } else { Ok(()) }
     }
@@ -193,7 +191,7 @@ fn was_stopped() -> WorkspaceFault {
     WorkspaceFault::new(Code::Timeout, "it was stopped")
 }
 
-/// Stops the work when nobody waits for it any more.
+/// Stops the work when its caller is dropped.
 struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {
@@ -205,7 +203,7 @@ impl Drop for StopOnDrop {
 impl Workspace for FolderWorkspace {
     async fn list(&self, path: &str, depth: u32, limit: u32) -> Result<Vec<WorkspaceEntry>, WorkspaceFault> {
         let path = path.to_owned();
-        self.work("list the folder", move |inner, stop| {
+        self.work("list the directory", move |inner, stop| {
             let names = Names::of(&path)?;
             let Some(folder) = inner.jail.folder(&names, names.all())? else { return Ok(Vec::new()) };
             walk::list(folder.as_fd(), &names, depth, limit as usize, stop)
@@ -218,7 +216,7 @@ impl Workspace for FolderWorkspace {
         self.work("read the file", move |inner, _| {
             let names = Names::of(&path)?;
             let Some((name, folders)) = names.split_last() else {
-                return Err(WorkspaceFault::new(Code::WrongKind, "`/` is a folder; name a file in it"));
+                return Err(WorkspaceFault::new(Code::WrongKind, "`/` is a directory; name a file in it"));
             };
             let Some(folder) = inner.jail.folder(&names, folders)? else { return Ok(None) };
             let Some((bytes, stat)) = jail::bytes(folder.as_fd(), name, &names, inner.max_file)? else {
@@ -267,10 +265,7 @@ impl Workspace for FolderWorkspace {
 
 fn not_text(path: &str, error: std::str::Utf8Error) -> WorkspaceFault {
     let at = error.valid_up_to();
-    WorkspaceFault::new(
-        Code::NotText,
-        format!("`{path}` is no UTF-8 text: the first wrong byte is byte {at}"),
-    )
+    WorkspaceFault::new(Code::NotText, format!("`{path}` is not UTF-8: invalid byte at offset {at}"))
 }
 
 /// When it was last changed.

@@ -57,7 +57,7 @@ const NAMES: [&str; 42] = [
     ".rhosts",
 ];
 
-/// Folders below `.config` that decide the same.
+/// Directories below `.config` with the same effect.
 const CONFIG: [&str; 7] = ["fish", "git", "harness", "direnv", "autostart", "systemd", "environment.d"];
 
 /// Files of the host that no tool may write, whatever names they have: a descriptor, its registry, key files.
@@ -101,7 +101,7 @@ impl ProtectedFiles {
         }
     }
 
-    /// The files.
+    /// Protected files.
     pub fn files(&self) -> Vec<PathBuf> {
         let lists = self.0.read().unwrap_or_else(PoisonError::into_inner);
         lists.own.iter().cloned().chain(lists.others.iter().flat_map(Self::files)).collect()
@@ -114,7 +114,7 @@ impl fmt::Debug for ProtectedFiles {
     }
 }
 
-/// What a workspace does not write.
+/// Protection of a workspace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Protection {
     /// Files of the host.
@@ -176,7 +176,7 @@ fn is_same(file: &Path, old: &Stat) -> bool {
     })
 }
 
-/// Whether names below a folder are those of a file, which need not exist.
+/// Whether a file, which need not exist, has these names below a directory.
 fn is_at(file: &Path, folder: &Path, names: &Names<'_>) -> bool {
     let real = |file: &Path| {
         file.canonicalize().or_else(|_| {

@@ -37,7 +37,7 @@ pub(super) fn save(
         return Err(WorkspaceFault::new(Code::TooLarge, problem));
     }
     let Some((name, folders)) = names.split_last() else {
-        return Err(WorkspaceFault::new(Code::WrongKind, "`/` is a folder; name a file in it"));
+        return Err(WorkspaceFault::new(Code::WrongKind, "`/` is a directory; name a file in it"));
     };
     inner.protection.check_names(&names)?;
     let folder = match precondition {
@@ -87,7 +87,7 @@ struct Made<'f> {
 }
 
 impl<'f> Made<'f> {
-    /// An empty file in the same folder, with the permissions of the old one, or those of a new one.
+    /// Creates an empty file in the same directory, with the permissions of the old or of a new file.
     fn beside(folder: BorrowedFd<'f>, names: &Names<'_>, old: Option<&Stat>) -> Result<Self, WorkspaceFault> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fresh = if old.is_some() { Mode::from_raw_mode(0o600) } else { Mode::from_raw_mode(0o666) };

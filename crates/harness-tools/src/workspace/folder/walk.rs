@@ -1,4 +1,4 @@
-//! Walking down a folder.
+//! Visits the entries below a directory.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -15,7 +15,7 @@ pub(super) const MAX_SEARCHED: usize = 100_000;
 /// How deep a search goes.
 const MAX_DEPTH: u32 = 64;
 
-/// The entries below a folder: the first `limit` on the way down, then by path.
+/// Entries below a directory: the first `limit` found, sorted by path.
 pub(super) fn list(
     folder: BorrowedFd<'_>,
     names: &Names<'_>,
@@ -85,7 +85,7 @@ struct Seen<'s> {
 
 /// Where to go next.
 enum Go {
-    /// Into it, if it is a folder.
+    /// Enters it, if it is a directory.
     Down,
     /// To what comes after it.
     Past,
@@ -93,8 +93,8 @@ enum Go {
     Stop,
 }
 
-/// Looks at everything below a folder, by name, at most `depth` levels deep. Tells whether it came to the
-/// end. Open folders are as many as levels.
+/// Visits everything below a directory, by name, at most `depth` levels deep. Returns whether it reached the
+/// end. One directory is open per level.
 fn down(
     folder: BorrowedFd<'_>,
     path: &str,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::place::Place;
 
 /// How diagnostics are shown.
@@ -15,7 +15,7 @@ pub enum Style {
     /// Text alone.
     #[default]
     Plain,
-    /// With the colours of a terminal, as ANSI escape codes.
+    /// With the colors of a terminal, as ANSI escape codes.
     Ansi,
 }
 
@@ -35,7 +35,8 @@ pub struct Rendered<'a> {
 }
 
 impl<'a> Rendered<'a> {
-    pub(super) fn of(diagnostics: &'a [Diagnostic], style: Style) -> Self {
+    /// Shows these diagnostics in this style.
+    pub fn of(diagnostics: &'a [Diagnostic], style: Style) -> Self {
         Self { diagnostics, style }
     }
 }
@@ -56,13 +57,13 @@ impl fmt::Display for Rendered<'_> {
 fn write_diagnostic(f: &mut fmt::Formatter<'_>, diagnostic: &Diagnostic, paint: &Paint) -> fmt::Result {
     let Diagnostic { severity, code, message, place, hint, related } = diagnostic;
     let Paint { bold, note, off, .. } = paint;
-    let colour = paint.severity(*severity);
+    let color = paint.severity(*severity);
     if let Some(place) = place {
         write!(f, "{bold}{}:{off} ", quiet(&place.to_string()))?;
     }
-    writeln!(f, "{colour}{}[{code}]{off}: {bold}{}{off}", severity.as_str(), quiet(message))?;
+    writeln!(f, "{color}{}[{code}]{off}: {bold}{}{off}", severity.as_str(), quiet(message))?;
     if let Some(place) = place {
-        write_excerpt(f, place, '^', colour, paint)?;
+        write_excerpt(f, place, '^', color, paint)?;
     }
     if let Some(hint) = hint {
         writeln!(f, "{note}help:{off} {}", quiet(hint))?;
@@ -86,9 +87,12 @@ fn write_excerpt(
     f: &mut fmt::Formatter<'_>,
     place: &Place,
     mark: char,
-    colour: &str,
+    color: &str,
     paint: &Paint,
 ) -> fmt::Result {
+    if place.excerpt.is_empty() {
+        return Ok(());
+    }
     let Paint { margin, off, .. } = paint;
     let number = place.line.to_string();
     let space = " ".repeat(number.len());
@@ -100,7 +104,7 @@ fn write_excerpt(
     let width: usize = value.chars().take(place.width()).map(columns).sum();
     writeln!(f, "{margin}{space} |{off}")?;
     writeln!(f, "{margin}{number} |{off} {}", place.excerpt)?;
-    writeln!(f, "{margin}{space} |{off} {pad}{colour}{}{off}", mark.to_string().repeat(width.max(1)))
+    writeln!(f, "{margin}{space} |{off} {pad}{color}{}{off}", mark.to_string().repeat(width.max(1)))
 }
 
 /// The columns that a terminal shows a character in.
@@ -108,7 +112,7 @@ fn columns(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
-/// The escape codes of a style, all empty without colours.
+/// The escape codes of a style, all empty without colors.
 struct Paint {
     error: &'static str,
     warning: &'static str,

@@ -2,8 +2,8 @@
 //!
 //! Each refuses a text that upstream refuses; none changes a value.
 
+use super::fault::YamlFault;
 use crate::document::Bytes;
-use crate::error::YamlFault;
 
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 

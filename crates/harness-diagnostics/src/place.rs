@@ -1,4 +1,4 @@
-//! Places in a descriptor's text.
+//! Places in a text.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::lines::Lines;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, or `<inline descriptor>`.
+    /// Name of the file or text.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
@@ -63,6 +63,13 @@ impl Place {
         }
     }
 
+    /// Removes the excerpt, so that a message never shows the line; for files with secrets.
+    #[must_use]
+    pub fn without_excerpt(mut self) -> Self {
+        self.excerpt = "".into();
+        self
+    }
+
     /// The characters of the excerpt before the value.
     pub(crate) fn before(&self) -> usize {
         self.column.saturating_sub(self.excerpt_column) as usize
@@ -102,33 +109,25 @@ fn excerpt(line: &str, at: usize) -> (String, usize) {
     (shown, left_out)
 }
 
-impl Place {
-    /// A place in the text of another file of the same project, such as a registry: the word that
-    /// begins at a line and column, both from 1.
-    ///
-    /// A place behind the end of the text is its end.
-    pub fn in_text(file: &str, text: &str, line: usize, column: usize) -> Self {
-        let lines = Lines::of(text);
-        let number = u32::try_from(line).unwrap_or(u32::MAX);
-        let line_start = lines.start(number).unwrap_or(text.len());
-        let rest = lines.line(text, number).unwrap_or_default();
-        let before = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
-        let word = rest.get(before..).unwrap_or_default();
-        let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ':' | ']' | '}');
-        let width = word.find(ends).unwrap_or(word.len());
-        let byte = |at: usize| u32::try_from(line_start + at).unwrap_or(u32::MAX);
-        Self::new(&file.into(), text, &lines, Bytes { start: byte(before), end: byte(before + width) })
-    }
-}
-
 impl Document {
-    pub(crate) fn place(&self, id: NodeId) -> Place {
+    /// Place of the value at a path of keys, or of the nearest value that contains it.
+    pub fn place_at(&self, path: &[&str]) -> Place {
+        let mut node = self.root().unwrap_or(NodeId::NONE);
+        for key in path {
+            let Some(next) = self.get(node, key) else { break };
+            node = next;
+        }
+        self.place(node)
+    }
+
+    /// Place of a node.
+    pub fn place(&self, id: NodeId) -> Place {
         self.place_of(self.bytes(id))
     }
 
     /// The place of the first `part` within a node's text as written, also in the prompt file that the
     /// text came from.
-    pub(crate) fn place_within(&self, id: NodeId, part: &str) -> Option<Place> {
+    pub fn place_within(&self, id: NodeId, part: &str) -> Option<Place> {
         if !self.origins(id).is_empty() {
             let at = self.string(id)?.find(part)?;
             return self.place_in_file(id, at..at + part.len());
@@ -141,7 +140,7 @@ impl Document {
     }
 
     /// The place of a part of a string, given by its bytes in the string's value.
-    pub(crate) fn place_in(&self, id: NodeId, at: Range<usize>) -> Place {
+    pub fn place_in(&self, id: NodeId, at: Range<usize>) -> Place {
         if let Kind::Text(Text::Source(Bytes { start, .. })) = self.kind(id) {
             let offset = |at: usize| start.saturating_add(u32::try_from(at).unwrap_or(u32::MAX));
             return self.place_of(Bytes { start: offset(at.start), end: offset(at.end) });
@@ -161,7 +160,8 @@ impl Document {
         Some(Place::new(&origin.file, text, &Lines::of(text), bytes))
     }
 
-    pub(crate) fn place_of(&self, bytes: Bytes) -> Place {
+    /// Place of a part of the text.
+    pub fn place_of(&self, bytes: Bytes) -> Place {
         Place::new(self.label(), self.text(), self.lines(), bytes)
     }
 }
@@ -207,21 +207,6 @@ mod tests {
         check("ab\rcd", 3, "f:2:1");
         check("é\nüx", 5, "f:2:2");
         check("ab", 9, "f:1:3");
-    }
-
-    #[test]
-    fn places_in_other_files_cover_a_word() {
-        #[track_caller]
-        fn check(line: usize, column: usize, expected: &str) {
-            let text = "tools:\n  lök: { kind: x }\n";
-            let place = Place::in_text("r", text, line, column);
-            assert_eq!(format!("{place} {:?}", text.get(place.bytes.clone())), expected);
-        }
-        check(1, 1, "r:1:1 Some(\"tools\")");
-        check(2, 3, "r:2:3 Some(\"lök\")");
-        check(2, 16, "r:2:16 Some(\"x\")");
-        check(2, 99, "r:2:19 Some(\"\")");
-        check(9, 1, "r:3:1 Some(\"\")");
     }
 
     #[track_caller]

@@ -1,9 +1,8 @@
-//! The tree of values read from a descriptor, with the place of every node.
+//! Values of a YAML text, with the place of every node.
 //!
-//! Nodes live in one list and name each other by number. An alias repeats the number of its
-//! anchor, so a shared mapping stays one node: changing it shows everywhere it is used, as
-//! materialization requires (reference section 3). Children always have smaller numbers than
-//! their parents, so a document cannot hold a cycle.
+//! Nodes are in one list and refer to each other by number. An alias repeats the number of its
+//! anchor, so a shared mapping stays one node: a change is visible everywhere it is used. Children
+//! have smaller numbers than their parents, so a document has no cycles.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,41 +14,56 @@ use crate::number::{array_index, push_number};
 
 /// The number of a node in its [`Document`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NodeId(u32);
+pub struct NodeId(u32);
 
 /// A range of bytes in the text of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bytes {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+pub struct Bytes {
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset behind the last byte.
+    pub end: u32,
 }
 
 /// String: a slice of the document's text, or an owned string.
 #[derive(Clone, Debug)]
-pub(crate) enum Text {
+pub enum Text {
+    /// Slice of the document's text.
     Source(Bytes),
+    /// Owned string.
     Shared(Arc<str>),
 }
 
+/// Value of a node.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// `null`, `~` or nothing.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A number, as a double.
     Number(f64),
+    /// An unquoted date or timestamp.
     Instant(Instant),
+    /// A string.
     Text(Text),
+    /// Items in order.
     List(Vec<NodeId>),
     /// Entries in ECMAScript property order.
     Map(Vec<Entry>),
 }
 
+/// Entry of a mapping.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: Text,
-    pub(crate) key_bytes: Bytes,
-    pub(crate) value: NodeId,
+pub struct Entry {
+    /// Key as text.
+    pub key: Text,
+    /// Place of the key.
+    pub key_bytes: Bytes,
+    /// Node of the value.
+    pub value: NodeId,
     /// Copied by a merge key; an explicit key of the same mapping may still replace it.
-    pub(crate) merged: bool,
+    pub merged: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -58,20 +72,22 @@ struct Slot {
     bytes: Bytes,
 }
 
-/// A prompt file in a string that was made from files.
+/// File in a string that was made from files.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
-    /// The name of the file in messages.
-    pub(crate) file: Arc<str>,
-    /// The bytes of its text in the string.
-    pub(crate) bytes: Range<usize>,
+pub struct Origin {
+    /// Name of the file in messages.
+    pub file: Arc<str>,
+    /// Bytes of its text in the string.
+    pub bytes: Range<usize>,
 }
 
-/// A value that is hashed as less than it says, and why.
+/// A value that two different texts share, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lossy {
-    pub(crate) bytes: Bytes,
-    pub(crate) reason: LossyReason,
+pub struct Lossy {
+    /// Place of the value.
+    pub bytes: Bytes,
+    /// Why it is not exact.
+    pub reason: LossyReason,
 }
 
 /// Maximum number of lossy values that are reported.
@@ -79,7 +95,6 @@ const MAX_LOSSY: usize = 100;
 
 /// Reason why two different descriptors may share a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum LossyReason {
     /// Not-a-number and infinities are hashed as `null`.
     NotFinite,
@@ -94,8 +109,8 @@ pub enum LossyReason {
 }
 
 /// Nodes of one YAML text.
-#[derive(Clone, Debug)]
-pub(crate) struct Document {
+#[derive(Clone, Debug, Default)]
+pub struct Document {
     text: Arc<String>,
     label: Arc<str>,
     slots: Vec<Slot>,
@@ -122,13 +137,19 @@ impl Document {
         }
     }
 
-    /// The name shown in messages: a path, or `<inline descriptor>`.
-    pub(crate) fn label(&self) -> &Arc<str> {
+    /// Name of the text in messages, such as a path.
+    pub fn label(&self) -> &Arc<str> {
         &self.label
     }
 
-    pub(crate) fn text(&self) -> &str {
+    /// The text, decoded, with a final line end.
+    pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// A line of the text by its number from 1, without its end.
+    pub fn line(&self, number: u32) -> Option<&str> {
+        self.lines().line(&self.text, number)
     }
 
     pub(crate) fn lines(&self) -> &Lines {
@@ -136,7 +157,7 @@ impl Document {
     }
 
     /// The root value; `None` when the text holds no value at all.
-    pub(crate) fn root(&self) -> Option<NodeId> {
+    pub fn root(&self) -> Option<NodeId> {
         self.root
     }
 
@@ -144,22 +165,25 @@ impl Document {
         self.root = Some(root);
     }
 
-    pub(crate) fn lossy(&self) -> &[Lossy] {
+    /// Values that are not exact, at most the first hundred.
+    pub fn lossy(&self) -> &[Lossy] {
         &self.lossy
     }
 
-    pub(crate) fn push_lossy(&mut self, bytes: Bytes, reason: LossyReason) {
+    /// Marks a value as not exact.
+    pub fn push_lossy(&mut self, bytes: Bytes, reason: LossyReason) {
         if self.lossy.len() < MAX_LOSSY {
             self.lossy.push(Lossy { bytes, reason });
         }
     }
 
     /// Files that a string consists of, in order; empty if it is written in the document itself.
-    pub(crate) fn origins(&self, id: NodeId) -> &[Origin] {
+    pub fn origins(&self, id: NodeId) -> &[Origin] {
         self.origins.get(&id).map(Vec::as_slice).unwrap_or_default()
     }
 
-    pub(crate) fn set_origins(&mut self, id: NodeId, origins: Vec<Origin>) {
+    /// Sets the files that a string consists of.
+    pub fn set_origins(&mut self, id: NodeId, origins: Vec<Origin>) {
         self.origins.insert(id, origins);
     }
 
@@ -169,7 +193,7 @@ impl Document {
     }
 
     /// Adds a node. The caller's limits keep the count far below `u32::MAX`.
-    pub(crate) fn push(&mut self, kind: Kind, bytes: Bytes) -> NodeId {
+    pub fn push(&mut self, kind: Kind, bytes: Bytes) -> NodeId {
         let id = NodeId(u32::try_from(self.slots.len()).unwrap_or(u32::MAX));
         self.slots.push(Slot { kind, bytes });
         id
@@ -183,15 +207,24 @@ impl Document {
         self.slots.get(id.index()).unwrap_or(&MISSING)
     }
 
-    pub(crate) fn kind(&self, id: NodeId) -> &Kind {
+    /// Value of a node.
+    pub fn kind(&self, id: NodeId) -> &Kind {
         &self.slot(id).kind
     }
 
-    pub(crate) fn bytes(&self, id: NodeId) -> Bytes {
+    /// Place of a node in the text.
+    pub fn bytes(&self, id: NodeId) -> Bytes {
         self.slot(id).bytes
     }
 
-    pub(crate) fn resolve<'a>(&'a self, text: &'a Text) -> &'a str {
+    /// Text of a node as written, with its quotes.
+    pub fn written(&self, id: NodeId) -> &str {
+        let Bytes { start, end } = self.bytes(id);
+        self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// Value of a string.
+    pub fn resolve<'a>(&'a self, text: &'a Text) -> &'a str {
         match text {
             Text::Source(Bytes { start, end }) => {
                 self.text.get(*start as usize..*end as usize).unwrap_or_default()
@@ -200,7 +233,8 @@ impl Document {
         }
     }
 
-    pub(crate) fn string(&self, id: NodeId) -> Option<&str> {
+    /// The string, if the node is one.
+    pub fn string(&self, id: NodeId) -> Option<&str> {
         match self.kind(id) {
             Kind::Text(text) => Some(self.resolve(text)),
             Kind::Null
@@ -212,7 +246,8 @@ impl Document {
         }
     }
 
-    pub(crate) fn list(&self, id: NodeId) -> Option<&[NodeId]> {
+    /// The items, if the node is a list.
+    pub fn list(&self, id: NodeId) -> Option<&[NodeId]> {
         match self.kind(id) {
             Kind::List(items) => Some(items),
             Kind::Null
@@ -224,8 +259,8 @@ impl Document {
         }
     }
 
-    /// The entries of what upstream takes for an object: a mapping, or an instant, which has none.
-    pub(crate) fn object(&self, id: NodeId) -> Option<&[Entry]> {
+    /// The entries, if the node is a mapping. A date counts as an empty mapping.
+    pub fn object(&self, id: NodeId) -> Option<&[Entry]> {
         match self.kind(id) {
             Kind::Map(entries) => Some(entries),
             Kind::Instant(_) => Some(&[]),
@@ -233,22 +268,44 @@ impl Document {
         }
     }
 
-    pub(crate) fn is_null(&self, id: NodeId) -> bool {
+    /// Whether the node is `null`.
+    pub fn is_null(&self, id: NodeId) -> bool {
         matches!(self.kind(id), Kind::Null)
     }
 
+    /// The entries, if the node is a mapping.
+    pub fn entries(&self, id: NodeId) -> Option<&[Entry]> {
+        if let Kind::Map(entries) = self.kind(id) { Some(entries) } else { None }
+    }
+
+    /// The place of the key under which a mapping contains this node.
+    pub(crate) fn key_of(&self, id: NodeId) -> Option<Bytes> {
+        let mut entries = self
+            .slots
+            .iter()
+            .filter_map(|slot| if let Kind::Map(entries) = &slot.kind { Some(entries) } else { None });
+        entries
+            .find_map(|entries| entries.iter().find(|entry| entry.value == id))
+            .map(|entry| entry.key_bytes)
+    }
+
     /// The value of `key`, if `id` is an object that has it.
-    pub(crate) fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
-        self.object(id)?.iter().find(|entry| self.resolve(&entry.key) == key).map(|entry| entry.value)
+    pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
+        self.entry(id, key).map(|entry| entry.value)
+    }
+
+    /// The entry of `key`, if `id` is an object that has it.
+    pub fn entry(&self, id: NodeId, key: &str) -> Option<&Entry> {
+        self.object(id)?.iter().find(|entry| self.resolve(&entry.key) == key)
     }
 
     /// The value at a path of keys.
-    pub(crate) fn get_path(&self, id: NodeId, path: &[&str]) -> Option<NodeId> {
+    pub fn get_path(&self, id: NodeId, path: &[&str]) -> Option<NodeId> {
         path.iter().try_fold(id, |id, key| self.get(id, key))
     }
 
     /// Sets a key of a mapping in place: a new key goes last, as no caller adds index keys.
-    pub(crate) fn set(&mut self, map: NodeId, key: &'static str, value: NodeId) {
+    pub fn set(&mut self, map: NodeId, key: &'static str, value: NodeId) {
         let known = self
             .object(map)
             .and_then(|entries| entries.iter().position(|entry| self.resolve(&entry.key) == key));
@@ -262,7 +319,7 @@ impl Document {
 
     /// Copies a value of another document and places it at `bytes`. The recursion is bounded by the
     /// depth limit of reading.
-    pub(crate) fn graft(&mut self, from: &Self, id: NodeId, bytes: Bytes) -> NodeId {
+    pub fn graft(&mut self, from: &Self, id: NodeId, bytes: Bytes) -> NodeId {
         let text = |text: &Text| Text::Shared(from.resolve(text).into());
         let kind = match from.kind(id) {
             Kind::Text(value) => Kind::Text(text(value)),
@@ -282,7 +339,7 @@ impl Document {
     }
 
     /// Removes a key of a mapping in place.
-    pub(crate) fn remove(&mut self, map: NodeId, key: &str) {
+    pub fn remove(&mut self, map: NodeId, key: &str) {
         let known = self
             .object(map)
             .and_then(|entries| entries.iter().position(|entry| self.resolve(&entry.key) == key));
@@ -293,8 +350,8 @@ impl Document {
         }
     }
 
-    /// The text `ECMAScript`'s `String(value)` gives, used where upstream looks things up by text.
-    pub(crate) fn display_text(&self, id: NodeId) -> String {
+    /// The value as ECMAScript's `String(value)` prints it.
+    pub fn display_text(&self, id: NodeId) -> String {
         let mut out = String::new();
         self.push_display_text(&mut out, id);
         out
@@ -324,7 +381,7 @@ impl Document {
 
 impl Kind {
     /// Kind of the value, for messages.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
@@ -338,6 +395,9 @@ impl Kind {
 }
 
 impl NodeId {
+    /// A node that no document has; it is `null`.
+    pub const NONE: Self = Self(u32::MAX);
+
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }

@@ -7,36 +7,74 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
 
 use super::collection::key_text;
+use super::fault::{YamlError, YamlFault};
 use super::frame::{Anchor, Frame, Key, Shape, bytes_of};
-use super::input;
+use super::input::{self, Decoded};
 use super::mask::Mask;
 use super::scalar::{Scalar, resolve_plain};
 use super::stop::Stop;
 use super::tags::{self, Tagged};
 use super::{expansion, layout, quoted};
 use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
-use crate::error::{DescriptorError, Fault, YamlFault};
-use crate::faults::Faults;
-use crate::limits::Limits;
 use crate::number::push_number;
+
+/// Bounds on a YAML text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct YamlLimits {
+    /// Bytes of the text. At most 1 GiB.
+    pub bytes: u64,
+    /// Depth of lists and mappings, aliases followed. Default and maximum 100.
+    pub depth: u32,
+    /// Values, those behind aliases counted each time they are used.
+    pub values: u64,
+    /// Bytes of all strings, those behind aliases counted each time.
+    pub text: u64,
+}
+
+impl YamlLimits {
+    /// The maximum depth: values are visited recursively, and this keeps the stack small.
+    pub const MAX_DEPTH: u32 = 100;
+    /// The maximum size of a text: places are 32-bit offsets.
+    pub const MAX_BYTES: u64 = 1 << 30;
+
+    /// Limits for a text of at most `bytes`: one value and one byte of string per byte of text, so
+    /// aliases cannot multiply it.
+    pub fn for_text(bytes: u64) -> Self {
+        Self { bytes, depth: Self::MAX_DEPTH, values: bytes, text: bytes }
+    }
+
+    pub(super) fn depth(&self) -> u32 {
+        self.depth.min(Self::MAX_DEPTH)
+    }
+}
 
 /// Reads one YAML document; a text without a value gives a document without a root.
 ///
-/// With a collecting sink, errors that leave the rest readable are collected, and reading
+/// Invalid UTF-8 becomes U+FFFD, and a byte order mark at the start is removed. `label` names the text
+/// in places. With `forgiven`, errors that leave the rest readable are added to it, and reading
 /// continues.
-pub(crate) fn read(
-    text: Arc<String>,
-    label: Arc<str>,
-    limits: &Limits,
-    faults: &Faults,
-) -> Result<Document, DescriptorError> {
+///
+/// # Errors
+/// The first error that stops reading.
+pub fn read(
+    text: impl Into<Vec<u8>>,
+    label: impl Into<Arc<str>>,
+    limits: &YamlLimits,
+    forgiven: Option<&mut Vec<YamlError>>,
+) -> Result<Document, YamlError> {
+    let Decoded { text, lossy_from } = input::decode(text.into());
     let size = text.len() as u64;
-    if size > limits.yaml_bytes() {
-        let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };
-        return Err(DescriptorError::new(fault, None));
+    let limit = limits.bytes.min(YamlLimits::MAX_BYTES);
+    if size > limit {
+        let fault = YamlFault::TooLarge { what: "YAML text in bytes", limit, actual: size };
+        return Err(YamlError { fault, place: None });
     }
-    let document = built(&text, &label, limits, faults)?;
+    let mut document = built(&Arc::new(text), &label.into(), limits, forgiven)?;
     expansion::check(&document, limits)?;
+    if let Some(at) = lossy_from.and_then(|at| u32::try_from(at).ok()) {
+        document.push_lossy(Bytes { start: at, end: at }, LossyReason::InvalidUtf8);
+    }
     Ok(document)
 }
 
@@ -45,35 +83,33 @@ pub(crate) fn read(
 fn built(
     text: &Arc<String>,
     label: &Arc<str>,
-    limits: &Limits,
-    faults: &Faults,
-) -> Result<Document, DescriptorError> {
+    limits: &YamlLimits,
+    forgiven: Option<&mut Vec<YamlError>>,
+) -> Result<Document, YamlError> {
     let options = options(limits);
     let mut mask = Mask::new(text);
     loop {
         let document = Document::new(Arc::clone(text), Arc::clone(label));
         let mut builder = Builder::new(&mask, document, limits);
-        builder.forgiven = faults.collects().then(Vec::new);
+        builder.forgiven = forgiven.is_some().then(Vec::new);
         let outcome = builder.run(Parser::new_from_str_with_options(mask.text(), options.clone()));
-        let (document, forgiven) = (builder.document, builder.forgiven.unwrap_or_default());
-        let stop = match outcome {
-            Ok(()) => None,
-            Err(Stop { parser: Some(error), .. }) if mask.hide(&error, &options) => continue,
-            Err(stop) => Some(stop),
-        };
-        let error =
-            |Stop { fault, bytes, .. }: Stop| DescriptorError::new(*fault, Some(document.place_of(bytes)));
-        for stop in forgiven {
-            faults.report(error(stop))?;
+        let (document, skipped) = (builder.document, builder.forgiven.unwrap_or_default());
+        if let Err(Stop { parser: Some(error), .. }) = &outcome
+            && mask.hide(error, &options)
+        {
+            continue;
         }
-        return match stop {
-            Some(stop) => Err(error(stop)),
-            None => Ok(document),
+        if let Some(forgiven) = forgiven {
+            forgiven.extend(skipped.into_iter().map(|stop| stop.error(&document)));
+        }
+        return match outcome {
+            Ok(()) => Ok(document),
+            Err(stop) => Err(stop.error(&document)),
         };
     }
 }
 
-fn options(limits: &Limits) -> granit_parser::Options {
+fn options(limits: &YamlLimits) -> granit_parser::Options {
     let depth = limits.depth() as usize;
     let mut options = granit_parser::options! {
         flow_nesting_limit: depth,
@@ -116,7 +152,7 @@ const MAX_FORGIVEN: usize = 100;
 const SMALL_MAP: usize = 12;
 
 impl<'src> Builder<'src> {
-    fn new(mask: &'src Mask<'src>, document: Document, limits: &Limits) -> Self {
+    fn new(mask: &'src Mask<'src>, document: Document, limits: &YamlLimits) -> Self {
         let source = mask.original();
         Self {
             source,
@@ -507,9 +543,7 @@ impl<'src> Builder<'src> {
                     self.entry(name, key, id)
                 }
                 Some(Key::Merge { bytes }) => match self.merge(id, bytes) {
-                    Err(stop) if matches!(*stop.fault, Fault::Yaml(YamlFault::MergeSource)) => {
-                        self.forgive(stop)
-                    }
+                    Err(stop) if matches!(*stop.fault, YamlFault::MergeSource) => self.forgive(stop),
                     outcome => outcome,
                 },
                 None => {

@@ -30,12 +30,6 @@ impl Lines {
         (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
     }
 
-    /// The byte at which a line begins, by its number from 1.
-    pub(crate) fn start(&self, number: u32) -> Option<usize> {
-        let at = (number as usize).checked_sub(1)?;
-        self.starts.get(at).map(|start| *start as usize)
-    }
-
     /// A line by its number from 1, without its end.
     pub(crate) fn line<'a>(&self, text: &'a str, number: u32) -> Option<&'a str> {
         let at = (number as usize).checked_sub(1)?;

@@ -2,12 +2,12 @@
 
 use granit_parser::{ErrorKind, ScanError};
 
-use crate::document::Bytes;
-use crate::error::{Fault, YamlFault};
+use super::fault::{YamlError, YamlFault};
+use crate::document::{Bytes, Document};
 
 /// An error and its bytes in the text.
 pub(super) struct Stop {
-    pub(super) fault: Box<Fault>,
+    pub(super) fault: Box<YamlFault>,
     pub(super) bytes: Bytes,
     /// The parser's own error, if it is the reason.
     pub(super) parser: Option<Box<ScanError>>,
@@ -15,11 +15,11 @@ pub(super) struct Stop {
 
 impl Stop {
     pub(super) fn yaml(fault: YamlFault, bytes: Bytes) -> Self {
-        Self { fault: Box::new(Fault::Yaml(fault)), bytes, parser: None }
+        Self { fault: Box::new(fault), bytes, parser: None }
     }
 
     pub(super) fn too_large(what: &'static str, limit: u64, actual: u64, bytes: Bytes) -> Self {
-        Self { fault: Box::new(Fault::TooLarge { what, limit, actual }), bytes, parser: None }
+        Self { fault: Box::new(YamlFault::TooLarge { what, limit, actual }), bytes, parser: None }
     }
 
     pub(super) fn parser(error: ScanError) -> Self {
@@ -29,7 +29,12 @@ impl Stop {
         } else {
             error.info()
         };
-        let fault = Box::new(Fault::Yaml(YamlFault::Syntax(reason)));
+        let fault = Box::new(YamlFault::Syntax(reason));
         Self { fault, bytes: Bytes { start: at, end: at }, parser: Some(Box::new(error)) }
+    }
+
+    /// The error, with its place in the document.
+    pub(super) fn error(self, document: &Document) -> YamlError {
+        YamlError { fault: *self.fault, place: Some(document.place_of(self.bytes)) }
     }
 }

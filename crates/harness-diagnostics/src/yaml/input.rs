@@ -1,16 +1,16 @@
 //! The text before and around the parser: decoding, and characters.
 
 /// A YAML text, ready to be read.
-pub(crate) struct Decoded {
-    pub(crate) text: String,
+pub(super) struct Decoded {
+    pub(super) text: String,
     /// Offset of the first byte that is not UTF-8.
-    pub(crate) lossy_from: Option<usize>,
+    pub(super) lossy_from: Option<usize>,
 }
 
 /// Decodes the bytes of a YAML text: invalid UTF-8 becomes U+FFFD, a byte order mark at the
 /// start goes, and a last line without an end gets one.
-pub(crate) fn decode(bytes: Vec<u8>) -> Decoded {
-    let (mut text, mut lossy_from) = lossy(bytes);
+pub(super) fn decode(bytes: Vec<u8>) -> Decoded {
+    let (mut text, mut lossy_from) = decode_lossy(bytes);
     if text.starts_with('\u{feff}') {
         let mark = '\u{feff}'.len_utf8();
         text.drain(..mark);
@@ -22,8 +22,8 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Decoded {
     Decoded { text, lossy_from }
 }
 
-/// Invalid UTF-8 becomes U+FFFD, from the returned offset on; valid text, the usual case, is not copied.
-pub(crate) fn lossy(bytes: Vec<u8>) -> (String, Option<usize>) {
+/// Decodes UTF-8; invalid bytes become U+FFFD, from the returned offset on. Valid text is not copied.
+pub fn decode_lossy(bytes: Vec<u8>) -> (String, Option<usize>) {
     match String::from_utf8(bytes) {
         Ok(text) => (text, None),
         Err(error) => {

@@ -2,8 +2,8 @@
 
 use granit_parser::Tag;
 
+use super::fault::YamlFault;
 use super::scalar::{self, Scalar};
-use crate::error::YamlFault;
 
 const NAMESPACE: &str = "tag:yaml.org,2002:";
 

@@ -1,8 +1,8 @@
 //! Size of a document with every alias expanded.
 
+use super::fault::{YamlError, YamlFault};
+use super::reader::YamlLimits;
 use crate::document::{Document, Kind, NodeId};
-use crate::error::{DescriptorError, Fault};
-use crate::limits::Limits;
 
 #[derive(Clone, Copy, Default)]
 struct Size {
@@ -14,7 +14,7 @@ struct Size {
 /// Bounds the values, the text and the depth of a document with aliases followed.
 ///
 /// Children have smaller numbers than their parents, so one pass over the nodes is enough.
-pub(super) fn check(document: &Document, limits: &Limits) -> Result<(), DescriptorError> {
+pub(super) fn check(document: &Document, limits: &YamlLimits) -> Result<(), YamlError> {
     let mut sizes: Vec<Size> = Vec::with_capacity(document.len());
     for id in document.ids() {
         let mut size = Size { values: 1, ..Size::default() };
@@ -39,14 +39,12 @@ pub(super) fn check(document: &Document, limits: &Limits) -> Result<(), Descript
         }
         let over = [
             ("count of values, aliases followed,", size.values, limits.values),
-            ("text in bytes, aliases followed,", size.text, limits.text_bytes),
+            ("text in bytes, aliases followed,", size.text, limits.text),
             ("nesting in levels, aliases followed,", size.depth.into(), limits.depth().into()),
         ];
         if let Some((what, actual, limit)) = over.into_iter().find(|(_, actual, limit)| actual > limit) {
-            return Err(DescriptorError::new(
-                Fault::TooLarge { what, limit, actual },
-                Some(document.place(id)),
-            ));
+            let fault = YamlFault::TooLarge { what, limit, actual };
+            return Err(YamlError { fault, place: Some(document.place(id)) });
         }
         sizes.push(size);
     }

@@ -1,5 +1,8 @@
 //! Errors of YAML texts.
 
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::place::Place;
+
 /// Error in a YAML text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -11,7 +14,7 @@ pub enum YamlFault {
     #[error("invalid YAML: control character U+{0:04X}")]
     ControlCharacter(u32),
     /// More than one document.
-    #[error("a descriptor must be a single YAML document; a second one starts here")]
+    #[error("only one YAML document is allowed; a second one starts here")]
     SecondDocument,
     /// A key that the mapping already has.
     #[error("duplicate key `{key}`, first defined on line {first_line}")]
@@ -25,23 +28,33 @@ pub enum YamlFault {
     #[error("`<<` requires a mapping or a list of mappings")]
     MergeSource,
     /// A list, mapping or date as a key.
-    #[error("{0} cannot be a key in a descriptor")]
+    #[error("{0} cannot be a key")]
     ComplexKey(&'static str),
     /// An alias inside the value that it names.
     #[error("the value contains itself through an alias")]
     Cycle,
-    /// A tag that descriptors do not know, or not on this kind of value.
+    /// An unknown tag, or one that this kind of value cannot have.
     #[error("unknown tag `{0}`")]
     UnknownTag(String),
-    /// A value that its tag does not fit.
+    /// A value that does not match its tag.
     #[error("the value does not match its tag `{0}`")]
     TagMismatch(String),
     /// Binary data.
-    #[error("binary data is not supported in descriptors")]
+    #[error("binary data is not supported")]
     Binary,
     /// Date with fields outside the calendar.
     #[error("invalid date `{0}`")]
     InstantOutOfRange(String),
+    /// The text exceeds a limit.
+    #[error("{what} of {actual} exceeds the limit of {limit}")]
+    TooLarge {
+        /// Counted quantity, with its unit.
+        what: &'static str,
+        /// Limit, in that unit.
+        limit: u64,
+        /// The count at which reading stopped.
+        actual: u64,
+    },
 }
 
 impl YamlFault {
@@ -57,11 +70,12 @@ impl YamlFault {
             Self::UnknownTag(_) | Self::TagMismatch(_) => "yaml.tag",
             Self::Binary => "yaml.binary",
             Self::InstantOutOfRange(_) => "yaml.instant_out_of_range",
+            Self::TooLarge { .. } => "yaml.too_large",
         }
     }
 
     /// Suggested fix, unless the message makes it obvious.
-    pub(super) fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::ComplexKey(_) | Self::InstantOutOfRange(_) => Some("put it in quotes to make it a string"),
             Self::Binary => Some("remove the tag to keep the base64 text as a string"),
@@ -72,7 +86,38 @@ impl YamlFault {
             | Self::MergeSource
             | Self::Cycle
             | Self::UnknownTag(_)
-            | Self::TagMismatch(_) => None,
+            | Self::TagMismatch(_)
+            | Self::TooLarge { .. } => None,
         }
+    }
+}
+
+/// Error in a YAML text, with its place.
+///
+/// Displays as `file:line:column: message`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct YamlError {
+    /// Kind and data of the error.
+    pub fault: YamlFault,
+    /// Place of the error; `None` if it concerns the whole text.
+    pub place: Option<Place>,
+}
+
+impl std::fmt::Display for YamlError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{place}: {}", self.fault),
+            None => write!(f, "{}", self.fault),
+        }
+    }
+}
+
+impl std::error::Error for YamlError {}
+
+impl From<YamlError> for Diagnostic {
+    fn from(error: YamlError) -> Self {
+        Self::new(Severity::Error, error.fault.kind(), error.fault.to_string())
+            .at(error.place)
+            .with_hint(error.fault.hint().map(str::to_owned))
     }
 }

@@ -1,20 +1,20 @@
-//! One thing that is wrong, or looks wrong.
+//! Errors and warnings with their places.
+
+use std::fmt;
 
 use harness_core::display::mask_secrets;
 use serde::Serialize;
 
-use super::render::{Rendered, Style};
-use crate::descriptor::Warning;
-use crate::error::DescriptorError;
 use crate::place::Place;
+use crate::render::{Rendered, Style};
 
-/// How bad it is.
+/// Severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The descriptor cannot be used, or every run of it fails.
+    /// The file cannot be used.
     Error,
-    /// The descriptor can be used, but probably does not do what is meant.
+    /// The file can be used, but probably contains a mistake.
     Warning,
 }
 
@@ -37,10 +37,9 @@ impl Severity {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// The stable code, such as `descriptor.unknown_tool`; each is described in
-    /// `docs/reference/diagnostics.md`.
+    /// The stable code, such as `descriptor.unknown_tool`.
     pub code: &'static str,
     /// Description of the problem, without a full stop.
     pub message: String,
@@ -50,11 +49,11 @@ pub struct Diagnostic {
     /// Suggested fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Other places that have to do with it.
+    /// Related places.
     pub related: Vec<Related>,
 }
 
-/// A place that a [`Diagnostic`] refers to beside its own.
+/// A further place of a [`Diagnostic`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -66,7 +65,7 @@ pub struct Related {
 }
 
 impl Diagnostic {
-    /// A diagnostic of something else than a descriptor that is checked with it, such as a registry.
+    /// Creates a diagnostic without a place. Secrets in the message are masked.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
         let message = mask_secrets(&message.into()).into_owned();
         Self { severity, code, message, place: None, hint: None, related: Vec::new() }
@@ -74,35 +73,27 @@ impl Diagnostic {
 
     /// Sets the place.
     #[must_use]
-    pub fn at(mut self, place: Option<Place>) -> Self {
-        self.place = place;
+    pub fn at(mut self, place: impl Into<Option<Place>>) -> Self {
+        self.place = place.into();
         self
     }
 
-    /// Says what to do about it.
+    /// Sets or removes the suggested fix.
     #[must_use]
-    pub fn with_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = hint;
+    pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> Self {
+        self.hint = hint.into();
         self
     }
 
-    pub(crate) fn warning(code: &'static str, message: impl Into<String>, place: Place) -> Self {
-        Self {
-            severity: Severity::Warning,
-            code,
-            message: mask_secrets(&message.into()).into_owned(),
-            place: Some(place),
-            hint: None,
-            related: Vec::new(),
-        }
+    /// Sets the suggested fix.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        self.with_hint(Some(hint.into()))
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    pub(crate) fn relate(mut self, place: Place, message: impl Into<String>) -> Self {
+    /// Adds a related place with its description.
+    #[must_use]
+    pub fn relate(mut self, place: Place, message: impl Into<String>) -> Self {
         self.related.push(Related { place, message: message.into() });
         self
     }
@@ -114,24 +105,15 @@ impl Diagnostic {
     }
 }
 
-impl From<&DescriptorError> for Diagnostic {
-    fn from(error: &DescriptorError) -> Self {
-        let related = error.related().iter();
-        Self {
-            severity: Severity::Error,
-            code: error.kind(),
-            message: mask_secrets(&error.fault().to_string()).into_owned(),
-            place: error.place().cloned(),
-            hint: error.hint().map(ToOwned::to_owned),
-            related: related
-                .map(|(place, message)| Related { place: place.clone(), message: message.clone() })
-                .collect(),
-        }
-    }
-}
+impl std::error::Error for Diagnostic {}
 
-impl From<Warning> for Diagnostic {
-    fn from(warning: Warning) -> Self {
-        Self::warning(warning.kind.code(), warning.kind.to_string(), warning.place)
+/// Displays as one line: `file:line:column: message; hint`.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
 }

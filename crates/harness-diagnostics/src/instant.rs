@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// It hashes and prints as `YYYY-MM-DDTHH:MM:SS.mmmZ`; years above 9999 as `+010000-…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Instant {
+pub struct Instant {
     millis: i64,
 }
 

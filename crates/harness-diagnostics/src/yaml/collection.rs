@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::fault::YamlFault;
 use super::reader::Builder;
 use super::stop::Stop;
 use super::tags::Known;
 use crate::document::{Bytes, Entry, Kind, NodeId, Text};
-use crate::error::YamlFault;
 
 impl<'src> Builder<'src> {
     /// Checks a collection against its tag; `None` when it does not fit.
