@@ -179,10 +179,8 @@ impl Value<'_> {
             Kind::Number(number) => self.visit_number(*number, visitor),
             Kind::Instant(_) => visitor.visit_str(document.written(self.node)),
             Kind::Text(text) => visitor.visit_str(document.resolve(text)),
-            Kind::List(items) => visitor.visit_seq(Items { document, items: items.iter(), at: 0 }),
-            Kind::Map(entries) => {
-                visitor.visit_map(Entries { document, entries: entries.iter(), next: None })
-            }
+            Kind::List(items) => visitor.visit_seq(Items { document, rest: items.iter(), at: 0 }),
+            Kind::Map(entries) => visitor.visit_map(Entries { document, rest: entries.iter(), next: None }),
         }
     }
 
@@ -238,7 +236,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
                 visitor.visit_enum(word)
             }
             Kind::Map(entries) => {
-                let entries = Entries { document, entries: entries.iter(), next: None };
+                let entries = Entries { document, rest: entries.iter(), next: None };
                 visitor.visit_enum(MapAccessDeserializer::new(entries))
             }
             Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::List(_) => {
@@ -256,7 +254,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
 
 struct Items<'d> {
     document: &'d Document,
-    items: std::slice::Iter<'d, NodeId>,
+    rest: std::slice::Iter<'d, NodeId>,
     at: usize,
 }
 
@@ -264,7 +262,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = Invalid;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Invalid> {
-        let Some(node) = self.items.next() else { return Ok(None) };
+        let Some(node) = self.rest.next() else { return Ok(None) };
         let (document, at) = (self.document, self.at);
         self.at += 1;
         let item = seed.deserialize(Value { document, node: *node });
@@ -274,7 +272,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 
 struct Entries<'d> {
     document: &'d Document,
-    entries: std::slice::Iter<'d, Entry>,
+    rest: std::slice::Iter<'d, Entry>,
     /// The entry whose value comes next.
     next: Option<&'d Entry>,
 }
@@ -283,7 +281,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     type Error = Invalid;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Invalid> {
-        self.next = self.entries.next();
+        self.next = self.rest.next();
         let Some(entry) = self.next else { return Ok(None) };
         let key: StrDeserializer<'_, Invalid> = self.document.resolve(&entry.key).into_deserializer();
         seed.deserialize(key).map(Some).map_err(|error| error.or_at(entry.key_bytes))

@@ -38,7 +38,7 @@ impl AnswerOn {
         }
     }
 
-    /// Target for a run of many turns, whose texts are mostly not the answer.
+    /// Target for a run with texts that are not the answer: one of many turns, or one whose answers are validated.
     pub(crate) fn at_end(self) -> Self {
         match self {
             Self::Pipe => Self::PipeAtEnd,

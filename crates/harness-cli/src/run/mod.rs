@@ -251,7 +251,9 @@ fn renderer(args: &RunArgs, spec: &RunSpec, is_controlled: bool) -> Box<dyn Rend
         let has_status = is_controlled && Stream::Err.is_terminal();
         let status = has_status.then(|| Status::of(spec));
         let on = AnswerOn::stdout();
-        let on = if is_controlled { on.at_end() } else { on };
+        // An answer that a schema rejects is not the answer.
+        let is_judged = is_controlled || args.output_schema.is_some();
+        let on = if is_judged { on.at_end() } else { on };
         Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
     };
     match args.limits.max_cost {

@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 29] = [
+const PAGES: [(&str, &str); 30] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
@@ -68,6 +68,7 @@ const PAGES: [(&str, &str); 29] = [
     ("testing.md", EMPTY),
     ("threads.md", EMPTY),
     ("tools.md", EMPTY),
+    ("typed-answers.md", EMPTY),
     ("workers.md", EMPTY),
 ];
 
@@ -169,6 +170,7 @@ fn pages_without_a_test_have_no_commands() {
         "sub-agents.md",
         "testing.md",
         "threads.md",
+        "typed-answers.md",
         "workers.md",
     ] {
         check(page);

@@ -70,7 +70,7 @@ fn a_record_is_shown_as_a_page_as_json_and_as_events() {
     let output = project.harness(&["inspect", "run.json", "--html", "run.html"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "run.html\n"), "{}", output.stderr);
     let page = project.read("run.html");
-    assert!(page.starts_with("<!doctype html>") && page.contains("It was seen."));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("It was seen."));
 
     let output = project.harness(&["inspect", "run.json", "--json"]);
     let record: Value = serde_json::from_str(&output.stdout).unwrap();
