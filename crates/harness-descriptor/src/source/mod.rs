@@ -445,11 +445,11 @@ impl AgentHarnessDescriptor {
     ///
     /// # Errors
     /// A report of all errors. Its places are in the text of [`Self::to_yaml`].
-    pub fn build(&self) -> Result<Descriptor, Report> {
+    pub fn build(&self) -> Result<Descriptor, Box<Report>> {
         let report = self.source().check(&CheckOptions::default());
         match report.descriptor() {
             Some(descriptor) => Ok(descriptor.clone()),
-            None => Err(report),
+            None => Err(Box::new(report)),
         }
     }
 
