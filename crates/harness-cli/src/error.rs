@@ -237,7 +237,9 @@ impl CliError {
     pub(crate) fn render(&self, paths: &Paths) -> String {
         let mut text = String::new();
         let mut diagnostics = self.diagnostics();
-        diagnostics.iter_mut().for_each(|diagnostic| paths.shorten(diagnostic));
+        for diagnostic in &mut diagnostics {
+            paths.shorten(diagnostic);
+        }
         if diagnostics.is_empty() {
             let _ = writeln!(text, "{BAD}error{BAD:#}: {self}");
             if let Some(hint) = self.hint() {

@@ -164,7 +164,7 @@ fn keys_in(text: &str, path: &Path) -> Result<Vec<(&'static str, ApiKey)>, KeyFi
     let limits = YamlLimits::for_text(MOST_BYTES);
     let document = diagnostics::read(text, path.display().to_string(), &limits, None).map_err(|error| {
         // The message of the parser could quote a key.
-        let place = error.place.map(|place| place.without_excerpt());
+        let place = error.place.map(Place::without_excerpt);
         KeyFileFault::Invalid(Box::new(Diagnostic::new(Severity::Error, INVALID, "invalid YAML").at(place)))
     })?;
     let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return Ok(Vec::new()) };

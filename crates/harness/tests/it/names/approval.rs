@@ -14,7 +14,7 @@ pub(super) async fn run(model: impl Model + 'static) -> Result<String, harness::
     let report = harness.prompt("Book Oslo.").await?;
     let mut shown = String::new();
     let from = report.decide(|call| {
-        shown = format!("{} {}", call.tool, call.arguments);
+        shown = format!("{} {:?}", call.tool, call.arguments);
         Decision::Granted
     });
     Ok(format!("{shown}: {}", harness.resume(from).await?.answer()))

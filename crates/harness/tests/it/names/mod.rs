@@ -162,7 +162,11 @@ async fn programs_run() {
     let weather = [call("c1", "weather", r#"{"name":"Oslo"}"#), AssistantMessage::text("Cold.")];
     assert_eq!(tool::run(ScriptedModel::new(weather)).await.unwrap(), "Cold.");
     let book = [call("c1", "book", r#"{"name":"Oslo"}"#), AssistantMessage::text("Booked.")];
-    assert_eq!(approval::run(ScriptedModel::new(book)).await.unwrap(), "book {\"name\":\"Oslo\"}: Booked.");
+    let booked = approval::run(ScriptedModel::new(book)).await.unwrap();
+    assert!(
+        booked.starts_with("book ") && booked.contains("Oslo") && booked.ends_with(": Booked."),
+        "{booked}"
+    );
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(persistence::run(adapter::Echo, &folder.path().join("a.jsonl")).await.unwrap(), "Hello.");
     assert_eq!(layer::run(ScriptedModel::new([AssistantMessage::text("Hi.")])).await.unwrap(), "Hi.");
