@@ -80,13 +80,14 @@ pub fn search(
     options: &OpenOptions,
 ) -> Result<Found, Error> {
     let mut found = Found::default();
-    let mut sessions = Location::of(&path).sessions()?;
+    let sessions = Location::of(&path).sessions()?;
     #[cfg(feature = "sqlite")]
-    if let Location::Database(path) = Location::of(&path) {
-        // What is left is encrypted.
-        sessions =
-            crate::Database::open(&path, false)?.search(query, most.saturating_add(1), &mut found.hits)?;
-    }
+    let sessions = if let Location::Database(path) = Location::of(&path) {
+        // The index has the others; encrypted sessions remain.
+        crate::Database::open(&path, false)?.search(query, most.saturating_add(1), &mut found.hits)?
+    } else {
+        sessions
+    };
     for session in sessions {
         match Tree::read(&session, options) {
             Ok(tree) => found.hits.extend(tree.search(&session, query, most.saturating_add(1))),

@@ -15,9 +15,10 @@ use harness_adapters::{
     RateLimit, RateQuota, ResponseCache, Retry, RetryPolicy, TokenPrices,
 };
 use harness_core::port::{Clock, DynModel};
+#[cfg(feature = "http")]
+use harness_tools::ModelProtocol;
 use harness_tools::{
-    ModelCache, ModelEndpoint, ModelEntry, ModelFallback, ModelKey, ModelPrice, ModelProtocol, ModelRate,
-    ModelRetry,
+    ModelCache, ModelEndpoint, ModelEntry, ModelFallback, ModelKey, ModelPrice, ModelRate, ModelRetry,
 };
 
 /// Builds the models that a registry file declares, with their wrappers.
@@ -153,6 +154,7 @@ fn size(count: impl TryInto<usize>) -> usize {
 }
 
 /// Applies an endpoint to the builder of its protocol.
+#[cfg(feature = "http")]
 macro_rules! built {
     ($builder:expr, $at:expr, $key:expr) => {{
         let mut builder = $builder.only_model();

@@ -101,13 +101,13 @@ fn what_cannot_be_used_is_told_with_its_place() {
     exit 0
     Hello.
     ---
-    warning: .config/harness/templates/fix.md: left out, as `fix` is the name of .harness/templates/fix.md already
+    warning: .config/harness/templates/fix.md: skipped: `fix` is already the name of .harness/templates/fix.md
     warning: template `help` skipped: a chat command has this name; rename the file
     templates: /fix
     warning: .harness/skills/broken/SKILL.md: line 3, column 14: invalid YAML: unclosed bracket '['; check indentation and quotes at that place
     warning: .harness/skills/deploy/SKILL.md: the name `Deploy` should be of `a-z`, `0-9` and single hyphens between them
     warning: .harness/skills/deploy/SKILL.md: the name `Deploy` differs from its directory `deploy`
-    warning: .harness/skills/silent/SKILL.md: it has no `description`: say in the front matter when to use it
+    warning: .harness/skills/silent/SKILL.md: missing `description`: state in the front matter when to use it
     skills: Deploy, release
     • desk
     completed (answer_finalized) · 1 iteration · 0 tool calls · 100 + 1 tokens · cost 0.0001 · [TIME]

@@ -89,7 +89,7 @@ async fn read(
     let from = from.min(size);
     let (text, end) = whole_characters(&part.bytes, from);
     let rest = if end < size {
-        format!("\n[bytes {from} to {end} of {size}; go on with offset {end}]")
+        format!("\n[bytes {from} to {end} of {size}; continue with offset {end}]")
     } else {
         format!("\n[bytes {from} to {end} of {size}; this is the end]")
     };
@@ -140,8 +140,8 @@ mod tests {
     #[tokio::test]
     async fn an_artifact_is_read_part_by_part() {
         check(Some("s1"), "", "aä😀\n[bytes 0 to 7 of 7; this is the end]").await;
-        check(Some("s1"), r#","limit":2"#, "a\n[bytes 0 to 1 of 7; go on with offset 1]").await;
-        check(Some("s1"), r#","offset":1,"limit":4"#, "ä\n[bytes 1 to 3 of 7; go on with offset 3]").await;
+        check(Some("s1"), r#","limit":2"#, "a\n[bytes 0 to 1 of 7; continue with offset 1]").await;
+        check(Some("s1"), r#","offset":1,"limit":4"#, "ä\n[bytes 1 to 3 of 7; continue with offset 3]").await;
         check(Some("s1"), r#","offset":99"#, "\n[bytes 7 to 7 of 7; this is the end]").await;
     }
 
