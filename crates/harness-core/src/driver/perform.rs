@@ -107,13 +107,15 @@ impl<'p> Performer<'p> {
             }
             op @ Op::Tool { .. } => self.tool(op).await?,
             Op::Drain { point } => Reply::Drained(ports.steering.as_ref()?.waiting_at(point)),
-            Op::Facts { ask } => Reply::Facts(match ports.facts.as_deref() {
-                Some(facts) => facts.gather_boxed(&ask, &self.decide_cx(Purpose::Judge)).await,
-                None => Ok(Json::null()),
-            }),
+            Op::Facts { ask } => Reply::Facts(self.facts(&ask).await),
             Op::Store { records } => store(&self, &records).await?,
             Op::Save { messages, state } => save(&self, messages, state).await?,
         })
+    }
+
+    async fn facts(self, ask: &Json) -> Result<Json, Fault> {
+        let Some(facts) = self.ports.facts.as_deref() else { return Ok(Json::null()) };
+        facts.gather_boxed(ask, &self.decide_cx(Purpose::Judge)).await
     }
 
     fn layers(&self, standing: AgentProgress) -> Option<(&'p dyn DynContextPipeline, ViewCx)> {
