@@ -101,12 +101,7 @@ pub(super) fn read(name: &str, fields: &Fields<'_>, directory: &Path) -> Option<
         "history" => LayerKind::History {
             max_items: fields.whole("max_items", 2, 10_000).and_then(|count| usize::try_from(count).ok()),
         },
-        "plan" => LayerKind::Plan {
-            interview: fields.one_of("style", &[("phased", false), ("interview", true)]).unwrap_or_default(),
-            allow: fields.texts("allow"),
-            instructions: filled(fields, "instructions"),
-            requires_approval: fields.flag("requires_approval").unwrap_or(true),
-        },
+        "plan" => plan(fields),
         "steering" => {
             LayerKind::Steering { rules: rules(fields), strict: fields.flag("strict").unwrap_or(false) }
         }
@@ -116,6 +111,15 @@ pub(super) fn read(name: &str, fields: &Fields<'_>, directory: &Path) -> Option<
         },
         _ => return text(name, fields, directory),
     })
+}
+
+fn plan(fields: &Fields<'_>) -> LayerKind {
+    LayerKind::Plan {
+        interview: fields.one_of("style", &[("phased", false), ("interview", true)]).unwrap_or_default(),
+        allow: fields.texts("allow"),
+        instructions: filled(fields, "instructions"),
+        requires_approval: fields.flag("requires_approval").unwrap_or(true),
+    }
 }
 
 /// Fixed text, written here or in a file.
