@@ -31,7 +31,7 @@
 //!   desk: { model: small, instructions: Answer questions about orders., tools: [find] }
 //! ").unwrap();
 //! assert_eq!(built.hash(), file.hash());
-//! # Ok::<(), harness_descriptor::check::Report>(())
+//! # Ok::<(), Box<harness_descriptor::check::Report>>(())
 //! ```
 
 mod form;

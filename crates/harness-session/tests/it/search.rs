@@ -68,7 +68,7 @@ fn every_word_is_found_in_any_case_and_the_latest_first() {
     );
     check("1042 where", &["maria e1 user: Where is my order 1042?"]);
     check("STRA\u{df}E", &["ida e1 user: Bitte erstatten Sie die Stra\u{df}enkarte, 100% \"Wolle\""]);
-    check("\"wolle\"", &["ida e1 user: Bitte erstatten Sie die Stra\u{df}enkarte, 100% \"Wolle\""]);
+    check("\"wolle\"", &["ida e1 user: \u{2026}te erstatten Sie die Stra\u{df}enkarte, 100% \"Wolle\""]);
     check("0%", &["ida e1 user: Bitte erstatten Sie die Stra\u{df}enkarte, 100% \"Wolle\""]);
     check("注文", &["ida e2 user: 注文はどこですか"]);
     check("order nothing", &[]);
