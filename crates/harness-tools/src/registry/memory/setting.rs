@@ -20,7 +20,7 @@ use harness_core::Json;
 /// memory:
 ///   storage: memory
 ///   layers:
-///     scratchpad: { scope: resource, budget: 800 }
+///     scratchpad: { scope: user, budget: 800 }
 ///     history: { max_items: 60 }
 /// ";
 /// let registry = Registry::parse(text, Path::new("registry.yaml"), &Environment::default())?;
