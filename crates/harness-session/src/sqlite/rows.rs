@@ -59,7 +59,8 @@ impl Rows {
                     break;
                 }
                 let line = row.get_ref(1)?.as_bytes()?;
-                bytes = bytes.saturating_add(line.len() as u64).saturating_add(1);
+                let missing = at.saturating_sub(next).unsigned_abs();
+                bytes = bytes.saturating_add(missing).saturating_add(line.len() as u64).saturating_add(1);
                 if bytes > limit {
                     break;
                 }

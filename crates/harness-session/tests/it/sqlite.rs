@@ -67,6 +67,15 @@ fn new_files_are_readable_by_their_owner_only() {
 }
 
 #[test]
+fn missing_lines_count_towards_the_size_limit() {
+    let place = Place::new();
+    say(&open(&thread(&place, "a")), "one").unwrap();
+    run_sql(&place, "INSERT INTO lines (id, line) SELECT max(id) + 4000000000, '{}' FROM lines");
+    let error = Tree::read(&thread(&place, "a"), &options()).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { bytes: 4_000_000_000.., .. }), "{error}");
+}
+
+#[test]
 fn a_thread_has_one_owner_and_the_others_stay_free() {
     let place = Place::new();
     let (a, b) = (thread(&place, "a"), thread(&place, "b"));
