@@ -64,14 +64,14 @@ pub struct Hit {
 ///
 /// ```
 /// use harness_session::search::{Query, search};
-/// use harness_session::{MemorySession, OpenOptions};
+/// use harness_session::OpenOptions;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let found = search(folder.path(), &Query::new("order 1042"), 20, &OpenOptions::new())?;
 /// for hit in &found.hits {
 ///     println!("{} {}: {}", hit.session.display(), hit.role, hit.snippet);
 /// }
-/// # Ok::<(), harness_session::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn search(
     path: impl AsRef<Path>,

@@ -40,7 +40,7 @@ const NONCE: usize = 24;
 /// # let path = folder.path().join("session.key");
 /// let key = Key::create(&path)?;
 /// assert_eq!(Key::read(&path)?.id(), key.id());
-/// # Ok::<(), harness_session::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct Key {
