@@ -71,7 +71,7 @@ fn missing_lines_count_towards_the_size_limit() {
     let place = Place::new();
     say(&open(&thread(&place, "a")), "one").unwrap();
     run_sql(&place, "INSERT INTO lines (id, line) SELECT max(id) + 4000000000, '{}' FROM lines");
-    let error = Tree::read(&thread(&place, "a"), &options()).unwrap_err();
+    let error = Tree::read(thread(&place, "a"), &options()).unwrap_err();
     assert!(matches!(error, Error::TooLarge { bytes: 4_000_000_000.., .. }), "{error}");
 }
 
