@@ -23,7 +23,6 @@
 mod arguments;
 mod buffer;
 mod context_files;
-pub mod embed;
 mod environment;
 mod episodic;
 mod files;

@@ -50,15 +50,4 @@ impl CompactError {
             Self::SummaryTooLarge { .. } => "compact.summary_too_large",
         }
     }
-
-    /// Remedy, if there is one.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::InvalidSummary { .. } | Self::EmptySummary { .. } | Self::SummaryLost { .. } => {
-                Some("use a stronger model for summaries, or name the facts to preserve")
-            }
-            Self::SummaryTooLarge { .. } => Some("let the summary stand for more messages"),
-            Self::EmptySpan => None,
-        }
-    }
 }

@@ -26,23 +26,8 @@ const OFFERS: usize = 16;
 /// providers report. Messages, instructions and tools are counted once. The factor is learned from single
 /// requests, each against the view that *it* was sent: what a shortened request used never speaks for the
 /// whole transcript, nor the other way round.
-///
-/// ```
-/// use std::sync::Arc;
-/// use harness_core::message::{Message, Usage};
-/// use harness_core::port::Measured;
-/// use harness_core::transcript::Transcript;
-/// use harness_memory::compact::BudgetMeter;
-///
-/// let log: Transcript = [Arc::new(Message::user("x".repeat(3_972)))].into_iter().collect();
-/// let mut meter = BudgetMeter::default();
-/// assert_eq!(meter.estimate(&log, None, None), 1_000);
-/// let measured = Measured { messages: 1, plan: None, usage: Usage::tokens(1_500, 20) };
-/// meter.learn(&measured, &log, None);
-/// assert_eq!(meter.estimate(&log, None, None), 1_500);
-/// ```
 #[derive(Clone)]
-pub struct BudgetMeter {
+pub(crate) struct BudgetMeter {
     counter: Arc<dyn TokenCounter>,
     tally: Tally,
     agents: VecDeque<(Arc<PreparedAgent>, u64)>,
@@ -68,7 +53,7 @@ impl Default for BudgetMeter {
 
 impl BudgetMeter {
     /// A meter that has learned nothing yet.
-    pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
+    pub(crate) fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self {
             counter,
             tally: Tally::default(),
@@ -78,13 +63,8 @@ impl BudgetMeter {
         }
     }
 
-    /// Token counter.
-    pub fn counter(&self) -> &Arc<dyn TokenCounter> {
-        &self.counter
-    }
-
     /// Tokens of a request that shows `plan` of `log` to the agent of `prepared`, as well as it is known.
-    pub fn estimate(
+    pub(crate) fn estimate(
         &mut self,
         log: &Prefix,
         plan: Option<&Plan>,
@@ -95,7 +75,7 @@ impl BudgetMeter {
     }
 
     /// Estimate before the correction.
-    pub fn counted(
+    pub(crate) fn counted(
         &mut self,
         log: &Prefix,
         plan: Option<&Plan>,
@@ -107,18 +87,18 @@ impl BudgetMeter {
     }
 
     /// Counted tokens as tokens of the provider.
-    pub fn corrected(&self, counted: u64) -> u64 {
+    pub(crate) fn corrected(&self, counted: u64) -> u64 {
         counted.saturating_mul(self.factor()).div_ceil(1_000)
     }
 
     /// The correction in thousandths, 500 to 3,000; 1,000 before anything was learned.
-    pub fn factor(&self) -> u64 {
+    pub(crate) fn factor(&self) -> u64 {
         self.factors.iter().sum::<u64>().checked_div(self.factors.len() as u64).unwrap_or(1_000)
     }
 
     /// Learns from one request that a provider counted. The same request is learned from once; a request
     /// without counts, or of a longer transcript than `log`, teaches nothing.
-    pub fn learn(&mut self, measured: &Measured, log: &Prefix, prepared: Option<&Arc<PreparedAgent>>) {
+    pub(crate) fn learn(&mut self, measured: &Measured, log: &Prefix, prepared: Option<&Arc<PreparedAgent>>) {
         let Some(tokens) = input_tokens(&measured.usage).filter(|tokens| *tokens > 0) else { return };
         let then = usize::try_from(measured.messages).unwrap_or(usize::MAX);
         if then > log.len() || self.learned.as_ref() == Some(measured) {
@@ -131,7 +111,7 @@ impl BudgetMeter {
 
     /// Learns that a request of `counted` tokens was too long for a window of `window`: so it has at least
     /// as many. Earlier lessons are forgotten when they say otherwise.
-    pub fn learn_overflow(&mut self, counted: u64, window: u64) {
+    pub(crate) fn learn_overflow(&mut self, counted: u64, window: u64) {
         if self.corrected(counted) <= window && counted > 0 {
             self.factors.clear();
             self.note(window.saturating_add(1), counted);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`ContextCompactor`] | the engine, and the [`CompactionPolicy`] that it follows |
 //! | [`group`] | atomic groups of messages, the unit of every policy |
-//! | [`tokens`] | token counters; [`BudgetMeter`] estimates whole requests |
+//! | [`tokens`] | token counters |
 //! | [`durability`] | rules for clearing the result of a tool |
 //! | [`Summarizer`] | writes the text that stands for messages |
 //! | [`summary`] | structured summaries |
@@ -27,9 +27,8 @@ pub mod tokens;
 pub use compactor::{ContextCompactor, Rehydration, TARGET_MISSED};
 pub use digest::{SummaryKey, content_hash};
 pub use error::CompactError;
-pub use meter::BudgetMeter;
 pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Target, Trigger};
 pub use summarize::{
-    COMPACT_FAILED, DynSummarizer, ModelSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary,
-    SummaryAsk, SummaryFault, SummaryModel, conversation_text,
+    COMPACT_FAILED, DynSummarizer, ModelSummarizer, Summarizer, Summary, SummaryAsk, SummaryFault,
+    SummaryModel,
 };

@@ -4,5 +4,6 @@
 mod builtin;
 mod compact;
 mod compactor;
+mod embedder;
 mod layers;
 mod notes;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use harness_core::{Fault, FaultSource, Json, Time};
 use harness_host::{DynEmbedder, Embedder, StorageError};
-use harness_memory::builtin::embed::HashingEmbedder;
 use harness_memory::builtin::notes::{
     DynNoteStore, LocalNotes, LongTermMemory, MemoryBounds, NoteDraft, NoteQuery, NoteScope, WhenFull,
 };
+
+use crate::embedder::WordCounts;
 
 /// Every store, empty.
 fn stores() -> Vec<Arc<dyn DynNoteStore>> {
@@ -164,7 +165,7 @@ fn what_is_out_of_bounds_is_refused_with_the_bound() {
 #[test]
 fn vectors_and_words_are_joined() {
     for store in stores() {
-        let memory = LongTermMemory::new(store).with_embedder(Arc::new(HashingEmbedder::default()));
+        let memory = LongTermMemory::new(store).with_embedder(Arc::new(WordCounts(256)));
         for text in ["green tea with milk", "milk", "black coffee"] {
             add(&memory, NoteDraft::new(text, ada()), 0).unwrap();
         }
@@ -180,9 +181,9 @@ fn vectors_and_words_are_joined() {
 #[test]
 fn a_note_of_another_embedder_is_found_by_its_words_only() {
     for store in stores() {
-        let memory = LongTermMemory::new(store).with_embedder(Arc::new(HashingEmbedder::new(64)));
+        let memory = LongTermMemory::new(store).with_embedder(Arc::new(WordCounts(64)));
         add(&memory, NoteDraft::new("green tea", ada()), 0).unwrap();
-        let other = memory.with_embedder(Arc::new(HashingEmbedder::new(128)));
+        let other = memory.with_embedder(Arc::new(WordCounts(256)));
         let found = futures(other.search(&NoteQuery::new("green tea", vec![ada()]), Time(0))).unwrap();
         assert_eq!((found.hits[0].by_words, found.hits[0].cosine), (Some(1), None));
     }

@@ -135,13 +135,11 @@ pub struct Found {
 /// use std::sync::Arc;
 ///
 /// use harness_core::Time;
-/// use harness_memory::builtin::embed::HashingEmbedder;
 /// use harness_memory::builtin::notes::{LocalNotes, LongTermMemory, NoteDraft, NoteQuery, NoteScope};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), harness_host::StorageError> {
-/// let memory = LongTermMemory::new(Arc::new(LocalNotes::default()))
-///     .with_embedder(Arc::new(HashingEmbedder::default()));
+/// let memory = LongTermMemory::new(Arc::new(LocalNotes::default()));
 /// let ada = NoteScope::Resource("ada".into());
 /// memory.add(NoteDraft::new("Ada drinks tea without milk.", ada.clone()), Time(0)).await?;
 ///

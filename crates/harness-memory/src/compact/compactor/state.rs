@@ -9,7 +9,7 @@ use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::mark::Mark;
 use super::rehydrate::Shelf;
-use crate::compact::BudgetMeter;
+use crate::compact::meter::BudgetMeter;
 use crate::compact::shown::{self, Shown as Placed};
 use crate::compact::summarize::Breaker;
 

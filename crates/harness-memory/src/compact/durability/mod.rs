@@ -11,4 +11,4 @@ pub use envelope::{EnvelopeOutcome, ToolResultEnvelope};
 pub use fields::KeyFields;
 pub(super) use fields::pairs;
 pub(super) use names::ToolNames;
-pub use policy::{Capture, DurabilityPolicies, ReplayCost, ToolDurability, ToolDurabilityPolicy};
+pub use policy::{Capture, DurabilityPolicies, ToolDurability, ToolDurabilityPolicy};

@@ -40,19 +40,6 @@ impl ToolDurability {
     }
 }
 
-/// Cost of a repeated call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplayCost {
-    /// Nothing.
-    Free,
-    /// Little.
-    #[default]
-    Cheap,
-    /// Much.
-    Expensive,
-}
-
 /// Looks at the source of a result again; `None` when it cannot.
 pub type Capture = Arc<dyn Fn(&ToolResultEnvelope) -> Option<DeterminismMetadata> + Send + Sync>;
 
@@ -67,8 +54,6 @@ pub struct ToolDurabilityPolicy {
     pub key_fields: Vec<String>,
     /// From so many tokens on they are stored elsewhere. Default: the strategy decides.
     pub externalize_threshold_tokens: Option<u64>,
-    /// Cost of a repeated call. Default `cheap`.
-    pub replay_cost: ReplayCost,
     /// Looks at the source of a replayable result again. Without it the source counts as unchanged.
     pub capture: Option<Capture>,
 }
@@ -79,7 +64,6 @@ impl fmt::Debug for ToolDurabilityPolicy {
             .field("durability", &self.durability)
             .field("key_fields", &self.key_fields)
             .field("externalize_threshold_tokens", &self.externalize_threshold_tokens)
-            .field("replay_cost", &self.replay_cost)
             .field("capture", &self.capture.is_some())
             .finish()
     }
@@ -105,13 +89,6 @@ impl ToolDurabilityPolicy {
         self
     }
 
-    /// Sets the cost of a repeated call.
-    #[must_use]
-    pub fn replayed_at(mut self, cost: ReplayCost) -> Self {
-        self.replay_cost = cost;
-        self
-    }
-
     /// Sets a check of the source.
     #[must_use]
     pub fn with_capture(mut self, capture: Capture) -> Self {
@@ -129,8 +106,6 @@ struct Declared {
     #[serde(default)]
     key_fields: Vec<String>,
     externalize_threshold_tokens: Option<u64>,
-    #[serde(default)]
-    replay_cost: ReplayCost,
 }
 
 #[derive(Deserialize)]
@@ -165,13 +140,13 @@ impl DurabilityPolicies {
         use ToolDurability::{Anchoring, Ephemeral, NonReplayable, Replayable};
         let policy = ToolDurabilityPolicy::new;
         Self::none()
-            .with("read_file", policy(Replayable).replayed_at(ReplayCost::Free))
+            .with("read_file", policy(Replayable))
             .with("list_directory", policy(Ephemeral))
             .with("write_file", policy(Anchoring).keeping(["/path", "/success"]))
             .with("web_search", policy(NonReplayable).externalized_from(500))
             .with("http_request", policy(NonReplayable).keeping(["/status_code", "/url"]))
             .with("run_command", policy(Anchoring).keeping(["/exit_code", "/command"]))
-            .with("calculate", policy(Replayable).replayed_at(ReplayCost::Free))
+            .with("calculate", policy(Replayable))
     }
 
     /// Sets the policy of a tool.
@@ -181,8 +156,8 @@ impl DurabilityPolicies {
         self
     }
 
-    /// The same with what tools declare in their metadata:
-    /// `{"compaction": {"durability", "keyFields", "replayCost", "externalizeThresholdTokens"}}`. A
+    /// Adds the policies that tools declare in their metadata:
+    /// `{"compaction": {"durability", "keyFields", "externalizeThresholdTokens"}}`. A
     /// declaration that cannot be read counts as `non_replayable`: nothing of that tool is lost.
     #[must_use]
     pub fn with_declared<'a>(mut self, tools: impl IntoIterator<Item = &'a ToolDef>) -> Self {
@@ -194,7 +169,6 @@ impl DurabilityPolicies {
                     durability: declared.durability,
                     key_fields: declared.key_fields,
                     externalize_threshold_tokens: declared.externalize_threshold_tokens,
-                    replay_cost: declared.replay_cost,
                     capture: None,
                 },
                 Err(_) if !metadata.text().contains("\"compaction\"") => continue,

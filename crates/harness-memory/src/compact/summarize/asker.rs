@@ -8,7 +8,7 @@ use harness_core::port::{DynModel, Model, ModelRequest, PreparedAgent, ViewCx};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, ModelName};
 
-use super::text::{SerializeOptions, line};
+use super::text::{PART, line};
 use super::{SummaryAsk, SummaryFault};
 use crate::compact::tokens::{CharacterCounter, TokenCounter};
 
@@ -58,15 +58,14 @@ impl SummaryModel {
     }
 
     /// The conversation as texts of which each fits into a request; there is always one.
-    pub(super) fn pieces(&self, ask: &SummaryAsk, options: SerializeOptions) -> Vec<String> {
+    pub(super) fn pieces(&self, ask: &SummaryAsk) -> Vec<String> {
         let previous = ask.previous.as_ref().map_or(0, |summary| self.counter.count(&summary.text));
         let taken = ask.max_tokens.saturating_mul(2).saturating_add(previous).saturating_add(FORM);
         let room = (self.window.saturating_mul(FILLED.0) / FILLED.1).saturating_sub(taken).max(FORM);
         let (mut pieces, mut piece, mut tokens) = (Vec::new(), String::new(), 0);
         for message in &ask.messages {
             // A part that fills a whole request alone would never fit.
-            let part = options.part.min(usize::try_from(room.saturating_mul(2)).unwrap_or(usize::MAX));
-            let line = line(message, SerializeOptions { part, ..options });
+            let line = line(message, PART.min(usize::try_from(room.saturating_mul(2)).unwrap_or(PART)));
             let cost = self.counter.count(&line);
             if tokens + cost > room && !piece.is_empty() {
                 pieces.push(std::mem::take(&mut piece));

@@ -1,8 +1,8 @@
 //! Summarizers: what turns a part of a conversation into a text that stands for it.
 //!
-//! A compactor decides *what* is summarized; a [`Summarizer`] only writes. [`PlainSummarizer`] asks a model
-//! for prose under fixed headings; [`ModelSummarizer`] asks for a structured summary,
-//! so that facts, open items and artifacts survive many compactions. Any other is a few lines:
+//! A compactor decides *what* is summarized; a [`Summarizer`] only writes. [`ModelSummarizer`] calls a model
+//! for a structured summary, so that facts, open items and artifacts survive many compactions. Any other is a
+//! few lines:
 //!
 //! ```
 //! use harness_memory::compact::{Summarizer, Summary, SummaryAsk, SummaryFault};
@@ -23,7 +23,6 @@
 mod asker;
 mod cache;
 mod model;
-mod plain;
 mod text;
 
 use std::sync::Arc;
@@ -36,9 +35,7 @@ use harness_core::{Fault, FaultSource, Json};
 pub use asker::SummaryModel;
 pub(crate) use cache::SummaryCache;
 pub use model::ModelSummarizer;
-pub use plain::PlainSummarizer;
 pub(crate) use text::cut;
-pub use text::{SerializeOptions, conversation_text};
 
 /// Code of a failed summary.
 pub const COMPACT_FAILED: &str = "compact_failed";
@@ -143,7 +140,7 @@ impl SummaryFault {
 /// Writes summaries.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a summarizer",
-    note = "implement `Summarizer` with an `async fn summarize`, or use `ModelSummarizer` or `PlainSummarizer`"
+    note = "implement `Summarizer` with an `async fn summarize`, or use `ModelSummarizer`"
 )]
 pub trait Summarizer: Send + Sync {
     /// A text that stands for everything that is asked about.

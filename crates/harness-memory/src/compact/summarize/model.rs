@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::Json;
 use serde::Deserialize;
 
-use super::{SerializeOptions, Summarizer, Summary, SummaryAsk, SummaryFault, SummaryModel};
+use super::{Summarizer, Summary, SummaryAsk, SummaryFault, SummaryModel};
 use crate::compact::CompactError;
 use crate::compact::summary::{Replaced, SpanReference, StructuredSummary};
 
@@ -32,14 +32,13 @@ matter later."#;
 #[derive(Clone, Debug)]
 pub struct ModelSummarizer {
     model: SummaryModel,
-    options: SerializeOptions,
     preserve: Vec<String>,
 }
 
 impl ModelSummarizer {
     /// Summarizer with this model.
     pub fn new(model: SummaryModel) -> Self {
-        Self { model, options: SerializeOptions::default(), preserve: Vec::new() }
+        Self { model, preserve: Vec::new() }
     }
 
     /// Adds facts that every summary has.
@@ -47,12 +46,6 @@ impl ModelSummarizer {
     pub fn preserving<S: Into<String>>(mut self, facts: impl IntoIterator<Item = S>) -> Self {
         self.preserve.extend(facts.into_iter().map(Into::into));
         self
-    }
-
-    /// Sets the serialization of the conversation.
-    #[must_use]
-    pub fn with_options(self, options: SerializeOptions) -> Self {
-        Self { options, ..self }
     }
 
     /// Summary of one part of the conversation, added to the one before.
@@ -109,7 +102,7 @@ impl ModelSummarizer {
 impl Summarizer for ModelSummarizer {
     async fn summarize(&self, ask: SummaryAsk) -> Result<Summary, SummaryFault> {
         let mut summary = ask.previous.as_ref().map(earlier_of);
-        for piece in self.model.pieces(&ask, self.options) {
+        for piece in self.model.pieces(&ask) {
             summary = Some(self.extend(summary.take(), &piece, &ask).await?);
         }
         let summary = self.fitted(summary.unwrap_or_default(), ask.max_tokens);
@@ -171,8 +164,8 @@ fn request(earlier: Option<&StructuredSummary>, conversation: &str, instructions
 #[cfg(test)]
 mod tests {
     use harness_core::message::{AssistantMessage, Message};
-    use harness_core::port::ViewCx;
-    use harness_core::testing::ScriptedModel;
+    use harness_core::port::{ModelFault, ModelFaultCode, ViewCx};
+    use harness_core::testing::{ModelStep, ScriptedModel};
     use harness_core::transcript::Prefix;
     use harness_core::{Origin, Time};
 
@@ -244,6 +237,37 @@ mod tests {
             let (summary, requests, charged) = charged(&replies, None).await;
             let fault = summary.unwrap_err();
             assert_eq!((&*fault.fault.code, charged, requests), ("compact_failed", 2, 2));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_conversation_is_read_part_by_part() {
+        let facts =
+            ["F1", "F2", "F3"].map(|fact| AssistantMessage::text(format!(r#"{{"facts":["{fact}"]}}"#)));
+        let model = ScriptedModel::new(facts);
+        let mut ask = ask(None);
+        ask.messages =
+            ["a", "b", "c", "d", "e"].map(|text| Arc::new(Message::user(text.repeat(1_900)))).to_vec();
+        ask.instructions = Some("colors".to_owned());
+        ask.max_tokens = 100;
+        let summarizer = ModelSummarizer::new(SummaryModel::new(model.clone(), 2_500));
+        let text = summarizer.summarize(ask).await.unwrap().text;
+        assert_eq!(text, "**Key Facts:**\n- F1\n- F2\n- F3");
+        let asked: Vec<_> = model.requests().iter().map(|request| request.view.last().cloned()).collect();
+        let asked: Vec<_> = asked.iter().flatten().map(|message| message.joined_text()).collect();
+        assert!(asked.iter().all(|text| text.ends_with("heeds this: colors")), "{asked:?}");
+        let earlier = ["F1", "F2"].map(|fact| asked.iter().filter(|text| text.contains(fact)).count());
+        assert_eq!((asked.len(), earlier), (3, [2, 1]));
+    }
+
+    #[tokio::test]
+    async fn a_failed_or_empty_answer_is_an_error() {
+        for step in [
+            ModelStep::fault(ModelFault::new(ModelFaultCode::Provider, "down")),
+            ModelStep::answer(AssistantMessage::text(" \n")),
+        ] {
+            let summarizer = ModelSummarizer::new(SummaryModel::new(ScriptedModel::new([step]), 100_000));
+            assert_eq!(&*summarizer.summarize(ask(None)).await.unwrap_err().fault.code, "compact_failed");
         }
     }
 

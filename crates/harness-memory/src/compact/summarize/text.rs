@@ -1,51 +1,13 @@
 //! A conversation as text, for a model that is to summarize it.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-
 use harness_core::message::{Block, Message};
 
-/// How a conversation is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SerializeOptions {
-    /// Whether the arguments of calls are written.
-    pub arguments: bool,
-    /// Characters of one part (a text, arguments, a result) beyond which its middle is left out.
-    pub part: usize,
-}
+/// Characters of one part (a text, arguments, a result) beyond which its middle is omitted.
+pub(super) const PART: usize = 2_000;
 
-impl Default for SerializeOptions {
-    /// With arguments; parts of 2,000 characters.
-    fn default() -> Self {
-        Self { arguments: true, part: 2_000 }
-    }
-}
-
-impl SerializeOptions {
-    /// Names of calls without their arguments; parts are never cut.
-    pub fn without_arguments() -> Self {
-        Self { arguments: false, part: usize::MAX }
-    }
-}
-
-/// One line per message: `User: …`, `Assistant: …` with `[tool call: name]` for calls, `Tool (name): …`. What
-/// a model thought, images and messages that no model is sent are left out.
-///
-/// ```
-/// use std::sync::Arc;
-/// use harness_core::message::Message;
-/// use harness_memory::compact::{SerializeOptions, conversation_text};
-///
-/// let messages = [Arc::new(Message::user("Where is the key?"))];
-/// assert_eq!(conversation_text(&messages, SerializeOptions::default()), "User: Where is the key?\n");
-/// ```
-pub fn conversation_text(messages: &[Arc<Message>], options: SerializeOptions) -> String {
-    messages.iter().map(|message| line(message, options)).collect()
-}
-
-/// The line of one message; empty when nothing of it is to be said.
-pub(super) fn line(message: &Message, options: SerializeOptions) -> String {
+/// The line of one message: `User: …`, `Assistant: …` with `[tool call: name]` for calls, `Tool (name): …`. Thoughts,
+/// images and messages that no model is sent are omitted.
+pub(super) fn line(message: &Message, limit: usize) -> String {
     let who = match message {
         Message::System(_) => "System".to_owned(),
         Message::User(_) => "User".to_owned(),
@@ -54,22 +16,16 @@ pub(super) fn line(message: &Message, options: SerializeOptions) -> String {
         Message::ToolResult(result) => format!("Tool ({})", result.tool_name),
         Message::Custom(_) | _ => return String::new(),
     };
-    let parts: Vec<_> = message.content().iter().filter_map(|block| part(block, options)).collect();
+    let parts: Vec<_> = message.content().iter().filter_map(|block| part(block, limit)).collect();
     if parts.is_empty() { String::new() } else { format!("{who}: {}\n", parts.join(" ")) }
 }
 
-fn part(block: &Block, options: SerializeOptions) -> Option<String> {
+fn part(block: &Block, limit: usize) -> Option<String> {
     let text = match block {
-        Block::Text(block) => cut(&block.text, options.part),
-        Block::ToolCall(call) => {
-            let mut text = format!("[tool call: {}", call.name);
-            if options.arguments {
-                let _ = write!(text, " {}", cut(call.arguments.text(), options.part));
-            }
-            text + "]"
-        }
-        Block::Refusal(block) => cut(&block.text, options.part),
-        Block::Error(block) => cut(&block.message, options.part),
+        Block::Text(block) => cut(&block.text, limit),
+        Block::ToolCall(call) => format!("[tool call: {} {}]", call.name, cut(call.arguments.text(), limit)),
+        Block::Refusal(block) => cut(&block.text, limit),
+        Block::Error(block) => cut(&block.message, limit),
         Block::Image(_)
         | Block::File(_)
         | Block::Audio(_)
@@ -105,27 +61,18 @@ mod tests {
 
     use super::*;
 
-    #[track_caller]
-    fn check(options: SerializeOptions, expected: &str) {
+    #[test]
+    fn calls_and_results_are_lines() {
         let call = ToolCall::new("c1", "read", Json::parse(r#"{"path":"a"}"#).unwrap());
         let mut answer = AssistantMessage::calls([call.clone()]);
         answer.content.insert(0, Block::text("Let me see."));
         answer.content.insert(0, Block::thinking("hm"));
         let content = vec![Block::text("one"), Block::image("aGk=", "image/png"), Block::text("two")];
-        let messages =
-            [Message::user("go"), answer.into(), ToolResultMessage::new(&call, content, false).into()];
-        assert_eq!(conversation_text(&messages.map(Arc::new), options), expected);
-    }
-
-    #[test]
-    fn calls_and_results_are_lines() {
-        check(
-            SerializeOptions::without_arguments(),
-            "User: go\nAssistant: Let me see. [tool call: read]\nTool (read): one two\n",
-        );
-        check(
-            SerializeOptions::default(),
-            "User: go\nAssistant: Let me see. [tool call: read {\"path\":\"a\"}]\nTool (read): one two\n",
+        let result = ToolResultMessage::new(&call, content, false);
+        let lines = [Message::user("go"), answer.into(), result.into()].map(|message| line(&message, PART));
+        assert_eq!(
+            lines.concat(),
+            "User: go\nAssistant: Let me see. [tool call: read {\"path\":\"a\"}]\nTool (read): one two\n"
         );
     }
 

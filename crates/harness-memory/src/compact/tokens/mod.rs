@@ -3,8 +3,8 @@
 //!
 //! Estimates are what they say. Measured against one vocabulary, four characters a token is a few percent
 //! low on English prose, a third low on JSON that is full of numbers, and far too low on Chinese and
-//! Japanese; [`CharacterCounter`] weighs scripts for that reason, and [`crate::compact::BudgetMeter`]
-//! corrects every counter by what providers report.
+//! Japanese; [`CharacterCounter`] weighs scripts for that reason, and a compactor corrects every
+//! counter by what providers report.
 
 mod characters;
 mod counter;

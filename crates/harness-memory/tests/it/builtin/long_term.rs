@@ -7,10 +7,11 @@ use harness_core::port::{BoxFuture, Clock};
 use harness_core::tool::{ToolCx, ToolOutcome};
 use harness_core::transcript::Transcript;
 use harness_core::{Json, Origin, Time};
-use harness_memory::builtin::embed::HashingEmbedder;
 use harness_memory::builtin::notes::{LocalNotes, LongTermMemory, NoteDraft, NoteScope, NoteSource};
 use harness_memory::builtin::{Episodes, LayerProbe, SemanticRecall, memory_tools};
 use harness_memory::layer::{Ending, Execution, Layer};
+
+use crate::embedder::WordCounts;
 
 use super::{json, probe, run, shown, with};
 
@@ -33,7 +34,7 @@ fn ada() -> NoteScope {
 
 #[test]
 fn notes_that_fit_the_question_are_shown_with_where_they_come_from() {
-    let memory = memory().with_embedder(Arc::new(HashingEmbedder::default()));
+    let memory = memory().with_embedder(Arc::new(WordCounts(256)));
     let mut origin = Origin::default();
     origin.thread = Some("t1".into());
     let notes = [

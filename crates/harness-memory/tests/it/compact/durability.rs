@@ -6,8 +6,7 @@ use harness_core::Json;
 use harness_core::message::{Block, ToolCall, ToolResultMessage};
 use harness_core::tool::ToolDef;
 use harness_memory::compact::durability::{
-    DeterminismMetadata, DurabilityPolicies, ReplayCost, ToolDurability, ToolDurabilityPolicy,
-    ToolResultEnvelope,
+    DeterminismMetadata, DurabilityPolicies, ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope,
 };
 
 fn json(text: &str) -> Json {
@@ -64,11 +63,11 @@ fn a_tool_declares_what_may_be_done_with_its_results() {
 fn key_fields_are_found_by_pointers_in_data_and_in_text_that_is_json() {
     let mut tool = ToolDef::new("create_order", "orders");
     tool.metadata = Some(json(
-        r#"{"compaction":{"keyFields":["/order/id","/total","/missing"],"replayCost":"expensive","externalizeThresholdTokens":50}}"#,
+        r#"{"compaction":{"keyFields":["/order/id","/total","/missing"],"externalizeThresholdTokens":50}}"#,
     ));
     let policies = DurabilityPolicies::none().with_declared([&tool]);
     let policy = policies.policy_of("create_order");
-    assert_eq!((policy.replay_cost, policy.externalize_threshold_tokens), (ReplayCost::Expensive, Some(50)));
+    assert_eq!(policy.externalize_threshold_tokens, Some(50));
 
     let call = ToolCall::new("c1", "create_order", Json::empty_object());
     let data = r#"{"order":{"id":"o-9"},"total":12.50,"items":[]}"#;
