@@ -2,7 +2,6 @@
 
 use harness_core::machine::ResumeError;
 use harness_core::port::{OtherDescriptor, SessionError};
-use harness_core::run::RunResumeError;
 use harness_core::{ApprovalId, CallDigest, EntryId, Fault, RunId, StopReason, ThreadId, ToolName};
 
 /// Error of a thread or the runtime. The end of a run is never an error: see its [`Report`](crate::Report).
@@ -137,12 +136,9 @@ pub enum RuntimeError {
         /// Problem of the schema.
         problem: String,
     },
-    /// A continuation that does not fit.
+    /// A continuation or a checkpoint that does not fit.
     #[error(transparent)]
     Resume(#[from] ResumeError),
-    /// A run cannot be resumed from its checkpoint.
-    #[error(transparent)]
-    RunResume(#[from] RunResumeError),
     /// There is no checkpoint of the run.
     #[error("no checkpoint of run `{run}`: it was started elsewhere, or it has completed")]
     NoCheckpoint {
@@ -214,7 +210,6 @@ impl RuntimeError {
             Self::Busy { .. }
             | Self::EmptyTranscript { .. }
             | Self::NothingToResume { .. }
-            | Self::RunResume(_)
             | Self::NoCheckpoints
             | Self::EntryExists { .. }
             | Self::OtherCall { .. }
@@ -250,8 +245,7 @@ impl RuntimeError {
             Self::NotHeld { .. } => "runtime.not_held",
             Self::OtherCall { .. } => "runtime.other_call",
             Self::Decided { .. } => "runtime.decided",
-            Self::Resume(error) => error.kind(),
-            Self::RunResume(error) => error.kind(),
+            Self::Resume(error) => error.kind,
             Self::NoCheckpoint { .. } => "runtime.no_checkpoint",
             Self::NoCheckpoints => "runtime.no_checkpoints",
             Self::OtherDescriptor(_) => OtherDescriptor::KIND,
@@ -292,7 +286,6 @@ impl RuntimeError {
             | Self::EntryExists { .. }
             | Self::Decided { .. }
             | Self::Resume(_)
-            | Self::RunResume(_)
             | Self::NoCheckpoint { .. }
             | Self::NoCheckpoints
             | Self::Session(_)

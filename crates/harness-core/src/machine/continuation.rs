@@ -118,180 +118,57 @@ impl Resume {
     }
 }
 
-/// A difference between the place where work belongs and the place where it should be resumed.
+/// An error of resuming a continuation or a run: it does not fit this place, or the decisions. Nothing has started.
 ///
-/// ```
-/// use harness_core::machine::{Misplaced, Place};
-///
-/// let misplaced =
-///     Misplaced { place: Place::Thread, expected: Some("a".to_owned()), found: None };
-/// assert_eq!(misplaced.to_string(), "belongs to thread `a`, not to no thread");
-/// ```
+/// | code | meaning |
+/// |---|---|
+/// | `resume.other_session`, `resume.other_thread`, `resume.other_descriptor` | belongs elsewhere |
+/// | `resume.stale` | the transcript has fewer messages than when the continuation was made |
+/// | `resume.consumed` | it was resumed before, or the conversation has continued since |
+/// | `resume.other_kind` | it needs another kind of input |
+/// | `resume.nothing_decided`, `resume.decided_twice` | no decision was given, or two about one call |
+/// | `resume.not_parked` | the call is not pending |
+/// | `resume.other_call` | the decision is about other arguments, or another tool contract |
+/// | `resume.not_editable` | the request has no arguments to edit |
+/// | `run_resume.version`, `run_resume.unreadable` | the checkpoint cannot be read |
+/// | `run_resume.elsewhere`, `run_resume.other_descriptor` | the run belongs elsewhere |
+/// | `run_resume.stale` | the transcript has fewer messages than at the checkpoint |
+/// | `run_resume.foreign` | the transcript is that of another conversation |
+/// | `run_resume.control` | the control of the run cannot read its saved state |
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("belongs to {}, not to {}", place.named(expected.as_deref()), place.named(found.as_deref()))]
-pub struct Misplaced {
-    /// The kind of place that differs.
-    pub place: Place,
-    /// The name or hash of the place where the work belongs.
-    pub expected: Option<String>,
-    /// The name or hash of this place.
-    pub found: Option<String>,
-}
-
-/// A kind of place that must be the same when work is resumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The session that stores the transcript.
-    Session,
-    /// The thread of the conversation.
-    Thread,
-    /// The descriptor of the agents, by its hash.
-    Descriptor,
-}
-
-impl Place {
-    fn named(self, name: Option<&str>) -> String {
-        let what = match self {
-            Self::Session => "session",
-            Self::Thread => "thread",
-            Self::Descriptor => "descriptor",
-        };
-        name.map_or_else(|| format!("no {what}"), |name| format!("{what} `{name}`"))
-    }
-}
-
-impl Misplaced {
-    /// What to do about it.
-    pub(crate) fn hint(&self, accept: &str) -> String {
-        if self.place == Place::Descriptor {
-            format!("; accept the change with `{accept}`")
-        } else {
-            String::new()
-        }
-    }
-
-    /// The first difference between where work belongs and `here`; `None` when there is none.
-    pub(crate) fn find(
-        session: Option<&SessionId>,
-        thread: Option<&ThreadId>,
-        descriptor: Option<&str>,
-        here: &Origin,
-    ) -> Option<Self> {
-        let places = [
-            (Place::Session, session.map(SessionId::as_str), here.session.as_ref().map(SessionId::as_str)),
-            (Place::Thread, thread.map(ThreadId::as_str), here.thread.as_ref().map(ThreadId::as_str)),
-            (Place::Descriptor, descriptor, here.descriptor_hash.as_deref()),
-        ];
-        let (place, expected, found) = places.into_iter().find(|(_, expected, found)| expected != found)?;
-        let owned = |name: Option<&str>| name.map(str::to_owned);
-        Some(Self { place, expected: owned(expected), found: owned(found) })
-    }
-}
-
-/// An error of resuming a continuation: it does not fit this place, or the decisions. Nothing has started.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 #[non_exhaustive]
-pub enum ResumeError {
-    /// It belongs to another session, thread or descriptor. A change of the descriptor can be accepted with
-    /// [`Continuation::under_descriptor`].
-    #[error("continuation `{id}` {misplaced}{}", misplaced.hint("under_descriptor"))]
-    Elsewhere {
-        /// The id of the continuation.
-        id: String,
-        /// The place that differs.
-        misplaced: Misplaced,
-    },
-    /// The transcript has fewer messages than when the continuation was made.
-    #[error("continuation `{id}` was made at {expected} messages; the transcript has only {found}")]
-    Stale {
-        /// The id of the continuation.
-        id: String,
-        /// Messages when it was made.
-        expected: u64,
-        /// Messages now.
-        found: u64,
-    },
-    /// The conversation has continued since: it was resumed, or got another message.
-    #[error(
-        "continuation `{id}` was used or superseded: it was made at {expected} messages, the transcript has {found}"
-    )]
-    Consumed {
-        /// The id of the continuation.
-        id: String,
-        /// Messages when it was made.
-        expected: u64,
-        /// Messages now.
-        found: u64,
-    },
-    /// It needs another kind of input.
-    #[error("continuation `{id}` needs {}, got {}", expected.as_str(), given.as_str())]
-    OtherKind {
-        /// The id of the continuation.
-        id: String,
-        /// The kind that it needs.
-        expected: ContinuationKind,
-        /// The kind that was given.
-        given: ContinuationKind,
-    },
-    /// No decision was given.
-    #[error("no decision given for continuation `{id}`; pending calls: {}", waiting.join(", "))]
-    NothingDecided {
-        /// The id of the continuation.
-        id: String,
-        /// The pending calls.
-        waiting: Vec<String>,
-    },
-    /// The call is not pending.
-    #[error("call `{call}` is not pending; pending calls: {}", waiting.join(", "))]
-    NotParked {
-        /// The id of the call.
-        call: CallId,
-        /// The pending calls.
-        waiting: Vec<String>,
-    },
-    /// Two decisions about one call.
-    #[error("two decisions given for call `{call}`")]
-    DecidedTwice {
-        /// The id of the call.
-        call: CallId,
-    },
-    /// The decision is about other arguments, or another tool contract.
-    #[error("the decision for call `{call}` is about {seen}, but {parked} is pending")]
-    OtherCall {
-        /// The id of the call.
-        call: CallId,
-        /// The digest of the decision.
-        seen: CallDigest,
-        /// The digest of the pending call.
-        parked: CallDigest,
-    },
-    /// The model's own request has no arguments to edit.
-    #[error("request `{request}` can only be granted or denied")]
-    NotEditable {
-        /// The id of the request.
-        request: CallId,
-    },
+pub struct ResumeError {
+    /// A stable code.
+    pub kind: &'static str,
+    /// The problem and what to do; quotes nothing of the state.
+    pub message: String,
 }
 
 impl ResumeError {
-    /// A stable code.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Elsewhere { misplaced, .. } => match misplaced.place {
-                Place::Session => "resume.other_session",
-                Place::Thread => "resume.other_thread",
-                Place::Descriptor => "resume.other_descriptor",
-            },
-            Self::Stale { .. } => "resume.stale",
-            Self::Consumed { .. } => "resume.consumed",
-            Self::OtherKind { .. } => "resume.other_kind",
-            Self::NothingDecided { .. } => "resume.nothing_decided",
-            Self::NotParked { .. } => "resume.not_parked",
-            Self::DecidedTwice { .. } => "resume.decided_twice",
-            Self::OtherCall { .. } => "resume.other_call",
-            Self::NotEditable { .. } => "resume.not_editable",
-        }
+    pub(crate) fn new(kind: &'static str, message: String) -> Self {
+        Self { kind, message }
     }
+}
+
+/// The first difference between where work belongs and `here`: what differs, and the sentence about it.
+pub(crate) fn misplaced(
+    session: Option<&SessionId>,
+    thread: Option<&ThreadId>,
+    descriptor: Option<&str>,
+    here: &Origin,
+) -> Option<(&'static str, String)> {
+    let places = [
+        ("session", session.map(SessionId::as_str), here.session.as_ref().map(SessionId::as_str)),
+        ("thread", thread.map(ThreadId::as_str), here.thread.as_ref().map(ThreadId::as_str)),
+        ("descriptor", descriptor, here.descriptor_hash.as_deref()),
+    ];
+    let (place, expected, found) = places.into_iter().find(|(_, expected, found)| expected != found)?;
+    let named = |name: Option<&str>| match name {
+        Some(name) => format!("{place} `{name}`"),
+        None => format!("no {place}"),
+    };
+    Some((place, format!("belongs to {}, not to {}", named(expected), named(found))))
 }
 
 impl Continuation {
@@ -344,17 +221,29 @@ impl Continuation {
     /// # Errors
     /// The first difference.
     pub fn verify(&self, origin: &Origin, log: &Prefix) -> Result<(), ResumeError> {
-        let id = || self.id.clone();
+        let id = &self.id;
         let (session, thread) = (self.session_id.as_ref(), self.thread_id.as_ref());
-        if let Some(misplaced) = Misplaced::find(session, thread, self.descriptor_hash.as_deref(), origin) {
-            return Err(ResumeError::Elsewhere { id: id(), misplaced });
+        if let Some((place, text)) = misplaced(session, thread, self.descriptor_hash.as_deref(), origin) {
+            let (kind, hint) = match place {
+                "session" => ("resume.other_session", ""),
+                "thread" => ("resume.other_thread", ""),
+                _ => ("resume.other_descriptor", "; accept the change with `under_descriptor`"),
+            };
+            return Err(ResumeError::new(kind, format!("continuation `{id}` {text}{hint}")));
         }
         let (expected, found) = (self.transcript_len, log.len() as u64);
         if found < expected {
-            return Err(ResumeError::Stale { id: id(), expected, found });
+            let text = format!(
+                "continuation `{id}` was made at {expected} messages; the transcript has only {found}"
+            );
+            return Err(ResumeError::new("resume.stale", text));
         }
         if found > expected && !self.is_half_resumed(log) || self.has_lost_its_calls(log) {
-            return Err(ResumeError::Consumed { id: id(), expected, found });
+            let text = format!(
+                "continuation `{id}` was used or superseded: it was made at {expected} messages, the transcript has \
+                 {found}"
+            );
+            return Err(ResumeError::new("resume.consumed", text));
         }
         Ok(())
     }
@@ -379,7 +268,9 @@ impl Continuation {
     pub fn start(self, resume: Resume, origin: &Origin, log: &Prefix) -> Result<Start, ResumeError> {
         self.verify(origin, log)?;
         if resume.kind() != self.kind {
-            return Err(ResumeError::OtherKind { id: self.id, expected: self.kind, given: resume.kind() });
+            let (id, needed, given) = (&self.id, self.kind, resume.kind());
+            let text = format!("continuation `{id}` needs {needed}, got {given}");
+            return Err(ResumeError::new("resume.other_kind", text));
         }
         let mut start =
             Start { agent: self.agent.clone(), waiting: self.waiting.clone(), ..Start::default() };
@@ -405,31 +296,31 @@ impl Continuation {
         let waiting = || {
             let calls = self.pending.iter().map(|pending| pending.call_id.as_str());
             let request = self.request.iter().map(|request| request.id.as_str());
-            calls.chain(request).map(|id| format!("`{id}`")).collect()
+            let ids: Vec<_> = calls.chain(request).map(|id| format!("`{id}`")).collect();
+            ids.join(", ")
         };
+        let refused = |kind, text| Err(ResumeError::new(kind, text));
         if decisions.is_empty() {
-            return Err(ResumeError::NothingDecided { id: self.id.clone(), waiting: waiting() });
+            let (id, waiting) = (&self.id, waiting());
+            let text = format!("no decision given for continuation `{id}`; pending calls: {waiting}");
+            return refused("resume.nothing_decided", text);
         }
-        for (at, decision) in decisions.iter().enumerate() {
-            let call = decision.call.clone();
-            if decisions.iter().take(at).any(|before| before.call == call) {
-                return Err(ResumeError::DecidedTwice { call });
+        for (at, CallDecision { call, decision, digest }) in decisions.iter().enumerate() {
+            if decisions.iter().take(at).any(|before| before.call == *call) {
+                return refused("resume.decided_twice", format!("two decisions given for call `{call}`"));
             }
-            let parked = self.pending.iter().find(|pending| pending.call_id == call);
-            let is_request = self.request.as_ref().is_some_and(|request| call == request.id.as_str());
-            match (parked, is_request) {
-                (None, false) => return Err(ResumeError::NotParked { call, waiting: waiting() }),
-                (None, true) if !matches!(decision.decision, Decision::Granted | Decision::Denied { .. }) => {
-                    return Err(ResumeError::NotEditable { request: call });
+            if let Some(parked) = self.pending.iter().find(|pending| pending.call_id == *call) {
+                if let Some(seen) = digest.as_ref().filter(|seen| **seen != parked.digest) {
+                    let parked = &parked.digest;
+                    let text = format!("the decision for call `{call}` is about {seen}, but {parked} is pending");
+                    return refused("resume.other_call", text);
                 }
-                (None, true) => {}
-                (Some(parked), _) => {
-                    let seen = decision.digest.as_ref().filter(|seen| **seen != parked.digest);
-                    if let Some(seen) = seen {
-                        let (seen, parked) = (seen.clone(), parked.digest.clone());
-                        return Err(ResumeError::OtherCall { call, seen, parked });
-                    }
-                }
+            } else if self.request.as_ref().is_none_or(|request| *call != request.id.as_str()) {
+                let text = format!("call `{call}` is not pending; pending calls: {}", waiting());
+                return refused("resume.not_parked", text);
+            } else if !matches!(decision, Decision::Granted | Decision::Denied { .. }) {
+                let text = format!("request `{call}` can only be granted or denied");
+                return refused("resume.not_editable", text);
             }
         }
         Ok(())

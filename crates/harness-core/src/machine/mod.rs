@@ -25,7 +25,8 @@ mod ports;
 
 use std::sync::Arc;
 
-pub use continuation::{CallDecision, Misplaced, Place, Resume, ResumeError};
+pub(crate) use continuation::misplaced;
+pub use continuation::{CallDecision, Resume, ResumeError};
 pub use cx::{Cx, Shared, ViewState};
 pub use effect::{AgentProgress, Effect, Op, Pending, Record};
 pub use input::{Input, Reply, Start};

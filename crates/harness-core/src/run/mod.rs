@@ -20,7 +20,7 @@ use control::Guidance;
 use deciding::Judging;
 pub use plain::PlainControl;
 use resume::SavePoint;
-pub use resume::{RunResume, RunResumeError, SNAPSHOT_VERSION};
+pub use resume::{RunResume, SNAPSHOT_VERSION};
 pub use spec::{RunLimits, RunSpec};
 
 use crate::decide::Point;

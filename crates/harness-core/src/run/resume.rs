@@ -6,7 +6,6 @@
 //! had the run does not count.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +17,7 @@ use crate::event::EventKind;
 use crate::ids::{RunId, ToolName};
 use crate::json::Json;
 use crate::limits::{Budget, HeldGrants};
-use crate::machine::{Cx, Misplaced, Place, Shared, Start};
+use crate::machine::{Cx, ResumeError, Shared, Start, misplaced};
 use crate::origin::Origin;
 use crate::outcome::{End, TotalUsage};
 use crate::port::Checkpoint;
@@ -30,7 +29,7 @@ use crate::turn::{PriorUsage, TurnState};
 pub const SNAPSHOT_VERSION: u32 = 3;
 
 /// The saved state. Its size does not grow with the transcript.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Snapshot {
     version: u32,
@@ -41,7 +40,7 @@ struct Snapshot {
     anchor: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SavedState {
     #[serde(default)]
@@ -57,7 +56,7 @@ struct SavedState {
 }
 
 /// The turn that starts next.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct SavedTurn {
     start: Box<Start>,
 }
@@ -68,132 +67,47 @@ struct SavedTurn {
 /// use std::sync::Arc;
 ///
 /// use harness_core::Origin;
+/// use harness_core::machine::ResumeError;
 /// use harness_core::port::{Checkpoint, Loaded};
-/// use harness_core::run::{Run, RunResume, RunResumeError, RunSpec};
+/// use harness_core::run::{Run, RunResume, RunSpec};
 ///
-/// fn resume(saved: &Checkpoint, session: Loaded, here: &Origin, spec: RunSpec) -> Result<Run, RunResumeError> {
+/// fn resume(saved: &Checkpoint, session: Loaded, here: &Origin, spec: RunSpec) -> Result<Run, ResumeError> {
 ///     // `spec` may permit more turns than before. Drive the run with `Start::resume()` and the open calls of the
 ///     // session.
 ///     let log = session.messages.into_iter().collect();
 ///     RunResume::read(saved)?.onto(Run::new(Arc::new(spec), here.clone(), log))
 /// }
 /// ```
+#[derive(Debug)]
 pub struct RunResume {
     snapshot: Snapshot,
     any_descriptor: bool,
-}
-
-impl fmt::Debug for RunResume {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunResume")
-            .field("origin", self.origin())
-            .field("turn", &self.turn())
-            .finish_non_exhaustive()
-    }
-}
-
-/// An error of resuming a run from a checkpoint. Nothing has started, and the session is unchanged: the conversation
-/// can continue from its transcript.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunResumeError {
-    /// The checkpoint has another version.
-    #[error(
-        "run `{run}` cannot be resumed: its checkpoint has version {version}, this program reads version \
-         {SNAPSHOT_VERSION}; continue from the transcript instead"
-    )]
-    Version {
-        /// The id of the run.
-        run: RunId,
-        /// The version of the checkpoint.
-        version: u32,
-    },
-    /// The checkpoint cannot be read.
-    #[error("checkpoint {number} of run `{run}` cannot be read: {reason}")]
-    Unreadable {
-        /// The id of the run.
-        run: RunId,
-        /// The number of the checkpoint.
-        number: u64,
-        /// The reason; quotes nothing of the state.
-        reason: String,
-    },
-    /// The run belongs to another session, thread or descriptor. A change of the descriptor can be accepted with
-    /// [`RunResume::under_any_descriptor`].
-    #[error("run `{run}` {misplaced}{}", misplaced.hint("under_any_descriptor"))]
-    Elsewhere {
-        /// The id of the run.
-        run: RunId,
-        /// The place that differs.
-        misplaced: Misplaced,
-    },
-    /// The transcript has fewer messages than at the checkpoint.
-    #[error(
-        "run `{run}` cannot be resumed: its checkpoint has {expected} messages, the transcript only {found}"
-    )]
-    Stale {
-        /// The id of the run.
-        run: RunId,
-        /// Messages at the checkpoint.
-        expected: usize,
-        /// Messages now.
-        found: usize,
-    },
-    /// The transcript has another message where the checkpoint was made: it is another conversation.
-    #[error(
-        "run `{run}` cannot be resumed: message {message} of the transcript is not that of its checkpoint"
-    )]
-    Foreign {
-        /// The id of the run.
-        run: RunId,
-        /// The message, from 1.
-        message: usize,
-    },
-    /// The control of the run cannot read its saved state.
-    #[error("run `{run}` cannot be resumed: its control cannot read the saved state: {reason}")]
-    Control {
-        /// The id of the run.
-        run: RunId,
-        /// The reason of the control.
-        reason: String,
-    },
-}
-
-impl RunResumeError {
-    /// A stable code.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Version { .. } => "run_resume.version",
-            Self::Unreadable { .. } => "run_resume.unreadable",
-            Self::Elsewhere { misplaced: Misplaced { place: Place::Descriptor, .. }, .. } => {
-                "run_resume.other_descriptor"
-            }
-            Self::Elsewhere { .. } => "run_resume.elsewhere",
-            Self::Stale { .. } => "run_resume.stale",
-            Self::Foreign { .. } => "run_resume.foreign",
-            Self::Control { .. } => "run_resume.control",
-        }
-    }
 }
 
 impl RunResume {
     /// Reads a checkpoint.
     ///
     /// # Errors
-    /// [`RunResumeError::Version`] and [`RunResumeError::Unreadable`].
-    pub fn read(checkpoint: &Checkpoint) -> Result<Self, RunResumeError> {
-        let run = checkpoint.run.clone();
-        let version = checkpoint.schema_version;
-        if version != SNAPSHOT_VERSION {
-            return Err(RunResumeError::Version { run, version });
+    /// `run_resume.version` and `run_resume.unreadable`: the conversation can continue from its transcript.
+    pub fn read(checkpoint: &Checkpoint) -> Result<Self, ResumeError> {
+        let Checkpoint { run, number, schema_version, state, .. } = checkpoint;
+        let other_version = |version: u32| {
+            let text = format!(
+                "run `{run}` cannot be resumed: its checkpoint has version {version}, this program reads version \
+                 {SNAPSHOT_VERSION}; continue from the transcript instead"
+            );
+            Err(ResumeError::new("run_resume.version", text))
+        };
+        if *schema_version != SNAPSHOT_VERSION {
+            return other_version(*schema_version);
         }
-        let snapshot: Snapshot = checkpoint.state.to().map_err(|error| {
+        let snapshot: Snapshot = state.to().map_err(|error| {
             let reason = format!("{:?} at column {}", error.classify(), error.column());
-            RunResumeError::Unreadable { run: run.clone(), number: checkpoint.number, reason }
+            let text = format!("checkpoint {number} of run `{run}` cannot be read: {reason}");
+            ResumeError::new("run_resume.unreadable", text)
         })?;
-        let version = snapshot.version;
-        if version != SNAPSHOT_VERSION {
-            return Err(RunResumeError::Version { run, version });
+        if snapshot.version != SNAPSHOT_VERSION {
+            return other_version(snapshot.version);
         }
         Ok(Self { snapshot, any_descriptor: false })
     }
@@ -225,7 +139,7 @@ impl RunResume {
     ///
     /// # Errors
     /// When it does not fit ([`RunResume::fits`]), or its control cannot read the saved state.
-    pub fn onto(self, fresh: Run) -> Result<Run, RunResumeError> {
+    pub fn onto(self, fresh: Run) -> Result<Run, ResumeError> {
         self.fits(fresh.origin(), fresh.log())?;
         let run = self.run();
         let (here, stored) = (Arc::clone(fresh.origin()), fresh.log().len());
@@ -234,7 +148,12 @@ impl RunResume {
         let (state, shared) = machine.state_mut();
         let Snapshot { state: saved, shared: saved_shared, .. } = self.snapshot;
         let restored = state.control.restore(&saved.control);
-        restored.map_err(|error| RunResumeError::Control { run, reason: error.to_string() })?;
+        restored.map_err(|error| {
+            let text = format!(
+                "run `{run}` cannot be resumed: its control cannot read the saved state: {error}"
+            );
+            ResumeError::new("run_resume.control", text)
+        })?;
         *shared = saved_shared;
         (state.started_at, state.usage, state.iterations) = (saved.started_at, saved.usage, saved.iterations);
         state.tool_calls = saved.tool_calls;
@@ -254,20 +173,32 @@ impl RunResume {
     ///
     /// # Errors
     /// The first difference.
-    pub fn fits(&self, here: &Origin, log: &Transcript) -> Result<(), RunResumeError> {
+    pub fn fits(&self, here: &Origin, log: &Transcript) -> Result<(), ResumeError> {
         let (run, own) = (self.run(), self.origin());
+        let refused = |kind, text: String| Err(ResumeError::new(kind, format!("run `{run}` {text}")));
         let (session, thread) = (own.session.as_ref(), own.thread.as_ref());
         let descriptor = if self.any_descriptor { &here.descriptor_hash } else { &own.descriptor_hash };
-        if let Some(misplaced) = Misplaced::find(session, thread, descriptor.as_deref(), here) {
-            return Err(RunResumeError::Elsewhere { run, misplaced });
+        match misplaced(session, thread, descriptor.as_deref(), here) {
+            Some(("descriptor", text)) => {
+                let text = format!("{text}; accept the change with `under_any_descriptor`");
+                return refused("run_resume.other_descriptor", text);
+            }
+            Some((_, text)) => return refused("run_resume.elsewhere", text),
+            None => {}
         }
         let (expected, found) = (self.messages(), log.len());
         if found < expected {
-            return Err(RunResumeError::Stale { run, expected, found });
+            let text = format!(
+                "cannot be resumed: its checkpoint has {expected} messages, the transcript only {found}"
+            );
+            return refused("run_resume.stale", text);
         }
         let own = &self.snapshot.anchor;
         if own.is_some() && *own != anchor(log, expected) {
-            return Err(RunResumeError::Foreign { run, message: expected });
+            let text = format!(
+                "cannot be resumed: message {expected} of the transcript is not that of its checkpoint"
+            );
+            return refused("run_resume.foreign", text);
         }
         Ok(())
     }

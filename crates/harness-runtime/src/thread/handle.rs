@@ -102,9 +102,8 @@ impl Thread {
     ///
     /// Awaiting it gives, as [`Thread::prompt`], [`RuntimeError::Busy`]; [`RuntimeError::EmptyTranscript`], and
     /// [`RuntimeError::NothingToResume`] when the last run completed and nothing waits; [`RuntimeError::Resume`] when a
-    /// continuation does not fit; [`RuntimeError::NoCheckpoints`], [`RuntimeError::NoCheckpoint`] and
-    /// [`RuntimeError::RunResume`] when there is no checkpoint, or its run does not belong to this conversation. Then
-    /// nothing was started.
+    /// continuation or a checkpoint does not fit; [`RuntimeError::NoCheckpoints`] and [`RuntimeError::NoCheckpoint`] when
+    /// there is no checkpoint. Then nothing was started.
     pub fn resume(&self, from: ResumeFrom) -> Response {
         self.prompt(Prompt::resuming(from))
     }
