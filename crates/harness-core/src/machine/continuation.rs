@@ -312,7 +312,8 @@ impl Continuation {
             if let Some(parked) = self.pending.iter().find(|pending| pending.call_id == *call) {
                 if let Some(seen) = digest.as_ref().filter(|seen| **seen != parked.digest) {
                     let parked = &parked.digest;
-                    let text = format!("the decision for call `{call}` is about {seen}, but {parked} is pending");
+                    let text =
+                        format!("the decision for call `{call}` is about {seen}, but {parked} is pending");
                     return refused("resume.other_call", text);
                 }
             } else if self.request.as_ref().is_none_or(|request| *call != request.id.as_str()) {

@@ -149,9 +149,8 @@ impl RunResume {
         let Snapshot { state: saved, shared: saved_shared, .. } = self.snapshot;
         let restored = state.control.restore(&saved.control);
         restored.map_err(|error| {
-            let text = format!(
-                "run `{run}` cannot be resumed: its control cannot read the saved state: {error}"
-            );
+            let text =
+                format!("run `{run}` cannot be resumed: its control cannot read the saved state: {error}");
             ResumeError::new("run_resume.control", text)
         })?;
         *shared = saved_shared;
