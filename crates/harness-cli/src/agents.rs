@@ -1,10 +1,11 @@
 //! The agents of a command line: what `run`, `chat`, `serve` and `acp` put together in the same way.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use harness::core::port::{Approver, Clock};
-use harness::descriptor::Map;
+use harness::descriptor::{Graph, Map};
 use harness::{BoundGraph, Builder, Harness};
 
 use crate::args::{LimitArgs, SpanArgs, ViewArgs};
@@ -52,4 +53,18 @@ impl Agents<'_> {
         builder = view::compacted(builder, view, compaction, session, &source.model, clock)?;
         view::remembering(builder, view, memory)
     }
+}
+
+/// Whether an output schema validates answers of this graph: that of the entry agent, or of an agent behind handoffs.
+pub(crate) fn has_output_schema(graph: &Graph) -> bool {
+    let (mut next, mut seen) = (vec![graph.entry_agent()], BTreeSet::new());
+    while let Some(agent) = next.pop() {
+        if agent.output().is_some() {
+            return true;
+        }
+        if seen.insert(agent.id()) {
+            next.extend(agent.handoffs().iter().filter_map(|handoff| graph.agent(handoff.to())));
+        }
+    }
+    false
 }

@@ -146,6 +146,11 @@ impl Conversation {
         &self.threads.found.problems
     }
 
+    /// Whether an output schema validates the answers.
+    pub(super) fn has_output_schema(&self) -> bool {
+        self.threads.are_validated
+    }
+
     /// Subscribes to the events of the thread, starting now.
     pub(super) fn events(&self) -> Stream {
         self.thread.events(StartAt::Live)

@@ -70,6 +70,7 @@ fn said(text: &str) -> UserMessage {
 /// Sends one message and shows its answer.
 async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -> Result<Exit, CliError> {
     let on = AnswerOn::stdout();
+    let on = if chat.has_output_schema() { on.accepted() } else { on };
     let human = Human::new(on.out(), terminal::messages(), on);
     let mut human = Shown { human, steps: 0 };
     let mut events = chat.events();

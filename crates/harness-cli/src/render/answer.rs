@@ -24,6 +24,8 @@ pub(crate) enum AnswerOn {
     Pipe,
     /// A pipe or file that receives only the final answer; without one, the last text.
     PipeAtEnd,
+    /// A pipe or file that receives only an answer that its output schema accepts; without one, nothing.
+    PipeAccepted,
 }
 
 impl AnswerOn {
@@ -38,11 +40,19 @@ impl AnswerOn {
         }
     }
 
-    /// Target for a run with texts that are not the answer: one of many turns, or one whose answers are validated.
+    /// Target for a run of many turns, whose texts are not the answer before the end.
     pub(crate) fn at_end(self) -> Self {
         match self {
             Self::Pipe => Self::PipeAtEnd,
-            Self::Styled { .. } | Self::Terminal | Self::PipeAtEnd => self,
+            Self::Styled { .. } | Self::Terminal | Self::PipeAtEnd | Self::PipeAccepted => self,
+        }
+    }
+
+    /// Target for a run whose answers an output schema validates.
+    pub(crate) fn accepted(self) -> Self {
+        match self {
+            Self::Pipe | Self::PipeAtEnd => Self::PipeAccepted,
+            Self::Styled { .. } | Self::Terminal | Self::PipeAccepted => self,
         }
     }
 
@@ -50,7 +60,7 @@ impl AnswerOn {
     pub(crate) fn out(self) -> Out {
         match self {
             Self::Styled { .. } => terminal::drawing(),
-            Self::Terminal | Self::Pipe | Self::PipeAtEnd => terminal::payload(),
+            Self::Terminal | Self::Pipe | Self::PipeAtEnd | Self::PipeAccepted => terminal::payload(),
         }
     }
 }
@@ -97,7 +107,7 @@ impl<W: Write> Answer<W> {
         }
         match self.on {
             AnswerOn::Pipe => self.raw(text),
-            AnswerOn::PipeAtEnd => Ok(()),
+            AnswerOn::PipeAtEnd | AnswerOn::PipeAccepted => Ok(()),
             AnswerOn::Terminal => self.raw(&harmless(text)),
             AnswerOn::Styled { size } => self.styled(text, size()),
         }
@@ -149,10 +159,10 @@ impl<W: Write> Answer<W> {
     /// The text for the user, unless it was already shown.
     pub(super) fn whole(&mut self, text: &str) -> io::Result<()> {
         let streamed = self.streamed.take().is_some_and(|(_, shown)| shown.trim() == text.trim());
-        if !streamed || matches!(self.on, AnswerOn::PipeAtEnd) {
+        if !streamed || matches!(self.on, AnswerOn::PipeAtEnd | AnswerOn::PipeAccepted) {
             self.end_line()?;
             match self.on {
-                AnswerOn::Pipe | AnswerOn::PipeAtEnd => self.raw(text)?,
+                AnswerOn::Pipe | AnswerOn::PipeAtEnd | AnswerOn::PipeAccepted => self.raw(text)?,
                 AnswerOn::Terminal => self.raw(&harmless(text))?,
                 AnswerOn::Styled { size } => self.styled(text, size())?,
             }
@@ -235,6 +245,18 @@ mod tests {
         answer.more(OpId(1), "ld**").unwrap();
         answer.whole("It is\u{1b} **bold**").unwrap();
         assert_eq!(answer.screen.take_bytes(), b"ld**\n");
+    }
+
+    #[test]
+    fn rejected_answers_are_not_written_to_a_pipe() {
+        let mut answer = Answer::new(Vec::new(), AnswerOn::PipeAccepted);
+        answer.more(OpId(1), "90 euros").unwrap();
+        answer.more(OpId(2), "{\"euros\":").unwrap();
+        answer.without_answer().unwrap();
+        assert_eq!(answer.screen.take_bytes(), b"");
+        answer.more(OpId(3), "{\"euros\":90}").unwrap();
+        answer.whole("{\"euros\":90}").unwrap();
+        assert_eq!(answer.screen.take_bytes(), b"{\"euros\":90}\n");
     }
 
     #[test]

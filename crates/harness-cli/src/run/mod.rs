@@ -33,7 +33,7 @@ use self::approve::CommandLineApprover;
 use self::decisions::Decisions;
 use self::pending::PendingCalls;
 use self::until::{RunDetails, Until};
-use crate::agents::Agents;
+use crate::agents::{Agents, has_output_schema};
 use crate::args::{Approve, BackendArgs, LimitArgs, MessageArg, ModelArgs, RunArgs};
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
@@ -89,6 +89,10 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let Bound { graph, registry } = bound;
     let until = Until::of(&args.until, graph.graph().run(), descriptor)?;
     let controlled_by = until.control().cloned();
+    let texts = Texts {
+        are_controlled: controlled_by.is_some(),
+        are_validated: schema.is_some() || has_output_schema(graph.graph()),
+    };
     let (control, commands) = RenderControl::new();
     let approver = CommandLineApprover::new(args.approvals.policy().unwrap_or(Approve::Ask));
     let approver = approver.beside(control.clone()).with_decisions(decisions);
@@ -102,7 +106,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
 
     let stop = Cancel::new();
     let rendering =
-        Rendering::start(seen, commands, renderer(args, &spec, controlled_by.is_some()), stop.clone())
+        Rendering::start(seen, commands, renderer(args, &spec, texts), stop.clone())
             .map_err(|source| CliError::Io { action: "start the output", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let mut prompt = prompt(&harness, args, message).await?;
@@ -244,16 +248,24 @@ pub(crate) fn answers(
     Ok(Source::live(model, args.model.clone()))
 }
 
-fn renderer(args: &RunArgs, spec: &RunSpec, is_controlled: bool) -> Box<dyn Render> {
+/// Reasons why a text of a run may not be its answer.
+#[derive(Clone, Copy)]
+struct Texts {
+    /// The run has many turns.
+    are_controlled: bool,
+    /// An output schema may reject them.
+    are_validated: bool,
+}
+
+fn renderer(args: &RunArgs, spec: &RunSpec, texts: Texts) -> Box<dyn Render> {
     let shown: Box<dyn Render> = if args.json {
         Box::new(JsonLines::new(terminal::json()))
     } else {
-        let has_status = is_controlled && Stream::Err.is_terminal();
+        let has_status = texts.are_controlled && Stream::Err.is_terminal();
         let status = has_status.then(|| Status::of(spec));
         let on = AnswerOn::stdout();
-        // An answer that a schema rejects is not the answer.
-        let is_judged = is_controlled || args.output_schema.is_some();
-        let on = if is_judged { on.at_end() } else { on };
+        let on = if texts.are_controlled { on.at_end() } else { on };
+        let on = if texts.are_validated { on.accepted() } else { on };
         Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
     };
     match args.limits.max_cost {

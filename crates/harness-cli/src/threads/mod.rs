@@ -14,7 +14,7 @@ use harness::tools::{Modes, Registry};
 use harness::{Builder, SessionStore};
 
 use self::found::Found;
-use crate::agents::Agents;
+use crate::agents::{Agents, has_output_schema};
 use crate::args::ThreadArgs;
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
@@ -30,6 +30,8 @@ pub(crate) struct Threads {
     pub(crate) model_name: Option<String>,
     /// Context window of the model, if the registry file declares it.
     pub(crate) window: Option<u64>,
+    /// Whether an output schema validates the answers.
+    pub(crate) are_validated: bool,
     /// What available: told beside the descriptor.
     pub(crate) found: Found,
     pub(crate) registry: Option<Registry>,
@@ -67,6 +69,7 @@ impl Threads {
             (Some(_), _) | (None, None) => None,
         };
         let registry = bound.as_ref().and_then(|bound| bound.registry.as_ref()).or(models.as_ref());
+        let are_validated = graph.is_some_and(|graph| has_output_schema(graph.graph()));
         let source = answers(&args.model, &args.backend, of.thread, clock, || {
             model::choose(&args.model, graph, registry, clock)
         })?;
@@ -89,7 +92,7 @@ impl Threads {
         }
         let runtime = change(found.give(builder)).build_runtime()?;
         let Source { model, name: model_name, window, .. } = source;
-        Ok(Self { runtime, model, model_name, window, found, registry })
+        Ok(Self { runtime, model, model_name, window, are_validated, found, registry })
     }
 
     /// The modes that the registry names, shared by all of these conversations.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Project, Reply, Server};
+use crate::support::{Answer, Project, Reply, Running, Server};
 
 fn call(id: usize) -> Answer {
     Answer::call(&format!("pay-{id}"), "pay", &json!({ "amount": id }))
@@ -83,4 +83,38 @@ fn answer_matches_the_schema_of_the_command_line() {
     let output = project.ask("http://127.0.0.1:9", &["--output-schema", "answer.json"]);
     assert_eq!(output.code, Some(2));
     assert!(output.stderr.contains("invalid output schema answer.json: not a mapping"), "{}", output.stderr);
+}
+
+/// A project whose desk hands over to a clerk that answers by a schema, with one model call for each of these texts.
+#[track_caller]
+fn check_typed(arguments: &[&str], entry: &str, replies: &[&str], expected: (i32, &str)) {
+    let descriptor = format!(
+        "runtime: {{ entry_agent: {entry} }}
+agent_defaults: {{ model: scripted }}
+agents:
+  desk: {{ instructions: Route., handoffs: [clerk] }}
+  clerk:
+    instructions: Quote a price.
+    handoffDescription: Quotes prices.
+    output: {{ type: object, properties: {{ euros: {{ type: number }} }}, required: [euros] }}
+"
+    );
+    let project = Project::of(&[("harness.yaml", &descriptor)]);
+    let server = Server::start(replies.iter().map(|text| Reply::text(text)));
+    let mut command = project.command(&[arguments, &["--base-url", &server.url]].concat());
+    command.env("HOME", project.path());
+    let output = Running::start_with_input(command, b"Quote a price\n").end();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(expected.0), expected.1), "{}", output.stderr);
+}
+
+#[test]
+fn only_an_accepted_answer_is_printed_when_an_agent_has_an_output_schema() {
+    let run = ["run", "harness.yaml", "Quote a price"];
+    let chat = ["chat", "harness.yaml"];
+    for program in [&run[..], &chat] {
+        check_typed(program, "clerk", &["90 euros", "{\"euros\":90}"], (0, "{\"euros\":90}\n"));
+        check_typed(program, "clerk", &["90 euros", "ninety"], (1, ""));
+        // The desk has no schema, and its text is the answer.
+        check_typed(program, "desk", &["Which price?"], (0, "Which price?\n"));
+    }
 }
