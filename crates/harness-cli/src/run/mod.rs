@@ -105,9 +105,8 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let spec = harness.thread().config().run;
 
     let stop = Cancel::new();
-    let rendering =
-        Rendering::start(seen, commands, renderer(args, &spec, texts), stop.clone())
-            .map_err(|source| CliError::Io { action: "start the output", source })?;
+    let rendering = Rendering::start(seen, commands, renderer(args, &spec, texts), stop.clone())
+        .map_err(|source| CliError::Io { action: "start the output", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let mut prompt = prompt(&harness, args, message).await?;
     prompt.options.output = schema;
