@@ -82,7 +82,7 @@ pub use base::ids::{
     AgentId, ApprovalId, ArtifactId, CallDigest, CallId, EntryId, GateName, ModelName, OpId, RunId,
     SessionId, ThreadId, ToolName, TurnId,
 };
-pub use base::json::{Extra, Json, bracket_depth};
+pub use base::json::{Extra, Json};
 pub use base::origin::{Origin, ParentCall};
 #[doc(hidden)]
 pub use base::stored;

@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::json::Json;
+use crate::json::{Json, string_end};
 
 /// Returns the canonical text of a value. Not recursive: the cost is that of the length and of sorting the keys.
 pub fn text(value: &Json) -> String {
@@ -99,9 +99,8 @@ impl<'a> Reader<'a> {
                 1
             }
             b'"' => {
-                let literal = string(rest);
-                let length = literal.len();
-                let canonical = canonical_string(literal);
+                let length = 2 + string_end(rest.get(1..).unwrap_or_default());
+                let canonical = canonical_string(rest.get(..length).unwrap_or(rest));
                 if let Some(Open::Object { key: key @ None, .. }) = self.open.last_mut() {
                     *key = Some(canonical);
                 } else {
@@ -187,19 +186,38 @@ fn write(nodes: &[Node<'_>], size: usize) -> String {
     out
 }
 
-/// Returns the string literal at the start of `rest`, with its quotes.
-fn string(rest: &str) -> &str {
-    let mut escaped = false;
-    let end = rest.bytes().skip(1).position(|byte| {
-        let ends = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        ends
-    });
-    rest.get(..end.map_or(rest.len(), |at| at + 2)).unwrap_or_default()
+/// Writes a string literal with the fewest escapes.
+fn canonical_string(literal: &str) -> Cow<'_, str> {
+    if !literal.contains('\\') {
+        return Cow::Borrowed(literal);
+    }
+    let mut out = String::with_capacity(literal.len());
+    out.push('"');
+    for decoded in char::decode_utf16(units(inner(literal))) {
+        match decoded {
+            Ok('"') => out.push_str("\\\""),
+            Ok('\\') => out.push_str("\\\\"),
+            Ok('\u{8}') => out.push_str("\\b"),
+            Ok('\u{c}') => out.push_str("\\f"),
+            Ok('\n') => out.push_str("\\n"),
+            Ok('\r') => out.push_str("\\r"),
+            Ok('\t') => out.push_str("\\t"),
+            Ok(control @ '\0'..='\u{1f}') => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            Ok(plain) => out.push(plain),
+            Err(lone) => {
+                let _ = write!(out, "\\u{:04x}", lone.unpaired_surrogate());
+            }
+        }
+    }
+    out.push('"');
+    Cow::Owned(out)
 }
 
-fn canonical_string(literal: &str) -> Cow<'_, str> {
-    if literal.contains('\\') { Cow::Owned(unescape(literal)) } else { Cow::Borrowed(literal) }
+/// The inside of a string literal.
+fn inner(literal: &str) -> &str {
+    literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default()
 }
 
 /// Sorts the entries of an object; keeps the last one of equal keys, and drops `__proto__`.
@@ -228,8 +246,7 @@ enum SortKey {
 
 impl SortKey {
     fn of(literal: &str) -> Self {
-        let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
-        array_index(inner).map_or_else(|| Self::Units(units(inner)), Self::Index)
+        array_index(inner(literal)).map_or_else(|| Self::Units(units(inner(literal))), Self::Index)
     }
 }
 
@@ -241,80 +258,12 @@ fn array_index(key: &str) -> Option<u32> {
 }
 
 /// Decodes the inside of a string literal to code units.
-fn units(inner: &str) -> Vec<u16> {
-    let mut units = Vec::with_capacity(inner.len());
-    for part in parts(inner) {
-        match part {
-            Part::Raw(text) => units.extend(text.encode_utf16()),
-            Part::Unit(unit) => units.push(unit),
-        }
-    }
-    units
-}
-
-/// Writes a string literal with the fewest escapes.
-fn unescape(literal: &str) -> String {
-    let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
-    let mut out = String::with_capacity(literal.len());
-    out.push('"');
-    let mut waiting: Vec<u16> = Vec::new();
-    for part in parts(inner) {
-        match part {
-            Part::Unit(unit) => waiting.push(unit),
-            Part::Raw(text) => {
-                push_units(&mut out, &mut waiting);
-                out.push_str(text);
-            }
-        }
-    }
-    push_units(&mut out, &mut waiting);
-    out.push('"');
-    out
-}
-
-/// Appends the characters of escaped code units; pairs of surrogates become one character.
-fn push_units(out: &mut String, units: &mut Vec<u16>) {
-    for decoded in char::decode_utf16(units.drain(..)) {
-        match decoded {
-            Ok('"') => out.push_str("\\\""),
-            Ok('\\') => out.push_str("\\\\"),
-            Ok('\u{8}') => out.push_str("\\b"),
-            Ok('\u{c}') => out.push_str("\\f"),
-            Ok('\n') => out.push_str("\\n"),
-            Ok('\r') => out.push_str("\\r"),
-            Ok('\t') => out.push_str("\\t"),
-            Ok(control @ '\0'..='\u{1f}') => {
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            Ok(plain) => out.push(plain),
-            Err(lone) => {
-                let _ = write!(out, "\\u{:04x}", lone.unpaired_surrogate());
-            }
-        }
-    }
-}
-
-/// Part of a string literal.
-enum Part<'a> {
-    /// Text without escapes.
-    Raw(&'a str),
-    /// Code unit of one escape.
-    Unit(u16),
-}
-
-fn parts(inner: &str) -> impl Iterator<Item = Part<'_>> {
-    let mut rest = inner;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let Some(escape) = rest.strip_prefix('\\') else {
-            let (raw, tail) = rest.split_at(rest.find('\\').unwrap_or(rest.len()));
-            rest = tail;
-            return Some(Part::Raw(raw));
-        };
+fn units(mut rest: &str) -> Vec<u16> {
+    let mut units = Vec::with_capacity(rest.len());
+    while let Some((raw, escape)) = rest.split_once('\\') {
+        units.extend(raw.encode_utf16());
         let mut length = 1;
-        let unit = match escape.bytes().next().unwrap_or(b'\\') {
+        units.push(match escape.bytes().next().unwrap_or(b'\\') {
             b'b' => 0x08,
             b'f' => 0x0c,
             b'n' => 0x0a,
@@ -325,10 +274,11 @@ fn parts(inner: &str) -> impl Iterator<Item = Part<'_>> {
                 escape.get(1..5).and_then(|hex| u16::from_str_radix(hex, 16).ok()).unwrap_or(0xfffd)
             }
             plain => u16::from(plain),
-        };
+        });
         rest = escape.get(length..).unwrap_or_default();
-        Some(Part::Unit(unit))
-    })
+    }
+    units.extend(rest.encode_utf16());
+    units
 }
 
 /// Canonical form of a number, `true`, `false` or `null`.

@@ -106,53 +106,56 @@ impl Json {
         if self.text().len() / 2 <= levels {
             return false;
         }
-        let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-        for byte in self.text().bytes() {
+        let mut depth = 0_usize;
+        for (_, byte) in marked(self.text()).filter(|(in_string, _)| !in_string) {
             match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = in_string,
-                b'"' => in_string = !in_string,
-                b'[' | b'{' if !in_string => {
-                    depth += 1;
-                    if depth > levels {
-                        return true;
-                    }
-                }
-                b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' => depth = depth.saturating_sub(1),
                 _ => {}
+            }
+            if depth > levels {
+                return true;
             }
         }
         false
     }
 
+    /// Removes white space between tokens, but not inside strings.
     fn compacted(raw: Box<RawValue>) -> Self {
-        if !raw.get().bytes().any(|b| matches!(b, b' ' | b'\n' | b'\r' | b'\t')) {
+        let is_space = |byte: u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        if !raw.get().bytes().any(is_space) {
             return Self(Arc::from(raw));
         }
-        let compact = without_white_space(raw.get());
+        let kept = marked(raw.get()).filter(|(in_string, byte)| *in_string || !is_space(*byte));
+        let compact = String::from_utf8(kept.map(|(_, byte)| byte).collect()).unwrap_or_default();
         Self(RawValue::from_string(compact).map_or_else(|_| Arc::from(raw), Arc::from))
     }
 }
 
-/// Removes white space between tokens, but not inside strings.
-fn without_white_space(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+/// The bytes of a JSON text, and whether each is inside of a string.
+fn marked(text: &str) -> impl Iterator<Item = (bool, u8)> {
     let (mut in_string, mut escaped) = (false, false);
-    for c in text.chars() {
-        if in_string {
-            out.push(c);
-            match (escaped, c) {
-                (true, _) => escaped = false,
-                (false, '\\') => escaped = true,
-                (false, '"') => in_string = false,
-                (false, _) => {}
-            }
-        } else if !matches!(c, ' ' | '\n' | '\r' | '\t') {
-            in_string = c == '"';
-            out.push(c);
+    text.bytes().map(move |byte| {
+        let was_in_string = in_string;
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ => {}
         }
-    }
-    out
+        (was_in_string, byte)
+    })
+}
+
+/// Position of the quote that ends a string whose first quote was read.
+pub(crate) fn string_end(rest: &str) -> usize {
+    let mut escaped = false;
+    let end = rest.bytes().position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.unwrap_or(rest.len())
 }
 
 /// Builder of an object with exact values.
@@ -171,25 +174,6 @@ impl Fields {
     pub(crate) fn json(&self) -> Json {
         Json::object(&self.0)
     }
-}
-
-/// Maximum number of `[` and `{` open at once in a text of JSON or YAML. Brackets in strings count, too, so the result
-/// is an upper bound for every parser.
-///
-/// ```
-/// assert_eq!(harness_core::bracket_depth(r#"{"a": [1, [2]], "b": {}}"#), 3);
-/// ```
-pub fn bracket_depth(text: &str) -> usize {
-    let (mut depth, mut most) = (0_usize, 0);
-    for byte in text.bytes() {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        most = most.max(depth);
-    }
-    most
 }
 
 impl From<serde_json::Value> for Json {

@@ -3,45 +3,19 @@
 //! Public for the crates of this workspace that declare stored structs, and not part of the promised API.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess};
 use serde::ser::SerializeMap;
 
 use crate::json::Json;
 
 /// Key or tag, borrowed from the input where possible. (A plain `Cow` is always deserialized as an owned text.)
 #[doc(hidden)]
-#[derive(Debug)]
-pub struct Word<'de>(pub Cow<'de, str>);
-
-impl<'de> Deserialize<'de> for Word<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Word<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Word<'de>, E> {
-                Ok(Word(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Word<'de>, E> {
-                Ok(Word(Cow::Owned(text.to_owned())))
-            }
-
-            fn visit_string<E>(self, text: String) -> Result<Word<'de>, E> {
-                Ok(Word(Cow::Owned(text)))
-            }
-        }
-        deserializer.deserialize_str(Text)
-    }
-}
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub struct Word<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 /// Field of a stored struct.
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::json::Json;
+use crate::json::{Json, string_end};
 use crate::machine::{Input, Reply, Start};
 use crate::message::{Block, Message, ToolCall};
 use crate::port::{DeltaPart, Secret};
@@ -174,17 +174,6 @@ fn push_numbers(clean: &mut String, between: &str, known: &[String]) -> bool {
         .fold(between.to_owned(), |text, secret| text.replace(secret.as_str(), &"9".repeat(secret.len())));
     clean.push_str(&other);
     !found.is_empty()
-}
-
-/// Where a string ends whose first quote was read.
-fn string_end(rest: &str) -> usize {
-    let mut escaped = false;
-    let end = rest.bytes().position(|byte| {
-        let ends = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        ends
-    });
-    end.unwrap_or(rest.len())
 }
 
 /// The deltas of one answer, held back as far as they may be the beginning of a secret.
