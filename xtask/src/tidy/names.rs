@@ -35,7 +35,6 @@ const SHARED: &[&str] = &[
     "Metadata",
     "Mode",
     "Note",
-    "Observer",
     "OpenItem",
     "Origin",
     "Part",

@@ -353,7 +353,9 @@ fn saved(run: Run, turns: u32) -> Done<(Checkpoint, Transcript)> {
     let begin = Message::user("begin");
     let mut effects = Vec::new();
     let start = machine::Input::Start(Box::new(Start::prompt(begin.clone())));
-    run.with_checkpoints().advance(start, Time(0), &mut effects);
+    let mut ports = machine::PortSet::default();
+    ports.checkpoints = true;
+    run.with_ports(ports).advance(start, Time(0), &mut effects);
     let saved = effects.drain(..).find_map(|effect| {
         if let Effect::Perform(_, Op::Save { messages, state }) = effect {
             Some((messages, state))

@@ -7,7 +7,7 @@ use harness_control::contract::TaskContract;
 use harness_control::work::{ItemRole, ItemStatus, NewItem, WorkLedger, WorkLimits};
 use harness_control::{ControlReport, ControlSpec, SignalSpec, UntilDone, WorkSpec};
 use harness_core::event::Event;
-use harness_core::machine::{Effect, Op, Reply, Start};
+use harness_core::machine::{Effect, Op, PortSet, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::StopMode;
 use harness_core::port::PreparedAgent;
@@ -158,7 +158,9 @@ fn a_controlled_run_that_dies_after_any_effect_ends_with_the_same_deliverables()
     let report = ControlReport::of(&expected).expect("a report");
     assert_eq!((expected.reason().as_str(), expected.turns), ("answer_finalized", TURNS));
     assert_eq!(report.deliverables.len(), 1);
-    check_replay(run_over(Transcript::default()).with_checkpoints(), &whole, "the whole run");
+    let mut ports = PortSet::default();
+    ports.checkpoints = true;
+    check_replay(run_over(Transcript::default()).with_ports(ports), &whole, "the whole run");
     let mut crashes = 0;
     for n in 1.. {
         let mut dead = first().crash_after(n);

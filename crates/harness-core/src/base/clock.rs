@@ -1,7 +1,7 @@
 //! Time and ids, for drivers.
 
 use super::BoxFuture;
-use crate::ids::{RunId, TurnId};
+use crate::ids::RunId;
 use crate::time::Time;
 
 /// Clock of a driver. Machines never read it.
@@ -36,7 +36,7 @@ pub trait Clock: Send + Sync {
     fn sleep_until(&self, at: Time) -> BoxFuture<'static, ()>;
 }
 
-/// Creates the ids of runs and turns, outside of the machines.
+/// Creates the ids of runs, outside of the machines.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,14 +53,9 @@ pub trait Clock: Send + Sync {
 ///     }
 /// }
 ///
-/// assert_eq!(Numbered::default().turn_id(&"run-0".into(), 2).as_str(), "run-0.2");
+/// assert_eq!(Numbered::default().run_id().as_str(), "run-0");
 /// ```
 pub trait Ids: Send + Sync {
     /// Returns a new, unique run id.
     fn run_id(&self) -> RunId;
-
-    /// Returns the id of a run's n-th turn, starting at 1. Default `RUN.N`.
-    fn turn_id(&self, run: &RunId, turn: u32) -> TurnId {
-        TurnId::from(format!("{run}.{turn}"))
-    }
 }

@@ -3,7 +3,7 @@
 //! A [`Gate`] decides on a tool call or a handoff before it runs: it allows, rewrites, holds, denies or halts. A [`Check`]
 //! judges a prompt before it enters the transcript, an answer before it counts, the end of a turn before its run ends, and
 //! results and invalid outputs before the turn continues: it accepts, amends, waives, sends the model back, asks the user,
-//! or refuses. Code that only watches is an [`Observer`](crate::event::Observer).
+//! or refuses. Code that only watches reads a [`Subscription`](crate::event::Subscription).
 //!
 //! [`Guarded`] gives either a name, a time limit, a failure mode, and the points at which it is called. They are called in
 //! the given order. Each decision is one event, [`Decided`](crate::event::EventKind::Decided).

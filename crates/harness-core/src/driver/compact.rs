@@ -97,7 +97,7 @@ async fn apply<P: Phase>(
     done: Compaction,
     since: Time,
 ) -> Result<Option<Arc<CompactionNote>>, Fault> {
-    machine.set_ports(ports.set());
+    *machine.ports_mut() = ports.set();
     let sink = Sink::new(&ports.hub, None);
     let (ledger, cancel) = (Ledger::unlimited(Purpose::Compaction), Cancel::never());
     let mut effects = Vec::new();

@@ -42,7 +42,7 @@ pub async fn drive<P: Phase>(
     cancel: &Cancel,
     start: Start,
 ) -> Arc<End> {
-    machine.set_ports(ports.set());
+    *machine.ports_mut() = ports.set();
     let sink = Sink::new(&ports.hub, ports.redactor.as_ref());
     let mut abandoned = AbandonOnDrop { hub: &ports.hub, origin: Arc::clone(machine.origin()), ended: false };
     let mut driver = Driver {

@@ -240,19 +240,6 @@ fn isolated(run: impl FnOnce()) {
     }
 }
 
-/// Asynchronous observer, which may be slow or fail. Run it with [`observe`] in a separate task.
-pub trait Observer: Send {
-    /// Receives an item.
-    fn on(&mut self, seen: Seen) -> impl Future<Output = ()> + Send;
-}
-
-/// Passes a subscription to an observer until the hub is dropped.
-pub async fn observe(mut subscription: Subscription, mut observer: impl Observer) {
-    while let Some(seen) = subscription.next().await {
-        observer.on(seen).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

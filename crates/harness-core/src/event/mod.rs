@@ -6,7 +6,7 @@
 //! use std::sync::{Arc, Mutex};
 //!
 //! use harness_core::event::{
-//!     Delta, Event, EventKind, Fold, Hub, Observer, RepairHow, ResultNote, Seen, Subscription, observe,
+//!     Delta, Event, EventKind, Fold, Hub, RepairHow, ResultNote, Seen, Subscription,
 //! };
 //!
 //! /// Counts interrupted calls and late results.
@@ -24,10 +24,8 @@
 //! }
 //!
 //! /// Prints the deltas of responses.
-//! struct Screen;
-//!
-//! impl Observer for Screen {
-//!     async fn on(&mut self, seen: Seen) {
+//! async fn print(mut subscription: Subscription) {
+//!     while let Some(seen) = subscription.next().await {
 //!         if let Seen::Delta(Delta { part, .. }) = seen {
 //!             println!("{part:?}");
 //!         }
@@ -37,10 +35,10 @@
 //! let counter = Arc::new(Mutex::new(Counter::default()));
 //! let mut hub = Hub::default();
 //! hub.fold(Arc::clone(&counter));
-//! let subscription: Subscription = hub.subscribe(1_024);
+//! let subscription = hub.subscribe(1_024);
 //! # drop(hub);
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(
-//! observe(subscription, Screen)
+//! print(subscription)
 //! # );
 //! ```
 
@@ -49,7 +47,7 @@ mod kind;
 
 use std::sync::Arc;
 
-pub use hub::{Fold, Hub, Observer, Seen, Subscription, observe};
+pub use hub::{Fold, Hub, Seen, Subscription};
 use kind::Field;
 pub use kind::{EventKind, RepairHow, ResultNote};
 

@@ -90,20 +90,8 @@ impl<P: Phase> Machine<P> {
         self
     }
 
-    pub(crate) fn set_ports(&mut self, ports: PortSet) {
-        self.ports = ports;
-    }
-
-    #[cfg(feature = "testing")]
     pub(crate) fn ports_mut(&mut self) -> &mut PortSet {
         &mut self.ports
-    }
-
-    /// Declares that the driver has a store for checkpoints.
-    #[must_use]
-    pub fn with_checkpoints(mut self) -> Self {
-        self.ports.checkpoints = true;
-        self
     }
 
     /// Sets the view that an earlier machine left ([`Machine::view_state`]).

@@ -179,7 +179,7 @@ impl<P: Phase, O: ScriptedWorld> ScriptedDriver<P, O> {
     /// Saves the state of a run at its rests; a save is an effect.
     #[must_use]
     pub fn saving_checkpoints(mut self) -> Self {
-        self.machine = self.machine.with_checkpoints();
+        self.machine.ports_mut().checkpoints = true;
         self
     }
 

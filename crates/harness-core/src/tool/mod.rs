@@ -181,13 +181,6 @@ impl ToolDef {
         self.class != RetryClass::Pure && !self.internal && self.kind == ToolKind::Function
     }
 
-    /// Declares the tool [`internal`](Self::internal).
-    #[must_use]
-    pub fn into_internal(mut self) -> Self {
-        self.internal = true;
-        self
-    }
-
     /// Sets the retry class.
     #[must_use]
     pub fn with_class(mut self, class: RetryClass) -> Self {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
-use harness_core::event::{Observer, Seen, observe};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall};
 use harness_core::port::{CompactAsk, Compaction, Compactor};
@@ -43,21 +42,16 @@ fn ports(model: ScriptedModel, tools: ScriptedTools) -> Ports {
     ports
 }
 
-struct Broken;
-
-impl Observer for Broken {
-    async fn on(&mut self, _: Seen) {
-        panic!("the sink failed");
-    }
-}
-
 #[tokio::test]
 async fn a_sink_that_fails_does_not_change_the_turn() {
     let (model, tools) = tide();
     let mut ports = ports(model, tools);
     let log = EventLog::default();
     ports.hub.fold(log.clone());
-    let observer = tokio::spawn(observe(ports.hub.subscribe(1), Broken));
+    let mut subscription = ports.hub.subscribe(1);
+    let observer = tokio::spawn(async move {
+        assert!(subscription.next().await.is_none(), "the sink failed");
+    });
     let (end, _) = run(&ports, Origin::default()).await;
     drop(ports);
     assert!(observer.await.expect_err("it failed").is_panic());
