@@ -218,7 +218,7 @@ async fn file_references(input: Input) -> Done<Value> {
                 "layerId": id,
                 "slot": slot,
                 "timing": wish.timing.unwrap_or(timing),
-                "scope": wish.scope.as_str(),
+                "scope": wish.scope,
             })
         })
         .collect();

@@ -68,7 +68,7 @@ pub(super) type Overrides = BTreeMap<String, ToolDurability>;
 
 pub(super) fn durability(Durable { envelope: Known(envelope), overrides }: Durable) -> Value {
     let policies = overridden(DurabilityPolicies::built_in(), overrides);
-    let durability = envelope.effective_durability(&policies).as_str();
+    let durability = envelope.effective_durability(&policies);
     json!({"durability": durability, "placeholder": envelope.placeholder()})
 }
 

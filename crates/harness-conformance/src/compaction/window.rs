@@ -82,7 +82,7 @@ fn groups(named: &Named) -> Vec<Value> {
         let mut ids: Vec<&str> = group.members.iter().map(|at| named.id_at(*at)).collect();
         ids.dedup();
         json!({
-            "kind": group.kind.as_str(),
+            "kind": group.kind.to_string(),
             "ids": ids,
             "group": format!("group_{}", named.id_at(group.first())),
             "has_reasoning": group.has_reasoning,

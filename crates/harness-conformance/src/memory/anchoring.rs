@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::port::{PreparedAgent, ViewCx};
 use harness_memory::layer::{
-    Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, ReanchorReason, Recalled,
-    Supersede, Update,
+    Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, Recalled, Supersede, Update,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -90,7 +89,7 @@ fn instructed(cx: &ViewCx, instructions: &str) -> ViewCx {
 
 fn bands(banded: &Banded) -> Value {
     let epoch = banded.epoch.as_ref().map(|epoch| {
-        let reason = epoch.reanchor_reason.map(ReanchorReason::as_str);
+        let reason = epoch.reanchor_reason;
         json!({"id": epoch.id, "age": epoch.age, "reanchor_reason": reason})
     });
     json!({
@@ -102,9 +101,10 @@ fn bands(banded: &Banded) -> Value {
 }
 
 fn supersede(supersede: &Supersede) -> Value {
-    let updates = supersede.updates.iter().map(|update| {
-        json!({"layer": update.layer.as_str(), "action": update.action.as_str(), "text": update.text})
-    });
+    let updates = supersede
+        .updates
+        .iter()
+        .map(|update| json!({"layer": update.layer.as_str(), "action": update.action, "text": update.text}));
     json!({"role": "developer", "epoch": supersede.epoch, "updates": updates.collect::<Vec<_>>()})
 }
 

@@ -21,7 +21,7 @@ use crate::case::{each, exact, on_paused_time};
 fn error(fault: &MemoryError) -> Value {
     let message = fault.to_string();
     if let MemoryError::ItemMismatch { category, item_type } = fault {
-        let (category, item_type) = (category.as_str(), item_type.as_deref());
+        let (category, item_type) = (category.to_string(), item_type.as_deref());
         return json!({
             "kind": "item_schema_mismatch", "category": category, "itemType": item_type, "message": message,
         });

@@ -49,7 +49,7 @@ struct LayerSpec {
     rerender_timing: Option<RerenderTiming>,
     /// By the wire names of hooks; none is no limit.
     #[serde(default)]
-    timeouts: BTreeMap<String, u64>,
+    timeouts: BTreeMap<Hook, u64>,
     budget: Option<Amount>,
 }
 
@@ -187,7 +187,7 @@ fn request(request: &RerenderRequest) -> Value {
         "layerId": request.layer.as_str(),
         "slot": request.slot,
         "timing": request.timing,
-        "scope": request.scope.as_str(),
+        "scope": request.scope,
     })
 }
 
@@ -207,8 +207,7 @@ fn layer(spec: LayerSpec, calls: &Lines) -> Done<FnLayer> {
     let mut def = LayerDef::new(id.as_str(), spec.slot, []);
     def.budget = Amount::budget(spec.budget);
     for (hook, ms) in spec.timeouts {
-        let named = Hook::ALL.into_iter().find(|known| known.as_str() == hook);
-        def = def.with_limit(named.ok_or_else(|| format!("`{hook}` is no hook"))?, Some(Millis(ms)));
+        def = def.with_limit(hook, Some(Millis(ms)));
     }
     def.on_init_error = spec.on_init_error.unwrap_or_default();
     def.rerender_timing = spec.rerender_timing.unwrap_or_default();

@@ -1,6 +1,5 @@
 //! Episodic memory: what earlier executions were about and how they ended.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::Message;
@@ -21,7 +20,7 @@ const MOST_KEPT: usize = 500;
 /// episodes those of the running thread are left out, because its history says the same.
 ///
 /// Children and executions that only pause leave no episode.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Episodes {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
@@ -31,19 +30,8 @@ pub struct Episodes {
     /// Stored episodes per user. Default 100.
     pub kept: usize,
     /// Summarizes an episode from its last request and answer. If it fails, both are stored as they are. Default none.
+    #[debug(skip)]
     pub observer: Option<Arc<dyn Observer>>,
-}
-
-impl fmt::Debug for Episodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Episodes")
-            .field("def", &self.def)
-            .field("memory", &self.memory)
-            .field("shown", &self.shown)
-            .field("kept", &self.kept)
-            .field("has_observer", &self.observer.is_some())
-            .finish()
-    }
 }
 
 impl Episodes {
@@ -125,7 +113,7 @@ impl Layer for Episodes {
         let scope = scope_of(&cx.execution).filter(|_| cx.execution.depth == 0 && ending != Ending::Paused);
         let Some(scope) = scope else { return Ok(Update::Keep) };
         if let Some(summary) = self.summary(cx).await? {
-            let text = format!("({}) {summary}", ending.as_str());
+            let text = format!("({ending}) {summary}");
             let draft = NoteDraft::new(text, scope.clone()).tagged([TAG]);
             self.memory.add(draft.from_source(source_of(&cx.execution)), cx.now).await?;
             self.trim(&scope, cx).await?;

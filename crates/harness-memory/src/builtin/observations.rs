@@ -1,6 +1,5 @@
 //! Observations: what was learned, distilled from the conversation when enough of it has come together.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::port::BoxFuture;
@@ -94,7 +93,7 @@ impl FactFinder for ModelObserver {
 ///
 /// When the observer fails the texts stay, and it is asked again when the next text comes; the newest 16
 /// thresholds of texts are kept at most.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Observations {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
@@ -103,6 +102,7 @@ pub struct Observations {
     /// Stored observations, the newest. Default 50.
     pub kept: usize,
     /// Observer. Without one, only the number of texts is noted.
+    #[debug(skip)]
     pub observer: Option<Arc<dyn Observer>>,
 }
 
@@ -116,17 +116,6 @@ struct State {
     /// Error of the last attempt of the observer.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
-}
-
-impl fmt::Debug for Observations {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observations")
-            .field("def", &self.def)
-            .field("threshold", &self.threshold)
-            .field("kept", &self.kept)
-            .field("has_observer", &self.observer.is_some())
-            .finish()
-    }
 }
 
 impl Observations {

@@ -1,7 +1,6 @@
 //! Reminders: what a model tends to forget, said again now and then.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::Message;
@@ -23,23 +22,14 @@ enum Trigger {
 }
 
 /// A text that is shown when something happens, and then not again for a while.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Reminder {
     id: Arc<str>,
     text: Arc<str>,
+    #[debug(skip)]
     trigger: Trigger,
     every: u32,
     at_most: u32,
-}
-
-impl fmt::Debug for Reminder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reminder")
-            .field("id", &self.id)
-            .field("every", &self.every)
-            .field("at_most", &self.at_most)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Reminder {

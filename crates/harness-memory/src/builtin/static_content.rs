@@ -1,6 +1,5 @@
 //! Static content: a text that is loaded once and stays in the view.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -30,22 +29,14 @@ impl ContentSource for String {
 
 /// A text between tags at a fixed place of the view. It is the host's own text and shown as it is; over its
 /// budget it is cut, its closing tag stays.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct StaticContent {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
     /// Tag around the text. Default `instructions`.
     pub tag: Arc<str>,
+    #[debug(skip)]
     source: Arc<dyn ContentSource>,
-}
-
-impl fmt::Debug for StaticContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticContent")
-            .field("def", &self.def)
-            .field("tag", &self.tag)
-            .finish_non_exhaustive()
-    }
 }
 
 impl StaticContent {

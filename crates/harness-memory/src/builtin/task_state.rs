@@ -235,7 +235,7 @@ impl Layer for TaskState {
         state.mark(cx);
         if ending != Ending::Paused {
             let mut data = state.data();
-            put(&mut data, OUTCOME.to_owned(), Tree::Text(ending.as_str().to_owned()));
+            put(&mut data, OUTCOME.to_owned(), Tree::Text(ending.to_string()));
             state.data = Tree::Object(data).json();
         }
         Update::set(&state)

@@ -1,7 +1,6 @@
 //! Temporal facts: the date of today, and what was said to be true at which time.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::port::BoxFuture;
@@ -49,10 +48,11 @@ pub trait FactFinder: Send + Sync {
 }
 
 /// The date and the time of day in the view, and facts by the time they belong to.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct TemporalFacts {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
+    #[debug(skip)]
     finder: Option<Arc<dyn FactFinder>>,
     /// Tokens of text after which facts are extracted. Default 2,000.
     pub threshold: u64,
@@ -109,19 +109,6 @@ impl State {
 struct SearchArguments {
     /// Words to search for.
     query: String,
-}
-
-impl fmt::Debug for TemporalFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TemporalFacts")
-            .field("def", &self.def)
-            .field("has_finder", &self.finder.is_some())
-            .field("threshold", &self.threshold)
-            .field("kept", &self.kept)
-            .field("grounded", &self.grounded)
-            .field("ledger", &self.ledger)
-            .finish_non_exhaustive()
-    }
 }
 
 impl TemporalFacts {

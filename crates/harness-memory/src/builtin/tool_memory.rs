@@ -1,7 +1,6 @@
 //! Tool memory: what a tool keeps in mind from call to call, and shows.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{Block, Message, ToolResultMessage};
@@ -32,24 +31,18 @@ type Show = Arc<dyn Fn(&Json) -> Option<String> + Send + Sync>;
 ///     .showing(|state| Some(format!("{} searches were made.", state.text())));
 /// # let _ = searches;
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ToolMemory {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
     /// Tools whose results it learns from.
     pub tools: HashSet<ToolName>,
+    #[debug(skip)]
     init: Init,
+    #[debug(skip)]
     learn: Option<Learn>,
+    #[debug(skip)]
     show: Option<Show>,
-}
-
-impl fmt::Debug for ToolMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolMemory")
-            .field("def", &self.def)
-            .field("tools", &self.tools)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ToolMemory {

@@ -11,8 +11,9 @@ use harness_core::message::{ApprovalState, AssistantMessage, Block, Message};
 use harness_core::{CallId, Json};
 
 /// Kind of a [`Group`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum GroupKind {
     /// A system message.
     System,
@@ -24,19 +25,6 @@ pub enum GroupKind {
     ToolCall,
     /// A message of the application's own that no model is sent.
     Unsent,
-}
-
-impl GroupKind {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::AssistantText => "assistant_text",
-            Self::ToolCall => "tool_call",
-            Self::Unsent => "unsent",
-        }
-    }
 }
 
 /// Messages that are removed together or not at all, by their positions.

@@ -1,7 +1,6 @@
 //! How long a request is: counts, overheads, and what providers say.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{Message, Usage};
@@ -26,22 +25,15 @@ const OFFERS: usize = 16;
 /// providers report. Messages, instructions and tools are counted once. The factor is learned from single
 /// requests, each against the view that *it* was sent: what a shortened request used never speaks for the
 /// whole transcript, nor the other way round.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub(crate) struct BudgetMeter {
+    #[debug(skip)]
     counter: Arc<dyn TokenCounter>,
+    #[debug(skip)]
     tally: Tally,
     agents: VecDeque<(Arc<PreparedAgent>, u64)>,
     factors: VecDeque<u64>,
     learned: Option<Measured>,
-}
-
-impl fmt::Debug for BudgetMeter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BudgetMeter")
-            .field("counter", &self.counter.name())
-            .field("factors", &self.factors)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Default for BudgetMeter {

@@ -83,8 +83,9 @@ impl Recency {
 }
 
 /// One way to make a view shorter. A rung is taken, oldest group first, until the target is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum Rung {
     /// Results become a line with their outcome and key fields. What could not be got again stays.
     Clear,
@@ -103,19 +104,6 @@ pub enum Rung {
 }
 
 impl Rung {
-    /// The word for it, in events and notes.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Clear => "clear",
-            Self::Collapse => "collapse",
-            Self::Externalize => "externalize",
-            Self::Summarize => "summarize",
-            Self::Drop => "drop",
-            Self::Truncate => "truncate",
-            Self::Select => "select",
-        }
-    }
-
     /// Whether it waits in a turn in which a stored content was shown again: it would take away what is being worked
     /// with, and the two would undo each other.
     pub(crate) fn waits_for_stored(self) -> bool {

@@ -83,20 +83,6 @@ pub enum ReanchorReason {
     DeltaPressure,
 }
 
-impl ReanchorReason {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ColdStart => "cold-start",
-            Self::InstructionsChanged => "instructions-changed",
-            Self::CacheMiss => "cache-miss",
-            Self::MaxAge => "max-age",
-            Self::DeltaOverflow => "delta-overflow",
-            Self::DeltaPressure => "delta-pressure",
-        }
-    }
-}
-
 /// A block of the anchor, as it was when the anchor was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Pin {

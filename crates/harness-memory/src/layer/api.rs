@@ -1,6 +1,5 @@
 //! Functions and data of layers, for the host and the model.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -94,17 +93,13 @@ impl LayerRun {
 }
 
 /// A function of a layer as a tool.
+#[derive(derive_more::Debug)]
 struct LayerTool {
+    #[debug(skip)]
     pipeline: Pipeline,
     at: usize,
     function: Arc<str>,
     def: ToolDef,
-}
-
-impl fmt::Debug for LayerTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LayerTool").field("name", &self.def.name).finish_non_exhaustive()
-    }
 }
 
 impl Tool for LayerTool {

@@ -100,17 +100,6 @@ pub enum RerenderScope {
     All,
 }
 
-impl RerenderScope {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Own => "self",
-            Self::SlotAfter => "slot-after",
-            Self::All => "all",
-        }
-    }
-}
-
 /// A wish for more recalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -377,9 +366,10 @@ impl Returned {
 }
 
 /// How an execution ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum Ending {
     /// It did what was asked.
     Success,
@@ -389,18 +379,6 @@ pub enum Ending {
     Aborted,
     /// It waits for input or reached a limit, and can be resumed.
     Paused,
-}
-
-impl Ending {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Aborted => "aborted",
-            Self::Paused => "paused",
-        }
-    }
 }
 
 /// An outdated block of the anchored part.

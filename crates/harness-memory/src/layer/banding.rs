@@ -122,7 +122,7 @@ impl LayerRun {
         match self.ask(stale.at, Hook::RenderDelta, layer.render_delta_boxed(ask, &cx)).await {
             Ok(delta) => delta.filter(|text| !text.is_empty()),
             Err(fault) => {
-                self.stack.report(stale.at, Hook::RenderDelta.as_str(), fault);
+                self.stack.report(stale.at, Hook::RenderDelta, fault);
                 None
             }
         }

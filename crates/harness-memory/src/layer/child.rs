@@ -46,7 +46,7 @@ impl LayerRun {
                 }
                 Ok(None) => run.without_state(at),
                 Err(fault) => {
-                    self.stack.report(at, Hook::Spawn.as_str(), fault);
+                    self.stack.report(at, Hook::Spawn, fault);
                     run.without_state(at);
                 }
             }
@@ -98,7 +98,7 @@ impl LayerRun {
                     self.apply(at, returned.state);
                     result = returned.result.or(result);
                 }
-                Err(fault) => self.stack.report(at, Hook::Return.as_str(), fault),
+                Err(fault) => self.stack.report(at, Hook::Return, fault),
             }
         }
         self.flush().await;

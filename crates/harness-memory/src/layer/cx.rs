@@ -1,6 +1,5 @@
 //! Context of the hooks of layers.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{AssistantMessage, Message};
@@ -67,7 +66,7 @@ pub(crate) trait States: Send + Sync {
 }
 
 /// Context of a hook. All of it is a snapshot; clones are cheap.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 #[non_exhaustive]
 pub struct LayerCx {
     /// Execution that the hook belongs to.
@@ -77,6 +76,7 @@ pub struct LayerCx {
     /// When it is asked.
     pub now: Time,
     /// Fires when the result is no longer needed.
+    #[debug(skip)]
     pub cancel: Cancel,
     /// The agent at work: model, instructions, tools. `None` before the first one was prepared.
     pub prepared: Option<Arc<PreparedAgent>>,
@@ -86,10 +86,15 @@ pub struct LayerCx {
     pub usage: TotalUsage,
     /// The layer's own state as it was when the hook was asked.
     pub state: Option<Json>,
+    #[debug(skip)]
     counter: Arc<dyn TokenCounter>,
+    #[debug(skip)]
     model: Option<Arc<dyn DynModel>>,
+    #[debug(skip)]
     ledger: Ledger,
+    #[debug(skip)]
     spent: Arc<Mutex<TotalUsage>>,
+    #[debug(skip)]
     states: Option<Arc<dyn States>>,
 }
 
@@ -197,16 +202,6 @@ impl LayerCx {
         spent.add_call(self.ledger.purpose(), usage, answer.is_ok());
         drop(spent);
         answer.map_err(|fault| MemoryError::failed(fault.to_string()))
-    }
-}
-
-impl fmt::Debug for LayerCx {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LayerCx")
-            .field("execution", &self.execution)
-            .field("now", &self.now)
-            .field("step", &self.step)
-            .finish_non_exhaustive()
     }
 }
 

@@ -11,8 +11,22 @@ use serde::{Deserialize, Serialize};
 use super::schema::ItemSchemas;
 
 /// Names a layer: the key of its state, its storage and its place in the prompt cache.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    derive_more::Debug,
+    derive_more::Display,
+    derive_more::From,
+)]
 #[serde(transparent)]
+#[debug("{_0:?}")]
+#[from(&str, String)]
 pub struct LayerId(Arc<str>);
 
 impl LayerId {
@@ -22,34 +36,11 @@ impl LayerId {
     }
 }
 
-impl From<&str> for LayerId {
-    fn from(text: &str) -> Self {
-        Self(Arc::from(text))
-    }
-}
-
-impl From<String> for LayerId {
-    fn from(text: String) -> Self {
-        Self(Arc::from(text))
-    }
-}
-
-impl fmt::Display for LayerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for LayerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
-
 /// How long the state of a layer lives, and who shares it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum Scope {
     /// One conversation.
     Thread,
@@ -60,18 +51,6 @@ pub enum Scope {
     /// One execution: nothing is kept after it. The default.
     #[default]
     Execution,
-}
-
-impl Scope {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Thread => "thread",
-            Self::Resource => "resource",
-            Self::Global => "global",
-            Self::Execution => "execution",
-        }
-    }
 }
 
 /// How many tokens of the view a layer gets.
@@ -166,14 +145,18 @@ pub enum OnToolGateError {
 }
 
 /// The points at which a layer can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[strum(serialize_all = "camelCase")]
 pub enum Hook {
     /// Once per execution, before anything else.
     Init,
     /// Messages are about to enter the transcript.
     #[serde(rename = "onItemAppend")]
+    #[strum(serialize = "onItemAppend")]
     Append,
     /// The view of an iteration is made.
     Recall,
@@ -181,20 +164,25 @@ pub enum Hook {
     ProjectHistory,
     /// A model has answered.
     #[serde(rename = "afterModelCall")]
+    #[strum(serialize = "afterModelCall")]
     AfterModel,
     /// A tool is about to run.
     #[serde(rename = "beforeToolCall")]
+    #[strum(serialize = "beforeToolCall")]
     BeforeTool,
     /// An answer was accepted.
     Store,
     /// A child execution starts.
     #[serde(rename = "onSpawn")]
+    #[strum(serialize = "onSpawn")]
     Spawn,
     /// A child execution succeeded.
     #[serde(rename = "onReturn")]
+    #[strum(serialize = "onReturn")]
     Return,
     /// The execution ends.
     #[serde(rename = "onComplete")]
+    #[strum(serialize = "onComplete")]
     Complete,
     /// Resources of the execution are released.
     Dispose,
@@ -203,40 +191,6 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// Every hook.
-    pub const ALL: [Self; 12] = [
-        Self::Init,
-        Self::Append,
-        Self::Recall,
-        Self::ProjectHistory,
-        Self::AfterModel,
-        Self::BeforeTool,
-        Self::Store,
-        Self::Spawn,
-        Self::Return,
-        Self::Complete,
-        Self::Dispose,
-        Self::RenderDelta,
-    ];
-
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Init => "init",
-            Self::Append => "onItemAppend",
-            Self::Recall => "recall",
-            Self::ProjectHistory => "projectHistory",
-            Self::AfterModel => "afterModelCall",
-            Self::BeforeTool => "beforeToolCall",
-            Self::Store => "store",
-            Self::Spawn => "onSpawn",
-            Self::Return => "onReturn",
-            Self::Complete => "onComplete",
-            Self::Dispose => "dispose",
-            Self::RenderDelta => "renderDelta",
-        }
-    }
-
     /// How long it may take when a layer says nothing else.
     pub fn default_limit(self) -> Millis {
         match self {
@@ -245,12 +199,6 @@ impl Hook {
             Self::BeforeTool | Self::Dispose | Self::RenderDelta => Millis(5_000),
             Self::Store | Self::Complete => Millis(30_000),
         }
-    }
-}
-
-impl fmt::Display for Hook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -101,7 +101,7 @@ impl LayerRun {
                     self.apply(at, answer.state);
                     flow.requests.extend(answer.rerender.map(|wish| request(layer, wish)));
                 }
-                Err(fault) => self.stack.report(at, Hook::Append.as_str(), fault),
+                Err(fault) => self.stack.report(at, Hook::Append, fault),
             }
         }
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +167,7 @@ impl LayerRun {
         let answer = self.ask(at, Hook::Recall, layer.recall_boxed(ask, &cx)).await;
         let output = answer.and_then(|answer| self.output(at, layer, answer));
         if let Err(fault) = &output {
-            self.stack.report(at, Hook::Recall.as_str(), fault.clone());
+            self.stack.report(at, Hook::Recall, fault.clone());
         }
         output
     }
@@ -242,7 +242,7 @@ impl LayerRun {
         let Some(reported) = reported else { return };
         if reported.abs_diff(counted).saturating_mul(10) > counted {
             let fault = MemoryError::failed(format!("it counts {reported} tokens of {counted}"));
-            self.stack.report(at, Hook::Recall.as_str(), fault);
+            self.stack.report(at, Hook::Recall, fault);
         }
     }
 
@@ -259,7 +259,7 @@ impl LayerRun {
             let answer = layer.project_history_boxed(history.clone(), &cx);
             match self.ask(at, Hook::ProjectHistory, answer).await {
                 Ok(projected) => history = projected,
-                Err(fault) => self.stack.report(at, Hook::ProjectHistory.as_str(), fault),
+                Err(fault) => self.stack.report(at, Hook::ProjectHistory, fault),
             }
         }
         history

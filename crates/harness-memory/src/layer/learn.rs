@@ -27,7 +27,7 @@ impl LayerRun {
         for (at, learned) in join_all(asked).await {
             match learned {
                 Ok(update) => self.apply(at, update),
-                Err(fault) => self.stack.report(at, Hook::Store.as_str(), fault),
+                Err(fault) => self.stack.report(at, Hook::Store, fault),
             }
         }
         self.flush().await;
@@ -43,7 +43,7 @@ impl LayerRun {
             let cx = self.cx_of(at, &base);
             match self.ask(at, Hook::Complete, layer.complete_boxed(ending, &cx)).await {
                 Ok(update) => self.apply(at, update),
-                Err(fault) => self.stack.report(at, Hook::Complete.as_str(), fault),
+                Err(fault) => self.stack.report(at, Hook::Complete, fault),
             }
         }
         self.flush().await;
@@ -58,7 +58,7 @@ impl LayerRun {
             }
             let cx = self.cx_of(at, &base);
             if let Err(fault) = self.ask(at, Hook::Dispose, layer.dispose_boxed(&cx)).await {
-                self.stack.report(at, Hook::Dispose.as_str(), fault);
+                self.stack.report(at, Hook::Dispose, fault);
             }
         }
         self.flush().await;

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,20 +28,29 @@ use crate::MemoryError;
 
 /// The layers of one execution. A [`Pipeline`](super::Pipeline) opens and drives it; with
 /// [`Pipeline::open`](super::Pipeline::open) you drive the hooks yourself.
+#[derive(derive_more::Debug)]
 pub struct LayerRun {
+    #[debug(skip)]
     pub(crate) stack: Arc<Stack>,
     pub(crate) execution: Arc<Execution>,
+    #[debug(skip)]
     pub(crate) states: Arc<StateTable>,
+    #[debug(skip)]
     pub(crate) progress: Mutex<Progress>,
     /// Wishes for more recalls in the next view.
+    #[debug(skip)]
     pub(crate) requests: Mutex<Vec<RerenderRequest>>,
     /// First messages of a child's transcript, until they are used.
+    #[debug(skip)]
     pub(crate) begins_with: Mutex<Vec<Arc<Message>>>,
     /// Held while a function of the layer is called.
+    #[debug(skip)]
     pub(crate) callers: Vec<AsyncMutex<()>>,
     /// Held while the layers learn from a child.
+    #[debug(skip)]
     pub(crate) merging: AsyncMutex<()>,
     /// Usage of model calls by layers.
+    #[debug(skip)]
     pub(crate) spent: Arc<Mutex<TotalUsage>>,
     step: AtomicU32,
 }
@@ -62,12 +70,6 @@ pub(crate) struct Progress {
     pub(crate) exhausted: u32,
     /// Layers whose `init` was never called and that were reported for it.
     pub(crate) skipped: Vec<usize>,
-}
-
-impl fmt::Debug for LayerRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LayerRun").field("execution", &self.execution).finish_non_exhaustive()
-    }
 }
 
 impl LayerRun {
@@ -131,7 +133,7 @@ impl LayerRun {
             match self.ask(at, Hook::Init, layer.init_boxed(&storage, &cx)).await {
                 Ok(first) => self.states.begin(at, first),
                 Err(fault) => {
-                    self.stack.report(at, Hook::Init.as_str(), fault.clone());
+                    self.stack.report(at, Hook::Init, fault.clone());
                     self.states.disable(at);
                     if def.on_init_error == OnInitError::Throw {
                         // Those that follow never begin, and are not asked at the end either.
@@ -185,7 +187,7 @@ impl LayerRun {
         if !progress.skipped.contains(&layer) {
             progress.skipped.push(layer);
             drop(progress);
-            self.stack.report(layer, Hook::Init.as_str(), MemoryError::NeverBegun);
+            self.stack.report(layer, Hook::Init, MemoryError::NeverBegun);
         }
         true
     }

@@ -1,6 +1,5 @@
 //! Which items layers, tools and callers may make beyond the base types.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -11,9 +10,10 @@ use serde_json::json;
 use crate::MemoryError;
 
 /// The four lists of item schemas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[strum(serialize_all = "camelCase")]
 pub enum ItemCategory {
     /// Any item.
     Items,
@@ -25,30 +25,13 @@ pub enum ItemCategory {
     ToolResults,
 }
 
-impl ItemCategory {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Items => "items",
-            Self::DeveloperMessages => "developerMessages",
-            Self::ToolCalls => "toolCalls",
-            Self::ToolResults => "toolResults",
-        }
-    }
-}
-
-impl fmt::Display for ItemCategory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 type Accepts = dyn Fn(&Json) -> bool + Send + Sync;
 
 /// Says which items are welcome. It is a gate: it never changes an item.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ItemSchema {
     name: Arc<str>,
+    #[debug(skip)]
     accepts: Arc<Accepts>,
 }
 
@@ -73,12 +56,6 @@ impl ItemSchema {
     /// Whether it accepts the item.
     pub fn accepts(&self, item: &Json) -> bool {
         (self.accepts)(item)
-    }
-}
-
-impl fmt::Debug for ItemSchema {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ItemSchema").field(&self.name).finish()
     }
 }
 

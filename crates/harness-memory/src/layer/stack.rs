@@ -52,18 +52,23 @@ fn warn(report: &LayerReport) {
 }
 
 /// Parts of a pipeline, checked by [`Pipeline::build`](super::Pipeline::build).
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 #[non_exhaustive]
 pub struct LayerSetup {
     /// Layers, in the order of their declaration.
+    #[debug(skip)]
     pub layers: Vec<Arc<dyn DynLayer>>,
     /// Tools in addition to the functions of the layers. Default none.
+    #[debug(skip)]
     pub tools: Vec<Arc<dyn DynTool>>,
     /// Storage for states that outlive an execution. Default none: layers of scope `execution` only.
+    #[debug(skip)]
     pub storage: Option<Arc<dyn DynStorage>>,
     /// Model for [`LayerCx::call_model`](super::LayerCx::call_model). Default none.
+    #[debug(skip)]
     pub model: Option<Arc<dyn DynModel>>,
     /// Token counter. Default [`Utf16Quarters`].
+    #[debug(skip)]
     pub counter: Arc<dyn TokenCounter>,
     /// Budget of the view. Default 128,000 tokens with 4,000 for the answer; `None` shows everything, and layers have
     /// no budgets.
@@ -78,6 +83,7 @@ pub struct LayerSetup {
     pub all_atomic: bool,
     /// Results of eventual layers that are kept. Default 1,024.
     pub kept_recalls: usize,
+    #[debug(skip)]
     observer: Observer,
 }
 
@@ -174,15 +180,8 @@ impl LayerSetup {
             problems.push(LayerProblem::Budget { id: id(), budget: def.budget.to_string() });
         }
         if def.scope != Scope::Execution && self.storage.is_none() {
-            problems.push(LayerProblem::NoStorage { id: id(), scope: def.scope.as_str() });
+            problems.push(LayerProblem::NoStorage { id: id(), scope: def.scope.into() });
         }
-    }
-}
-
-impl fmt::Debug for LayerSetup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids: Vec<&LayerId> = self.layers.iter().map(|layer| &layer.layer_def().id).collect();
-        f.debug_struct("LayerSetup").field("layers", &ids).finish_non_exhaustive()
     }
 }
 
@@ -297,9 +296,9 @@ impl Stack {
     }
 
     /// Reports a skipped error.
-    pub(crate) fn report(&self, layer: usize, hook: &'static str, error: MemoryError) {
+    pub(crate) fn report(&self, layer: usize, hook: impl Into<&'static str>, error: MemoryError) {
         if let Some(id) = self.ids.get(layer) {
-            (self.observer)(&LayerReport { layer: id.clone(), hook, error });
+            (self.observer)(&LayerReport { layer: id.clone(), hook: hook.into(), error });
         }
     }
 }

@@ -97,7 +97,7 @@ impl LayerRun {
             }
             Err(fault) if fault.is_config() => Err(fault),
             Err(fault) => {
-                self.stack.report(at, hook.as_str(), fault.clone());
+                self.stack.report(at, hook, fault.clone());
                 let denial = |id| {
                     Decision::deny(format!(
                         "this call is denied: the layer `{id}`, which decides about it, failed: {fault}"

@@ -1,6 +1,5 @@
 //! Storage of a layer: its own part of a shared storage.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -12,8 +11,9 @@ use crate::MemoryError;
 
 /// The corner of a storage that belongs to one layer and one scope. Keys are the layer's own; no id can
 /// reach into another corner, because ids are encoded and each kind of scope has its own folder.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ScopedStorage {
+    #[debug(skip)]
     storage: Option<Arc<dyn DynStorage>>,
     prefix: Arc<str>,
 }
@@ -84,12 +84,6 @@ impl ScopedStorage {
 
     fn full(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
-    }
-}
-
-impl fmt::Debug for ScopedStorage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ScopedStorage").field(&self.prefix).finish()
     }
 }
 

@@ -14,9 +14,10 @@ const PREAMBLE: &str = "Each block below takes the place of the earlier block of
 const VOID: &str = "The earlier block of this layer is no longer valid.";
 
 /// Change of an anchored block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum UpdateAction {
     /// It says something else.
     Replace,
@@ -24,17 +25,6 @@ pub enum UpdateAction {
     Add,
     /// The block is no longer valid.
     Retract,
-}
-
-impl UpdateAction {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Replace => "replace",
-            Self::Add => "add",
-            Self::Retract => "retract",
-        }
-    }
 }
 
 /// Current content of a layer.
@@ -64,7 +54,7 @@ impl Supersede {
     pub fn message(&self) -> Arc<Message> {
         let mut out = format!("<context_updates epoch=\"{}\">\n{PREAMBLE}\n", escaped(&self.epoch));
         for update in &self.updates {
-            let (layer, action) = (escaped(update.layer.as_str()), update.action.as_str());
+            let (layer, action) = (escaped(update.layer.as_str()), update.action);
             let text = update.text.as_deref().map_or_else(|| VOID.to_owned(), escaped);
             // Writing into a string does not fail.
             let _ = write!(out, "<update layer=\"{layer}\" action=\"{action}\">\n{text}\n</update>\n");

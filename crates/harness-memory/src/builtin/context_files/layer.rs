@@ -1,6 +1,5 @@
 //! The layer that shows context files.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -13,23 +12,15 @@ use crate::layer::{Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalle
 
 /// Shows the context files of a project and their imports, as [`ContextFileSet::read`] finds them at the start of an
 /// execution. Unreadable files are omitted: hints of a project are not a condition of a run.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ContextFiles {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
     /// Bounds of the files.
     pub limits: ContextFileLimits,
+    #[debug(skip)]
     workspace: Arc<dyn DynWorkspace>,
     directories: Vec<String>,
-}
-
-impl fmt::Debug for ContextFiles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContextFiles")
-            .field("def", &self.def)
-            .field("directories", &self.directories)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ContextFiles {

@@ -1,6 +1,5 @@
 //! The layer that follows references.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -36,10 +35,11 @@ const EXTENSIONS: [&str; 42] = [
 ///
 /// Files come from a [`Workspace`](harness_host::Workspace), which decides about links; this layer keeps references
 /// below its directory, and to text files of permitted extensions and size.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct FileReferences {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
+    #[debug(skip)]
     workspace: Arc<dyn DynWorkspace>,
     rules: Rules,
     scoring: Scoring,
@@ -58,16 +58,6 @@ enum Scoring {
 #[serde(default)]
 struct State {
     files: Vec<Tracked>,
-}
-
-impl fmt::Debug for FileReferences {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileReferences")
-            .field("def", &self.def)
-            .field("rules", &self.rules)
-            .field("scoring", &self.scoring)
-            .finish_non_exhaustive()
-    }
 }
 
 impl FileReferences {

@@ -1,6 +1,5 @@
 //! Remembering and finding again.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::{Fault, FaultSource, Time};
@@ -148,21 +147,13 @@ pub struct Found {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct LongTermMemory {
+    #[debug(skip)]
     store: Arc<dyn DynNoteStore>,
+    #[debug(skip)]
     embedder: Option<Arc<dyn DynEmbedder>>,
     bounds: MemoryBounds,
-}
-
-impl fmt::Debug for LongTermMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let embedder = self.embedder.as_ref().map(|embedder| embedder.embedder_name());
-        f.debug_struct("LongTermMemory")
-            .field("embedder", &embedder)
-            .field("bounds", &self.bounds)
-            .finish_non_exhaustive()
-    }
 }
 
 impl LongTermMemory {

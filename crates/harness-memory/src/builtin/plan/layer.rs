@@ -1,6 +1,5 @@
 //! The layer that keeps the plan.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -59,22 +58,13 @@ pub trait PlanHost: Send + Sync {
 /// let layer = Plan::new(options);
 /// # let _ = layer;
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Plan {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
     options: PlanOptions,
+    #[debug(skip)]
     host: Option<Arc<dyn PlanHost>>,
-}
-
-impl fmt::Debug for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("def", &self.def)
-            .field("options", &self.options)
-            .field("has_host", &self.host.is_some())
-            .finish()
-    }
 }
 
 impl Plan {

@@ -41,7 +41,7 @@ pub(super) fn shown(state: &PlanState, options: &PlanOptions, allowed: &str, mos
 }
 
 fn outcome(state: &PlanState) -> String {
-    format!("<plan_outcome>Plan v{} {}.</plan_outcome>", state.version, state.phase.as_str())
+    format!("<plan_outcome>Plan v{} {}.</plan_outcome>", state.version, state.phase)
 }
 
 fn briefing(state: &PlanState, options: &PlanOptions, allowed: &str) -> Vec<Piece> {

@@ -64,13 +64,13 @@ fn planning(state: &PlanState) -> Result<(), String> {
     if state.phase == PlanPhase::Planning {
         return Ok(());
     }
-    Err(format!("Refused: the plan is {}, not in planning. Call enterPlanMode first.", state.phase.as_str()))
+    Err(format!("Refused: the plan is {}, not in planning. Call enterPlanMode first.", state.phase))
 }
 
 pub(super) fn may_enter(state: &PlanState) -> Result<(), String> {
     match state.phase {
         PlanPhase::Planning | PlanPhase::Executing => {
-            Err(format!("Refused: a plan is {} already.", state.phase.as_str()))
+            Err(format!("Refused: a plan is {} already.", state.phase))
         }
         PlanPhase::Idle | PlanPhase::Completed | PlanPhase::Failed => Ok(()),
     }

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 const MOST_LOG: usize = 10;
 
 /// How far a plan has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum PlanPhase {
     /// There is none.
     #[default]
@@ -24,19 +25,6 @@ pub enum PlanPhase {
     Completed,
     /// It was started and did not complete.
     Failed,
-}
-
-impl PlanPhase {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Planning => "planning",
-            Self::Executing => "executing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// How a plan came out, once.

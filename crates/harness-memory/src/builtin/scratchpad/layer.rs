@@ -1,6 +1,5 @@
 //! The layer of the scratchpad.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -38,28 +37,18 @@ pub type StateCheck = Arc<dyn Fn(&Json) -> Result<(), String> + Send + Sync>;
 /// layer.def.scope = Scope::Resource;
 /// assert_eq!(layer.def().id.as_str(), "scratchpad");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Scratchpad {
     /// Definition: id, slot, scope, budget, placement, hooks.
     pub def: LayerDef,
     /// Check of the content. A stored value that it rejects is dropped; an update with a rejected result changes
     /// nothing. Default none.
+    #[debug(skip)]
     pub schema: Option<StateCheck>,
     /// Whether calls of a tool `updateWorkingMemory` are ignored, so that only the function changes it. Default false.
     pub read_only: bool,
     /// Bounds of the notes.
     pub notes: NoteBounds,
-}
-
-impl fmt::Debug for Scratchpad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratchpad")
-            .field("def", &self.def)
-            .field("has_schema", &self.schema.is_some())
-            .field("read_only", &self.read_only)
-            .field("notes", &self.notes)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Scratchpad {

@@ -1,6 +1,5 @@
 //! Rules, and their input.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::Message;
@@ -81,33 +80,18 @@ impl<'a> SteerAsk<'a> {
 
 type Predicate = Arc<dyn Fn(&SteerAsk<'_>) -> Decision + Send + Sync>;
 
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub(super) enum Test {
-    Predicate(Predicate),
+    Predicate(#[debug(skip)] Predicate),
     Judge { mode: JudgeMode, prompt: Arc<str>, model: Option<ModelName> },
 }
 
 /// A rule: code that decides, or a question to a model that judges.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SteeringRule {
     pub(super) id: Arc<str>,
     pub(super) points: Vec<Hook>,
     pub(super) test: Test,
-}
-
-impl fmt::Debug for SteeringRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = match &self.test {
-            Test::Predicate(_) => "predicate".to_owned(),
-            Test::Judge { mode, .. } => format!("judge {mode:?}"),
-        };
-        let points: Vec<&str> = self.points.iter().map(|hook| hook.as_str()).collect();
-        f.debug_struct("SteeringRule")
-            .field("id", &self.id)
-            .field("points", &points)
-            .field("test", &mode)
-            .finish()
-    }
 }
 
 impl SteeringRule {

@@ -1,6 +1,5 @@
 //! Large results of tools, kept outside of the transcript from the start.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Fault;
@@ -42,18 +41,16 @@ const EXCERPT: usize = 2_000;
 ///     LargeResults::new(tools, store, clock).from_bytes(16 * 1024)
 /// }
 /// ```
+#[derive(derive_more::Debug)]
 pub struct LargeResults {
+    #[debug(skip)]
     inner: Arc<dyn DynToolRegistry>,
+    #[debug(skip)]
     store: Arc<dyn DynArtifactStore>,
+    #[debug(skip)]
     clock: Arc<dyn Clock>,
     from: usize,
     excerpt: usize,
-}
-
-impl fmt::Debug for LargeResults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LargeResults").field("from", &self.from).finish_non_exhaustive()
-    }
 }
 
 impl LargeResults {

@@ -9,7 +9,6 @@ mod store;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::outcome::TotalUsage;
@@ -79,26 +78,21 @@ pub const TARGET_MISSED: &str = "compact_target_missed";
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(derive_more::Debug)]
 pub struct ContextCompactor {
     policy: CompactionPolicy,
+    #[debug(skip)]
     counter: Arc<dyn TokenCounter>,
     durability: DurabilityPolicies,
+    #[debug(skip)]
     summarizer: Option<Arc<dyn DynSummarizer>>,
+    #[debug(skip)]
     store: Option<Arc<dyn DynArtifactStore>>,
     rehydration: Option<Rehydration>,
+    #[debug(skip)]
     cache: Mutex<SummaryCache>,
+    #[debug(skip)]
     threads: Threads<State>,
-}
-
-impl fmt::Debug for ContextCompactor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContextCompactor")
-            .field("policy", &self.policy)
-            .field("counter", &self.counter.name())
-            .field("summarizes", &self.summarizer.is_some())
-            .field("stores", &self.store.is_some())
-            .finish_non_exhaustive()
-    }
 }
 
 /// Target of one compaction.
@@ -415,8 +409,7 @@ fn settle(ask: &CompactAsk, goal: &Goal, draft: &Draft, state: &Mutex<State>, do
     (note.tokens_before, note.tokens_after, note.target) = (goal.estimate, tokens, goal.target);
     note.plan_version = state.version;
     note.level = level(goal.estimate, tokens, done.summary.is_some());
-    note.actions =
-        done.actions.into_iter().map(|(rung, groups)| (rung.as_str().to_owned(), groups)).collect();
+    note.actions = done.actions.into_iter().map(|(rung, groups)| (rung.to_string(), groups)).collect();
     note.summary = done.summary;
     note.first_kept = state.first_kept() as u64;
     compaction.note = Some(note);

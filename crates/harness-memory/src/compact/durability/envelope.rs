@@ -9,8 +9,9 @@ use super::fields::{KeyFields, pairs};
 use super::policy::{DurabilityPolicies, ToolDurability};
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EnvelopeOutcome {
     /// It did what was asked.
     #[default]
@@ -19,17 +20,6 @@ pub enum EnvelopeOutcome {
     Failure,
     /// It did a part.
     Partial,
-}
-
-impl EnvelopeOutcome {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Partial => "partial",
-        }
-    }
 }
 
 /// Facts about a result that compaction uses.
@@ -115,7 +105,7 @@ impl ToolResultEnvelope {
     /// assert_eq!(envelope.placeholder(), "[web_search: success]");
     /// ```
     pub fn placeholder(&self) -> String {
-        let head = format!("[{}: {}]", self.tool_name, self.outcome.as_str());
+        let head = format!("[{}: {}]", self.tool_name, self.outcome);
         if self.key_fields.is_empty() {
             head
         } else {

@@ -1,7 +1,6 @@
 //! Durability of tool results.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -28,23 +27,11 @@ pub enum ToolDurability {
     NonReplayable,
 }
 
-impl ToolDurability {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ephemeral => "ephemeral",
-            Self::Anchoring => "anchoring",
-            Self::Replayable => "replayable",
-            Self::NonReplayable => "non_replayable",
-        }
-    }
-}
-
 /// Looks at the source of a result again; `None` when it cannot.
 pub type Capture = Arc<dyn Fn(&ToolResultEnvelope) -> Option<DeterminismMetadata> + Send + Sync>;
 
 /// Rules for the results of a tool.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
 #[non_exhaustive]
 pub struct ToolDurabilityPolicy {
     /// Durability of results. Default `anchoring`.
@@ -55,18 +42,8 @@ pub struct ToolDurabilityPolicy {
     /// From so many tokens on they are stored elsewhere. Default: the strategy decides.
     pub externalize_threshold_tokens: Option<u64>,
     /// Looks at the source of a replayable result again. Without it the source counts as unchanged.
+    #[debug(skip)]
     pub capture: Option<Capture>,
-}
-
-impl fmt::Debug for ToolDurabilityPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolDurabilityPolicy")
-            .field("durability", &self.durability)
-            .field("key_fields", &self.key_fields)
-            .field("externalize_threshold_tokens", &self.externalize_threshold_tokens)
-            .field("capture", &self.capture.is_some())
-            .finish()
-    }
 }
 
 impl ToolDurabilityPolicy {

@@ -1,6 +1,5 @@
 //! One call to the model that summarizes.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{FinishReason, Message};
@@ -15,18 +14,14 @@ use crate::compact::tokens::{CharacterCounter, TokenCounter};
 /// The model that summarizes, and how much it can read.
 ///
 /// It is asked without tools and at temperature 0, so that it neither acts nor invents.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct SummaryModel {
+    #[debug(skip)]
     model: Arc<dyn DynModel>,
     name: Option<ModelName>,
     window: u64,
+    #[debug(skip)]
     counter: Arc<dyn TokenCounter>,
-}
-
-impl fmt::Debug for SummaryModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SummaryModel").field("window", &self.window).finish_non_exhaustive()
-    }
 }
 
 /// Tokens of a request beside the conversation and the answer: instructions and the form of it.

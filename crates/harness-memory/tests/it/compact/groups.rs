@@ -12,7 +12,7 @@ use super::script::{answer, messages};
 fn shown(messages: &[Arc<Message>]) -> String {
     let groups = Groups::of(messages);
     let group = |group: &Group| {
-        let mut text = format!("{}@", group.kind.as_str());
+        let mut text = format!("{}@", group.kind);
         text += &group.members.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         text += if group.has_reasoning { "~" } else { "" };
         text += if group.is_pending { "!" } else { "" };

@@ -40,7 +40,7 @@ fn shown(banded: &Banded) -> String {
     };
     let updates = banded.updates.iter().flat_map(|updates| &updates.updates);
     let updates: Vec<String> = updates
-        .map(|update| format!("{}:{}", update.action.as_str(), update.text.as_deref().unwrap_or("-")))
+        .map(|update| format!("{}:{}", update.action, update.text.as_deref().unwrap_or("-")))
         .collect();
     let epoch = banded.epoch.as_ref().map_or("", |epoch| epoch.id.rsplit('#').next().unwrap());
     format!("{} | {} | {} @{epoch}", texts(&banded.anchor), texts(&banded.live), updates.join(","))

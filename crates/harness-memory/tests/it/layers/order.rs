@@ -80,7 +80,7 @@ fn the_end_says_how_it_came() {
         let lines = Lines::default();
         let told = lines.clone();
         let layer = FnLayer::new(LayerDef::new("end", 10, [])).on_complete(move |ending, _| {
-            told.push(ending.as_str());
+            told.push(ending.to_string());
             async { Ok(Update::Keep) }
         });
         let stage = Stage::new(LayerSetup::new().with(layer));

@@ -3,7 +3,6 @@
 mod rows;
 mod schema;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,15 +24,10 @@ const BUSY: Duration = Duration::from_secs(5);
 ///
 /// Words are found without regard to case and accents. Texts written without spaces between words
 /// (Chinese, Japanese, Thai) are one word each to it: use an embedder for them.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct SqliteNotes {
+    #[debug(skip)]
     connection: Arc<Mutex<Connection>>,
-}
-
-impl fmt::Debug for SqliteNotes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteNotes").finish_non_exhaustive()
-    }
 }
 
 impl SqliteNotes {
