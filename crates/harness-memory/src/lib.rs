@@ -11,5 +11,6 @@ pub mod builtin;
 pub mod compact;
 mod error;
 pub mod layer;
+mod shared;
 
 pub use error::{LayerProblem, MemoryError};

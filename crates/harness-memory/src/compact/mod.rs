@@ -21,7 +21,6 @@ mod policy;
 mod shown;
 mod summarize;
 pub mod summary;
-mod threads;
 pub mod tokens;
 
 pub use compactor::{ContextCompactor, Rehydration, TARGET_MISSED};

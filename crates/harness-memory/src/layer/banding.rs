@@ -1,7 +1,7 @@
 //! Which layers are shown before the history and which after it, and what brings the anchor up to date.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use harness_core::message::Message;
 use harness_core::port::ViewCx;
@@ -15,6 +15,7 @@ use super::run::LayerRun;
 use super::supersede::{LayerUpdate, Supersede, UpdateAction};
 use super::tokens::message_tokens;
 use super::usage::EpochFigures;
+use crate::shared::lock;
 
 /// Content of the layers by band.
 #[derive(Clone, Debug, Default)]
@@ -57,13 +58,13 @@ impl LayerRun {
             })
             .collect();
         let mut spread = {
-            let mut lineage = lineage.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lineage = lock(&lineage);
             lineage.begin(config, &instructions);
             lineage.spread(&placed)
         };
         let described = self.describe(&spread, cx).await;
 
-        let mut lineage = lineage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lineage = lock(&lineage);
         let supersede = described.map(|updates| {
             let supersede = Supersede { epoch: lineage.epoch_id(), updates };
             let message = supersede.message();
@@ -131,13 +132,8 @@ impl LayerRun {
     /// The anchor of the conversation; a child has its own.
     pub(crate) fn lineage(&self) -> Arc<Mutex<Lineage>> {
         let key = self.lineage_key();
-        let mut all = self.stack.lineages.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lineage) = all.get_mut(&*key) {
-            return Arc::clone(lineage);
-        }
-        let lineage = Arc::new(Mutex::new(Lineage::new(Arc::clone(&key))));
-        all.insert(key, Arc::clone(&lineage));
-        lineage
+        let new = || Arc::new(Mutex::new(Lineage::new(Arc::clone(&key))));
+        Arc::clone(lock(&self.stack.lineages).or_insert(Arc::clone(&key), new))
     }
 
     /// `t:THREAD` at the root, `x:EXECUTION` below it and where there is no thread.

@@ -1,6 +1,6 @@
 //! Child executions: what they start with, and what their parent learns from them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::ViewCx;
@@ -10,6 +10,7 @@ use super::ask::{ReturnAsk, Spawned, Update};
 use super::def::Hook;
 use super::run::LayerRun;
 use crate::MemoryError;
+use crate::shared::lock;
 
 /// A child execution that was opened.
 #[derive(Clone, Debug)]
@@ -51,13 +52,13 @@ impl LayerRun {
                 }
             }
         }
-        *run.begins_with.lock().unwrap_or_else(PoisonError::into_inner) = items;
+        *lock(&run.begins_with) = items;
         run.init(cx).await
     }
 
     /// First messages of the transcript, once.
     pub(crate) fn take_items(&self) -> Vec<Arc<Message>> {
-        std::mem::take(&mut *self.begins_with.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.begins_with))
     }
 
     /// Checks that the first messages are known items.
@@ -110,6 +111,6 @@ impl LayerRun {
         let used = child.lock_progress().usage.clone();
         self.lock_progress().usage.merge(&used);
         let spent = child.spent();
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).merge(&spent);
+        lock(&self.spent).merge(&spent);
     }
 }

@@ -1,6 +1,6 @@
 //! Context of the hooks of layers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::outcome::{Purpose, TotalUsage};
@@ -12,6 +12,7 @@ use super::def::LayerId;
 use super::tokens::Utf16Quarters;
 use crate::MemoryError;
 use crate::compact::tokens::TokenCounter;
+use crate::shared::lock;
 
 /// One execution: a run, a turn that stands alone, or a child of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,7 +199,7 @@ impl LayerCx {
         request.cancel = self.cancel.clone();
         let answer = self.ledger.call(&**model, request).await;
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage.as_deref());
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = lock(&self.spent);
         spent.add_call(self.ledger.purpose(), usage, answer.is_ok());
         drop(spent);
         answer.map_err(|fault| MemoryError::failed(fault.to_string()))

@@ -1,6 +1,6 @@
 //! Layers before a model call: appended messages, recalls and the choice of history.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{AppendSource, ViewCx};
@@ -13,6 +13,16 @@ use super::hook::DynLayer;
 use super::run::LayerRun;
 use super::tokens::message_tokens;
 use crate::MemoryError;
+use crate::shared::lock;
+
+/// Last result of an eventual layer.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Shown content; `None` is nothing.
+    output: Option<Output>,
+    /// Whether its state changed since.
+    pub(crate) is_stale: bool,
+}
 
 /// A layer's wish for more recalls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +114,7 @@ impl LayerRun {
                 Err(fault) => self.stack.report(at, Hook::Append, fault),
             }
         }
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = lock(&self.requests);
         for request in &flow.requests {
             if !requests.contains(request) {
                 requests.push(request.clone());
@@ -141,7 +151,7 @@ impl LayerRun {
         }
         base.sort_by_key(|output| output.slot);
 
-        let requests = std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner));
+        let requests = std::mem::take(&mut *lock(&self.requests));
         let mut rerendered = Vec::new();
         if !requests.is_empty() {
             for (at, layer) in self.asked(Hook::Recall) {
@@ -182,14 +192,14 @@ impl LayerRun {
         ask: RecallAsk,
         base: &LayerCx,
     ) -> Option<Output> {
-        let kept = self.stack.eventual.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
+        let kept = lock(&self.stack.eventual).get_mut(&key).cloned();
         if let Some(kept) = kept.as_ref().filter(|kept| !kept.is_stale) {
             return kept.output.clone();
         }
         match self.recall_fresh(at, layer, ask, base).await {
             Ok(output) => {
                 let served = output.clone().map(|output| Output { mutated: false, ..output });
-                self.stack.eventual.lock().unwrap_or_else(PoisonError::into_inner).put(key, served);
+                lock(&self.stack.eventual).insert(key, Kept { output: served, is_stale: false });
                 output
             }
             Err(_) => kept?.output,

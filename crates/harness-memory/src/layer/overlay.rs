@@ -1,8 +1,9 @@
 //! A storage over a second one, which is not changed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::shared::lock;
 use harness_core::Json;
 use harness_host::{DynStorage, Storage, StorageError};
 
@@ -19,7 +20,7 @@ impl Overlay {
     }
 
     fn changed(&self) -> MutexGuard<'_, BTreeMap<String, Option<Json>>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.changed)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
@@ -15,11 +15,11 @@ use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::child::Child;
 use super::cx::Execution;
 use super::def::{LayerId, Scope};
-use super::recent::Recent;
 use super::run::LayerRun;
 use super::stack::{LayerSetup, Stack};
 use super::usage::LayerUsage;
 use crate::MemoryError;
+use crate::shared::{Recent, lock};
 
 /// Executions that are open at once. One that was not used for longest is forgotten beyond that.
 const OPEN_RUNS: usize = 4_096;
@@ -125,12 +125,11 @@ impl Pipeline {
     /// The failing `init` of a layer that may not be left out; the same again for the same execution.
     pub async fn open(&self, execution: Execution, cx: &ViewCx) -> Result<Arc<LayerRun>, MemoryError> {
         let opened = {
-            let mut runs = self.0.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut runs = lock(&self.0.runs);
             if let Some(opened) = runs.get_mut(&*execution.id) {
                 Arc::clone(opened)
             } else {
-                let kept =
-                    self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).remove(&*execution.id);
+                let kept = lock(&self.0.paused).remove(&*execution.id);
                 let parent = cx.origin.parent.as_ref().and_then(|parent| parent.run.as_ref());
                 // What is taken up again has begun before.
                 let parent = parent.filter(|_| kept.is_none()).and_then(|run| runs.get_mut(run.as_str()));
@@ -158,7 +157,7 @@ impl Pipeline {
     pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
         let opened = self.fresh(execution, 0, states, None);
         let id = Arc::clone(&opened.run.execution().id);
-        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, opened);
+        lock(&self.0.runs).insert(id, opened);
     }
 
     /// An execution before `init`, with the states that it had elsewhere or before.
@@ -190,12 +189,12 @@ impl Pipeline {
     }
 
     fn opened(&self, execution: &str) -> Option<Arc<Opened>> {
-        let mut runs = self.0.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = lock(&self.0.runs);
         runs.get_mut(execution).map(|opened| Arc::clone(opened))
     }
 
     fn close(&self, execution: &str) {
-        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).retain(|id| **id != *execution);
+        lock(&self.0.runs).retain(|id| **id != *execution);
     }
 
     /// The state of a layer in an execution.
@@ -247,7 +246,7 @@ impl Pipeline {
         let items = run.take_items();
         let begun = AsyncMutex::new(Some(Ok(())));
         let opened = Opened { run: Arc::clone(&run), parent: Some(parent), joins_itself: false, begun };
-        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::new(opened));
+        lock(&self.0.runs).insert(id, Arc::new(opened));
         Ok(Child { run, items })
     }
 
@@ -291,12 +290,7 @@ impl Pipeline {
 
     /// The last view of an execution in tokens; kept for a while after its end.
     pub fn usage(&self, execution: &str) -> Option<LayerUsage> {
-        self.0
-            .usages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(execution)
-            .map(|usage| usage.clone())
+        lock(&self.0.usages).get_mut(execution).map(|usage| usage.clone())
     }
 
     /// Gate with the decisions of the layers on tool calls.
@@ -319,7 +313,7 @@ impl Pipeline {
         let states = self.own_states(run);
         if !states.is_empty() {
             let id = Arc::clone(&run.execution().id);
-            self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).insert(id, states);
+            lock(&self.0.paused).insert(id, states);
         }
     }
 
@@ -346,7 +340,7 @@ fn as_fault(error: &MemoryError) -> Fault {
 
 impl ContextPipeline for Pipeline {
     fn ahead(&self) -> Option<Arc<dyn DynContextPipeline>> {
-        let paused = self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let paused = lock(&self.0.paused).clone();
         Some(Arc::new(Self(Arc::new(Inner {
             stack: Arc::new(self.0.stack.ahead()),
             runs: Mutex::new(Recent::new(OPEN_RUNS)),
@@ -375,7 +369,7 @@ impl ContextPipeline for Pipeline {
         let run = self.running(cx).await?;
         let (plan, usage) = run.view(cx).await.map_err(|fault| as_fault(&fault))?;
         let id = Arc::clone(&run.execution().id);
-        self.0.usages.lock().unwrap_or_else(PoisonError::into_inner).insert(id, usage);
+        lock(&self.0.usages).insert(id, usage);
         Ok(plan)
     }
 
@@ -493,7 +487,7 @@ impl LayerRun {
         if self.stack.cache.enabled {
             let system = self.stack.prepared.of(self, cx.prepared.as_ref()).instructions;
             let lineage = self.lineage();
-            lineage.lock().unwrap_or_else(PoisonError::into_inner).judge(&self.stack.cache, usage, system);
+            lock(&lineage).judge(&self.stack.cache, usage, system);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use futures_util::FutureExt as _;
@@ -25,6 +25,7 @@ use super::stack::Stack;
 use super::state::StateTable;
 use super::storage::{ScopedStorage, scope_key};
 use crate::MemoryError;
+use crate::shared::lock;
 
 /// The layers of one execution. A [`Pipeline`](super::Pipeline) opens and drives it; with
 /// [`Pipeline::open`](super::Pipeline::open) you drive the hooks yourself.
@@ -114,7 +115,7 @@ impl LayerRun {
 
     /// Usage of model calls by layers so far.
     pub fn spent(&self) -> TotalUsage {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.spent).clone()
     }
 
     /// Initialises the layers that have no state yet, in the order of their declaration.
@@ -231,8 +232,9 @@ impl LayerRun {
     pub(crate) fn apply(&self, layer: usize, update: Update) {
         if self.states.apply(layer, update)
             && let Some(key) = self.eventual_key(layer)
+            && let Some(kept) = lock(&self.stack.eventual).get_mut(&key)
         {
-            self.stack.eventual.lock().unwrap_or_else(PoisonError::into_inner).mark_stale(&key);
+            kept.is_stale = true;
         }
     }
 
@@ -262,7 +264,7 @@ impl LayerRun {
     }
 
     pub(crate) fn lock_progress(&self) -> std::sync::MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
 
 use harness_core::port::{Clock, DynModel};
 use harness_core::tool::DynTool;
@@ -12,14 +13,14 @@ use super::anchor::{CacheConfig, Lineage};
 use super::assembly::ViewBudget;
 use super::counts::Counts;
 use super::def::{Budget, Hook, LayerDef, LayerId, Scope};
-use super::eventual::EventualCache;
+use super::flow::Kept;
 use super::hook::DynLayer;
 use super::overlay::Overlay;
-use super::recent::Recent;
 use super::schema::{ItemJudge, ItemSchemas};
 use super::tokens::Utf16Quarters;
 use super::view::PreparedCount;
 use crate::compact::tokens::TokenCounter;
+use crate::shared::{Recent, lock};
 use crate::{LayerProblem, MemoryError};
 
 /// Conversations whose anchor and counts are kept.
@@ -201,28 +202,27 @@ fn wire_name(layer: &LayerId, function: &str) -> String {
 
 /// A valid set of layers.
 pub(crate) struct Stack {
-    /// In the order of their declaration.
-    pub(crate) layers: Vec<Arc<dyn DynLayer>>,
+    setup: LayerSetup,
     pub(crate) ids: Arc<[LayerId]>,
-    /// Tools beside the functions of the layers.
-    pub(crate) tools: Vec<Arc<dyn DynTool>>,
     /// Positions in `layers` by slot; layers of one slot in the order of their declaration.
-    pub(crate) by_slot: Vec<usize>,
+    by_slot: Vec<usize>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) storage: Option<Arc<dyn DynStorage>>,
-    pub(crate) model: Option<Arc<dyn DynModel>>,
-    pub(crate) counter: Arc<dyn TokenCounter>,
-    pub(crate) budget: Option<ViewBudget>,
-    pub(crate) cache: CacheConfig,
     pub(crate) judge: ItemJudge,
-    pub(crate) all_atomic: bool,
-    pub(crate) eventual: Mutex<EventualCache>,
+    /// The last results of eventual layers by scope and layer.
+    pub(crate) eventual: Mutex<Recent<(Arc<str>, LayerId), Kept>>,
     /// The anchors of conversations.
     pub(crate) lineages: Mutex<Recent<Arc<str>, Arc<Mutex<Lineage>>>>,
     /// The counted transcripts of conversations.
     pub(crate) counts: Mutex<Recent<Arc<str>, Arc<Mutex<Counts>>>>,
     pub(crate) prepared: PreparedCount,
-    observer: Observer,
+}
+
+impl Deref for Stack {
+    type Target = LayerSetup;
+
+    fn deref(&self) -> &LayerSetup {
+        &self.setup
+    }
 }
 
 impl Stack {
@@ -233,54 +233,35 @@ impl Stack {
         }
         let mut by_slot: Vec<usize> = (0..setup.layers.len()).collect();
         by_slot.sort_by_key(|at| setup.layers.get(*at).map(|layer| layer.layer_def().slot));
-        let schemas =
-            setup.layers.iter().fold(setup.schemas, |all, layer| all.merged(&layer.layer_def().schemas));
+        let schemas = setup.schemas.clone();
+        let schemas = setup.layers.iter().fold(schemas, |all, layer| all.merged(&layer.layer_def().schemas));
         Ok(Self {
             ids: setup.layers.iter().map(|layer| layer.layer_def().id.clone()).collect(),
-            tools: setup.tools,
             by_slot,
             clock,
-            storage: setup.storage,
-            model: setup.model,
-            counter: setup.counter,
-            budget: setup.budget,
-            cache: setup.cache,
             judge: ItemJudge::new(schemas).with_strict(setup.strict_items),
-            all_atomic: setup.all_atomic,
-            eventual: Mutex::new(EventualCache::new(setup.kept_recalls)),
+            eventual: Mutex::new(Recent::new(setup.kept_recalls)),
             lineages: Mutex::new(Recent::new(LINEAGES)),
             counts: Mutex::new(Recent::new(LINEAGES)),
             prepared: PreparedCount::default(),
-            observer: setup.observer,
-            layers: setup.layers,
+            setup,
         })
     }
 
     /// Copy whose state is separate: work on it does not affect the original.
     pub(crate) fn ahead(&self) -> Self {
-        let lock = |mutex| Mutex::lock(mutex).unwrap_or_else(PoisonError::into_inner);
-        let apart = |lineage: &Arc<Mutex<Lineage>>| {
-            Arc::new(Mutex::new(lineage.lock().unwrap_or_else(PoisonError::into_inner).clone()))
-        };
-        let storage = self.storage.as_ref().map(|storage| Arc::new(Overlay::over(Arc::clone(storage))) as _);
+        let mut setup = self.setup.clone().reporting_to(|_| {});
+        setup.storage = setup.storage.map(|storage| Arc::new(Overlay::over(storage)) as _);
         Self {
-            layers: self.layers.clone(),
+            setup,
             ids: Arc::clone(&self.ids),
-            tools: self.tools.clone(),
             by_slot: self.by_slot.clone(),
             clock: Arc::clone(&self.clock),
-            storage,
-            model: self.model.clone(),
-            counter: Arc::clone(&self.counter),
-            budget: self.budget,
-            cache: self.cache.clone(),
             judge: self.judge.clone(),
-            all_atomic: self.all_atomic,
-            eventual: Mutex::new(self.eventual.lock().unwrap_or_else(PoisonError::into_inner).clone()),
-            lineages: Mutex::new(lock(&self.lineages).copied(apart)),
+            eventual: Mutex::new(lock(&self.eventual).clone()),
+            lineages: Mutex::new(lock(&self.lineages).apart()),
             counts: Mutex::new(Recent::new(LINEAGES)),
             prepared: PreparedCount::default(),
-            observer: Arc::new(|_| {}),
         }
     }
 

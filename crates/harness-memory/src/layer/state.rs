@@ -1,6 +1,6 @@
 //! The states of the layers of one execution, and their mirror in the storage.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures_util::future::join_all;
 use futures_util::lock::Mutex as AsyncMutex;
@@ -11,6 +11,7 @@ use super::cx::States;
 use super::def::LayerId;
 use super::storage::ScopedStorage;
 use crate::MemoryError;
+use crate::shared::lock;
 
 /// Whether a layer was initialised, and its state.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +66,7 @@ impl StateTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Cell>> {
-        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cells)
     }
 
     /// The state of a layer.

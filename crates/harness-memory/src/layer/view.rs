@@ -1,7 +1,7 @@
 //! The view of one iteration: bands of layers around the newest history that fits.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use harness_core::message::Message;
 use harness_core::port::{PreparedAgent, ViewCx};
@@ -20,6 +20,7 @@ use super::tokens::message_tokens;
 use super::usage::{DropReason, Dropped, LayerShare, LayerUsage, Served};
 use crate::MemoryError;
 use crate::compact::tokens::TokenCounter;
+use crate::shared::lock;
 
 /// Tokens of a request in addition to the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl PreparedCount {
     /// Tokens of the instructions and of the tool definitions, counted once per offer.
     pub(crate) fn of(&self, run: &LayerRun, prepared: Option<&Arc<PreparedAgent>>) -> PreparedTokens {
         let Some(prepared) = prepared else { return PreparedTokens::default() };
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         if let Some((known, tokens)) = last.as_ref() {
             let is_same = Arc::ptr_eq(known, prepared)
                 || (Arc::ptr_eq(&known.instructions, &prepared.instructions)
@@ -78,7 +79,7 @@ impl LayerRun {
         let history = self.project(History::whole(cx.log.clone()), cx).await;
 
         let counts = self.counts();
-        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&counts);
         counts.extend(&cx.log, &*self.stack.counter);
         let counter = &*self.stack.counter;
         let projected = history.spans().iter().map(|span| span_tokens(&counts, counter, span)).sum::<u64>();
@@ -396,13 +397,6 @@ fn as_tokens(share: f64) -> u64 {
 impl LayerRun {
     /// The counts of the conversation.
     fn counts(&self) -> Arc<Mutex<Counts>> {
-        let key = self.lineage_key();
-        let mut all = self.stack.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counts) = all.get_mut(&*key) {
-            return Arc::clone(counts);
-        }
-        let counts = Arc::default();
-        all.insert(key, Arc::clone(&counts));
-        counts
+        Arc::clone(lock(&self.stack.counts).or_insert(self.lineage_key(), Arc::default))
     }
 }

@@ -1,7 +1,7 @@
 //! Notes in memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use harness_host::StorageError;
 
@@ -9,6 +9,7 @@ use super::memory::WhenFull;
 use super::note::{Note, NoteScope};
 use super::store::{Embedding, NoteStore, Put, Ranked, Within, best, full};
 use super::words;
+use crate::shared::lock;
 
 /// How soon a word that occurs again counts less, and how much a long text counts less: the usual
 /// constants of BM25.
@@ -54,7 +55,7 @@ impl Kept {
 
 impl LocalNotes {
     fn kept(&self) -> MutexGuard<'_, HashMap<Arc<str>, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

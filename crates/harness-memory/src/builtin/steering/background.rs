@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::judge::Case;
 use crate::layer::{Decision, LayerCx};
+use crate::shared::lock;
 
 /// Concurrent judgements of one execution; further ones are skipped.
 const MOST_AT_WORK: usize = 8;
@@ -33,7 +34,7 @@ impl fmt::Debug for Background {
 
 impl Background {
     fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Work>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Begins to judge a case. Without a tokio runtime, or with too many at work, it is not judged.

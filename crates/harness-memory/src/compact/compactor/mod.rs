@@ -9,7 +9,7 @@ mod store;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
@@ -17,7 +17,7 @@ use harness_core::port::{
     Overflow, Pressure,
 };
 use harness_core::transcript::{Plan, Prefix, Span};
-use harness_core::{Fault, FaultSource};
+use harness_core::{Fault, FaultSource, Origin};
 use harness_host::DynArtifactStore;
 
 use self::draft::Draft;
@@ -27,11 +27,14 @@ use super::durability::DurabilityPolicies;
 use super::meter::BudgetMeter;
 use super::policy::{CompactionPolicy, Recency, Rung, Size, Target};
 use super::summarize::{DynSummarizer, Summarizer, SummaryCache};
-use super::threads::Threads;
 use super::tokens::CharacterCounter;
 use crate::compact::tokens::TokenCounter;
+use crate::shared::{Recent, lock};
 
 pub use self::rehydrate::Rehydration;
+
+/// Threads that are remembered. A forgotten thread continues from the plan of the request.
+const THREADS: usize = 256;
 
 /// The code of the fault that tells of a view which is shorter, but longer than aimed at.
 pub const TARGET_MISSED: &str = "compact_target_missed";
@@ -92,7 +95,7 @@ pub struct ContextCompactor {
     #[debug(skip)]
     cache: Mutex<SummaryCache>,
     #[debug(skip)]
-    threads: Threads<State>,
+    threads: Mutex<Recent<String, Arc<Mutex<State>>>>,
 }
 
 /// Target of one compaction.
@@ -156,7 +159,7 @@ impl ContextCompactor {
             store: None,
             rehydration: None,
             cache: Mutex::default(),
-            threads: Threads::default(),
+            threads: Mutex::new(Recent::new(THREADS)),
         }
     }
 
@@ -440,14 +443,18 @@ fn level(before: u64, after: u64, summarized: bool) -> CompactionLevel {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+/// Name of the thread of this work. A sub-agent has its own view in the thread of its caller.
+fn thread_of(origin: &Origin) -> String {
+    let thread = origin.thread.as_ref().map_or("", |id| id.as_str());
+    let session = origin.session.as_ref().map_or("", |id| id.as_str());
+    let child = origin.run.as_ref().filter(|_| origin.parent.is_some()).map_or("", |id| id.as_str());
+    format!("{thread}\n{session}\n{child}")
 }
 
 impl Compactor for ContextCompactor {
     /// What the twin puts into the artifact store stays there: it is found by its content.
     fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
-        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cache = lock(&self.cache).clone();
         Some(Arc::new(Self {
             policy: self.policy.clone(),
             counter: Arc::clone(&self.counter),
@@ -456,14 +463,14 @@ impl Compactor for ContextCompactor {
             store: self.store.clone(),
             rehydration: self.rehydration,
             cache: Mutex::new(cache),
-            threads: self.threads.copied(),
+            threads: Mutex::new(lock(&self.threads).apart()),
         }))
     }
 
     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
         let (log, asked) = (&ask.cx.log, ask.plan.as_ref());
-        let meter = || State::new(BudgetMeter::new(Arc::clone(&self.counter)));
-        let state = self.threads.or_new(&ask.cx.origin, meter);
+        let new = || Arc::new(Mutex::new(State::new(BudgetMeter::new(Arc::clone(&self.counter)))));
+        let state = Arc::clone(lock(&self.threads).or_insert(thread_of(&ask.cx.origin), new));
         let begun = {
             let mut state = lock(&state);
             state.follow(log, asked);

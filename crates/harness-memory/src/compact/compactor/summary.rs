@@ -1,6 +1,6 @@
 //! The rung that summarizes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::TotalUsage;
@@ -12,6 +12,7 @@ use super::rungs::Means;
 use crate::compact::group::GroupKind;
 use crate::compact::summarize::{DynSummarizer, Summary, SummaryAsk, SummaryCache, SummaryFault, summarize};
 use crate::compact::tokens::message_tokens;
+use crate::shared::lock;
 
 /// Result of a summary.
 #[derive(Debug, Default)]
@@ -101,11 +102,10 @@ async fn summary_of(
     instructions: Option<String>,
     cx: &ViewCx,
 ) -> Result<Summary, SummaryFault> {
-    let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
     // What was asked for by a person, and what an earlier summary said, are part of what a summary covers.
     let asked_for = instructions.as_deref().unwrap_or_default();
     let before = material.previous.as_ref().map_or("", |(summary, _)| &summary.text);
-    let known = lock().look_up(&format!("{asked_for}\n{before}"), &material.fresh);
+    let known = lock(cache).look_up(&format!("{asked_for}\n{before}"), &material.fresh);
     let fresh = material.fresh.clone();
     let ask = match known.known {
         Some((summary, count)) if count == fresh.len() => return Ok(summary),
@@ -123,7 +123,7 @@ async fn summary_of(
         }
     };
     let summary = summarize(summarizer, ask.with_instructions(instructions)).await?;
-    lock().put(known.key, &summary);
+    lock(cache).put(known.key, &summary);
     Ok(summary)
 }
 

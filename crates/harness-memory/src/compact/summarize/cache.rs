@@ -1,6 +1,5 @@
 //! Summaries under the content of what they cover.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -9,16 +8,20 @@ use harness_core::message::Message;
 use harness_core::outcome::TotalUsage;
 
 use super::Summary;
+use crate::shared::Recent;
 
 /// Summaries that are remembered.
 const KEPT: usize = 64;
 
 /// The newest summaries, each under a hash of every message that it covers: a summary never stands for
 /// messages that it was not made from.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SummaryCache {
-    summaries: HashMap<String, Summary>,
-    order: VecDeque<String>,
+#[derive(Clone, Debug)]
+pub(crate) struct SummaryCache(Recent<String, Summary>);
+
+impl Default for SummaryCache {
+    fn default() -> Self {
+        Self(Recent::new(KEPT))
+    }
 }
 
 /// Cached facts about some messages.
@@ -33,13 +36,13 @@ pub(crate) struct Covered {
 impl SummaryCache {
     /// Looks for a summary of `messages`, or of as many of them as possible from the beginning. The
     /// summarizer's name is part of every key.
-    pub(crate) fn look_up(&self, name: &str, messages: &[Arc<Message>]) -> Covered {
+    pub(crate) fn look_up(&mut self, name: &str, messages: &[Arc<Message>]) -> Covered {
         let mut key = sha256_hex(name);
         let mut known = None;
         for (count, message) in (1..).zip(messages) {
             let text = Json::of(&**message).unwrap_or_default();
             key = sha256_hex([key.as_bytes(), text.text().as_bytes()].concat());
-            if let Some(summary) = self.summaries.get(&key) {
+            if let Some(summary) = self.0.get_mut(&key) {
                 known = Some((summary.clone(), count));
             }
         }
@@ -49,14 +52,7 @@ impl SummaryCache {
     /// Remembers a summary; what it used was paid once.
     pub(crate) fn put(&mut self, key: String, summary: &Summary) {
         let summary = Summary { usage: TotalUsage::default(), ..summary.clone() };
-        if self.summaries.insert(key.clone(), summary).is_none() {
-            self.order.push_back(key);
-        }
-        if self.order.len() > KEPT
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.summaries.remove(&oldest);
-        }
+        self.0.insert(key, summary);
     }
 }
 
@@ -86,16 +82,5 @@ mod tests {
         check(&[&["a", "b"]], &["x", "y"], None);
         check(&[&["a", "b"]], &["ab"], None);
         check(&[&["a"], &["a", "b"]], &["a", "b", "c"], Some(("ab", 2)));
-    }
-
-    #[test]
-    fn only_the_newest_are_kept() {
-        let mut cache = SummaryCache::default();
-        for n in 0..100 {
-            let key = cache.look_up("s", &messages(&[&n.to_string()])).key;
-            cache.put(key, &Summary::new("s"));
-        }
-        assert_eq!(cache.summaries.len(), KEPT);
-        assert!(cache.look_up("s", &messages(&["99"])).known.is_some());
     }
 }

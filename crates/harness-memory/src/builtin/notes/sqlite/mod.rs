@@ -4,7 +4,7 @@ mod rows;
 mod schema;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness_host::StorageError;
@@ -12,6 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::note::NoteScope;
 use super::store::{Embedding, NoteStore, Put, Ranked, Within, best};
+use crate::shared::lock;
 
 /// How long a write waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(5);
@@ -86,7 +87,7 @@ impl SqliteNotes {
         work: impl FnOnce(&mut Connection) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
         let connection = Arc::clone(&self.connection);
-        let run = move || work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner));
+        let run = move || work(&mut lock(&connection));
         tokio::task::spawn_blocking(run).await.map_err(|error| {
             StorageError::new("notes.stopped", format!("the work on the notes file was stopped: {error}"))
         })?
