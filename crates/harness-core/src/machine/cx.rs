@@ -17,9 +17,9 @@ use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
 
 /// The state that all phases of a machine share: numbering, budgets, operations in flight.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shared {
+pub(crate) struct Shared {
     pub(crate) origin: Arc<Origin>,
     next_op: u64,
     next_seq: u64,
@@ -89,25 +89,7 @@ impl ViewState {
 
 impl Shared {
     pub(super) fn new(origin: Origin, len: usize) -> Self {
-        Self {
-            origin: Arc::new(origin),
-            next_op: 0,
-            next_seq: 0,
-            turn: 1,
-            iteration: 0,
-            budgets: Budgets::default(),
-            held: HeldGrants::default(),
-            pending: Vec::new(),
-            request: None,
-            persist_failed: None,
-            started: false,
-            len,
-            at: Time(0),
-            view: ViewState::default(),
-            compactions: 0,
-            compacting: TotalUsage::default(),
-            appended: None,
-        }
+        Self { origin: Arc::new(origin), turn: 1, len, ..Self::default() }
     }
 
     pub(super) fn next_op(&mut self) -> OpId {
@@ -118,7 +100,7 @@ impl Shared {
 
 /// The context of a step of a phase.
 #[derive(Debug)]
-pub struct Cx<'a> {
+pub(crate) struct Cx<'a> {
     pub(crate) now: Time,
     pub(crate) sh: &'a mut Shared,
     pub(crate) log: &'a mut Transcript,
@@ -128,7 +110,6 @@ pub struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// Borrows the context for a part of the step.
     pub(crate) fn reborrow(&mut self) -> Cx<'_> {
         let Self { now, sh, log, fx, outbox, ports } = self;
         Cx { now: *now, sh, log, fx, outbox, ports }

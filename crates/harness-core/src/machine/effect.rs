@@ -263,47 +263,34 @@ pub enum Op {
     },
 }
 
-/// The purpose of an operation in flight.
+/// The purpose of an operation in flight: what its reply is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pending {
-    /// [`Op::Prepare`].
+pub(crate) enum Pending {
     Prepare,
-    /// [`Op::Begin`].
     Begin,
-    /// [`Op::Append`] of the prompt.
     AppendPrompt,
-    /// [`Op::Append`] of results of the batch.
     AppendResults,
-    /// [`Op::Append`] of steering messages.
     AppendSteering,
-    /// [`Op::Recall`].
     Recall,
-    /// [`Op::Compact`] of the view.
+    /// A compaction of the view.
     Compact,
-    /// [`Op::Model`].
-    Model,
-    /// [`Op::AfterModel`].
-    AfterModel,
-    /// [`Op::LayerStore`].
-    LayerStore,
-    /// [`Op::Complete`].
-    Complete,
-    /// [`Op::Arguments`] of a call of the batch.
-    Arguments(u32),
-    /// [`Op::Gate`]: the call of the batch, the gate, and the point.
-    Gate(u32, u32, Point),
-    /// [`Op::Check`]: the point, and the check. The run asks about the end of a turn, the turn about anything else.
-    Check(Point, u32),
-    /// [`Op::Approve`] of a call of the batch.
-    Approve(u32),
-    /// [`Op::Tool`] of a call of the batch.
-    Tool(u32),
-    /// [`Op::NoteApproval`].
-    NoteApproval,
-    /// [`Op::Drain`].
-    Drain,
-    /// [`Op::Facts`].
-    Facts,
-    /// [`Op::Compact`] of the transcript.
+    /// A compaction of the transcript.
     Shorten,
+    Model,
+    AfterModel,
+    LayerStore,
+    Complete,
+    /// The arguments of a call of the batch.
+    Arguments(u32),
+    /// The call of the batch, the gate, and the point.
+    Gate(u32, u32, Point),
+    /// The point, and the check. The run asks about the end of a turn, the turn about anything else.
+    Check(Point, u32),
+    /// The call of the batch.
+    Approve(u32),
+    /// The call of the batch.
+    Tool(u32),
+    NoteApproval,
+    Drain,
+    Facts,
 }

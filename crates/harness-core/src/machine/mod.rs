@@ -27,11 +27,12 @@ use std::sync::Arc;
 
 pub(crate) use continuation::misplaced;
 pub use continuation::{CallDecision, Resume, ResumeError};
-pub use cx::{Cx, Shared, ViewState};
-pub use effect::{AgentProgress, Effect, Op, Pending, Record};
+pub use cx::ViewState;
+pub(crate) use cx::{Cx, Shared};
+pub(crate) use effect::Pending;
+pub use effect::{AgentProgress, Effect, Op, Record};
 pub use input::{Input, Reply, Start};
 pub use phase::Phase;
-pub(crate) use phase::sealed;
 pub use ports::PortSet;
 
 use completion::Completion;

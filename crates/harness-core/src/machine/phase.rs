@@ -9,14 +9,10 @@ use crate::port::OpenCall;
 use crate::time::Time;
 use crate::transcript::Transcript;
 
-pub(crate) mod sealed {
-    /// Closes [`super::Phase`].
-    #[expect(unnameable_types, reason = "a seal is meant to be unnameable")]
-    pub trait Sealed {}
-}
-
-/// The part of a machine that differs between turn and run. Sealed: users drive machines, they do not write them.
-pub trait Phase: sealed::Sealed + Default + Send + 'static {
+/// The part of a machine that differs between turn and run. Users drive machines, they do not write them: the types of its
+/// methods are private.
+#[expect(private_interfaces, reason = "seals the trait")]
+pub trait Phase: Default + Send + 'static {
     /// The settings of the phase.
     type Spec: Send + Sync;
 
@@ -36,11 +32,15 @@ pub trait Phase: sealed::Sealed + Default + Send + 'static {
 
     /// Continues after a rest ([`Cx::rest`]).
     #[doc(hidden)]
-    fn proceed(&mut self, spec: &Self::Spec, cx: &mut Cx<'_>) -> Option<End>;
+    fn proceed(&mut self, _spec: &Self::Spec, _cx: &mut Cx<'_>) -> Option<End> {
+        None
+    }
 
     /// The state at a rest; `None` when it cannot be resumed.
     #[doc(hidden)]
-    fn save(&self, shared: &Shared, log: &Transcript) -> Option<Json>;
+    fn save(&self, _shared: &Shared, _log: &Transcript) -> Option<Json> {
+        None
+    }
 
     /// Answers for operations that must not start because their records could not be stored.
     #[doc(hidden)]

@@ -12,7 +12,6 @@ mod resume;
 mod spec;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use compaction::Waiting;
@@ -77,6 +76,7 @@ enum RunStage {
 }
 
 /// The state of a run. Drive it as a [`Run`].
+#[derive(Debug, Default)]
 pub struct RunState {
     stage: RunStage,
     /// The turn that runs, or ran last.
@@ -96,33 +96,7 @@ pub struct RunState {
     resumed_from: Option<SavePoint>,
 }
 
-impl Default for RunState {
-    fn default() -> Self {
-        Self {
-            stage: RunStage::Idle,
-            turn: TurnState::default(),
-            started_at: Time(0),
-            usage: TotalUsage::default(),
-            iterations: 0,
-            tool_calls: BTreeMap::new(),
-            control: Box::<PlainControl>::default(),
-            guidance: None,
-            resumed_from: None,
-        }
-    }
-}
-
-impl fmt::Debug for RunState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunState")
-            .field("stage", &self.stage)
-            .field("turn", &self.turn)
-            .finish_non_exhaustive()
-    }
-}
-
-impl crate::machine::sealed::Sealed for RunState {}
-
+#[expect(private_interfaces, reason = "the trait is sealed")]
 impl Phase for RunState {
     type Spec = RunSpec;
 

@@ -21,6 +21,12 @@ pub struct PlainControl {
     signalled: bool,
 }
 
+impl Default for Box<dyn Control> {
+    fn default() -> Self {
+        Box::new(PlainControl::default())
+    }
+}
+
 impl Control for PlainControl {
     fn observe(&mut self, _event: u64, message: &Message) {
         let mut calls = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);

@@ -44,12 +44,10 @@ use stage::{Next, Stage, Step};
 use state::{TurnCx, TurnData};
 
 use crate::event::EventKind;
-use crate::json::Json;
 use crate::machine::{AgentProgress, Cx, Input, Pending, Phase, Shared};
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
-use crate::transcript::Transcript;
 
 /// A turn as a machine.
 pub type Turn = crate::machine::Machine<TurnState>;
@@ -61,8 +59,7 @@ pub struct TurnState {
     stage: Stage,
 }
 
-impl crate::machine::sealed::Sealed for TurnState {}
-
+#[expect(private_interfaces, reason = "the trait is sealed")]
 impl Phase for TurnState {
     type Spec = TurnSpec;
 
@@ -102,14 +99,6 @@ impl Phase for TurnState {
 
     fn spend(&mut self, spent: &TotalUsage) {
         self.data.usage.merge(spent);
-    }
-
-    fn proceed(&mut self, _: &TurnSpec, _: &mut Cx<'_>) -> Option<End> {
-        None
-    }
-
-    fn save(&self, _: &Shared, _: &Transcript) -> Option<Json> {
-        None
     }
 
     fn not_stored(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, cut: Vec<Pending>) -> Option<End> {
