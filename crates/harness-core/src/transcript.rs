@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::CallId;
-use crate::message::Message;
+use crate::message::{AssistantMessage, Message};
 
 pub use pairing::{Defect, DefectKind, Provenance, Repaired, check, repair};
 
@@ -178,15 +178,15 @@ impl Prefix {
 
     /// Whether calls of the last answer lack results.
     pub fn has_open_calls(&self) -> bool {
-        let mut answered = 0;
-        for message in self.iter().rev() {
-            match &**message {
-                Message::ToolResult(_) => answered += 1,
-                Message::Assistant(answer) => return answered < answer.tool_calls().count(),
-                Message::System(_) | Message::User(_) | Message::Custom(_) => return false,
-            }
-        }
-        false
+        self.last_batch().is_some_and(|(_, answer, answered)| answered < answer.tool_calls().count())
+    }
+
+    /// The last answer, if only results follow it: its position, and the number of these.
+    pub(crate) fn last_batch(&self) -> Option<(usize, &AssistantMessage, usize)> {
+        let is_result = |message: &&Arc<Message>| message.as_tool_result().is_some();
+        let answered = self.iter().rev().take_while(is_result).count();
+        let at = self.len.checked_sub(answered + 1)?;
+        Some((at, self.get(at)?.as_assistant()?, answered))
     }
 
     /// Returns the last message.
@@ -286,6 +286,13 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Shows a message behind a plan, or behind the whole transcript.
+    pub(crate) fn followed_by(plan: Option<&Self>, message: Arc<Message>) -> Self {
+        let whole = [Span::Kept(0..usize::MAX)];
+        let spans = plan.map_or(&whole[..], |plan| &plan.spans).iter().cloned();
+        Self { spans: spans.chain([Span::Made(Arc::from([message]))]).collect() }
     }
 
     fn continues_at(&self, end: usize) -> bool {

@@ -8,7 +8,7 @@ use crate::event::EventKind;
 use crate::machine::{Cx, Op};
 use crate::message::{AssistantMessage, Message};
 use crate::port::{PreparedAgent, RunProgress, Used};
-use crate::transcript::{Plan, Span};
+use crate::transcript::Plan;
 
 /// The guidance of the latest request, and the turn and the iteration of that request.
 #[derive(Debug)]
@@ -31,11 +31,8 @@ impl RunState {
             self.emit_control(cx);
         }
         let message = self.guidance.as_ref().and_then(|guidance| guidance.message.clone());
-        let whole = [Span::Kept(0..cx.log.len())];
         if let (Some(message), Some(Op::Model { plan, .. })) = (message, &mut cx.sh.request) {
-            let spans = plan.as_ref().map_or(&whole[..], |plan| &plan.spans).iter().cloned();
-            let spans = spans.chain([Span::Made([message].into())]).collect();
-            *plan = Some(Plan { spans });
+            *plan = Some(Plan::followed_by(plan.as_ref(), message));
         }
     }
 

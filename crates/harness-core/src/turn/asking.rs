@@ -11,16 +11,16 @@ use super::call_ids::unique;
 use super::draining::Then;
 use super::reviewing::{Reviewing, answer_unrun};
 use super::stage::{Stage, Step, WAIT, enter, stop};
-use super::state::{LastStep, TurnCx, drain, invariant, unexpected};
+use super::state::{LastStep, TurnCx, drain, guidance_message, invariant, unexpected};
 use super::viewing::Viewing;
 use crate::event::EventKind;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Reply};
-use crate::message::{AssistantMessage, FinishReason, Message, UserMessage};
+use crate::message::{AssistantMessage, FinishReason, Message};
 use crate::outcome::{Evidence, Fault, FaultSource, Purpose, StopReason};
 use crate::port::{ModelFault, ModelFaultCode, Progress};
 use crate::port::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
-use crate::transcript::{Plan, Span, View};
+use crate::transcript::{Plan, View};
 
 /// The last message of a request behind a broken step.
 const CONTINUE: &str = "continue";
@@ -97,10 +97,7 @@ impl Asking {
         if turn.data.broken == 0 {
             return plan.cloned();
         }
-        let nudge = Arc::new(Message::User(UserMessage::text(CONTINUE).from_origin("hook")));
-        let whole = [Span::Kept(0..usize::MAX)];
-        let spans = plan.map_or(&whole[..], |plan| &plan.spans).iter().cloned();
-        Some(Plan { spans: spans.chain([Span::Made(Arc::from([nudge]))]).collect() })
+        Some(Plan::followed_by(plan, guidance_message(CONTINUE.to_owned())))
     }
 
     /// Charges the usage of an answer. Returns it with unique call ids and its tokens.

@@ -15,7 +15,7 @@ use super::state::{TurnCx, TurnData};
 use crate::event::{EventKind, RepairHow};
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Start};
-use crate::message::{AssistantMessage, FinishReason, Message, ToolCall};
+use crate::message::{FinishReason, Message, ToolCall};
 use crate::outcome::{Purpose, TotalUsage};
 use crate::port::{Decision, OpenCall};
 use crate::tool::{RetryClass, ToolOutcome, ToolStatus};
@@ -26,47 +26,33 @@ use crate::transcript::{Prefix, Transcript};
 pub(crate) struct PriorUsage {
     /// The length of the transcript at its start.
     began: usize,
-    /// Its answers so far.
-    iterations: u32,
+    /// Its usage, not charged to any limit yet; each answer is a model call.
     usage: TotalUsage,
-    /// Its usage, not charged to any limit yet.
-    used: Amount,
 }
 
 impl PriorUsage {
     /// A turn that started with the message at `began`.
     pub(crate) fn new(began: usize, log: &Transcript) -> Self {
-        let mut prior = Self { began, ..Self::default() };
+        let mut usage = TotalUsage::default();
         for message in log.range(began..log.len()) {
             match &**message {
-                Message::Assistant(answer) => prior.add_answer(answer),
-                Message::ToolResult(_) => {
-                    prior.usage.tool_calls = prior.usage.tool_calls.saturating_add(1);
-                    prior.used.tool_calls = prior.used.tool_calls.saturating_add(1);
-                }
+                Message::Assistant(answer) => usage.add_call(Purpose::Answer, answer.usage.as_deref(), true),
+                Message::ToolResult(_) => usage.tool_calls = usage.tool_calls.saturating_add(1),
                 Message::System(_) | Message::User(_) | Message::Custom(_) => {}
             }
         }
-        prior
-    }
-
-    fn add_answer(&mut self, answer: &AssistantMessage) {
-        self.iterations = self.iterations.saturating_add(1);
-        self.usage.add_call(Purpose::Answer, answer.usage.as_deref(), true);
-        self.used.iterations = self.used.iterations.saturating_add(1);
-        if let Some(tokens) = &answer.usage {
-            self.used.tokens = self.used.tokens.saturating_add(tokens.all_tokens());
-            self.used.cost = self.used.cost.plus(tokens.total_cost().unwrap_or_default());
-        }
+        Self { began, usage }
     }
 
     /// Charges the usage.
     pub(super) fn charge(&self, data: &mut TurnData, cx: &mut Cx<'_>) {
+        let (iterations, tool_calls) = (self.usage.model_calls, self.usage.tool_calls);
         data.began = self.began;
         data.usage.clone_from(&self.usage);
-        cx.sh.iteration = self.iterations;
-        (data.asked, data.asked_in) = (self.iterations, self.iterations);
-        cx.sh.budgets.settle(Grant::default(), self.used);
+        cx.sh.iteration = iterations;
+        (data.asked, data.asked_in) = (iterations, iterations);
+        let used = Amount { iterations, tool_calls, ..self.usage.amount() };
+        cx.sh.budgets.settle(Grant::default(), used);
     }
 }
 
@@ -81,19 +67,9 @@ struct Open {
 
 /// The last answer, when only results follow it.
 fn find_last(log: &Prefix) -> Option<Open> {
-    let mut answered = 0;
-    for at in (0..log.len()).rev() {
-        match &**log.get(at)? {
-            Message::ToolResult(_) => answered += 1,
-            Message::Assistant(answer) => {
-                let calls = answer.tool_calls().cloned().collect();
-                let broken = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
-                return Some(Open { answer_at: at, calls, answered, broken });
-            }
-            Message::System(_) | Message::User(_) | Message::Custom(_) => return None,
-        }
-    }
-    None
+    let (answer_at, answer, answered) = log.last_batch()?;
+    let broken = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
+    Some(Open { answer_at, calls: answer.tool_calls().cloned().collect(), answered, broken })
 }
 
 impl Opening {
