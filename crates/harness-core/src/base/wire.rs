@@ -18,6 +18,11 @@ macro_rules! wire_enum {
             /// All variants, in order of declaration.
             pub const ALL: [Self; [$($wire),*].len()] = [$(Self::$variant),*];
 
+            /// Parses a wire name.
+            pub fn parse(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.as_str() == name)
+            }
+
             /// Returns the wire name.
             pub fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $wire, )* }

@@ -1,6 +1,5 @@
 //! Ledger of a run: reserves and charges the model calls of its parts.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Purpose, PurposeUsage, TotalUsage};
@@ -41,24 +40,17 @@ use crate::message::Usage;
 #[derive(Clone, Debug)]
 pub struct Ledger {
     purpose: Purpose,
-    book: Arc<Book>,
+    state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug)]
-struct Book {
-    /// Whether settled usage can be taken.
-    settled: AtomicBool,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// Rest of the run's budget, before reservations and settled usage.
     left: Amount,
     /// Reserved for calls in flight.
     reserved: Amount,
-    /// Settled usage that was not taken yet.
-    spent: TotalUsage,
+    /// Settled usage that was not taken yet, if any.
+    spent: Option<TotalUsage>,
     spent_amount: Amount,
     /// Whether the run has ended.
     closed: bool,
@@ -67,20 +59,14 @@ struct State {
 impl Ledger {
     /// Creates a ledger without limits, for tests and for work outside of runs.
     pub fn unlimited(purpose: Purpose) -> Self {
-        let state = State {
-            left: Amount::UNLIMITED,
-            reserved: Amount::NONE,
-            spent: TotalUsage::default(),
-            spent_amount: Amount::NONE,
-            closed: false,
-        };
-        Self { purpose, book: Arc::new(Book { settled: AtomicBool::new(false), state: Mutex::new(state) }) }
+        let state = State { left: Amount::UNLIMITED, ..State::default() };
+        Self { purpose, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Returns a handle for calls with another purpose.
     #[must_use]
     pub fn for_purpose(&self, purpose: Purpose) -> Self {
-        Self { purpose, book: Arc::clone(&self.book) }
+        Self { purpose, ..self.clone() }
     }
 
     /// Returns the purpose of calls through this handle.
@@ -90,7 +76,7 @@ impl Ledger {
 
     /// Returns the tokens and cost that are neither used nor reserved.
     pub fn left(&self) -> Amount {
-        let state = self.state();
+        let state = self.lock();
         state.left.minus(state.reserved).minus(state.spent_amount)
     }
 
@@ -104,7 +90,7 @@ impl Ledger {
     /// # Errors
     /// The reason why the request does not fit.
     pub(crate) fn reserve(&self, input: u64) -> Result<Reservation<'_>, String> {
-        let mut state = self.state();
+        let mut state = self.lock();
         if state.closed {
             return Err("the run is over; the model was not called".to_owned());
         }
@@ -127,36 +113,32 @@ impl Ledger {
     }
 
     fn settle(&self, reserved: Amount, used: &PurposeUsage) {
-        let mut state = self.state();
+        let mut state = self.lock();
         state.reserved = state.reserved.minus(reserved);
-        state.spent.add(self.purpose, used);
+        state.spent.get_or_insert_default().add(self.purpose, used);
         state.spent_amount = state.spent_amount.plus(used.amount());
-        self.book.settled.store(true, Ordering::Release);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.book.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the usage that was settled through any handle since the last call.
     pub fn take(&self) -> Option<TotalUsage> {
-        if !self.book.settled.swap(false, Ordering::AcqRel) {
-            return None;
-        }
-        let mut state = self.state();
-        state.left = state.left.minus(state.spent_amount);
-        state.spent_amount = Amount::NONE;
-        Some(std::mem::take(&mut state.spent))
+        let mut state = self.lock();
+        let spent = state.spent.take()?;
+        state.left = state.left.minus(std::mem::take(&mut state.spent_amount));
+        Some(spent)
     }
 
     /// Sets the rest of the run's budget, after taken usage was charged there.
     pub(crate) fn sync(&self, left: Amount) {
-        self.state().left = left;
+        self.lock().left = left;
     }
 
     /// Closes the ledger at the end of the run: further calls are rejected.
     pub(crate) fn close(&self) {
-        self.state().closed = true;
+        self.lock().closed = true;
     }
 }
 

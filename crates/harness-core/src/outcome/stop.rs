@@ -111,11 +111,6 @@ stop_reasons! {
 }
 
 impl StopReason {
-    /// Parses a wire name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
-    }
-
     /// Returns a sentence for the user. With `can_retry` it announces a retry of the product, where that may help, instead
     /// of advice.
     pub fn user_message(self, can_retry: bool) -> &'static str {

@@ -363,10 +363,3 @@ crate::wire_enum! {
         XHigh = "xhigh",
     }
 }
-
-impl ThinkingLevel {
-    /// Parses a wire name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|level| level.as_str() == name)
-    }
-}
