@@ -240,7 +240,8 @@ impl UntilDone {
     fn stop(&self, decision: StopDecision, limit: Option<Reached>, checks: &[Checked]) -> RunStop {
         let mut stop = RunStop::default();
         if decision.waived {
-            stop.waived.push(Waiver::new("signal".into(), "the completion signal was not given"));
+            stop.waived
+                .push(Waiver { gate: "signal".into(), why: "the completion signal was not given".into() });
         }
         stop.waived.extend(checks.iter().filter_map(Checked::waiver));
         stop.stop = match (decision.code, limit) {

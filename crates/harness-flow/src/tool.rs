@@ -149,7 +149,7 @@ async fn admit(
     };
     let Some(approver) = &runner.approver else { return Err(waits(reason)) };
     let proposed = proposed(call, def, &origin).held(reason.clone());
-    let ask = ApprovalAsk::new(proposed, cx.cancel().clone());
+    let ask = ApprovalAsk { proposed, cancel: cx.cancel().clone() };
     match approver.decide_boxed(ask).await {
         Decision::Granted => Ok(Arc::clone(call)),
         Decision::Edited(arguments) => {

@@ -42,7 +42,7 @@ const MOST_DECIDED: usize = 10_000;
 /// let call = Arc::new(ToolCall::new("call-1", "refund", Json::empty_object()));
 /// let refund = ProposedCall::new(call, ToolDef::new("refund", "Pays back"), "main".into(), 1);
 /// let refund = refund.in_work_of(Arc::new(origin)).held("it moves money");
-/// let ask = ApprovalAsk::new(refund, Cancel::never());
+/// let ask = ApprovalAsk { proposed: refund, cancel: Cancel::never() };
 ///
 /// let person = async {
 ///     let held = &approvals.held(&"support-17".into())[0];

@@ -161,7 +161,7 @@ impl<'p> Fold<'p> {
         let Repaired { messages, defects, .. } = transcript::repair(&self.loaded.messages);
         for defect in defects {
             let line = self.spine.spot(defect.at).and_then(|spot| self.line(spot));
-            self.loaded.repairs.push(TranscriptRepair::new(line, defect));
+            self.loaded.repairs.push(TranscriptRepair { line, defect });
         }
         let (mut whole, mut spots) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
         for (message, from) in messages {

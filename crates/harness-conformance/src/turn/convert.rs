@@ -152,5 +152,5 @@ pub(super) fn prepared(step: Approval) -> Done<Result<Prepared, Fault>> {
     }
     let words::Prepared { request, continuation } = step.prepared.ok_or("an approval prepares or throws")?;
     let continuation = continuation.map(|words| Json::of(&words)).transpose().map_err(|e| e.to_string())?;
-    Ok(Ok(Prepared::new(product(&request)?, continuation)))
+    Ok(Ok(Prepared { request: product(&request)?, continuation }))
 }

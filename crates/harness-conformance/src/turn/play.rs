@@ -355,6 +355,6 @@ impl Approver for Shared {
         self.0.abort.at(Place::Approval);
         self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         let next = self.0.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        next.unwrap_or_else(|| Ok(Prepared::new(request, None)))
+        next.unwrap_or(Ok(Prepared { request, continuation: None }))
     }
 }

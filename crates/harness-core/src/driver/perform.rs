@@ -98,7 +98,7 @@ impl<'p> Performer<'p> {
             }
             Op::Check { check, subject } => self.check(check, &subject).await?,
             Op::Approve { proposed } => {
-                let ask = ApprovalAsk::new(*proposed, self.cancel);
+                let ask = ApprovalAsk { proposed: *proposed, cancel: self.cancel };
                 Reply::Approval(ports.approver.as_deref()?.decide_boxed(ask).await)
             }
             Op::NoteApproval { request } => {

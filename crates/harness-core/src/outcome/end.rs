@@ -10,19 +10,11 @@ use crate::time::Millis;
 
 /// Waiver of a check of the end: its condition was not met, and the run ended anyway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Waiver {
     /// Check.
     pub gate: GateName,
     /// Reason.
     pub why: String,
-}
-
-impl Waiver {
-    /// Creates a waiver.
-    pub fn new(gate: GateName, why: impl Into<String>) -> Self {
-        Self { gate, why: why.into() }
-    }
 }
 
 /// End of a turn or a run: outcome, stop reason, evidence and usage.

@@ -33,7 +33,7 @@
 //! let mut spec = RunSpec::default();
 //! spec.mode = StopMode::StrictAutomation;
 //! let question = Question::new("Which of the two accounts?", AskReason::AmbiguousIdentifier);
-//! let waiver = Waiver::new("tests-ran".into(), "the user stopped them");
+//! let waiver = Waiver { gate: "tests-ran".into(), why: "the user stopped them".to_owned() };
 //! let thin = ThinEvidence { tool_call_count: 1, output_chars: 12, claim_markers: vec!["date".to_owned()] };
 //! # assert!(StopReason::TimeoutReached.user_message(false).contains("too long"));
 //! # let _ = (text, pending, cause, compaction_usage, question, waiver, thin);

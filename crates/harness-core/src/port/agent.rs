@@ -14,7 +14,6 @@ use crate::twin;
 
 /// Request to an [`AgentSource`].
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct PrepareAsk {
     /// Agent; `None` requests the entry agent.
     pub agent: Option<AgentId>,
@@ -24,13 +23,6 @@ pub struct PrepareAsk {
     pub iteration: u32,
     /// Transcript so far, including the prompt.
     pub log: Prefix,
-}
-
-impl PrepareAsk {
-    /// Creates a request with an empty transcript.
-    pub fn new(agent: Option<AgentId>, origin: Arc<Origin>, iteration: u32) -> Self {
-        Self { agent, origin, iteration, log: Prefix::default() }
-    }
 }
 
 /// Settings of an agent in a turn.

@@ -11,19 +11,11 @@ use crate::twin;
 
 /// Request to decide on a held call.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct ApprovalAsk {
     /// Call, with the reason why it is held.
     pub proposed: ProposedCall,
     /// Fires when the request is cancelled.
     pub cancel: Cancel,
-}
-
-impl ApprovalAsk {
-    /// Creates a request.
-    pub fn new(proposed: ProposedCall, cancel: Cancel) -> Self {
-        Self { proposed, cancel }
-    }
 }
 
 /// Decision on a held call.
@@ -45,19 +37,11 @@ pub enum Decision {
 
 /// Request for approval of a model, as the approver stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Prepared {
     /// Request, possibly changed.
     pub request: ApprovalRequest,
     /// Continuation of the host, which replaces the turn's.
     pub continuation: Option<Json>,
-}
-
-impl Prepared {
-    /// Creates a stored request.
-    pub fn new(request: ApprovalRequest, continuation: Option<Json>) -> Self {
-        Self { request, continuation }
-    }
 }
 
 /// Decides on held calls, and stores requests for approval of models.
@@ -76,7 +60,7 @@ impl Prepared {
 ///     }
 ///
 ///     async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
-///         Ok(Prepared::new(request, None))
+///         Ok(Prepared { request, continuation: None })
 ///     }
 /// }
 /// ```
@@ -89,7 +73,7 @@ pub trait Approver: Send + Sync {
     /// # Errors
     /// An error ends the turn with `runtime_error`.
     fn prepare(&self, request: ApprovalRequest) -> impl Future<Output = Result<Prepared, Fault>> + Send {
-        async move { Ok(Prepared::new(request, None)) }
+        async move { Ok(Prepared { request, continuation: None }) }
     }
 }
 

@@ -147,7 +147,6 @@ impl RunProgress {
 
 /// Finished turn of a run.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct TurnEnd<'a> {
     /// End of the turn.
     pub end: &'a End,
@@ -165,22 +164,6 @@ pub struct TurnEnd<'a> {
     pub is_spent: bool,
     /// Time.
     pub now: Time,
-}
-
-impl<'a> TurnEnd<'a> {
-    /// Creates the end of the first turn of a run without limits, at time 0.
-    pub fn new(end: &'a End) -> Self {
-        Self {
-            end,
-            turn: 1,
-            max_turns: u32::MAX,
-            mode: StopMode::default(),
-            nudges: 0,
-            limit: None,
-            is_spent: false,
-            now: Time(0),
-        }
-    }
 }
 
 /// Review of a turn.
@@ -232,7 +215,7 @@ impl Checked {
     /// Returns the waiver of a waived check.
     pub fn waiver(&self) -> Option<Waiver> {
         let is_waived = self.verdict == CheckedAs::Waived;
-        is_waived.then(|| Waiver::new(self.check.clone(), self.why.clone().unwrap_or_default()))
+        is_waived.then(|| Waiver { gate: self.check.clone(), why: self.why.clone().unwrap_or_default() })
     }
 }
 

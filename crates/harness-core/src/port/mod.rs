@@ -57,7 +57,7 @@
 //! // What a session reports when it is loaded.
 //! let mut loaded = Loaded::default();
 //! loaded.open_calls.push(OpenCall::new("c1".into(), 1, RetryClass::Unsafe, None));
-//! loaded.torn_tail = Some(TornTail::new(812, 37));
+//! loaded.torn_tail = Some(TornTail { line: 812, bytes: 37 });
 //! loaded.descriptor = Some("v1".into());
 //! let rejected: Option<OtherDescriptor> = loaded.check_descriptor(Some("v2")).err();
 //! assert!(rejected.is_some());

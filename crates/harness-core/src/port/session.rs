@@ -117,19 +117,11 @@ impl OpenCall {
 
 /// Incomplete last line, which was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TornTail {
     /// Line, starting at 1.
     pub line: u64,
     /// Skipped bytes.
     pub bytes: u64,
-}
-
-impl TornTail {
-    /// Creates the report of a skipped line.
-    pub fn new(line: u64, bytes: u64) -> Self {
-        Self { line, bytes }
-    }
 }
 
 /// Content of a session.
@@ -194,20 +186,12 @@ impl OtherDescriptor {
 
 /// Repair of a stored transcript ([`transcript::repair`](crate::transcript::repair)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct TranscriptRepair {
     /// Line of the message, starting at 1, if the store has lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// Defect, with its position in the stored transcript.
     pub defect: Defect,
-}
-
-impl TranscriptRepair {
-    /// Creates the report of a repair.
-    pub fn new(line: Option<u64>, defect: Defect) -> Self {
-        Self { line, defect }
-    }
 }
 
 impl fmt::Display for TranscriptRepair {

@@ -39,6 +39,7 @@ pub(super) struct Judging {
 impl Judging {
     fn turn<'a>(&'a self, spec: &RunSpec, cx: &Cx<'_>) -> TurnEnd<'a> {
         TurnEnd {
+            end: &self.end,
             turn: cx.sh.turn,
             max_turns: spec.limits.turns,
             mode: spec.mode,
@@ -46,7 +47,6 @@ impl Judging {
             limit: self.limit,
             is_spent: self.is_spent,
             now: cx.now,
-            ..TurnEnd::new(&self.end)
         }
     }
 

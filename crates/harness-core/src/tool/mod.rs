@@ -44,7 +44,7 @@
 //! assert!(ToolOutcome::with_error(ToolStatus::Timeout, "late", "no response in time").is_error());
 //! let mut outcome = ToolOutcome::text("the report is written");
 //! let mut ongoing = Ongoing::default();
-//! ongoing.settled.push(SettledGrant::new("c1".into(), Amount::NONE));
+//! ongoing.settled.push(SettledGrant { call: "c1".into(), spent: Amount::NONE });
 //! outcome.ongoing = Some(Box::new(ongoing));
 //!
 //! let schema = json!({ "type": "object", "required": ["city"] });

@@ -91,20 +91,12 @@ pub struct Ongoing {
 /// End of work that an earlier call started: the rest of its grant is released.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct SettledGrant {
     /// Call that started the work.
     #[serde(rename = "callId")]
     pub call: CallId,
     /// Usage in addition to this result's [`ToolOutcome::usage`].
     pub spent: Amount,
-}
-
-impl SettledGrant {
-    /// Creates the report of a call's usage.
-    pub fn new(call: CallId, spent: Amount) -> Self {
-        Self { call, spent }
-    }
 }
 
 /// Outcome of a tool call.

@@ -170,7 +170,7 @@ impl Reviewing {
                 WAIT
             }
             ModelOutput::ApprovalRequest(request) => {
-                on_approval_noted(turn, Ok(Box::new(Prepared::new(request, None))))
+                on_approval_noted(turn, Ok(Box::new(Prepared { request, continuation: None })))
             }
             ModelOutput::Refusal { reason } => {
                 turn.data.answer = Some(reason.to_owned());

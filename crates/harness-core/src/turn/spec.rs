@@ -42,7 +42,6 @@ pub enum OnToolFailure {
 /// Retries of failed calls whose error is retryable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct RetryPolicy {
     /// Attempts after the first. Default 2.
     pub max_retries: u32,
@@ -57,11 +56,6 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// A policy of `max_retries` retries with these waits.
-    pub fn new(max_retries: u32, backoff: Vec<Millis>) -> Self {
-        Self { max_retries, backoff }
-    }
-
     /// The wait before the n-th retry, from 1.
     pub(super) fn wait(&self, retry: u32) -> Millis {
         let at = usize::try_from(retry.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -79,7 +73,7 @@ impl RetryPolicy {
 /// spec.limits.iterations = 12;
 /// spec.execution = Execution::Parallel { max: 4 };
 /// spec.on_tool_failure = OnToolFailure::Answer;
-/// spec.retry = RetryPolicy::new(2, vec![Millis(200), Millis(1_000)]);
+/// spec.retry = RetryPolicy { max_retries: 2, backoff: vec![Millis(200), Millis(1_000)] };
 /// let faults: Vec<SpecFault> = spec.check();
 /// assert!(faults.is_empty(), "{faults:?}");
 /// ```

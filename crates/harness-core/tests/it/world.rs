@@ -76,8 +76,10 @@ pub(crate) fn spec() -> impl Strategy<Value = TurnSpec> {
         prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })];
     let cycle = prop_oneof![Just(0), Just(1), Just(4)];
     let waits = prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3);
-    let retry = (0u32..3, waits)
-        .prop_map(|(retries, waits)| RetryPolicy::new(retries, waits.into_iter().map(Millis).collect()));
+    let retry = (0u32..3, waits).prop_map(|(retries, waits)| RetryPolicy {
+        max_retries: retries,
+        backoff: waits.into_iter().map(Millis).collect(),
+    });
     let continues = prop_oneof![3 => Just(0), 1 => 1u32..3];
     (limits(), execution, failure(), retry, cycle, any::<bool>(), continues).prop_map(
         |(limits, execution, on_tool_failure, retry, longest_cycle, closing_step, continue_broken)| {
@@ -433,7 +435,7 @@ impl World {
             Op::Approve { .. } => self.decision(),
             Op::NoteApproval { request } => {
                 let request = request.clone();
-                Reply::ApprovalNoted(self.fault(Box::new(Prepared::new(*request, None))))
+                Reply::ApprovalNoted(self.fault(Box::new(Prepared { request: *request, continuation: None })))
             }
             Op::Tool { call, attempt, .. } => {
                 let class = class_of(&call.name);

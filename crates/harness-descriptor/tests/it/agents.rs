@@ -6,7 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use harness_core::port::{AgentConfig, AgentSource, PrepareAsk};
 use harness_core::tool::ToolKind;
-use harness_core::{AgentId, Fault, Origin};
+use harness_core::transcript::Transcript;
+use harness_core::{AgentId, Fault};
 use harness_descriptor::{Graph, GraphAgents, Registry, Value, load_text};
 
 const YAML: &str = "
@@ -30,7 +31,12 @@ fn agents(context: &str) -> GraphAgents {
 
 /// The graph answers at once, so one poll is enough.
 fn prepare(agents: &GraphAgents, agent: Option<&str>) -> Result<AgentConfig, Fault> {
-    let ask = PrepareAsk::new(agent.map(AgentId::from), Arc::new(Origin::default()), 1);
+    let ask = PrepareAsk {
+        agent: agent.map(AgentId::from),
+        origin: Arc::default(),
+        iteration: 1,
+        log: Transcript::default().prefix(),
+    };
     let mut answer = pin!(agents.prepare(&ask));
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,

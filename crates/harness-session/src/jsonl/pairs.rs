@@ -55,7 +55,7 @@ impl Pairs<'_> {
         for defect in defects {
             let line = place_of(defect.at).and_then(|place| self.records.get(place as usize));
             let line = line.map(|record| u64::from(record.line));
-            report.repairs.push(TranscriptRepair::new(line, defect));
+            report.repairs.push(TranscriptRepair { line, defect });
         }
         let steps = repaired.into_iter().filter_map(|(message, from)| match from {
             Provenance::Kept(at) => place_of(at).map(Step::Old),

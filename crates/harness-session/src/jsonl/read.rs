@@ -357,7 +357,7 @@ impl<'p> Scanner<'p> {
             // What append had not finished was never acknowledged.
             Err(Unreadable::Damaged(_)) if !line.whole => {
                 self.scan.tail.torn = line.bytes;
-                self.scan.loaded.torn_tail = Some(TornTail::new(line.number, line.bytes));
+                self.scan.loaded.torn_tail = Some(TornTail { line: line.number, bytes: line.bytes });
                 Ok(false)
             }
             Err(Unreadable::Damaged(reason)) => Err(Error::CorruptLine {

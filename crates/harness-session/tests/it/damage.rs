@@ -18,7 +18,7 @@ fn check_torn(tail: &[u8], aside: Option<&[u8]>) {
     let session = place.open();
     let loaded = load(&session).unwrap();
     assert_eq!(texts(&loaded), ["one"]);
-    assert_eq!(loaded.torn_tail, Some(TornTail::new(2, tail.len() as u64)));
+    assert_eq!(loaded.torn_tail, Some(TornTail { line: 2, bytes: tail.len() as u64 }));
     assert_eq!(std::fs::read(place.path()).unwrap(), content, "a load changes nothing");
     assert_eq!(place.files(), ["chat.jsonl", "chat.jsonl.lock"]);
 
@@ -67,7 +67,7 @@ fn a_tail_longer_than_the_line_limit_is_a_torn_one() {
     limits.line_bytes = 300;
     let place = Place::with(format!("{}{}", bare("one"), "x".repeat(5_000)));
     let session = FileSession::open(place.path(), options().limits(limits)).unwrap();
-    assert_eq!(load(&session).unwrap().torn_tail, Some(TornTail::new(2, 5_000)));
+    assert_eq!(load(&session).unwrap().torn_tail, Some(TornTail { line: 2, bytes: 5_000 }));
     say(&session, "two").unwrap();
     assert_eq!(texts(&load(&session).unwrap()), ["one", "two"]);
     assert_eq!(std::fs::read(place.beside(".torn")).unwrap().len(), 5_001);

@@ -114,7 +114,7 @@ fn a_torn_encrypted_line_is_tolerated_and_a_changed_one_is_not() {
         fs::write(place.path(), &whole[..cut]).unwrap();
         let loaded = FileSession::read(place.path(), &options()).unwrap().loaded;
         if cut < whole.len() - 1 {
-            assert_eq!(loaded.torn_tail, Some(TornTail::new(5, (cut - last) as u64)));
+            assert_eq!(loaded.torn_tail, Some(TornTail { line: 5, bytes: (cut - last) as u64 }));
         }
         let session = FileSession::open(place.path(), options()).unwrap();
         say(&session, "four").unwrap();

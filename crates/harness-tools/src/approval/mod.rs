@@ -92,7 +92,7 @@ harness_core::twin! {
 /// let approver = StandingApprovals::new(Trusting);
 /// let call = Arc::new(ToolCall::new("c", "shell", Json::empty_object()));
 /// let shell = ProposedCall::new(call, ToolDef::new("shell", "Runs a program"), "main".into(), 1);
-/// let ask = ApprovalAsk::new(shell.held("it needs approval"), Cancel::never());
+/// let ask = ApprovalAsk { proposed: shell.held("it needs approval"), cancel: Cancel::never() };
 /// assert_eq!(approver.decide(ask).await, Decision::Granted);
 /// assert_eq!(approver.rules().len(), 1);
 /// # });
@@ -217,7 +217,7 @@ impl Approver for StandingApprovals {
     async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
         match &self.notes {
             Some(approver) => approver.prepare_boxed(request).await,
-            None => Ok(Prepared::new(request, None)),
+            None => Ok(Prepared { request, continuation: None }),
         }
     }
 }

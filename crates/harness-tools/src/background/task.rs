@@ -99,7 +99,7 @@ impl Settling {
     fn add(&mut self, running: &Running, report: Option<&SubagentReport>) {
         // The spending of a panicked agent is unknown, so the whole grant is charged.
         let spent = report.map_or(running.granted, |report| report.spent);
-        self.grants.push(SettledGrant::new(running.call.clone(), spent));
+        self.grants.push(SettledGrant { call: running.call.clone(), spent });
         let Some(used) = report.and_then(|report| report.usage.as_deref()) else { return };
         let total = self.usage.take().unwrap_or_default();
         let mut sum = Usage::default();

@@ -14,7 +14,7 @@ use crate::support::block_on;
 fn asked(name: &str, arguments: &str) -> ApprovalAsk {
     let call = Arc::new(ToolCall::new("c", name, Json::parse(arguments).unwrap()));
     let proposed = ProposedCall::new(call, ToolDef::new(name, ""), "main".into(), 1);
-    ApprovalAsk::new(proposed.held("it needs approval"), Cancel::new())
+    ApprovalAsk { proposed: proposed.held("it needs approval"), cancel: Cancel::new() }
 }
 
 /// Answers as it was told, and notes what it was asked.
