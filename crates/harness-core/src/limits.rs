@@ -58,7 +58,6 @@ impl Amount {
         self.zip(other, Ord::min, Ord::min)
     }
 
-    /// Half, rounded up.
     fn half(self) -> Self {
         self.zip(self, |count, _| count.div_ceil(2), |amount, _| amount.div_ceil(2))
     }
@@ -195,7 +194,6 @@ impl Budgets {
         self.0.push(budget);
     }
 
-    /// Removes the innermost level.
     pub(crate) fn pop(&mut self) -> Option<Budget> {
         self.0.pop()
     }

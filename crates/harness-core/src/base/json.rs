@@ -170,7 +170,6 @@ impl Fields {
         self
     }
 
-    /// Creates the object.
     pub(crate) fn json(&self) -> Json {
         Json::object(&self.0)
     }

@@ -69,7 +69,6 @@ pub async fn compact<P: Phase>(
     apply(machine, ports, done, since).await
 }
 
-/// Starts an operation outside a run.
 fn start<'p, P: Phase>(
     machine: &Machine<P>,
     ports: &'p Ports,

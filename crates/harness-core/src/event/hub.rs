@@ -208,7 +208,6 @@ impl Hub {
         }
     }
 
-    /// Flushes the folds.
     pub(crate) fn flush(&self) {
         self.each_fold(|fold| isolated(|| fold.flush()));
     }
@@ -218,7 +217,6 @@ impl Hub {
         self.each_fold(|fold| isolated(|| fold.abandoned(origin)));
     }
 
-    /// Publishes a delta.
     pub(crate) fn delta(&self, delta: &Delta) {
         for Sender(shared) in self.rings.iter().map(|ring| &**ring) {
             shared.push(&mut shared.lock(), Seen::Delta(delta.clone()));

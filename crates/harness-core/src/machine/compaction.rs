@@ -64,7 +64,6 @@ pub(crate) fn check(cx: &Cx<'_>, plan: &Plan, part: FaultSource) -> Result<(), F
     plan.check(&cx.log.prefix()).map_err(|fault| Fault::new(part, "plan_refused", fault.to_string()))
 }
 
-/// Emits the start of a compaction.
 pub(crate) fn emit_start(cx: &mut Cx<'_>, reason: &CompactReason) {
     cx.event(EventKind::CompactionStarted { trigger: Cow::Borrowed(reason.as_str()) });
 }

@@ -115,7 +115,6 @@ impl Cx<'_> {
         Cx { now: *now, sh, log, fx, outbox, ports }
     }
 
-    /// Emits an event.
     pub(crate) fn event(&mut self, kind: EventKind) {
         let seq = self.sh.next_seq;
         self.sh.next_seq += 1;
@@ -133,14 +132,12 @@ impl Cx<'_> {
         }
     }
 
-    /// Starts an operation.
     pub(crate) fn perform(&mut self, pending: Pending, op: Op) {
         let id = self.sh.next_op();
         self.sh.pending.push((id, pending));
         self.emit(Effect::Perform(id, op));
     }
 
-    /// Appends a message.
     pub(crate) fn append_one(&mut self, message: Arc<Message>) {
         self.append([message]);
     }
@@ -238,7 +235,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Whether nothing is in flight.
     pub(crate) fn idle(&self) -> bool {
         self.sh.pending.is_empty()
     }

@@ -74,7 +74,6 @@ impl Cx<'_> {
     }
 }
 
-/// A guard by its index.
 fn guard(guards: &[Guard], at: u32, point: Point) -> Guard {
     guards.get(at as usize).cloned().unwrap_or_else(|| Guard::new("unknown", Points::of(point)))
 }

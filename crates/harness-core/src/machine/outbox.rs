@@ -9,12 +9,9 @@ use std::collections::VecDeque;
 use super::{Effect, Op, Record};
 use crate::ids::OpId;
 
-/// An entry of the outbox.
 #[derive(Debug)]
 pub(super) enum Held {
-    /// To be stored.
     Record(Record),
-    /// For the driver.
     Effect(Effect),
     /// The state of the phase is to be saved.
     Save,

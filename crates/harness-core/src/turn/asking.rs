@@ -25,7 +25,6 @@ use crate::transcript::{Plan, View};
 /// The last message of a request behind a broken step.
 const CONTINUE: &str = "continue";
 
-/// A turn that waits for the model.
 #[derive(Debug)]
 pub(super) struct Asking {
     view: Viewing,

@@ -73,7 +73,6 @@ impl TurnCx<'_> {
         })
     }
 
-    /// Takes the decision of a check, and emits it.
     pub(super) fn take_check(
         &mut self,
         (point, check): (Point, u32),

@@ -20,7 +20,6 @@ use crate::outcome::{
 use crate::port::PreparedAgent;
 use crate::time::Time;
 
-/// A turn that ends.
 #[derive(Debug)]
 pub(super) struct Closing {
     stop: Stop,
@@ -74,7 +73,6 @@ impl Closing {
         if turn.cx.idle() { self.settle(turn) } else { None }
     }
 
-    /// The calls that run.
     pub(super) fn batch(&self) -> Option<&Batch> {
         self.left.batch()
     }
@@ -153,7 +151,6 @@ fn take_late(turn: &mut TurnCx<'_>, left: &mut Stage, pending: Pending, reply: R
     }
 }
 
-/// Takes a late reply about a call.
 fn take_late_of_call(turn: &mut TurnCx<'_>, batch: &mut Batch, pending: Pending, reply: Reply) {
     match (pending, reply) {
         (Pending::Tool(at), Reply::Tool(result)) => {
@@ -248,7 +245,6 @@ fn answer_rest(turn: &mut TurnCx<'_>, batch: &mut Batch, stop: &Stop) {
     }
 }
 
-/// Makes the end.
 fn end(turn: &mut TurnCx<'_>, stop: Stop, batch: Option<&Batch>, mut waiting: Vec<Arc<Message>>) -> End {
     let TurnCx { data, cx, .. } = turn;
     mark_unanswered(data.prepared.as_deref(), cx, &stop);

@@ -21,7 +21,6 @@ pub(super) enum Then {
     Complete,
 }
 
-/// A turn that injects queued messages.
 #[derive(Debug)]
 pub(super) struct Draining {
     then: Then,

@@ -15,7 +15,6 @@ use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::AppendSource;
 
-/// A turn before its first iteration.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     /// The start, until calls of an earlier process are settled.

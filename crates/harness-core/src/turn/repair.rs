@@ -44,7 +44,6 @@ impl PriorUsage {
         Self { began, usage }
     }
 
-    /// Charges the usage.
     pub(super) fn charge(&self, data: &mut TurnData, cx: &mut Cx<'_>) {
         let (iterations, tool_calls) = (self.usage.model_calls, self.usage.tool_calls);
         data.began = self.began;

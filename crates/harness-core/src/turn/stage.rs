@@ -52,15 +52,12 @@ pub(super) enum Next {
 /// The result of a handler: a transition, or the stop that ends the turn. A stop is rare, so it is boxed.
 pub(super) type Step<T = Next> = ControlFlow<Box<Stop>, T>;
 
-/// The turn waits.
 pub(super) const WAIT: Step = ControlFlow::Continue(Next::Wait);
 
-/// The turn goes to another stage.
 pub(super) fn enter(stage: Stage) -> Step {
     ControlFlow::Continue(Next::Enter(stage))
 }
 
-/// The turn stops.
 pub(super) fn stop<T>(reason: StopReason, evidence: Evidence) -> Step<T> {
     ControlFlow::Break(Box::new(Stop::new(reason, evidence)))
 }
@@ -93,7 +90,6 @@ impl Stage {
         }
     }
 
-    /// The batch of calls, if there is one.
     pub(super) fn batch(&self) -> Option<&Batch> {
         match self {
             Self::Calling(batch) => Some(batch),

@@ -81,7 +81,6 @@ impl TurnData {
         self.prepared.as_ref().and_then(|prepared| prepared.output.clone())
     }
 
-    /// The tools that are offered.
     pub(super) fn tools(&self) -> &[ToolDef] {
         self.prepared.as_ref().map_or(&[], |prepared| &prepared.tools)
     }
@@ -123,18 +122,15 @@ pub(super) struct TurnCx<'a> {
 }
 
 impl TurnCx<'_> {
-    /// The agent and the progress.
     pub(super) fn standing(&self) -> AgentProgress {
         self.data.standing(&self.cx)
     }
 
-    /// Prepares the agent.
     pub(super) fn prepare_agent(&mut self) {
         let (agent, iteration) = (self.data.agent.clone(), self.cx.sh.iteration);
         self.cx.perform(Pending::Prepare, Op::Prepare { agent, iteration });
     }
 
-    /// Takes the prepared agent.
     pub(super) fn take_prepared(&mut self, result: Result<Arc<PreparedAgent>, Fault>) -> Step<()> {
         let prepared = or_stop(result)?;
         self.data.agent = Some(prepared.agent.clone());
@@ -163,7 +159,6 @@ impl TurnCx<'_> {
         ControlFlow::Break(Box::new(stop.unwrap_or_else(|| StopReason::AnswerFinalized.into())))
     }
 
-    /// Stops at a limit.
     pub(super) fn stop_at_limit<T>(&mut self, reason: StopReason, reached: Reached) -> Step<T> {
         self.cx.event(EventKind::LimitReached { reason, reached: Some(reached) });
         stop(reason, Evidence::Limit(reached))

@@ -21,7 +21,6 @@ use crate::port::{CompactReason, Compaction, CompactionNote, Measured, Overflow}
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
-/// The view of one request.
 #[derive(Debug, Default)]
 pub(super) struct Viewing {
     /// The view; `None` is the whole transcript.
@@ -78,7 +77,6 @@ impl Viewing {
         }
     }
 
-    /// Asks the layers for the view.
     fn recall(&mut self, turn: &mut TurnCx<'_>) -> Step {
         if turn.cx.ports.layers.is_none() {
             return self.shorten(turn);

@@ -22,7 +22,6 @@ pub(in crate::turn) enum Progress {
     Asking,
     /// It may run.
     Ready,
-    /// An attempt runs.
     Running,
     /// The next attempt starts then.
     Waiting(Time),
@@ -32,7 +31,6 @@ pub(in crate::turn) enum Progress {
     Parked,
 }
 
-/// A call's result.
 #[derive(Clone, Debug)]
 pub(in crate::turn) struct Finished {
     pub(in crate::turn) outcome: Arc<ToolOutcome>,
@@ -46,12 +44,10 @@ pub(in crate::turn) struct Finished {
 }
 
 impl Finished {
-    /// The result of a call that ran.
     pub(in crate::turn) fn ran(outcome: Box<ToolOutcome>, fault: Option<Fault>) -> Self {
         Self { outcome: Arc::from(outcome), message: None, fault, ran: true, note: None }
     }
 
-    /// The result of a call that did not run.
     pub(in crate::turn) fn not_run(outcome: ToolOutcome) -> Self {
         Self { outcome: Arc::new(outcome), message: None, fault: None, ran: false, note: None }
     }
@@ -68,7 +64,6 @@ impl Finished {
     }
 }
 
-/// One call of a batch.
 #[derive(Clone, Debug)]
 pub(in crate::turn) struct CallState {
     pub(in crate::turn) call: Arc<ToolCall>,
@@ -148,7 +143,6 @@ impl CallState {
         self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
     }
 
-    /// Its result, once it has one.
     pub(in crate::turn) fn finished(&self) -> Option<&Finished> {
         if let Progress::Finished(finished) = &self.progress { Some(finished) } else { None }
     }

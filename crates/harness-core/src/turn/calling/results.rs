@@ -19,7 +19,6 @@ use crate::turn::spec::OnToolFailure;
 use crate::turn::stage::Step;
 use crate::turn::state::{TurnCx, emit_refused, stands_alone};
 
-/// The outcome of a call that did not run.
 pub(in crate::turn) fn not_run_outcome(why: &str) -> ToolOutcome {
     ToolOutcome::with_error(ToolStatus::Cancelled, "not_run", format!("This call did not run: {why}."))
 }
@@ -65,7 +64,6 @@ impl Batch {
         Finished::ran(Box::new(outcome), None)
     }
 
-    /// Answers a call that did not run.
     pub(super) fn answer(&mut self, turn: &mut TurnCx<'_>, at: u32, outcome: ToolOutcome) -> Step<()> {
         self.finish(turn, at, Finished::not_run(outcome))
     }
