@@ -69,7 +69,11 @@ impl MemorySession {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, head: &EntryHead, entries: &[Entry<'_>]) -> Result<(), SessionError> {
+    /// Appends entries in order, as [`Session::append`] does.
+    ///
+    /// # Errors
+    /// `session.unstorable` for an entry of a newer version.
+    pub fn append_blocking(&self, head: &EntryHead, entries: &[Entry<'_>]) -> Result<(), SessionError> {
         if !entries.iter().all(is_known) {
             return Err(SessionError::new(
                 "session.unstorable",
@@ -184,22 +188,13 @@ impl Session for MemorySession {
         self.id.clone()
     }
 
-    fn try_append(
-        &self,
-        head: &EntryHead,
-        entries: &[Entry<'_>],
-        _durability: Durability,
-    ) -> Option<Result<(), SessionError>> {
-        Some(self.write(head, entries))
-    }
-
     async fn append(
         &self,
         head: &EntryHead,
         entries: &[Entry<'_>],
         _durability: Durability,
     ) -> Result<(), SessionError> {
-        self.write(head, entries)
+        self.append_blocking(head, entries)
     }
 
     async fn replace(&self, _head: &EntryHead, messages: &[Arc<Message>]) -> Result<bool, SessionError> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::core::message::Message;
-use harness::core::port::{Clock, Durability, DynModel, Entry, EntryHead, Session as _};
+use harness::core::port::{Clock, DynModel, Entry, EntryHead};
 use harness::core::turn::OnToolFailure;
 use harness::descriptor::{Map, Value};
 use harness::record::{
@@ -113,8 +113,6 @@ fn remembering(history: &[Arc<Message>], clock: &dyn Clock) -> Result<MemorySess
     let session = MemorySession::new();
     let head = EntryHead::new(clock.now(), None, 0, None);
     let entries: Vec<Entry<'_>> = history.iter().map(Entry::Message).collect();
-    if let Some(Err(error)) = session.try_append(&head, &entries, Durability::Flush) {
-        return Err(RuntimeError::from(error).into());
-    }
+    session.append_blocking(&head, &entries).map_err(RuntimeError::from)?;
     Ok(session)
 }

@@ -22,10 +22,7 @@ pub(super) async fn store(performer: &Performer<'_>, records: &[Record]) -> Opti
     head.descriptor.clone_from(&origin.descriptor_hash);
     let durability = records.iter().map(Record::durability).max().unwrap_or_default();
     let entries: Vec<Entry<'_>> = records.iter().flat_map(entries).collect();
-    let written = match session.try_append_dyn(&head, &entries, durability) {
-        Some(written) => written,
-        None => session.append_boxed(&head, &entries, durability).await,
-    };
+    let written = session.append_boxed(&head, &entries, durability).await;
     Some(Reply::Stored(written.map_err(|error| error.message)))
 }
 

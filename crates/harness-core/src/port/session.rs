@@ -262,17 +262,6 @@ pub trait Session: Send + Sync {
         None
     }
 
-    /// Appends without waiting, if possible (as in memory). With `None` nothing was stored, and [`Session::append`]
-    /// follows: it must be returned instead of waiting for a disk, a lock or another task.
-    fn try_append(
-        &self,
-        _head: &EntryHead,
-        _entries: &[Entry<'_>],
-        _durability: Durability,
-    ) -> Option<Result<(), SessionError>> {
-        None
-    }
-
     /// Appends entries in order, with the given durability. It is never interrupted: a store that may hang must have a
     /// timeout. A panic counts as an error.
     ///
@@ -317,7 +306,6 @@ twin! {
         async fn replace_boxed = replace(head: &'a EntryHead, messages: &'a [Arc<Message>]) -> Result<bool, SessionError>;
         async fn load_boxed = load() -> Result<Loaded, SessionError>;
         fn session_id = id() -> Option<SessionId>;
-        fn try_append_dyn = try_append(head: &EntryHead, entries: &[Entry<'_>], durability: Durability) -> Option<Result<(), SessionError>>;
         fn take_notice = notice() -> Option<SessionError>;
     }
 }

@@ -58,16 +58,6 @@ impl InMemory {
 }
 
 impl Session for InMemory {
-    fn try_append(
-        &self,
-        _: &EntryHead,
-        entries: &[Entry<'_>],
-        _: Durability,
-    ) -> Option<Result<(), SessionError>> {
-        self.write(entries);
-        Some(Ok(()))
-    }
-
     async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
         self.write(entries);
         Ok(())

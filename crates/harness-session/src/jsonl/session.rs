@@ -250,17 +250,7 @@ impl Session for FileSession {
         state.header.as_ref().map(|header| header.id.clone()).or_else(|| self.0.options.id.clone())
     }
 
-    /// Appends in place if there is nothing to wait for and nothing to sync.
-    fn try_append(
-        &self,
-        head: &EntryHead,
-        entries: &[Entry<'_>],
-        durability: Durability,
-    ) -> Option<Result<(), SessionError>> {
-        self.0.append_at_once(head, entries, durability)
-    }
-
-    /// Appends in place, as [`Session::try_append`] does, or else on a thread where it may block.
+    /// Appends in place if there is nothing to wait for and nothing to sync, else on a thread where it may block.
     ///
     /// # Cancel safety
     /// Not cancel safe: entries may be stored although the future was dropped. What is appended or loaded
@@ -271,7 +261,7 @@ impl Session for FileSession {
         entries: &[Entry<'_>],
         durability: Durability,
     ) -> Result<(), SessionError> {
-        if let Some(appended) = self.try_append(head, entries, durability) {
+        if let Some(appended) = self.0.append_at_once(head, entries, durability) {
             return appended;
         }
         let own: Option<Vec<OwnEntry>> = entries.iter().map(OwnEntry::of).collect();

@@ -1,11 +1,13 @@
 //! A slow disk, and locks of others, hold up nobody but those who wait for them.
 
 use std::fs::File;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use harness_core::Json;
 use harness_core::port::{CheckpointStore as _, Durability, Entry, Session as _};
 use harness_host::{ArtifactMeta, ArtifactStore as _, Storage as _};
@@ -72,14 +74,14 @@ fn fault_36_an_append_at_once_does_not_wait_for_a_sync_of_others() {
         session.load().await.unwrap();
         let (two, three) = (user("two"), user("three"));
         let (head, safe, quick) = (head(), [Entry::Message(&two)], [Entry::Message(&three)]);
-        assert_eq!(session.try_append(&head, &safe, Durability::Sync), None, "a sync is a wait");
-        let append = session.append(&head, &safe, Durability::Sync);
+        let mut append = pin!(session.append(&head, &safe, Durability::Sync));
+        assert_eq!(append.as_mut().now_or_never(), None, "a sync is a wait");
         let others = async {
             while !faults.is_stalled() {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(session.try_append(&head, &quick, Durability::Flush), None, "it would wait");
-            let third = session.append(&head, &quick, Durability::Flush);
+            let mut third = pin!(session.append(&head, &quick, Durability::Flush));
+            assert_eq!(third.as_mut().now_or_never(), None, "it waits");
             let (third, ()) = tokio::join!(third, release(&faults));
             third.unwrap();
         };
@@ -97,8 +99,9 @@ fn fault_36_an_append_that_need_not_wait_is_made_at_once() {
     let session = FileSession::open(place.path(), options().sync(SyncPolicy::Never)).unwrap();
     say(&session, "one").unwrap();
     for text in ["two", "three"] {
-        let appended = session.try_append(&head(), &[Entry::Message(&user(text))], Durability::Sync);
-        assert_eq!(appended, Some(Ok(())));
+        let (head, message) = (head(), user(text));
+        let entries = [Entry::Message(&message)];
+        assert_eq!(session.append(&head, &entries, Durability::Sync).now_or_never(), Some(Ok(())));
     }
     assert_eq!(texts(&load(&session).unwrap()), ["one", "two", "three"]);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Durability, Entry, Session};
+use harness_core::port::Entry;
 use harness_core::transcript::{Plan, Span};
 use harness_core::{EntryId, Json};
 use harness_session::{Body, Error, Leaf, MemorySession, ModelRef, Note, OpenOptions, Tree};
@@ -68,7 +68,7 @@ fn a_session_in_memory_goes_back_as_one_in_a_file_does() {
     let session = MemorySession::new();
     let say = |text: &str| {
         let message = Arc::new(Message::user(text));
-        session.try_append(&head(), &[Entry::Message(&message)], Durability::Flush).unwrap().unwrap();
+        session.append_blocking(&head(), &[Entry::Message(&message)]).unwrap();
     };
     for text in ["one", "two", "three"] {
         say(text);

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
+use futures_util::FutureExt as _;
 use harness_core::EntryId;
 use harness_core::port::{Durability, Entry, Loaded, Session as _};
 use harness_session::{
@@ -296,8 +298,11 @@ fn a_full_disk_costs_nothing_that_was_acknowledged() {
 async fn appends_to_a_database_never_run_on_the_caller() {
     let place = Place::new();
     let session = open(&thread(&place, "a"));
-    assert_eq!(session.try_append(&head(), &[Entry::Message(&user("one"))], Durability::Flush), None);
-    session.append(&head(), &[Entry::Message(&user("one"))], Durability::Flush).await.unwrap();
+    let (head, one) = (head(), user("one"));
+    let entries = [Entry::Message(&one)];
+    let mut append = pin!(session.append(&head, &entries, Durability::Flush));
+    assert_eq!(append.as_mut().now_or_never(), None, "it waits for another thread");
+    append.await.unwrap();
     assert_eq!(texts(&session.load().await.unwrap()), ["one"]);
 }
 

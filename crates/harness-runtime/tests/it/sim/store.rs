@@ -172,16 +172,10 @@ impl SimSession {
 }
 
 impl Session for SimSession {
-    fn try_append(
-        &self,
-        _: &EntryHead,
-        entries: &[Entry<'_>],
-        _: Durability,
-    ) -> Option<Result<(), SessionError>> {
-        self.world.plan.appends_at_once.then(|| self.write(entries))
-    }
-
     async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
+        if self.world.plan.appends_at_once {
+            return self.write(entries);
+        }
         // A crash may come before what is written, and before anybody hears that it is.
         self.world.pause().await;
         if self.world.strikes(Trick::Hangs) {
