@@ -183,15 +183,15 @@ pub enum LayerProblem {
         /// Scope of its state.
         scope: &'static str,
     },
-    /// Two functions or tools of one name.
-    #[error("layer `{id}`: its function `{function}` has the wire name `{wire}` of a different function")]
+    /// Two functions whose tools have one name.
+    #[error("layer `{id}`: the tool name `{tool}` of its function `{function}` is that of another function; rename one")]
     DuplicateFunction {
         /// Layer of the function.
         id: LayerId,
         /// Name of the function.
         function: String,
-        /// The name that a provider sees.
-        wire: String,
+        /// Name of the tool.
+        tool: String,
     },
 }
 

@@ -45,7 +45,7 @@ impl Default for RetryPolicy {
 /// A step is repeated only before its first delta, because text would appear twice. A wait that the
 /// provider requests is kept. Nothing is repeated after the last attempt, after a cancellation, or, with
 /// a [`clock`](Self::clock), if the wait would reach the request's deadline. The error of the last
-/// attempt is returned with the number of attempts.
+/// attempt is returned with the number of attempts and, if it is transient and a clock is set, the time of the last one.
 ///
 /// ```
 /// use harness_adapters::{Retry, RetryPolicy};
@@ -74,7 +74,8 @@ impl<M> Retry<M> {
         Self { inner, policy, clock: None }
     }
 
-    /// The clock by which a request's deadline is read. Without it the deadline is left to the driver.
+    /// Sets the clock that deadlines are compared with and that stamps
+    /// [`retried_at`](ModelFault::retried_at). Without one the driver alone enforces the deadline.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -125,12 +126,19 @@ impl<M: Model> Model for Retry<M> {
         let watched = Watched::new(deltas);
         let mut waits = self.waits();
         let mut attempts: u32 = 0;
+        let mut retried_at = None;
         loop {
             attempts = attempts.saturating_add(1);
-            let fault = match self.inner.step(request.clone(), &watched).await {
+            if attempts > 1 {
+                retried_at = self.clock.as_ref().map(|clock| clock.now());
+            }
+            let mut fault = match self.inner.step(request.clone(), &watched).await {
                 Ok(message) => return Ok(counted(message, attempts)),
                 Err(fault) => fault,
             };
+            if fault.transient {
+                fault.retried_at = retried_at.or(fault.retried_at);
+            }
             let planned = waits.next().filter(|_| !watched.passed_on());
             let Some(wait) = self.wait(&fault, planned, &request) else {
                 return Err(explained(fault, attempts));

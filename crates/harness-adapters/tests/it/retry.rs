@@ -69,6 +69,18 @@ async fn the_last_attempt_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn errors_have_the_time_of_the_last_attempt() {
+    for (attempts, expected) in [(1, None), (3, Some(Time(7)))] {
+        let steps: Vec<_> = (0..attempts).map(|_| Step::fault(busy())).collect();
+        let script = Scripted::new(steps);
+        let retry = Retry::new(&script, policy(|policy| policy.attempts = attempts));
+        let retry = retry.clock(Arc::new(Stopped(Time(7))));
+        let fault = retry.step(hello(), &Pieces::default()).await.unwrap_err();
+        assert_eq!(fault.retried_at, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn lasting_faults_are_not_repeated() {
     let fault = ModelFault::new(Code::AuthFailed, "no key");
     check(vec![Step::fault(fault), Step::text("ok")], policy(|_| ()), Err("no key"), 0, 1).await;

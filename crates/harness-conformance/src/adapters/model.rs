@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::{Retry, RetryPolicy};
+use harness::system::SystemClock;
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Block, FinishReason, Message, ModelOutput, SystemMessage, ToolCall,
     ToolResultMessage, Usage,
@@ -36,7 +37,7 @@ pub(super) fn play(config: &ChatConfig, mut step: Step, url: &str) -> Done<Value
     if step.context.as_ref().is_some_and(says_something) {
         return Err("no message of the product is made of a context".to_owned());
     }
-    let model = Retry::new(execution::chat(config, MODEL, url)?, policy);
+    let model = Retry::new(execution::chat(config, MODEL, url)?, policy).clock(Arc::new(SystemClock::new()));
     let said = transcript(std::mem::take(&mut step.transcript))?;
     let asked = config.model.as_deref().unwrap_or(MODEL);
     match block_on(model.step(request(step, said), &Unheard))? {
@@ -168,6 +169,7 @@ fn fault_output(fault: &ModelFault, asked: &str) -> Value {
         ("reason", Some(json!(fault.message))),
         ("raw", fault.reply.as_ref().and_then(|reply| reply.to().ok())),
         ("httpStatus", fault.http_status.map(Value::from)),
+        ("retriedAt", fault.retried_at.map(|at| json!(at.iso()))),
         ("metadata", Some(json!({ "modelId": asked }))),
     ])
 }

@@ -212,6 +212,9 @@ pub struct ModelFault {
     /// Delay that the provider requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Millis>,
+    /// Time of the last retry, if the call was retried and the error stayed transient.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried_at: Option<Time>,
     /// Partial response, kept in the transcript with a mark. Its calls never run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Box<AssistantMessage>>,

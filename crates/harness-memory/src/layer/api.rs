@@ -11,6 +11,7 @@ use super::ask::Called;
 use super::def::LayerId;
 use super::pipeline::Pipeline;
 use super::run::LayerRun;
+use super::stack::tool_name;
 use crate::MemoryError;
 
 impl Pipeline {
@@ -42,14 +43,14 @@ impl Pipeline {
         run.call(at, function, arguments, cx).await
     }
 
-    /// The functions of all layers as tools `LAYER/FUNCTION`, in the order of declaration, and then the
+    /// The functions of all layers as tools `LAYER_FUNCTION`, in the order of declaration, and then the
     /// [tools](super::LayerSetup::with_tools) that belong to the memory beside them.
     pub fn tools(&self) -> Vec<Arc<dyn DynTool>> {
         let layers = self.stack().layers.iter().enumerate();
         let tools = layers.flat_map(|(at, layer)| {
             let def = layer.layer_def();
             def.functions.iter().map(move |function| {
-                let name = format!("{}/{}", def.id, function.name);
+                let name = tool_name(&def.id, &function.name);
                 let mut tool =
                     ToolDef::new(name, Arc::clone(&function.description)).with_class(function.class);
                 tool.input_schema.clone_from(&function.input_schema);

@@ -149,7 +149,7 @@ impl LayerSetup {
     fn problems(&self) -> Vec<LayerProblem> {
         let mut problems = Vec::new();
         let mut times: BTreeMap<&LayerId, usize> = BTreeMap::new();
-        let mut wires: BTreeMap<String, usize> = BTreeMap::new();
+        let mut tools: BTreeMap<String, usize> = BTreeMap::new();
         for (at, layer) in (1..).zip(&self.layers) {
             let def = layer.layer_def();
             *times.entry(&def.id).or_default() += 1;
@@ -158,12 +158,12 @@ impl LayerSetup {
             }
             self.check(def, &mut problems);
             for function in &def.functions {
-                let wire = wire_name(&def.id, &function.name);
-                let seen = wires.entry(wire.clone()).or_default();
+                let tool = tool_name(&def.id, &function.name);
+                let seen = tools.entry(tool.clone()).or_default();
                 *seen += 1;
                 if *seen == 2 {
                     let (id, function) = (def.id.clone(), function.name.to_string());
-                    problems.push(LayerProblem::DuplicateFunction { id, function, wire });
+                    problems.push(LayerProblem::DuplicateFunction { id, function, tool });
                 }
             }
         }
@@ -194,10 +194,10 @@ fn is_sound(budget: Budget) -> bool {
     }
 }
 
-/// The name of a layer's function as a provider sees it: what no provider takes becomes `_`.
-fn wire_name(layer: &LayerId, function: &str) -> String {
+/// Name of a layer's function as a tool: `LAYER_FUNCTION`. A character that providers reject in names of tools becomes `_`.
+pub(super) fn tool_name(layer: &LayerId, function: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    format!("{layer}/{function}").chars().map(plain).collect()
+    format!("{layer}_{function}").chars().map(plain).collect()
 }
 
 /// A valid set of layers.

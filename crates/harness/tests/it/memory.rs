@@ -29,7 +29,7 @@ async fn requests(directory: &Path, memory: &str, answers: Vec<AssistantMessage>
 async fn a_scratchpad_is_kept_for_the_next_run() {
     let directory = tempfile::tempdir().unwrap();
     let memory = "  storage: memory\n  layers:\n    scratchpad: { scope: user }\n";
-    let note = call("c1", "scratchpad/update", r#"{"goal":"ship"}"#);
+    let note = call("c1", "scratchpad_update", r#"{"goal":"ship"}"#);
     requests(directory.path(), memory, vec![note, AssistantMessage::text("Noted.")]).await;
     let seen = requests(directory.path(), memory, vec![AssistantMessage::text("Hi.")]).await;
     assert!(seen[0].contains("<working_memory>") && seen[0].contains("\"goal\": \"ship\""), "{seen:?}");
@@ -40,7 +40,7 @@ async fn a_scratchpad_is_kept_for_the_next_run() {
 async fn a_scratchpad_follows_its_schema() {
     let directory = tempfile::tempdir().unwrap();
     let memory = "  layers:\n    scratchpad:\n      scope: run\n      schema: { type: object, properties: { goal: { type: string } } }\n";
-    let note = call("c1", "scratchpad/update", r#"{"goal":1}"#);
+    let note = call("c1", "scratchpad_update", r#"{"goal":1}"#);
     let seen = requests(directory.path(), memory, vec![note, AssistantMessage::text("Hi.")]).await;
     assert!(seen[1].contains("rejected by schema"), "{seen:?}");
 }
@@ -84,8 +84,8 @@ async fn leaving_plan_mode_requires_approval() {
     let directory = tempfile::tempdir().unwrap();
     let memory = "  layers:\n    plan: { scope: run }\n";
     let model = Script::new([
-        call("c1", "plan/enterPlanMode", "{}"),
-        call("c2", "plan/exitPlanMode", r#"{"action":"cancel"}"#),
+        call("c1", "plan_enterPlanMode", "{}"),
+        call("c2", "plan_exitPlanMode", r#"{"action":"cancel"}"#),
     ]);
     let builder = Harness::new(model.clone()).memory_setting(setting(directory.path(), memory));
     let report = builder.build().unwrap().prompt("plan it").await.unwrap();
@@ -98,9 +98,9 @@ async fn plan_mode_is_the_mode_of_the_agents() {
     let memory = "  layers:\n    plan: { scope: run, requires_approval: false }\n";
     let switch = Modes::new(Mode::execute(), [Mode::plan()]);
     let model = Script::new([
-        call("c1", "plan/enterPlanMode", "{}"),
+        call("c1", "plan_enterPlanMode", "{}"),
         call("c2", "mode_get", "{}"),
-        call("c3", "plan/exitPlanMode", r#"{"action":"cancel"}"#),
+        call("c3", "plan_exitPlanMode", r#"{"action":"cancel"}"#),
         AssistantMessage::text("Done."),
     ]);
     let builder = Harness::new(model.clone()).modes(switch.clone());

@@ -36,7 +36,7 @@ fn all_faults_are_told_together() {
     layer `owing`: its budget -1 is not a range of tokens from 0 up;
     layer `odd`: its budget NaN is not a range of tokens from 0 up;
     layer `homeless`: its scope `thread` outlives an execution, but there is no storage;
-    layer `a_b`: its function `c` has the wire name `a_b_c` of a different function;
+    layer `a_b`: the tool name `a_b_c` of its function `c` is that of another function; rename one;
     layer `twin`: its id is used 2 times; give each layer its own
     ");
 }

@@ -48,10 +48,10 @@ fn a_function_is_a_tool_of_its_layers_name() {
     let stage = stage();
     let tools = stage.layers.tools();
     let def = tools[0].tool_def();
-    assert_eq!((def.name.as_str(), &*def.description), ("sum/add", "Adds to the sum"));
+    assert_eq!((def.name.as_str(), &*def.description), ("sum_add", "Adds to the sum"));
     let log = log([]);
     let call = |arguments| {
-        let call = ToolCall::new("c", "sum/add", json(arguments));
+        let call = ToolCall::new("c", "sum_add", json(arguments));
         let mut tool_cx = ToolCx::for_call(Arc::new(call));
         tool_cx.origin = cx(&log).origin;
         run(&stage.clock, tools[0].call_boxed(tool_cx))

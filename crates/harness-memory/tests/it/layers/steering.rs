@@ -27,8 +27,8 @@ fn check(decision: Result<Decision, MemoryError>, expected: GateVerdict) {
     let log = log([user("go")]);
     let cx = cx(&log);
     let gate_cx = DecideCx::new(log.prefix(), Arc::clone(&cx.origin), Cancel::never(), Time(0));
-    let call = Arc::new(ToolCall::new("c", "plan/updatePrd", Json::empty_object()));
-    let ask = ProposedCall::new(call, ToolDef::new("plan/updatePrd", ""), "main".into(), 1);
+    let call = Arc::new(ToolCall::new("c", "plan_updatePrd", Json::empty_object()));
+    let ask = ProposedCall::new(call, ToolDef::new("plan_updatePrd", ""), "main".into(), 1);
     let gate = stage.layers.gate();
     let said = run(&stage.clock, gate.decide(&ask, &gate_cx, &stage.clock)).answer;
     assert_eq!(said, Ok(expected.into()));
