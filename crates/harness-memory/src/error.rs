@@ -184,7 +184,9 @@ pub enum LayerProblem {
         scope: &'static str,
     },
     /// Two functions whose tools have one name.
-    #[error("layer `{id}`: the tool name `{tool}` of its function `{function}` is that of another function; rename one")]
+    #[error(
+        "layer `{id}`: the tool name `{tool}` of its function `{function}` is that of another function; rename one"
+    )]
     DuplicateFunction {
         /// Layer of the function.
         id: LayerId,
