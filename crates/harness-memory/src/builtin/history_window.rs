@@ -1,11 +1,6 @@
 //! The newest part of the history.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
-
-use harness_core::CallId;
-use harness_core::message::{Block, Message};
-use harness_core::transcript::Span;
+use harness_core::message::Message;
 
 use crate::MemoryError;
 use crate::layer::{History, Hook, Layer, LayerCx, LayerDef, is_developer};
@@ -58,7 +53,7 @@ impl HistoryWindow {
             Some(at) => history.slice(at..at + 1).then(&window),
             None => window,
         };
-        resolved(shown)
+        shown.paired()
     }
 
     /// Where the window begins so that both roles are in it. Nothing before `floor` is shown, so there it
@@ -105,79 +100,6 @@ fn is_answer(message: &Message) -> bool {
 
 fn is_system(message: &Message) -> bool {
     matches!(message, Message::System(_)) && !is_developer(message)
-}
-
-/// The history without calls that have no result and results that have no call before them. A call that
-/// waits for an approval stays.
-pub(crate) fn resolved(history: History) -> History {
-    let mut open: HashMap<&CallId, VecDeque<(usize, usize)>> = HashMap::new();
-    let mut orphans: HashSet<usize> = HashSet::new();
-    for (at, message) in history.iter().enumerate() {
-        if let Message::Assistant(answer) = &**message {
-            for (index, call) in answer.tool_calls().enumerate() {
-                open.entry(&call.id).or_default().push_back((at, index));
-            }
-        }
-        if let Message::ToolResult(result) = &**message
-            && open.get_mut(&result.tool_call_id).and_then(VecDeque::pop_front).is_none()
-        {
-            orphans.insert(at);
-        }
-    }
-    let mut unanswered: HashMap<usize, HashSet<usize>> = HashMap::new();
-    for (at, index) in open.into_values().flatten() {
-        unanswered.entry(at).or_default().insert(index);
-    }
-    unanswered.retain(|at, _| !history.get(*at).is_some_and(|message| waits_for_approval(message)));
-    if orphans.is_empty() && unanswered.is_empty() {
-        return history;
-    }
-    without(&history, &orphans, &unanswered)
-}
-
-fn waits_for_approval(message: &Message) -> bool {
-    message.content().iter().any(|block| matches!(block, Block::Approval(_)))
-}
-
-/// The history without the messages `orphans`, and without the calls `unanswered` (position of the message,
-/// numbers of its calls).
-fn without(
-    history: &History,
-    orphans: &HashSet<usize>,
-    unanswered: &HashMap<usize, HashSet<usize>>,
-) -> History {
-    let mut at = 0;
-    let untouched = |at: usize| !orphans.contains(&at) && !unanswered.contains_key(&at);
-    if unanswered.is_empty() {
-        return history.filtered(|_| {
-            at += 1;
-            untouched(at - 1)
-        });
-    }
-    let mut kept = History::of(history.log().clone(), []);
-    for (at, message) in history.iter().enumerate() {
-        if untouched(at) {
-            kept = kept.then(&history.slice(at..at + 1));
-        } else if let Some(rest) = unanswered.get(&at).and_then(|calls| without_calls(message, calls)) {
-            kept.push(Span::Made(Arc::from([Arc::new(rest)])));
-        }
-    }
-    kept
-}
-
-/// An answer without some of its calls, and without what it thought when it made them; `None` when nothing
-/// is left.
-fn without_calls(message: &Message, calls: &HashSet<usize>) -> Option<Message> {
-    let mut answer = message.as_assistant()?.clone();
-    let mut index = 0;
-    answer.content.retain(|block| {
-        if block.as_tool_call().is_some_and(|call| call.hosted.is_none()) {
-            index += 1;
-            return !calls.contains(&(index - 1));
-        }
-        !matches!(block, Block::Thinking(_))
-    });
-    (!answer.content.is_empty()).then_some(Message::Assistant(answer))
 }
 
 impl Layer for HistoryWindow {

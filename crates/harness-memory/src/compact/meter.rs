@@ -7,7 +7,7 @@ use harness_core::message::{Message, Usage};
 use harness_core::port::{Measured, PreparedAgent};
 use harness_core::transcript::{Plan, Prefix, Span};
 
-use super::tokens::{CharacterCounter, Tally, prepared_tokens};
+use super::tokens::{CharacterCounter, Tally, message_tokens, prepared_tokens};
 use crate::compact::tokens::TokenCounter;
 
 /// Tokens that begin the answer.
@@ -48,7 +48,7 @@ impl BudgetMeter {
     pub(crate) fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self {
             counter,
-            tally: Tally::default(),
+            tally: Tally::new(message_tokens),
             agents: VecDeque::new(),
             factors: VecDeque::new(),
             learned: None,

@@ -1,9 +1,11 @@
 //! The history of a view: which messages of the transcript it shows.
 
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use harness_core::message::Message;
+use harness_core::CallId;
+use harness_core::message::{Block, Message};
 use harness_core::transcript::{Prefix, Span};
 
 /// A part of the transcript as a view shows it: spans over it, so that choosing costs what is chosen and
@@ -123,6 +125,35 @@ impl History {
         kept
     }
 
+    /// The history without calls that have no result and results that have no call before them. A call that
+    /// waits for an approval stays.
+    #[must_use]
+    pub(crate) fn paired(self) -> Self {
+        let mut open: HashMap<&CallId, VecDeque<(usize, usize)>> = HashMap::new();
+        let mut orphans: HashSet<usize> = HashSet::new();
+        for (at, message) in self.iter().enumerate() {
+            if let Message::Assistant(answer) = &**message {
+                for (index, call) in answer.tool_calls().enumerate() {
+                    open.entry(&call.id).or_default().push_back((at, index));
+                }
+            }
+            if let Message::ToolResult(result) = &**message
+                && open.get_mut(&result.tool_call_id).and_then(VecDeque::pop_front).is_none()
+            {
+                orphans.insert(at);
+            }
+        }
+        let mut unanswered: HashMap<usize, HashSet<usize>> = HashMap::new();
+        for (at, index) in open.into_values().flatten() {
+            unanswered.entry(at).or_default().insert(index);
+        }
+        unanswered.retain(|at, _| !self.get(*at).is_some_and(|message| waits_for_approval(message)));
+        if orphans.is_empty() && unanswered.is_empty() {
+            return self;
+        }
+        without(&self, &orphans, &unanswered)
+    }
+
     /// Adds a span at the end; one that continues the last is joined with it.
     pub fn push(&mut self, span: Span) {
         let span = match span {
@@ -157,4 +188,49 @@ fn part(span: &Span, range: Range<usize>) -> Span {
             Span::Made(messages.iter().skip(range.start).take(range.end - range.start).cloned().collect())
         }
     }
+}
+
+fn waits_for_approval(message: &Message) -> bool {
+    message.content().iter().any(|block| matches!(block, Block::Approval(_)))
+}
+
+/// The history without the messages `orphans`, and without the calls `unanswered` (position of the message,
+/// numbers of its calls).
+fn without(
+    history: &History,
+    orphans: &HashSet<usize>,
+    unanswered: &HashMap<usize, HashSet<usize>>,
+) -> History {
+    let mut at = 0;
+    let untouched = |at: usize| !orphans.contains(&at) && !unanswered.contains_key(&at);
+    if unanswered.is_empty() {
+        return history.filtered(|_| {
+            at += 1;
+            untouched(at - 1)
+        });
+    }
+    let mut kept = History::of(history.log().clone(), []);
+    for (at, message) in history.iter().enumerate() {
+        if untouched(at) {
+            kept = kept.then(&history.slice(at..at + 1));
+        } else if let Some(rest) = unanswered.get(&at).and_then(|calls| without_calls(message, calls)) {
+            kept.push(Span::Made(Arc::from([Arc::new(rest)])));
+        }
+    }
+    kept
+}
+
+/// An answer without some of its calls, and without what it thought when it made them; `None` when nothing
+/// is left.
+fn without_calls(message: &Message, calls: &HashSet<usize>) -> Option<Message> {
+    let mut answer = message.as_assistant()?.clone();
+    let mut index = 0;
+    answer.content.retain(|block| {
+        if block.as_tool_call().is_some_and(|call| call.hosted.is_none()) {
+            index += 1;
+            return !calls.contains(&(index - 1));
+        }
+        !matches!(block, Block::Thinking(_))
+    });
+    (!answer.content.is_empty()).then_some(Message::Assistant(answer))
 }

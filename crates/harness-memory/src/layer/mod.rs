@@ -12,7 +12,6 @@ mod banding;
 mod budget;
 mod child;
 mod closures;
-mod counts;
 mod cx;
 mod def;
 mod flow;

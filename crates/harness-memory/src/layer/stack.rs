@@ -11,7 +11,6 @@ use harness_host::DynStorage;
 
 use super::anchor::{CacheConfig, Lineage};
 use super::assembly::ViewBudget;
-use super::counts::Counts;
 use super::def::{Budget, Hook, LayerDef, LayerId, Scope};
 use super::flow::Kept;
 use super::hook::DynLayer;
@@ -19,7 +18,7 @@ use super::overlay::Overlay;
 use super::schema::{ItemJudge, ItemSchemas};
 use super::tokens::Utf16Quarters;
 use super::view::PreparedCount;
-use crate::compact::tokens::TokenCounter;
+use crate::compact::tokens::{Tally, TokenCounter};
 use crate::shared::{Recent, lock};
 use crate::{LayerProblem, MemoryError};
 
@@ -213,7 +212,7 @@ pub(crate) struct Stack {
     /// The anchors of conversations.
     pub(crate) lineages: Mutex<Recent<Arc<str>, Arc<Mutex<Lineage>>>>,
     /// The counted transcripts of conversations.
-    pub(crate) counts: Mutex<Recent<Arc<str>, Arc<Mutex<Counts>>>>,
+    pub(crate) counts: Mutex<Recent<Arc<str>, Arc<Mutex<Tally>>>>,
     pub(crate) prepared: PreparedCount,
 }
 

@@ -72,8 +72,6 @@ pub enum DropReason {
     Budget,
     /// A layer chose another part of the history.
     Projection,
-    /// A call without its result, or a result without its call.
-    Unresolved,
 }
 
 /// Something that is not in a view.

@@ -8,10 +8,9 @@ use harness_core::port::{PreparedAgent, ViewCx};
 use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::ask::is_developer;
-use super::assembly::{Link, Room, resolved};
+use super::assembly::Room;
 use super::banding::Banded;
 use super::budget::{Totals, share};
-use super::counts::Counts;
 use super::def::Placement;
 use super::flow::Output;
 use super::history::History;
@@ -19,7 +18,7 @@ use super::run::LayerRun;
 use super::tokens::message_tokens;
 use super::usage::{DropReason, Dropped, LayerShare, LayerUsage, Served};
 use crate::MemoryError;
-use crate::compact::tokens::TokenCounter;
+use crate::compact::tokens::{Tally, TokenCounter};
 use crate::shared::lock;
 
 /// Tokens of a request in addition to the view.
@@ -80,7 +79,7 @@ impl LayerRun {
 
         let counts = self.counts();
         let mut counts = lock(&counts);
-        counts.extend(&cx.log, &*self.stack.counter);
+        counts.follow(&cx.log, &*self.stack.counter);
         let counter = &*self.stack.counter;
         let projected = history.spans().iter().map(|span| span_tokens(&counts, counter, span)).sum::<u64>();
         let (systems, history) = split_systems(&history, &counts);
@@ -98,7 +97,7 @@ impl LayerRun {
         room.take_all([usage.supersede_tokens].into_iter());
         usage.anchor_tokens = anchor.1;
         usage.live_tokens = live.1;
-        let left_out = counts.before(cx.log.len()).saturating_sub(projected);
+        let left_out = counts.range(0..cx.log.len()).saturating_sub(projected);
         if left_out > 0 {
             let items = cx.log.len().saturating_sub(history.len() + systems.len());
             let reason = DropReason::Projection;
@@ -209,15 +208,15 @@ fn take_band(
     (taken, sum)
 }
 
-fn span_tokens(counts: &Counts, counter: &dyn TokenCounter, span: &Span) -> u64 {
+fn span_tokens(counts: &Tally, counter: &dyn TokenCounter, span: &Span) -> u64 {
     match span {
-        Span::Kept(range) => counts.between(range.start, range.end),
+        Span::Kept(range) => counts.range(range.clone()),
         Span::Made(messages) => messages.iter().map(|message| message_tokens(counter, message)).sum(),
     }
 }
 
 /// Takes the system messages out of the history.
-fn split_systems(history: &History, counts: &Counts) -> (Vec<Arc<Message>>, History) {
+fn split_systems(history: &History, counts: &Tally) -> (Vec<Arc<Message>>, History) {
     let log = history.log();
     let mut systems = Vec::new();
     let mut rest = History::of(log.clone(), []);
@@ -225,7 +224,7 @@ fn split_systems(history: &History, counts: &Counts) -> (Vec<Arc<Message>>, Hist
         match span {
             Span::Kept(range) => {
                 let mut from = range.start;
-                for at in counts.systems(range.start, range.end) {
+                for at in counts.systems(range) {
                     systems.extend(log.get(*at).cloned());
                     rest.push(Span::Kept(from..*at));
                     from = at + 1;
@@ -244,11 +243,11 @@ fn split_systems(history: &History, counts: &Counts) -> (Vec<Arc<Message>>, Hist
 
 /// The newest of the history that fit, without calls and results that do not stand together. What is newest
 /// of all is shown even when it does not fit: a view without it asks nothing.
-fn newest(history: &History, counts: &Counts, counter: &dyn TokenCounter, room: u64, window: usize) -> Shown {
-    let mut shown = mended(&fitting(history, counts, counter, room, window));
+fn newest(history: &History, counts: &Tally, counter: &dyn TokenCounter, room: u64, window: usize) -> Shown {
+    let mut shown = mended(fitting(history, counts, counter, room, window));
     if shown.is_empty() && !history.is_empty() {
         let last = history.len() - history.iter().rev().take_while(|m| is_result(m)).count();
-        shown = mended(&history.slice(last.saturating_sub(1)..history.len()));
+        shown = mended(history.slice(last.saturating_sub(1)..history.len()));
     }
     let tokens_of = |history: &History| {
         history.spans().iter().map(|span| span_tokens(counts, counter, span)).fold(0, u64::saturating_add)
@@ -264,7 +263,7 @@ fn newest(history: &History, counts: &Counts, counter: &dyn TokenCounter, room: 
 /// The newest messages that fit, walked span by span from the end.
 fn fitting(
     history: &History,
-    counts: &Counts,
+    counts: &Tally,
     counter: &dyn TokenCounter,
     room: u64,
     window: usize,
@@ -275,8 +274,8 @@ fn fitting(
         match span {
             Span::Kept(range) => {
                 let first = range.start.max(range.end.saturating_sub(window));
-                let start = counts.newest(first, range.end, room);
-                room = room.saturating_sub(counts.between(start, range.end));
+                let start = counts.newest(first..range.end, room);
+                room = room.saturating_sub(counts.range(start..range.end));
                 window -= range.end - start;
                 kept.push(Span::Kept(start..range.end));
                 if start > range.start {
@@ -299,22 +298,23 @@ fn fitting(
     History::of(history.log().clone(), kept.into_iter().rev())
 }
 
-/// A history in which calls and results stand together. In a stretch of the transcript only its borders can
-/// split them; messages that layers made are looked at one by one.
-fn mended(history: &History) -> History {
-    let log = history.log();
-    if history.spans().iter().any(|span| matches!(span, Span::Made(_))) {
-        let links: Vec<Link> = history.iter().map(|message| link(message)).collect();
-        let kept = resolved(&links.iter().collect::<Vec<_>>());
-        let mut kept = kept.into_iter().peekable();
-        let mut at = 0..;
-        let whole = history.filtered(|_| kept.next_if_eq(&at.next().unwrap_or(usize::MAX)).is_some());
-        return bordered(&whole, log);
+/// A history in which each call is before its result. In a stretch of the transcript only its borders can split them;
+/// messages that layers made are checked one by one.
+fn mended(mut history: History) -> History {
+    let is_made = history.spans().iter().any(|span| matches!(span, Span::Made(_)));
+    loop {
+        let before = history.len();
+        history = bordered(&if is_made { history.paired() } else { history });
+        // A result that goes at a border leaves a call without one.
+        if !is_made || history.len() == before {
+            return history;
+        }
     }
-    bordered(history, log)
 }
 
-fn bordered(history: &History, log: &Prefix) -> History {
+/// A history of which no stretch starts with a result or ends with a call.
+fn bordered(history: &History) -> History {
+    let log = history.log();
     let mut out = History::of(log.clone(), []);
     let spans = history.spans();
     for (at, span) in spans.iter().enumerate() {
@@ -343,18 +343,6 @@ fn bordered(history: &History, log: &Prefix) -> History {
 
 fn is_result(message: &Arc<Message>) -> bool {
     matches!(**message, Message::ToolResult(_))
-}
-
-fn link(message: &Message) -> Link {
-    match message {
-        Message::Assistant(answer) => {
-            let ids: Vec<String> = answer.tool_calls().map(|call| call.id.as_str().to_owned()).collect();
-            if ids.is_empty() { Link::None } else { Link::Calls(ids) }
-        }
-        Message::ToolResult(result) => Link::Answers(result.tool_call_id.as_str().to_owned()),
-        Message::System(_) | Message::User(_) | Message::Custom(_) => Link::None,
-        _ => Link::None,
-    }
 }
 
 /// The plan of the bands; `None` when it would show the whole transcript and nothing else.
@@ -396,7 +384,10 @@ fn as_tokens(share: f64) -> u64 {
 
 impl LayerRun {
     /// The counts of the conversation.
-    fn counts(&self) -> Arc<Mutex<Counts>> {
-        Arc::clone(lock(&self.stack.counts).or_insert(self.lineage_key(), Arc::default))
+    fn counts(&self) -> Arc<Mutex<Tally>> {
+        Arc::clone(
+            lock(&self.stack.counts)
+                .or_insert(self.lineage_key(), || Arc::new(Mutex::new(Tally::new(message_tokens)))),
+        )
     }
 }

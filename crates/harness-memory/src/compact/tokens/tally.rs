@@ -7,24 +7,32 @@ use std::sync::{Arc, Weak};
 use harness_core::message::Message;
 use harness_core::transcript::{Plan, Prefix, Span};
 
-use super::message_tokens;
 use crate::compact::tokens::TokenCounter;
+use crate::layer::is_developer;
 
 /// Counts of messages outside the transcript that are remembered.
 const MADE_KEPT: usize = 4_096;
 
 /// The counts of one transcript, as running sums: a range of it costs two look-ups, and only messages that
 /// were appended since are counted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tally {
+    /// Tokens of one message.
+    cost: fn(&dyn TokenCounter, &Message) -> u64,
     /// Counted messages. A weak reference keeps the address from being reused.
     seen: Vec<Weak<Message>>,
     /// Tokens of all messages up to and including this one.
     sums: Vec<u64>,
+    /// Positions of system messages, without those of layers.
+    systems: Vec<usize>,
     made: HashMap<usize, (Weak<Message>, u64)>,
 }
 
 impl Tally {
+    pub(crate) fn new(cost: fn(&dyn TokenCounter, &Message) -> u64) -> Self {
+        Self { cost, seen: Vec::new(), sums: Vec::new(), systems: Vec::new(), made: HashMap::new() }
+    }
+
     /// Tokens of what `plan` shows of `log`.
     pub(crate) fn shown(&mut self, log: &Prefix, plan: Option<&Plan>, counter: &dyn TokenCounter) -> u64 {
         self.follow(log, counter);
@@ -41,6 +49,20 @@ impl Tally {
         self.up_to(range.end).saturating_sub(self.up_to(range.start))
     }
 
+    /// The first position of a range from which on its messages have at most `room` tokens.
+    pub(crate) fn newest(&self, range: Range<usize>, room: u64) -> usize {
+        let enough = self.up_to(range.end).saturating_sub(room);
+        let after = if enough == 0 { 0 } else { self.sums.partition_point(|sum| *sum < enough) + 1 };
+        after.clamp(range.start, range.end)
+    }
+
+    /// Positions of system messages in a range.
+    pub(crate) fn systems(&self, range: &Range<usize>) -> &[usize] {
+        let from = self.systems.partition_point(|at| *at < range.start);
+        let to = self.systems.partition_point(|at| *at < range.end);
+        self.systems.get(from..to).unwrap_or_default()
+    }
+
     fn up_to(&self, end: usize) -> u64 {
         end.checked_sub(1).and_then(|last| self.sums.get(last).or(self.sums.last())).copied().unwrap_or(0)
     }
@@ -54,7 +76,7 @@ impl Tally {
         if self.made.len() >= MADE_KEPT {
             self.made.retain(|_, (held, _)| held.strong_count() > 0);
         }
-        let tokens = message_tokens(counter, message);
+        let tokens = (self.cost)(counter, message);
         if self.made.len() < MADE_KEPT {
             self.made.insert(address, (Arc::downgrade(message), tokens));
         }
@@ -72,9 +94,13 @@ impl Tally {
         let keep = if known > 0 && same(0) && same(known - 1) { self.sums.len() } else { 0 };
         self.seen.truncate(keep);
         self.sums.truncate(keep);
+        self.systems.retain(|at| *at < keep);
         let mut sum = self.sums.last().copied().unwrap_or(0);
-        for message in log.range(keep..log.len()) {
-            sum = sum.saturating_add(message_tokens(counter, message));
+        for (at, message) in (keep..).zip(log.range(keep..log.len())) {
+            sum = sum.saturating_add((self.cost)(counter, message));
+            if matches!(**message, Message::System(_)) && !is_developer(message) {
+                self.systems.push(at);
+            }
             self.seen.push(Arc::downgrade(message));
             self.sums.push(sum);
         }
@@ -85,9 +111,15 @@ impl Tally {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use harness_core::message::SystemMessage;
     use harness_core::transcript::Transcript;
 
     use super::*;
+    use crate::compact::tokens::message_tokens;
+
+    fn tally() -> Tally {
+        Tally::new(message_tokens)
+    }
 
     /// One token a text; knows how often it was asked.
     #[derive(Default)]
@@ -110,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_message_is_counted_once() {
-        let (asked, mut tally, mut log) = (Asked::default(), Tally::default(), log(100));
+        let (asked, mut tally, mut log) = (Asked::default(), tally(), log(100));
         assert_eq!(tally.shown(&log, None, &asked), 500);
         log.push(Arc::new(Message::user("more")));
         assert_eq!(tally.shown(&log, None, &asked), 505);
@@ -119,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_view_costs_what_it_shows() {
-        let (asked, mut tally, log) = (Asked::default(), Tally::default(), log(10));
+        let (asked, mut tally, log) = (Asked::default(), tally(), log(10));
         let made: Arc<[_]> = Arc::from([Arc::new(Message::user("sum"))]);
         let plan = Plan { spans: Arc::from([Span::Kept(0..1), Span::Made(made), Span::Kept(7..usize::MAX)]) };
         assert_eq!(tally.shown(&log, Some(&plan), &asked), 25);
@@ -129,7 +161,7 @@ mod tests {
 
     #[test]
     fn another_transcript_is_counted_anew() {
-        let (asked, mut tally) = (Asked::default(), Tally::default());
+        let (asked, mut tally) = (Asked::default(), tally());
         tally.shown(&log(10), None, &asked);
         assert_eq!(tally.shown(&log(4), None, &asked), 20);
         assert_eq!(asked.0.load(Ordering::Relaxed), 14);
@@ -137,12 +169,25 @@ mod tests {
 
     #[test]
     fn a_shorter_prefix_of_the_same_transcript_is_not() {
-        let (asked, mut tally, mut log) = (Asked::default(), Tally::default(), log(4));
+        let (asked, mut tally, mut log) = (Asked::default(), tally(), log(4));
         let before = log.prefix();
         log.push(Arc::new(Message::user("more")));
         tally.shown(&log, None, &asked);
         assert_eq!(tally.shown(&before, None, &asked), 20);
         assert_eq!(tally.shown(&log, None, &asked), 25);
         assert_eq!(asked.0.load(Ordering::Relaxed), 5);
+    }
+
+    #[test]
+    fn the_newest_that_fit_are_found_without_walking() {
+        let mut log: Transcript =
+            [5, 1, 2].into_iter().map(|n| Arc::new(Message::user("Q".repeat(n)))).collect();
+        log.push(Arc::new(Message::System(SystemMessage::text("QQQ"))));
+        let mut tally = Tally::new(|_, message| message.joined_text().len() as u64);
+        tally.follow(&log, &Asked::default());
+        let newest = |room| tally.newest(0..4, room);
+        assert_eq!([0, 2, 3, 5, 6, 10, 11].map(newest), [4, 4, 3, 2, 1, 1, 0]);
+        assert_eq!((tally.newest(1..4, 99), tally.newest(1..3, 2)), (1, 2));
+        assert_eq!((tally.systems(&(0..4)), tally.systems(&(0..3))), (&[3][..], &[][..]));
     }
 }
