@@ -512,4 +512,17 @@ impl Compactor for ContextCompactor {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use harness_core::ParentCall;
+
+    use super::*;
+
+    #[test]
+    fn a_sub_agent_has_its_own_state() {
+        let mut caller = Origin::default();
+        caller.thread = Some("t".into());
+        let mut child = caller.child(ParentCall::new("c1", "desk", &caller));
+        child.run = Some("child".into());
+        assert_eq!([&caller, &child].map(thread_of), ["t\n\n", "t\n\nchild"]);
+    }
+}

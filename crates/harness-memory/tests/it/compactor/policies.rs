@@ -1,7 +1,17 @@
 //! What each policy makes of a transcript.
 
-use super::*;
-use crate::compact::HardStop;
+use std::sync::Arc;
+
+use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
+use harness_core::port::{CompactReason, Compaction};
+use harness_core::transcript::Transcript;
+use harness_core::{Json, Origin};
+use harness_host::testing::ArtifactShelf;
+use harness_memory::compact::{
+    CompactionPolicy, ContextCompactor, HardStop, Rehydration, Rung, TARGET_MISSED, Target, Trigger,
+};
+
+use super::requests::{Numbered, ask, check_told, compact, grow, log, policy, shown};
 
 /// The view of a new compactor with this policy.
 async fn view(policy: CompactionPolicy, words: &str) -> String {

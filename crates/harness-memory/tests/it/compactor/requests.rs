@@ -1,19 +1,24 @@
+//! Requests of one thread: what is done when, and what is shown then.
+
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
-use harness_core::port::{Measured, ViewCx};
-use harness_core::transcript::{Span, Transcript, View};
+use harness_core::port::{
+    CompactAsk, CompactReason, Compaction, CompactionLevel, Compactor, Measured, Overflow, ViewCx,
+};
+use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::{Json, Origin, Time};
 use harness_host::testing::ArtifactShelf;
 
-use super::*;
-use crate::compact::{Summary, SummaryAsk, SummaryFault, Trigger};
-
-mod policies;
+use harness_memory::compact::{
+    CompactionPolicy, ContextCompactor, Recency, Rehydration, Rung, Summarizer, Summary, SummaryAsk,
+    SummaryFault, Target, Trigger,
+};
 
 /// Numbers its summaries; notes new messages, all messages, and instructions of each.
 #[derive(Clone, Default)]
-struct Numbered {
+pub(super) struct Numbered {
     asked: Arc<Mutex<Vec<String>>>,
     fails: bool,
     /// Characters of each summary beyond its name.
@@ -41,15 +46,15 @@ impl Numbered {
 
 /// A transcript in words: `u40` is a user text of 40 tokens, `a40` an answer, `read40` a call of `read_file`
 /// with a result of 40 tokens, `web40` one of `web_search`, `open` a call that waits for its result.
-fn log(words: &str) -> Transcript {
+pub(super) fn log(words: &str) -> Transcript {
     let mut log = Transcript::default();
     words.split_whitespace().for_each(|word| grow(&mut log, word));
     log
 }
 
-static CALLS: AtomicU32 = AtomicU32::new(0);
+pub(super) static CALLS: AtomicU32 = AtomicU32::new(0);
 
-fn grow(log: &mut Transcript, word: &str) {
+pub(super) fn grow(log: &mut Transcript, word: &str) {
     let (kind, tokens) = word.split_at(word.find(|c: char| c.is_ascii_digit()).unwrap_or(word.len()));
     let text = "x".repeat(tokens.parse::<usize>().unwrap_or(0) * 4);
     let call = |name: &str| {
@@ -70,7 +75,7 @@ fn grow(log: &mut Transcript, word: &str) {
     }
 }
 
-fn ask(log: &Transcript, plan: Option<Plan>) -> CompactAsk {
+pub(super) fn ask(log: &Transcript, plan: Option<Plan>) -> CompactAsk {
     let cx = ViewCx::new(log.prefix(), Arc::new(Origin::default()), Time(0));
     let view = match &plan {
         Some(plan) => View::planned(log.prefix(), plan.clone()),
@@ -80,7 +85,7 @@ fn ask(log: &Transcript, plan: Option<Plan>) -> CompactAsk {
 }
 
 /// A window of 1,000: trigger 800, target 700, ceiling 950; the newest 100 tokens are kept.
-fn policy(rungs: &[Rung]) -> CompactionPolicy {
+pub(super) fn policy(rungs: &[Rung]) -> CompactionPolicy {
     let mut policy = CompactionPolicy::ladder(1_000);
     policy.recency = Recency::new(0, 100);
     policy.ladder = rungs.to_vec();
@@ -90,7 +95,7 @@ fn policy(rungs: &[Rung]) -> CompactionPolicy {
 }
 
 /// What a view shows: positions, and what stands for the rest.
-fn shown(log: &Transcript, plan: Option<&Plan>) -> String {
+pub(super) fn shown(log: &Transcript, plan: Option<&Plan>) -> String {
     let Some(plan) = plan else { return "all".to_owned() };
     assert_eq!(plan.check(log), Ok(()), "law 6");
     let mut words = Vec::new();
@@ -108,12 +113,12 @@ fn shown(log: &Transcript, plan: Option<&Plan>) -> String {
     words.join(" ")
 }
 
-async fn compact(compactor: &ContextCompactor, ask: CompactAsk) -> Compaction {
+pub(super) async fn compact(compactor: &ContextCompactor, ask: CompactAsk) -> Compaction {
     compactor.compact(ask).await.unwrap()
 }
 
 #[track_caller]
-fn check_told(compaction: &Compaction, actions: &[(&str, u32)], failed: &[&str]) {
+pub(super) fn check_told(compaction: &Compaction, actions: &[(&str, u32)], failed: &[&str]) {
     let note = compaction.note.as_ref();
     let done: Vec<_> = note.iter().flat_map(|note| &note.actions).map(|(a, n)| (a.as_str(), *n)).collect();
     let codes: Vec<&str> = compaction.failed.iter().map(|fault| &*fault.code).collect();
@@ -368,7 +373,7 @@ async fn a_store_that_fails_loses_nothing() {
 #[tokio::test]
 async fn what_is_pinned_or_pending_stays() {
     let mut rule = harness_core::message::UserMessage::text("x".repeat(400));
-    rule.content.push(crate::compact::group::pin());
+    rule.content.push(harness_memory::compact::group::pin());
     let mut log = log("u10 a300 open");
     log.push(Arc::new(rule.into()));
     for word in ["a300", "u10", "a100", "a100"] {
@@ -394,7 +399,9 @@ async fn a_view_that_cannot_be_shortened_is_not_sent() {
     let compaction = compact(&ContextCompactor::new(policy(&[Rung::Clear])), ask(&log, None)).await;
     assert_eq!(compaction.overflow, Some(Overflow { tokens: 1_021, ceiling: 950 }));
     let asked = ask(&log, None).because(CompactReason::Overflow);
-    let unknown = ContextCompactor::new(CompactionPolicy { window: 0, ..policy(&[Rung::Clear]) });
+    let mut unknown = policy(&[Rung::Clear]);
+    unknown.window = 0;
+    let unknown = ContextCompactor::new(unknown);
     let compaction = compact(&unknown, asked).await;
     assert!(compaction.overflow.is_some(), "refused once, it would be refused again");
 }
