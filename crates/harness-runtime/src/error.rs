@@ -1,7 +1,7 @@
 //! Errors of threads.
 
 use harness_core::machine::ResumeError;
-use harness_core::port::{OtherDescriptor, SessionError};
+use harness_core::port::SessionError;
 use harness_core::{ApprovalId, CallDigest, EntryId, Fault, RunId, StopReason, ThreadId, ToolName};
 
 /// Error of a thread or the runtime. The end of a run is never an error: see its [`Report`](crate::Report).
@@ -151,7 +151,7 @@ pub enum RuntimeError {
     /// The session of the thread was started under another descriptor, and
     /// [`ThreadConfig::any_descriptor`](crate::ThreadConfig::any_descriptor) is not set.
     #[error(transparent)]
-    OtherDescriptor(#[from] OtherDescriptor),
+    OtherDescriptor(SessionError),
     /// The session cannot be read or written.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -248,8 +248,7 @@ impl RuntimeError {
             Self::Resume(error) => error.kind,
             Self::NoCheckpoint { .. } => "runtime.no_checkpoint",
             Self::NoCheckpoints => "runtime.no_checkpoints",
-            Self::OtherDescriptor(_) => OtherDescriptor::KIND,
-            Self::Session(error) => &error.kind,
+            Self::OtherDescriptor(error) | Self::Session(error) => &error.kind,
             Self::Compaction(_) => "runtime.compaction",
             Self::Part(_) => "runtime.part",
             Self::Lost { .. } => "runtime.lost",
@@ -276,7 +275,9 @@ impl RuntimeError {
             Self::NotHeld { .. } | Self::OtherCall { .. } => {
                 Some("list the pending approvals again, and decide about the call that is shown now")
             }
-            Self::OtherDescriptor(_) => Some(OtherDescriptor::HINT),
+            Self::OtherDescriptor(_) => Some(
+                "use the descriptor that the session was started under, another session, or allow any descriptor",
+            ),
             Self::NoTokio => Some("prompt the thread inside a tokio runtime"),
             Self::Closed { .. }
             | Self::EmptyTranscript { .. }

@@ -10,8 +10,8 @@
 //! use harness_core::Fault;
 //! use harness_core::port::{
 //!     AgentConfig, CheckedAs, Checked, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
-//!     Loaded, Measured, ModelFault, ModelFaultCode, ModelRequest, OpenCall, OtherDescriptor, Overflow, PreparedAgent,
-//!     Pressure, Progress, RunProgress, Secret, SingleAgent, ThinkingLevel, TornTail, TranscriptRepair, Used,
+//!     Loaded, Measured, ModelFault, ModelFaultCode, ModelRequest, OpenCall, Overflow, PreparedAgent, Pressure, Progress,
+//!     RunProgress, Secret, SingleAgent, ThinkingLevel, TornTail, TranscriptRepair, Used,
 //! };
 //! use harness_core::tool::{RetryClass, ToolDef};
 //! use harness_core::transcript::{Plan, Span, Transcript, View};
@@ -59,8 +59,7 @@
 //! loaded.open_calls.push(OpenCall::new("c1".into(), 1, RetryClass::Unsafe, None));
 //! loaded.torn_tail = Some(TornTail { line: 812, bytes: 37 });
 //! loaded.descriptor = Some("v1".into());
-//! let rejected: Option<OtherDescriptor> = loaded.check_descriptor(Some("v2")).err();
-//! assert!(rejected.is_some());
+//! assert!(loaded.check_descriptor(Some("v2")).is_err());
 //! let lines: Vec<String> = loaded.repairs.iter().map(TranscriptRepair::to_string).collect();
 //!
 //! let progress = RunProgress::of_turn(2, 5);
@@ -98,7 +97,7 @@ pub use model::{
 };
 pub use proposed::ProposedCall;
 pub use session::{
-    Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
-    TornTail, TranscriptRepair,
+    Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
+    TranscriptRepair,
 };
 pub use steering::{DrainPoint, Steering};

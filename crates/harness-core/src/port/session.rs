@@ -151,37 +151,18 @@ impl Loaded {
     /// descriptor fits all.
     ///
     /// # Errors
-    /// Both hashes, if they differ.
-    pub fn check_descriptor(&self, here: Option<&str>) -> Result<(), OtherDescriptor> {
+    /// `session.other_descriptor` with both hashes, if they differ.
+    pub fn check_descriptor(&self, here: Option<&str>) -> Result<(), SessionError> {
         match &self.descriptor {
             Some(started) if Some(&**started) != here => {
-                Err(OtherDescriptor { started: Arc::clone(started), here: here.map(Into::into) })
+                let here =
+                    here.map_or_else(|| "no descriptor".to_owned(), |hash| format!("descriptor {hash}"));
+                let text = format!("the session was started under descriptor {started}, this is {here}");
+                Err(SessionError::new("session.other_descriptor", text))
             }
             Some(_) | None => Ok(()),
         }
     }
-}
-
-/// The session was started with another descriptor. Nothing ran.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the session was started under descriptor {started}, this is {}",
-    here.as_ref().map_or_else(|| "no descriptor".to_owned(), |hash| format!("descriptor {hash}"))
-)]
-pub struct OtherDescriptor {
-    /// Hash of the session's descriptor.
-    pub started: Arc<str>,
-    /// Hash of the current one, if any.
-    pub here: Option<Arc<str>>,
-}
-
-impl OtherDescriptor {
-    /// Stable code.
-    pub const KIND: &str = "session.other_descriptor";
-
-    /// Hint for the user.
-    pub const HINT: &str =
-        "use the descriptor that the session was started under, another session, or allow any descriptor";
 }
 
 /// Repair of a stored transcript ([`transcript::repair`](crate::transcript::repair)).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::machine::ViewState;
 use harness_core::message::{Message, ModelOutput};
-use harness_core::port::{DynSession, OpenCall, OtherDescriptor, TornTail, TranscriptRepair};
+use harness_core::port::{DynSession, OpenCall, SessionError, TornTail, TranscriptRepair};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{AgentId, End, Outcome, StopReason};
@@ -24,7 +24,7 @@ pub(crate) struct Memory {
     /// Messages that were pushed in while calls were parked.
     pub(crate) waiting: Vec<Arc<Message>>,
     /// Mismatch of the session and the descriptor of this thread.
-    pub(crate) misfit: Option<OtherDescriptor>,
+    pub(crate) misfit: Option<SessionError>,
     /// Stop reason of the last run, if known.
     pub(crate) stop: Option<StopReason>,
     /// Unfinished line of the session, until a run reports it.
@@ -105,7 +105,7 @@ impl Shared {
         let memory = self.load(&mut session).await?;
         if let Some(misfit) = memory.misfit.clone().filter(|_| !config.any_descriptor) {
             self.keep(memory);
-            return Err(misfit.into());
+            return Err(RuntimeError::OtherDescriptor(misfit));
         }
         self.event_log.live(|live| live.reset(memory.log.prefix()));
         self.lock().opened = true;
