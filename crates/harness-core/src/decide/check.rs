@@ -309,13 +309,9 @@ pub fn stop_hook(
     name: impl Into<GateName>,
     why: impl Fn(&End, &RunProgress) -> Option<String> + Send + Sync + 'static,
 ) -> Guarded<dyn DynCheck> {
-    let check = func(name, Points::END, move |subject, _| match subject {
-        Subject::End { end, progress } => {
-            why(end, progress).map_or(CheckVerdict::Accept, |guidance| CheckVerdict::Continue { guidance })
-        }
-        Subject::Prompt(_) | Subject::Answer { .. } | Subject::Result { .. } | Subject::Invalid { .. } => {
-            CheckVerdict::Accept
-        }
+    let check = func(name, Points::END, move |subject, _| {
+        let Subject::End { end, progress } = subject else { return CheckVerdict::Accept };
+        why(end, progress).map_or(CheckVerdict::Accept, |guidance| CheckVerdict::Continue { guidance })
     });
     check.on_error(OnError::LenientIfInteractive)
 }
@@ -336,13 +332,12 @@ pub fn stop_hook(
 /// assert_eq!(check.guard().name.as_str(), "output");
 /// ```
 pub fn output(schemas: impl SchemaValidator + 'static) -> Guarded<dyn DynCheck> {
-    func("output", Points::ANSWER, move |subject, _| match subject {
-        Subject::Answer { text, output: Some(schema), .. } => judge_output(&schemas, schema, text),
-        Subject::Answer { output: None, .. }
-        | Subject::Prompt(_)
-        | Subject::End { .. }
-        | Subject::Result { .. }
-        | Subject::Invalid { .. } => CheckVerdict::Accept,
+    func("output", Points::ANSWER, move |subject, _| {
+        if let Subject::Answer { text, output: Some(schema), .. } = subject {
+            judge_output(&schemas, schema, text)
+        } else {
+            CheckVerdict::Accept
+        }
     })
 }
 

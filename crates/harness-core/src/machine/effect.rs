@@ -84,23 +84,17 @@ pub enum Record {
 impl Record {
     /// The durability that it needs: synced before an `unsafe` call runs and at the end of a turn.
     pub fn durability(&self) -> Durability {
-        match self {
-            Self::CallStarted { class: RetryClass::Unsafe, .. } | Self::TurnEnd | Self::RunEnd(_) => {
-                Durability::Sync
-            }
-            Self::Messages { .. }
-            | Self::CallStarted { .. }
-            | Self::CallFinished { .. }
-            | Self::Compaction { .. } => Durability::Flush,
+        let is_unsafe = matches!(self, Self::CallStarted { class: RetryClass::Unsafe, .. });
+        if is_unsafe || matches!(self, Self::TurnEnd | Self::RunEnd(_)) {
+            Durability::Sync
+        } else {
+            Durability::Flush
         }
     }
 
     /// Whether it is stored again after a failed store.
     pub(crate) fn is_owed(&self) -> bool {
-        match self {
-            Self::Messages { .. } | Self::Compaction { .. } | Self::TurnEnd | Self::RunEnd(_) => true,
-            Self::CallStarted { .. } | Self::CallFinished { .. } => false,
-        }
+        !matches!(self, Self::CallStarted { .. } | Self::CallFinished { .. })
     }
 }
 

@@ -71,14 +71,10 @@ impl Outbox {
 
     pub(super) fn are_stored(&mut self, records: &[Record]) {
         for record in records {
-            match record {
-                Record::Messages { from, messages } => self.stored = from + messages.len(),
-                Record::Compaction { permanent: true, messages, .. } => self.stored = *messages,
-                Record::Compaction { permanent: false, .. }
-                | Record::CallStarted { .. }
-                | Record::CallFinished { .. }
-                | Record::TurnEnd
-                | Record::RunEnd(_) => {}
+            if let Record::Messages { from, messages } = record {
+                self.stored = from + messages.len();
+            } else if let Record::Compaction { permanent: true, messages, .. } = record {
+                self.stored = *messages;
             }
         }
         self.failure = None;

@@ -183,20 +183,14 @@ impl AssistantMessage {
                 return ModelOutput::ApprovalRequest(request);
             }
         }
-        match self.stop_reason {
-            FinishReason::ToolUse if self.joined_text().trim().is_empty() => ModelOutput::Invalid(Invalid {
-                raw: Json::of(self).ok(),
-                ..Invalid::new("Tool request contained zero calls")
-            }),
-            FinishReason::Refusal | FinishReason::ContentFilter => ModelOutput::Refusal { reason: "" },
-            FinishReason::Stop
-            | FinishReason::ToolUse
-            | FinishReason::Length
-            | FinishReason::Error
-            | FinishReason::Aborted
-            | FinishReason::Paused
-            | FinishReason::Other(_) => ModelOutput::FinalAnswer,
+        if self.stop_reason == FinishReason::ToolUse && self.joined_text().trim().is_empty() {
+            let invalid = Invalid::new("Tool request contained zero calls");
+            return ModelOutput::Invalid(Invalid { raw: Json::of(self).ok(), ..invalid });
         }
+        if matches!(self.stop_reason, FinishReason::Refusal | FinishReason::ContentFilter) {
+            return ModelOutput::Refusal { reason: "" };
+        }
+        ModelOutput::FinalAnswer
     }
 
     /// Whether [`AssistantMessage::output`] is [`ModelOutput::ToolRequest`].

@@ -176,30 +176,16 @@ pub enum Evidence {
 impl Evidence {
     /// Describes the decision of a gate or a guardrail in one sentence.
     pub fn message(&self) -> Option<String> {
-        match self {
-            Self::Guardrail { guardrail, stage, reason } => {
-                let which = match stage {
-                    GuardStage::Input => "Input",
-                    GuardStage::Output => "Output",
-                    GuardStage::Result => "Result",
-                };
-                let reason = reason.as_ref().map(|reason| format!(" Reason: {reason}")).unwrap_or_default();
-                Some(format!("{which} guardrail \"{guardrail}\" triggered.{reason}"))
-            }
-            Self::Gate { gate, tool, reason, .. } => {
-                Some(format!("Gate \"{gate}\" refused \"{tool}\": {reason}"))
-            }
-            Self::None
-            | Self::Limit(_)
-            | Self::Invalid(_)
-            | Self::Tool { .. }
-            | Self::Fault(_)
-            | Self::Approval(_)
-            | Self::Held(_)
-            | Self::Density(_)
-            | Self::ToolResult(_)
-            | Self::Loop { .. }
-            | Self::Cancelled { .. } => None,
+        if let Self::Guardrail { guardrail, stage, reason } = self {
+            let which = match stage {
+                GuardStage::Input => "Input",
+                GuardStage::Output => "Output",
+                GuardStage::Result => "Result",
+            };
+            let reason = reason.as_ref().map(|reason| format!(" Reason: {reason}")).unwrap_or_default();
+            return Some(format!("{which} guardrail \"{guardrail}\" triggered.{reason}"));
         }
+        let Self::Gate { gate, tool, reason, .. } = self else { return None };
+        Some(format!("Gate \"{gate}\" refused \"{tool}\": {reason}"))
     }
 }

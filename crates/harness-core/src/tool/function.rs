@@ -53,22 +53,17 @@ pub fn schema_of<A: JsonSchema>() -> Json {
 }
 
 fn tidy(schema: &mut serde_json::Value) {
-    match schema {
-        serde_json::Value::Object(map) => {
-            map.remove("$schema");
-            if map.get("title").is_some_and(serde_json::Value::is_string) {
-                map.remove("title");
-            }
-            if map.get("format").and_then(|f| f.as_str()).is_some_and(|f| f.contains("int")) {
-                map.remove("format");
-            }
-            map.values_mut().for_each(tidy);
+    if let Some(map) = schema.as_object_mut() {
+        map.remove("$schema");
+        if map.get("title").is_some_and(serde_json::Value::is_string) {
+            map.remove("title");
         }
-        serde_json::Value::Array(list) => list.iter_mut().for_each(tidy),
-        serde_json::Value::Null
-        | serde_json::Value::Bool(_)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::String(_) => {}
+        if map.get("format").and_then(|f| f.as_str()).is_some_and(|f| f.contains("int")) {
+            map.remove("format");
+        }
+        map.values_mut().for_each(tidy);
+    } else if let Some(list) = schema.as_array_mut() {
+        list.iter_mut().for_each(tidy);
     }
 }
 

@@ -223,24 +223,8 @@ fn log_tokens(turn: &mut TurnCx<'_>) -> u64 {
 
 /// Whether a model failed during its answer: another attempt may get further.
 fn breaks_off(fault: &ModelFault) -> bool {
-    match fault.code {
-        ModelFaultCode::Provider
-        | ModelFaultCode::Network
-        | ModelFaultCode::Timeout
-        | ModelFaultCode::Protocol => fault.http_status.is_none(),
-        ModelFaultCode::AuthFailed
-        | ModelFaultCode::CreditsExhausted
-        | ModelFaultCode::RateLimited
-        | ModelFaultCode::ModelNotFound
-        | ModelFaultCode::InvalidRequest
-        | ModelFaultCode::ContextLengthExceeded
-        | ModelFaultCode::Recording
-        | ModelFaultCode::Configuration
-        | ModelFaultCode::Cancelled
-        | ModelFaultCode::Deferred
-        | ModelFaultCode::BudgetReached
-        | ModelFaultCode::Unknown => false,
-    }
+    use ModelFaultCode::{Network, Protocol, Provider, Timeout};
+    fault.http_status.is_none() && matches!(fault.code, Provider | Network | Timeout | Protocol)
 }
 
 /// Continues behind a broken step.

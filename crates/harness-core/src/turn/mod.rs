@@ -116,16 +116,12 @@ impl Phase for TurnState {
     }
 
     fn wake_at(&self, _: &Shared) -> Option<Time> {
-        match &self.stage {
-            Stage::Ended => None,
-            Stage::Closing(closing) => closing.wake_at(self.data.deadline),
-            Stage::Calling(batch) => [batch.wake_at(), self.data.deadline].into_iter().flatten().min(),
-            Stage::Opening(_)
-            | Stage::Viewing(_)
-            | Stage::Asking(_)
-            | Stage::Reviewing(_)
-            | Stage::Draining(_) => self.data.deadline,
+        if let Stage::Closing(closing) = &self.stage {
+            return closing.wake_at(self.data.deadline);
         }
+        let retry = if let Stage::Calling(batch) = &self.stage { batch.wake_at() } else { None };
+        let deadline = self.data.deadline.filter(|_| !matches!(self.stage, Stage::Ended));
+        [retry, deadline].into_iter().flatten().min()
     }
 
     fn cut_off(&self, _: &Shared) -> Option<Time> {

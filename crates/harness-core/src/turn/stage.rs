@@ -91,15 +91,9 @@ impl Stage {
     }
 
     pub(super) fn batch(&self) -> Option<&Batch> {
-        match self {
-            Self::Calling(batch) => Some(batch),
-            Self::Closing(closing) => closing.batch(),
-            Self::Opening(_)
-            | Self::Viewing(_)
-            | Self::Asking(_)
-            | Self::Reviewing(_)
-            | Self::Draining(_)
-            | Self::Ended => None,
+        if let Self::Closing(closing) = self {
+            return closing.batch();
         }
+        if let Self::Calling(batch) = self { Some(batch) } else { None }
     }
 }
