@@ -78,6 +78,15 @@ struct Ring {
     closed: bool,
 }
 
+impl Ring {
+    fn take(&mut self) -> Option<Seen> {
+        match std::mem::take(&mut self.missed) {
+            0 => self.queue.pop_front(),
+            missed => Some(Seen::Lagged { missed }),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     ring: Mutex<Ring>,
@@ -116,15 +125,9 @@ impl Subscription {
             let notified = self.0.notify.notified();
             {
                 let mut ring = self.0.lock();
-                if ring.missed > 0 {
-                    let missed = std::mem::take(&mut ring.missed);
-                    return Some(Seen::Lagged { missed });
-                }
-                if let Some(seen) = ring.queue.pop_front() {
-                    return Some(seen);
-                }
-                if ring.closed {
-                    return None;
+                let seen = ring.take();
+                if seen.is_some() || ring.closed {
+                    return seen;
                 }
             }
             notified.await;
@@ -133,11 +136,7 @@ impl Subscription {
 
     /// Returns the next item without waiting.
     pub fn try_next(&mut self) -> Option<Seen> {
-        let mut ring = self.0.lock();
-        if ring.missed > 0 {
-            return Some(Seen::Lagged { missed: std::mem::take(&mut ring.missed) });
-        }
-        ring.queue.pop_front()
+        self.0.lock().take()
     }
 }
 

@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{StopReason, TotalUsage};
-use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, RunId, SessionId, ThreadId, ToolName, TurnId};
+use crate::ids::{AgentId, CallDigest, CallId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::message::{ApprovalRequest, Message};
 use crate::time::Time;
@@ -53,13 +53,6 @@ pub struct PendingCall {
     /// Arguments to execute; `None` in data of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Json>,
-}
-
-impl PendingCall {
-    /// Returns the id of the approval request.
-    pub fn approval_id(&self) -> ApprovalId {
-        self.digest.approval()
-    }
 }
 
 /// Data that resumes a stopped turn, version 1. Newer versions are rejected.

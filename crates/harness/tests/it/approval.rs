@@ -179,7 +179,7 @@ async fn fault_04_a_decision_is_bound_to_the_digest_of_the_parked_call() {
     let pending = &continuation.pending[0];
     let arguments = pending.arguments.as_ref().map(|arguments| arguments.text().to_owned());
     assert_eq!((pending.tool.as_str(), arguments.as_deref()), ("pay", Some(r#"{"cents":5}"#)));
-    assert!(pending.run.is_some() && pending.approval_id().as_str().starts_with("apr-"), "{pending:?}");
+    assert!(pending.run.is_some() && pending.digest.approval().as_str().starts_with("apr-"), "{pending:?}");
     let digest = pending.digest.clone();
     for decision in [
         CallDecision::granted("c1"),

@@ -3,19 +3,18 @@
 //! A machine owns its transcript and only appends. A request shares a *prefix* of it (one `Arc` and a length), so that
 //! messages are never copied.
 
-mod force;
 mod pairing;
+mod plan;
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
-
 use crate::ids::CallId;
 use crate::message::{AssistantMessage, Message};
 
 pub use pairing::{Defect, DefectKind, Provenance, Repaired, check, repair};
+pub use plan::{Plan, PlanFault, Span, View};
 
 /// Messages of a page: small enough to copy when the last page is shared while it grows.
 const PAGE: usize = 16;
@@ -222,167 +221,9 @@ impl Prefix {
     }
 }
 
-/// Part of a [`Plan`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Span {
-    /// Messages of the transcript, unchanged. An end past the transcript is open and grows with it.
-    Kept(Range<usize>),
-    /// Messages that are not in the transcript (recalled, summarized).
-    Made(Arc<[Arc<Message>]>),
-}
-
-/// Projection of a transcript: the messages that a model receives, as spans.
-///
-/// Its cost depends on the number of spans, not of messages. It cannot change a message of the transcript.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use harness_core::message::Message;
-/// use harness_core::transcript::{Plan, PlanFault, Span, Transcript, View};
-///
-/// let log: Transcript = ["one", "two", "three"].map(|text| Arc::new(Message::user(text))).into_iter().collect();
-/// let summary = Arc::new([Arc::new(Message::user("They counted to two."))]);
-/// let plan = Plan { spans: Arc::new([Span::Made(summary), Span::Kept(2..3)]) };
-/// plan.check(&log.prefix())?;
-/// assert_eq!(View::planned(log.prefix(), plan).len(), 2);
-/// # Ok::<(), PlanFault>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
-    /// Spans in order.
-    pub spans: Arc<[Span]>,
-}
-
-/// Invalid plan: it separates a call from its result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the plan splits a tool call from its result at message {at}")]
-pub struct PlanFault {
-    /// Position of the message at the border.
-    pub at: usize,
-}
-
-impl Plan {
-    /// Checks that no border of a kept span separates a call from its result (law 6).
-    ///
-    /// # Errors
-    /// The first border that does.
-    pub fn check(&self, log: &Prefix) -> Result<(), PlanFault> {
-        let mut next_kept_from = None;
-        for span in self.spans.iter() {
-            match span {
-                Span::Kept(range) => {
-                    let end = range.end.min(log.len());
-                    if next_kept_from != Some(range.start) && in_batch(log, range.start) {
-                        return Err(PlanFault { at: range.start });
-                    }
-                    next_kept_from = Some(end);
-                    if end < log.len() && in_batch(log, end) && !self.continues_at(end) {
-                        return Err(PlanFault { at: end });
-                    }
-                }
-                Span::Made(_) => next_kept_from = None,
-            }
-        }
-        Ok(())
-    }
-
-    /// Shows a message behind a plan, or behind the whole transcript.
-    pub(crate) fn followed_by(plan: Option<&Self>, message: Arc<Message>) -> Self {
-        let whole = [Span::Kept(0..usize::MAX)];
-        let spans = plan.map_or(&whole[..], |plan| &plan.spans).iter().cloned();
-        Self { spans: spans.chain([Span::Made(Arc::from([message]))]).collect() }
-    }
-
-    fn continues_at(&self, end: usize) -> bool {
-        self.spans
-            .windows(2)
-            .any(|pair| matches!(pair, [Span::Kept(a), Span::Kept(b)] if a.end == end && b.start == end))
-    }
-}
-
-/// Whether the message is a tool result, which belongs to the calls before it.
-fn in_batch(log: &Prefix, at: usize) -> bool {
-    log.get(at).is_some_and(|message| matches!(**message, Message::ToolResult(_)))
-}
-
-/// Messages that a model receives in one iteration.
-#[derive(Clone, Debug)]
-pub struct View {
-    prefix: Prefix,
-    plan: Option<Plan>,
-}
-
-impl View {
-    /// Creates a view of all messages.
-    pub fn whole(prefix: Prefix) -> Self {
-        Self { prefix, plan: None }
-    }
-
-    /// Creates the view of a plan.
-    pub fn planned(prefix: Prefix, plan: Plan) -> Self {
-        Self { prefix, plan: Some(plan) }
-    }
-
-    /// Calls `f` with each message in order.
-    pub fn for_each<'a>(&'a self, mut f: impl FnMut(&'a Arc<Message>)) {
-        let Some(plan) = &self.plan else {
-            self.prefix.iter().for_each(f);
-            return;
-        };
-        for span in plan.spans.iter() {
-            match span {
-                Span::Kept(range) => {
-                    self.prefix.range(range.clone()).for_each(&mut f);
-                }
-                Span::Made(messages) => messages.iter().for_each(&mut f),
-            }
-        }
-    }
-
-    /// Returns the number of messages.
-    pub fn len(&self) -> usize {
-        let Some(plan) = &self.plan else { return self.prefix.len };
-        plan.spans
-            .iter()
-            .map(|span| match span {
-                Span::Kept(range) => range.end.min(self.prefix.len).saturating_sub(range.start),
-                Span::Made(messages) => messages.len(),
-            })
-            .sum()
-    }
-
-    /// Whether there are no messages.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the last message.
-    pub fn last(&self) -> Option<&Arc<Message>> {
-        let Some(plan) = &self.plan else {
-            return self.prefix.last();
-        };
-        plan.spans.iter().rev().find_map(|span| match span {
-            Span::Kept(range) => {
-                let end = range.end.min(self.prefix.len);
-                if end > range.start { self.prefix.get(end - 1) } else { None }
-            }
-            Span::Made(messages) => messages.last(),
-        })
-    }
-
-    /// Returns the underlying transcript.
-    pub fn prefix(&self) -> &Prefix {
-        &self.prefix
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Json;
-    use crate::message::{AssistantMessage, ToolCall, ToolResultMessage};
 
     fn log(n: usize) -> Transcript {
         (0..n).map(|i| Arc::new(Message::user(i.to_string()))).collect()
@@ -424,38 +265,5 @@ mod tests {
             assert!(!log.is_start_of(&fork));
         }
         log.push(Arc::new(Message::user("later")));
-    }
-
-    #[test]
-    fn view_shows_the_spans_of_its_plan() {
-        let kept = |range| Span::Kept(range);
-        let made = Span::Made(Arc::from([Arc::new(Message::user("sum"))]));
-        let plan = Plan { spans: Arc::from([kept(0..1), made, kept(3..usize::MAX)]) };
-        let view = View::planned(log(5).prefix(), plan);
-        let mut texts = Vec::new();
-        view.for_each(|m| texts.push(m.joined_text()));
-        assert_eq!(texts, ["0", "sum", "3", "4"]);
-        assert_eq!(view.len(), 4);
-        assert_eq!(view.last().map(|m| m.joined_text()), Some("4".into()));
-    }
-
-    #[test]
-    fn law_6_plan_that_splits_a_call_from_its_result_is_rejected() {
-        let call = ToolCall::new("c", "t", Json::empty_object());
-        let log: Transcript = [
-            Message::user("go"),
-            AssistantMessage::calls([call.clone()]).into(),
-            ToolResultMessage::new(&call, Vec::new(), false).into(),
-            Message::user("more"),
-        ]
-        .into_iter()
-        .map(Arc::new)
-        .collect();
-        let check = |spans: &[Span]| Plan { spans: spans.into() }.check(&log.prefix());
-        assert_eq!(check(&[Span::Kept(1..usize::MAX)]), Ok(()));
-        assert_eq!(check(&[Span::Kept(0..2), Span::Kept(2..4)]), Ok(()));
-        assert_eq!(check(&[Span::Kept(0..2)]), Err(PlanFault { at: 2 }));
-        assert_eq!(check(&[Span::Kept(2..4)]), Err(PlanFault { at: 2 }));
-        assert_eq!(check(&[Span::Kept(0..1), Span::Kept(2..4)]), Err(PlanFault { at: 2 }));
     }
 }
