@@ -41,12 +41,6 @@ impl Environment {
     }
 }
 
-impl Default for Environment {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Layer for Environment {
     fn def(&self) -> &LayerDef {
         &self.def

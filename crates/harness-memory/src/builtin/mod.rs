@@ -58,3 +58,17 @@ pub use task_state::{DataMerge, TaskState};
 pub use temporal::{FactFinder, TemporalFacts};
 pub use tool_memory::ToolMemory;
 pub use tools::memory_tools;
+
+macro_rules! default_is_new {
+    ($($layer:ident),*) => {
+        $(
+            impl Default for $layer {
+                fn default() -> Self {
+                    Self::new()
+                }
+            }
+        )*
+    };
+}
+
+default_is_new!(Environment, Observations, Scratchpad, TaskState, TemporalFacts);

@@ -157,12 +157,6 @@ impl Observations {
     }
 }
 
-impl Default for Observations {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Layer for Observations {
     fn def(&self) -> &LayerDef {
         &self.def

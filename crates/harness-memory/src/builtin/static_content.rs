@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::Json;
 use harness_core::port::BoxFuture;
 
-use super::text::{cut, units, units_of};
+use super::text::fitted;
 use crate::MemoryError;
 use crate::layer::{
     Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled, Scope, ScopedStorage, Update,
@@ -64,11 +64,6 @@ impl Layer for StaticContent {
 
     async fn recall(&self, ask: RecallAsk, cx: &LayerCx) -> Result<Recalled, MemoryError> {
         let text: String = cx.state_as()?;
-        if ask.budget == 0 || cx.tokenize(&text) <= ask.budget {
-            return Ok(Recalled::text(text));
-        }
-        let closing = format!("\n</{}>", self.tag);
-        let room = units_of(ask.budget).saturating_sub(units(&closing));
-        Ok(Recalled::text(format!("{}{closing}", cut(&text, room))))
+        Ok(Recalled::text(fitted(text, &format!("\n</{}>", self.tag), ask.budget, cx)))
     }
 }

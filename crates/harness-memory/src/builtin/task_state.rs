@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments;
-use super::text::{cut, fenced, units, units_of};
+use super::text::{fenced, fitted};
 use super::tree::{Tree, put};
 use crate::MemoryError;
 use crate::layer::{
@@ -137,12 +137,6 @@ impl TaskState {
     }
 }
 
-impl Default for TaskState {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn record_artifact(state: &mut State, path: String) -> String {
     if state.files.contains(&path) {
         return format!("Already recorded: {path}");
@@ -180,20 +174,12 @@ impl Layer for TaskState {
             return Ok(Recalled::nothing());
         }
         let mut text = state.rendered();
-        if ask.budget == 0 {
-            return Ok(Recalled::text(text));
-        }
-        while cx.tokenize(&text) > ask.budget && !state.checkpoints.is_empty() {
+        while ask.budget > 0 && cx.tokenize(&text) > ask.budget && !state.checkpoints.is_empty() {
             let older = state.checkpoints.len().div_ceil(2);
             state.checkpoints.drain(..older);
             text = state.rendered();
         }
-        if cx.tokenize(&text) > ask.budget {
-            let closing = "\n</task_state>";
-            let room = units_of(ask.budget).saturating_sub(units(closing));
-            text = format!("{}{closing}", cut(&text, room));
-        }
-        Ok(Recalled::text(text))
+        Ok(Recalled::text(fitted(text, "\n</task_state>", ask.budget, cx)))
     }
 
     async fn store(&self, _ask: StoreAsk, cx: &LayerCx) -> Result<Update, MemoryError> {

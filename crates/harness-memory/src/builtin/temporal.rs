@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments;
 use super::buffer::Buffer;
-use super::text::fenced;
+use super::text::{fenced, listed};
 use crate::MemoryError;
 use crate::layer::{
     AppendAsk, Appended, Called, Execution, Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled,
@@ -172,25 +172,6 @@ impl TemporalFacts {
         let rule = "Work out relative dates (today, tomorrow, last week) from this date and time.";
         fenced("current_datetime", &format!("{line}\n{rule}"))
     }
-
-    /// The newest facts that fit into `budget`; `None` when none does.
-    fn ledger_block(state: &State, budget: u64, cx: &LayerCx) -> Option<String> {
-        let mut block = None;
-        let mut lines = String::new();
-        for line in state.lines() {
-            if !lines.is_empty() {
-                lines.push('\n');
-            }
-            lines.push_str("- ");
-            lines.push_str(&line);
-            let longer = fenced("remembered_facts", &lines);
-            if cx.tokenize(&longer) > budget {
-                break;
-            }
-            block = Some(longer);
-        }
-        block
-    }
 }
 
 /// `Now: 2025/03/09 (Sun) 07:05`.
@@ -202,12 +183,6 @@ fn date_line(local: Time) -> String {
     let (date, clock) = iso.split_once('T').unwrap_or((&iso, ""));
     let minutes = clock.get(..5).unwrap_or(clock);
     format!("Now: {} ({day}) {minutes}", date.replace('-', "/"))
-}
-
-impl Default for TemporalFacts {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Layer for TemporalFacts {
@@ -234,7 +209,7 @@ impl Layer for TemporalFacts {
         }
         if self.ledger {
             let state: State = cx.state_as()?;
-            blocks.extend(Self::ledger_block(&state, left, cx));
+            blocks.extend(listed("remembered_facts", "", state.lines(), left, cx));
         }
         Ok(if blocks.is_empty() { Recalled::nothing() } else { Recalled::text(blocks.join("\n\n")) })
     }

@@ -76,6 +76,15 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     if shorter.len() == line.len() { line } else { format!("{shorter}…") }
 }
 
+/// `text`, cut so that it fits into `budget` tokens with `closing` at its end; whole if the budget is 0.
+pub(crate) fn fitted(text: String, closing: &str, budget: u64, cx: &LayerCx) -> String {
+    if budget == 0 || cx.tokenize(&text) <= budget {
+        return text;
+    }
+    let room = units_of(budget).saturating_sub(units(closing));
+    format!("{}{closing}", cut(&text, room))
+}
+
 /// An element of a heading and as many of the lines, from the first, as fit into `budget` tokens; `None` when
 /// not even one does.
 pub(crate) fn listed(
@@ -88,7 +97,7 @@ pub(crate) fn listed(
     let mut fitting = None;
     let mut body = heading.to_owned();
     for line in lines {
-        body.push_str("\n- ");
+        body.push_str(if body.is_empty() { "- " } else { "\n- " });
         body.push_str(&line);
         let element = fenced(tag, &body);
         if cx.tokenize(&element) > budget {

@@ -13,7 +13,7 @@ use super::ask::{
 use super::cx::{Execution, LayerCx};
 use super::def::{FunctionDef, Hook, LayerDef};
 use super::history::History;
-use super::hook::Layer;
+use super::hook::{Layer, stored};
 use super::storage::ScopedStorage;
 use crate::MemoryError;
 
@@ -32,11 +32,12 @@ macro_rules! fn_layer {
         ///     .on_recall(|_, cx| async move { Ok(Recalled::text(format!("It is {}.", cx.now))) });
         /// # let _ = date;
         /// ```
-        #[derive(Clone)]
+        #[derive(Clone, derive_more::Debug)]
         pub struct FnLayer {
             def: LayerDef,
+            #[debug(skip)]
             functions: Vec<(Arc<str>, FunctionFn)>,
-            $( $field: Option<HookFn<$arg, $out>>, )*
+            $( #[debug(skip)] $field: Option<HookFn<$arg, $out>>, )*
         }
 
         impl FnLayer {
@@ -103,23 +104,18 @@ impl FnLayer {
     }
 }
 
-impl std::fmt::Debug for FnLayer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FnLayer").field("def", &self.def).finish_non_exhaustive()
-    }
-}
-
-/// The answer of a closure, or what a layer without it answers.
-async fn ask<A, T>(
-    hook: Option<&HookFn<A, T>>,
-    question: A,
-    cx: &LayerCx,
-    default: T,
-) -> Result<T, MemoryError> {
-    match hook {
-        Some(hook) => hook(question, cx.clone()).await,
-        None => Ok(default),
-    }
+/// Forwards a hook to its closure. Without one the layer does nothing.
+macro_rules! forward {
+    ($($name:ident/$field:ident($arg:ident: $arg_type:ty = $owned:expr) -> $out:ty { $default:expr })*) => {
+        $(
+            async fn $name(&self, $arg: $arg_type, cx: &LayerCx) -> Result<$out, MemoryError> {
+                match &self.$field {
+                    Some(hook) => hook($owned, cx.clone()).await,
+                    None => Ok($default),
+                }
+            }
+        )*
+    };
 }
 
 impl Layer for FnLayer {
@@ -127,61 +123,25 @@ impl Layer for FnLayer {
         &self.def
     }
 
-    async fn init(&self, storage: &ScopedStorage, cx: &LayerCx) -> Result<Update, MemoryError> {
-        match &self.init {
-            Some(hook) => hook(storage.clone(), cx.clone()).await,
-            None => Ok(storage.get(ScopedStorage::STATE).await?.map_or(Update::Keep, Update::Set)),
-        }
-    }
-
-    async fn on_append(&self, question: AppendAsk, cx: &LayerCx) -> Result<Appended, MemoryError> {
-        match &self.append {
-            Some(hook) => hook(question, cx.clone()).await,
-            None => Ok(Appended::items(question.items)),
-        }
-    }
-
-    async fn recall(&self, question: RecallAsk, cx: &LayerCx) -> Result<Recalled, MemoryError> {
-        ask(self.recall.as_ref(), question, cx, Recalled::nothing()).await
-    }
-
-    async fn project_history(&self, history: History, cx: &LayerCx) -> Result<History, MemoryError> {
-        match &self.project {
-            Some(hook) => hook(history, cx.clone()).await,
-            None => Ok(history),
-        }
-    }
-
-    async fn after_model(&self, answer: &Arc<Message>, cx: &LayerCx) -> Result<Decided, MemoryError> {
-        ask(self.after_model.as_ref(), Arc::clone(answer), cx, Decided::default()).await
-    }
-
-    async fn before_tool(&self, question: &ToolAsk, cx: &LayerCx) -> Result<Decided, MemoryError> {
-        ask(self.before_tool.as_ref(), question.clone(), cx, Decided::default()).await
-    }
-
-    async fn store(&self, question: StoreAsk, cx: &LayerCx) -> Result<Update, MemoryError> {
-        ask(self.store.as_ref(), question, cx, Update::Keep).await
-    }
-
-    async fn spawn(&self, child: &Execution, cx: &LayerCx) -> Result<Option<Spawned>, MemoryError> {
-        ask(self.spawn.as_ref(), child.clone(), cx, None).await
-    }
-
-    async fn on_return(&self, question: ReturnAsk, cx: &LayerCx) -> Result<Returned, MemoryError> {
-        ask(self.returned.as_ref(), question, cx, Returned::default()).await
-    }
-
-    async fn complete(&self, ending: Ending, cx: &LayerCx) -> Result<Update, MemoryError> {
-        ask(self.complete.as_ref(), ending, cx, Update::Keep).await
+    forward! {
+        init/init(storage: &ScopedStorage = storage.clone()) -> Update { stored(storage).await? }
+        on_append/append(ask: AppendAsk = ask) -> Appended { Appended::items(ask.items) }
+        recall/recall(ask: RecallAsk = ask) -> Recalled { Recalled::nothing() }
+        project_history/project(history: History = history) -> History { history }
+        after_model/after_model(answer: &Arc<Message> = Arc::clone(answer)) -> Decided { Decided::default() }
+        before_tool/before_tool(ask: &ToolAsk = ask.clone()) -> Decided { Decided::default() }
+        store/store(ask: StoreAsk = ask) -> Update { Update::Keep }
+        spawn/spawn(child: &Execution = child.clone()) -> Option<Spawned> { None }
+        on_return/returned(ask: ReturnAsk = ask) -> Returned { Returned::default() }
+        complete/complete(ending: Ending = ending) -> Update { Update::Keep }
+        render_delta/render_delta(ask: DeltaAsk = ask) -> Option<String> { None }
     }
 
     async fn dispose(&self, cx: &LayerCx) -> Result<(), MemoryError> {
-        ask(self.dispose.as_ref(), (), cx, ()).await
-    }
-
-    async fn render_delta(&self, question: DeltaAsk, cx: &LayerCx) -> Result<Option<String>, MemoryError> {
-        ask(self.render_delta.as_ref(), question, cx, None).await
+        match &self.dispose {
+            Some(hook) => hook((), cx.clone()).await,
+            None => Ok(()),
+        }
     }
 
     async fn call(&self, function: &str, arguments: Json, cx: &LayerCx) -> Result<Called, MemoryError> {

@@ -61,7 +61,7 @@ pub trait Layer: Send + Sync {
         storage: &ScopedStorage,
         _cx: &LayerCx,
     ) -> impl Future<Output = Result<Update, MemoryError>> + Send {
-        async { Ok(storage.get(ScopedStorage::STATE).await?.map_or(Update::Keep, Update::Set)) }
+        stored(storage)
     }
 
     /// Messages are about to enter the transcript: prompts, tool results, steering; never a model's answer.
@@ -218,6 +218,11 @@ pub trait Layer: Send + Sync {
         let fault = MemoryError::failed(format!("the function `{function}` is declared but not there"));
         async { Err(fault) }
     }
+}
+
+/// The state that is stored for a layer.
+pub(super) async fn stored(storage: &ScopedStorage) -> Result<Update, MemoryError> {
+    Ok(storage.get(ScopedStorage::STATE).await?.map_or(Update::Keep, Update::Set))
 }
 
 macro_rules! dyn_layer {

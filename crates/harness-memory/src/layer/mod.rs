@@ -53,6 +53,7 @@ pub use pipeline::Pipeline;
 pub use run::LayerRun;
 pub use schema::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas};
 pub use stack::{LayerReport, LayerSetup};
+pub(crate) use steering::Guides;
 pub use storage::ScopedStorage;
 pub use supersede::{LayerUpdate, Supersede, UpdateAction};
 pub use tokens::Utf16Quarters;

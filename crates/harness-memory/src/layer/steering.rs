@@ -10,16 +10,16 @@ use super::def::{Hook, LayerId, OnToolGateError};
 use super::run::LayerRun;
 use crate::MemoryError;
 
-/// Guides of several layers so far.
+/// Guidance of several layers or rules so far.
 #[derive(Debug, Default)]
-struct Guides {
+pub(crate) struct Guides {
     is_guided: bool,
     texts: Vec<String>,
 }
 
 impl Guides {
     /// Adds a decision; gives a denial back.
-    fn add(&mut self, decision: Decision) -> Option<Decision> {
+    pub(crate) fn add(&mut self, decision: Decision) -> Option<Decision> {
         match decision {
             Decision::Allow => None,
             Decision::Guide { guidance } => {
@@ -31,7 +31,7 @@ impl Guides {
         }
     }
 
-    fn decision(self) -> Decision {
+    pub(crate) fn decision(self) -> Decision {
         match (self.is_guided, self.texts.is_empty()) {
             (false, _) => Decision::Allow,
             (true, true) => Decision::Guide { guidance: None },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::Json;
 use harness_host::DynWorkspace;
 
-use super::super::text::{cut, units_of};
+use super::super::text::fitted;
 use super::reader::{ContextFileLimits, ContextFileSet, absolute, directories_down_to};
 use crate::MemoryError;
 use crate::layer::{Hook, Layer, LayerCx, LayerDef, Placement, RecallAsk, Recalled, ScopedStorage, Update};
@@ -54,11 +54,7 @@ impl Layer for ContextFiles {
 
     async fn recall(&self, ask: RecallAsk, cx: &LayerCx) -> Result<Recalled, MemoryError> {
         let text: String = cx.state_as()?;
-        if ask.budget == 0 || cx.tokenize(&text) <= ask.budget {
-            return Ok(Recalled::text(text));
-        }
         let note = "\n[cut: the budget of context files is used up]";
-        let room = units_of(ask.budget).saturating_sub(note.len());
-        Ok(Recalled::text(format!("{}{note}", cut(&text, room))))
+        Ok(Recalled::text(fitted(text, note, ask.budget, cx)))
     }
 }

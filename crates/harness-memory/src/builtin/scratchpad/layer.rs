@@ -159,12 +159,6 @@ fn joined(content: Tree, notes: &Notes) -> Json {
     Tree::Object(entries).json()
 }
 
-impl Default for Scratchpad {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Layer for Scratchpad {
     fn def(&self) -> &LayerDef {
         &self.def

@@ -11,8 +11,8 @@ use super::judge::{Case, JudgeMode, Unclear};
 use super::rule::{LedgerEntry, SteerAsk, SteerPoint, SteeringRule, Test};
 use crate::MemoryError;
 use crate::layer::{
-    Decided, Decision, Execution, Hook, Layer, LayerCx, LayerDef, OnToolGateError, Placement, RecallAsk,
-    Recalled, Spawned, ToolAsk, Update,
+    Decided, Decision, Execution, Guides, Hook, Layer, LayerCx, LayerDef, OnToolGateError, Placement,
+    RecallAsk, Recalled, Spawned, ToolAsk, Update,
 };
 
 /// Asks rules about tool calls and answers: a denial ends the round, guidance is gathered.
@@ -83,8 +83,7 @@ impl Steering {
         ledger: &[LedgerEntry],
         cx: &LayerCx,
     ) -> Result<Decision, MemoryError> {
-        let mut guided = false;
-        let mut guidance: Vec<String> = Vec::new();
+        let mut guides = Guides::default();
         for rule in self.rules.iter().filter(|rule| rule.points.contains(&point.hook())) {
             let decision = match &rule.test {
                 Test::Predicate(decide) => decide(&SteerAsk::new(point, ledger, cx)),
@@ -102,17 +101,11 @@ impl Steering {
                     case.decide(cx).await?
                 }
             };
-            match decision {
-                Decision::Allow => {}
-                deny @ Decision::Deny { .. } => return Ok(deny),
-                Decision::Guide { guidance: text } => {
-                    guided = true;
-                    guidance.extend(text.filter(|text| !text.is_empty()));
-                }
+            if let Some(denied) = guides.add(decision) {
+                return Ok(denied);
             }
         }
-        let joined = (!guidance.is_empty()).then(|| guidance.join("\n"));
-        Ok(if guided { Decision::Guide { guidance: joined } } else { Decision::Allow })
+        Ok(guides.decision())
     }
 
     fn noted(&self, mut state: State, entry: LedgerEntry) -> Result<Update, MemoryError> {
