@@ -78,7 +78,7 @@ impl<L: Layer> LayerProbe<L> {
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Appended, MemoryError> {
         let items = messages.into_iter().map(Arc::new).collect();
-        let appended = self.layer.on_append(AppendAsk::new(source, items), &self.cx).await?;
+        let appended = self.layer.on_append(AppendAsk { source, items }, &self.cx).await?;
         self.update(appended.state.clone());
         Ok(appended)
     }
@@ -105,7 +105,10 @@ impl<L: Layer> LayerProbe<L> {
     /// As the layer's `store`.
     pub async fn store(&mut self, answer: impl Into<Message>) -> Result<(), MemoryError> {
         let answer = Arc::new(answer.into());
-        let update = self.layer.store(StoreAsk::new(Arc::clone(&answer), vec![answer]), &self.cx).await?;
+        let update = self
+            .layer
+            .store(StoreAsk { answer: Arc::clone(&answer), new_items: vec![answer] }, &self.cx)
+            .await?;
         self.update(update);
         Ok(())
     }
@@ -149,7 +152,7 @@ impl<L: Layer> LayerProbe<L> {
     /// As the layer's `on_return`.
     pub async fn take_back(&mut self, child: &str, state: Json) -> Result<(), MemoryError> {
         let child = Arc::new(self.cx.execution.child(child));
-        let ask = ReturnAsk::new(child, state, Prefix::default(), None);
+        let ask = ReturnAsk { child, child_state: state, child_log: Prefix::default(), result: None };
         let returned = self.layer.on_return(ask, &self.cx).await?;
         self.update(returned.state);
         Ok(())

@@ -182,10 +182,9 @@ impl Bench {
         }
         let now = self.clock.now();
         let expires = days.map(|days| now.after(Millis(u64::from(days).saturating_mul(DAY))));
-        let draft = NoteDraft::new(args.content, scope(args.scope, cx)?)
-            .tagged(args.tags)
-            .from_source(NoteSource::new("tool", &cx.origin))
-            .until(expires);
+        let mut draft = NoteDraft::new(args.content, scope(args.scope, cx)?).tagged(args.tags);
+        draft.source = NoteSource::new("tool", &cx.origin);
+        draft.expires_at = expires;
         let added = memory.add(draft, now).await.map_err(tool_error)?;
         let expires_at = expires.map(Time::iso);
         Ok(answered(&Remembered { entry_id: &added.note.id, created: added.fresh, expires_at }))

@@ -47,13 +47,6 @@ pub struct AppendAsk {
     pub items: Vec<Arc<Message>>,
 }
 
-impl AppendAsk {
-    /// Messages from a source.
-    pub fn new(source: AppendSource, items: Vec<Arc<Message>>) -> Self {
-        Self { source, items }
-    }
-}
-
 /// Messages that enter the transcript.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -291,13 +284,6 @@ pub struct StoreAsk {
     pub new_items: Vec<Arc<Message>>,
 }
 
-impl StoreAsk {
-    /// An answer with what is new.
-    pub fn new(answer: Arc<Message>, new_items: Vec<Arc<Message>>) -> Self {
-        Self { answer, new_items }
-    }
-}
-
 /// Start of a child execution.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -333,13 +319,6 @@ pub struct ReturnAsk {
     pub child_log: Prefix,
     /// Its result, as the layers before left it.
     pub result: Option<String>,
-}
-
-impl ReturnAsk {
-    /// A child and what it came to.
-    pub fn new(child: Arc<Execution>, child_state: Json, child_log: Prefix, result: Option<String>) -> Self {
-        Self { child, child_state, child_log, result }
-    }
 }
 
 /// Effect of a child's success on its parent.

@@ -92,8 +92,9 @@ impl LayerRun {
                 continue;
             };
             let own = self.cx_of(at, &base);
-            let execution = Arc::clone(&child.execution);
-            let ask = ReturnAsk::new(execution, child_state, child_log.clone(), result.clone());
+            let (child, child_log, result_so_far) =
+                (Arc::clone(&child.execution), child_log.clone(), result.clone());
+            let ask = ReturnAsk { child, child_state, child_log, result: result_so_far };
             match self.ask(at, Hook::Return, layer.on_return_boxed(ask, &own)).await {
                 Ok(returned) => {
                     self.apply(at, returned.state);

@@ -36,24 +36,6 @@ impl Execution {
         Self { id: id.into(), thread: None, resource: None, workspace: None, depth: 0 }
     }
 
-    /// Sets the thread.
-    #[must_use]
-    pub fn in_thread(self, thread: impl Into<ThreadId>) -> Self {
-        Self { thread: Some(thread.into()), ..self }
-    }
-
-    /// Sets the user.
-    #[must_use]
-    pub fn for_resource(self, resource: impl Into<Arc<str>>) -> Self {
-        Self { resource: Some(resource.into()), ..self }
-    }
-
-    /// Sets the workspace.
-    #[must_use]
-    pub fn in_workspace(self, workspace: impl Into<Arc<str>>) -> Self {
-        Self { workspace: Some(workspace.into()), ..self }
-    }
-
     /// A child of this execution in the same conversation.
     #[must_use]
     pub fn child(&self, id: impl Into<Arc<str>>) -> Self {

@@ -99,7 +99,7 @@ impl LayerRun {
                 break;
             }
             let cx = self.cx_of(at, &base);
-            let ask = AppendAsk::new(source, flow.items.clone());
+            let ask = AppendAsk { source, items: flow.items.clone() };
             let answer = self.ask(at, Hook::Append, layer.on_append_boxed(ask, &cx)).await;
             let checked = answer.and_then(|answer| {
                 self.check_new(&flow.items, &answer.items)?;

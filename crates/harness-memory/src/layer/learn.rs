@@ -21,7 +21,8 @@ impl LayerRun {
         };
         let base = self.cx(cx);
         let asked = self.asked(Hook::Store).map(|(at, layer)| {
-            let (cx, ask) = (self.cx_of(at, &base), StoreAsk::new(Arc::clone(answer), new_items.clone()));
+            let ask = StoreAsk { answer: Arc::clone(answer), new_items: new_items.clone() };
+            let cx = self.cx_of(at, &base);
             async move { (at, self.ask(at, Hook::Store, layer.store_boxed(ask, &cx)).await) }
         });
         for (at, learned) in join_all(asked).await {

@@ -23,6 +23,12 @@ fn ada() -> NoteScope {
     NoteScope::Resource("ada".into())
 }
 
+fn until(text: &str, time: i64) -> NoteDraft {
+    let mut draft = NoteDraft::new(text, ada());
+    draft.expires_at = Some(Time(time));
+    draft
+}
+
 /// What is found, as `text` in order.
 #[track_caller]
 fn check(memory: &LongTermMemory, query: &NoteQuery, expected: &[&str]) {
@@ -106,7 +112,7 @@ fn the_same_is_remembered_once_and_the_later_saying_counts() {
 fn notes_are_forgotten_when_they_expire_or_somebody_of_their_scope_asks() {
     for store in stores() {
         let memory = LongTermMemory::new(store);
-        add(&memory, NoteDraft::new("tea today", ada()).until(Some(Time(500))), 0).unwrap();
+        add(&memory, until("tea today", 500), 0).unwrap();
         let (id, _) = add(&memory, NoteDraft::new("tea for ever", ada()), 0).unwrap();
         check(&memory, &NoteQuery::new("tea", vec![ada()]), &["tea for ever"]);
 
@@ -124,7 +130,7 @@ fn a_full_scope_refuses_or_drops_its_oldest_and_expired_notes_go_first() {
         let mut bounds = MemoryBounds::default();
         bounds.max_notes = 2;
         let memory = LongTermMemory::new(store).with_bounds(bounds.clone());
-        add(&memory, NoteDraft::new("tea one", ada()).until(Some(Time(10))), 1).unwrap();
+        add(&memory, until("tea one", 10), 1).unwrap();
         add(&memory, NoteDraft::new("tea two", ada()), 2).unwrap();
         let refused = add(&memory, NoteDraft::new("tea three", ada()), 3).unwrap_err();
         assert_eq!(&*refused.kind, "notes.full");
@@ -237,7 +243,8 @@ fn a_note_comes_back_as_it_was_given() {
     for store in stores() {
         let memory = LongTermMemory::new(store);
         let metadata = Json::parse(r#"{"n":9007199254740993,"z":1,"a":2}"#).unwrap();
-        let draft = NoteDraft::new("tea", ada()).tagged([" Drink ", ""]).with_metadata(metadata);
+        let mut draft = NoteDraft::new("tea", ada()).tagged([" Drink ", ""]);
+        draft.metadata = Some(metadata);
         let added = futures(memory.add(draft, Time(7))).unwrap().note;
         assert_eq!(added.tags, ["drink"]);
         assert_eq!(futures(memory.newest(vec![ada()], Some("DRINK"), Time(9), 5)).unwrap(), [added]);

@@ -184,7 +184,8 @@ impl LongTermMemory {
         self.check(&draft)?;
         let note = Note::of(draft, now);
         let (vector, unembedded) = self.embedded(&note.text).await;
-        let put = Put::new(note.clone(), vector, self.bounds.max_notes, self.bounds.when_full);
+        let MemoryBounds { max_notes, when_full, .. } = self.bounds;
+        let put = Put { note: note.clone(), vector, max_notes, when_full };
         let fresh = self.store.put_boxed(put).await?;
         Ok(Added { note, fresh, unembedded })
     }
@@ -194,7 +195,7 @@ impl LongTermMemory {
     /// # Errors
     /// When the notes cannot be read.
     pub async fn search(&self, query: &NoteQuery, now: Time) -> Result<Found, StorageError> {
-        let within = |limit| Within::new(query.scopes.clone(), now, limit).tagged(query.tag.clone());
+        let within = |limit| Within { scopes: query.scopes.clone(), tag: query.tag.clone(), now, limit };
         let terms = words::terms(&query.text);
         if terms.is_empty() {
             let newest = self.store.newest_boxed(within(query.limit)).await?;
@@ -224,7 +225,7 @@ impl LongTermMemory {
         now: Time,
         limit: usize,
     ) -> Result<Vec<Note>, StorageError> {
-        let within = Within::new(scopes, now, limit).tagged(tag.map(str::to_lowercase));
+        let within = Within { scopes, tag: tag.map(str::to_lowercase), now, limit };
         Ok(self.store.newest_boxed(within).await?.into_iter().map(|ranked| ranked.note).collect())
     }
 

@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::words;
 
 /// Owner of a note: decides who can find, change and remove it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum NoteScope {
     /// One conversation's. The memory tools call it `session`.
@@ -26,12 +29,7 @@ pub enum NoteScope {
 impl NoteScope {
     /// The word for the kind: `thread`, `resource`, `workspace` or `global`.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Thread(_) => "thread",
-            Self::Resource(_) => "resource",
-            Self::Workspace(_) => "workspace",
-            Self::Global => "global",
-        }
+        self.into()
     }
 
     /// Id of the thread, user or workspace; empty for `Global`.
@@ -116,20 +114,6 @@ impl NoteDraft {
     #[must_use]
     pub fn from_source(mut self, source: NoteSource) -> Self {
         self.source = source;
-        self
-    }
-
-    /// Sets the time of expiry.
-    #[must_use]
-    pub fn until(mut self, time: Option<Time>) -> Self {
-        self.expires_at = time;
-        self
-    }
-
-    /// Sets data of the caller.
-    #[must_use]
-    pub fn with_metadata(mut self, metadata: Json) -> Self {
-        self.metadata = Some(metadata);
         self
     }
 }

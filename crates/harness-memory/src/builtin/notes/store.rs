@@ -44,13 +44,6 @@ pub struct Put {
     pub when_full: WhenFull,
 }
 
-impl Put {
-    /// A note of a scope that takes `max_notes`.
-    pub fn new(note: Note, vector: Option<Embedding>, max_notes: usize, when_full: WhenFull) -> Self {
-        Self { note, vector, max_notes, when_full }
-    }
-}
-
 /// Which notes a question is about.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -63,19 +56,6 @@ pub struct Within {
     pub now: Time,
     /// At most this many, the best first.
     pub limit: usize,
-}
-
-impl Within {
-    /// At most `limit` notes of `scopes` at `now`.
-    pub fn new(scopes: Vec<NoteScope>, now: Time, limit: usize) -> Self {
-        Self { scopes, tag: None, now, limit }
-    }
-
-    /// Restricts the search to a tag.
-    #[must_use]
-    pub fn tagged(self, tag: Option<String>) -> Self {
-        Self { tag, ..self }
-    }
 }
 
 /// A note and how well it fits; more is better. Scores of different questions say nothing to each other.

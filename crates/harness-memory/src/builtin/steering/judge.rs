@@ -11,7 +11,7 @@ use crate::layer::{AskModel, Decision, LayerCx};
 
 /// Whether the work waits for a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum JudgeMode {
+pub(super) enum JudgeMode {
     /// It waits. The default.
     #[default]
     Sync,
@@ -21,7 +21,7 @@ pub enum JudgeMode {
 
 /// Meaning of a judge's response that has no verdict, after all attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unclear {
+pub(super) enum Unclear {
     /// No objection. The default.
     #[default]
     Allow,

@@ -86,7 +86,7 @@ impl Steering {
         let mut guides = Guides::default();
         for rule in self.rules.iter().filter(|rule| rule.points.contains(&point.hook())) {
             let decision = match &rule.test {
-                Test::Predicate(decide) => decide(&SteerAsk::new(point, ledger, cx)),
+                Test::Predicate(decide) => decide(&SteerAsk { point, ledger, cx }),
                 Test::Judge { mode, prompt, model } => {
                     if !cx.has_model() {
                         return Err(missing_model(&rule.id));

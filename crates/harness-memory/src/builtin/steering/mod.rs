@@ -5,6 +5,5 @@ mod judge;
 mod layer;
 mod rule;
 
-pub use judge::{JudgeMode, Unclear};
 pub use layer::Steering;
 pub use rule::{LedgerEntry, SteerAsk, SteerPoint, SteeringRule};

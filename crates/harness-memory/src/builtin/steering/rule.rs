@@ -71,13 +71,6 @@ pub struct SteerAsk<'a> {
     pub cx: &'a LayerCx,
 }
 
-impl<'a> SteerAsk<'a> {
-    /// A question to a rule.
-    pub fn new(point: SteerPoint<'a>, ledger: &'a [LedgerEntry], cx: &'a LayerCx) -> Self {
-        Self { point, ledger, cx }
-    }
-}
-
 type Predicate = Arc<dyn Fn(&SteerAsk<'_>) -> Decision + Send + Sync>;
 
 #[derive(Clone, derive_more::Debug)]

@@ -122,7 +122,7 @@ async fn summary_of(
             }
         }
     };
-    let summary = summarize(summarizer, ask.with_instructions(instructions)).await?;
+    let summary = summarize(summarizer, SummaryAsk { instructions, ..ask }).await?;
     lock(cache).put(known.key, &summary);
     Ok(summary)
 }

@@ -58,20 +58,6 @@ impl ToolDurabilityPolicy {
         self.key_fields = pointers.into_iter().map(Into::into).collect();
         self
     }
-
-    /// Sets the tokens from which a result is stored elsewhere.
-    #[must_use]
-    pub fn externalized_from(mut self, tokens: u64) -> Self {
-        self.externalize_threshold_tokens = Some(tokens);
-        self
-    }
-
-    /// Sets a check of the source.
-    #[must_use]
-    pub fn with_capture(mut self, capture: Capture) -> Self {
-        self.capture = Some(capture);
-        self
-    }
 }
 
 /// How a tool declares a policy in the metadata of its definition, under `compaction`.
@@ -116,11 +102,13 @@ impl DurabilityPolicies {
     pub fn built_in() -> Self {
         use ToolDurability::{Anchoring, Ephemeral, NonReplayable, Replayable};
         let policy = ToolDurabilityPolicy::new;
+        let mut search = policy(NonReplayable);
+        search.externalize_threshold_tokens = Some(500);
         Self::none()
             .with("read_file", policy(Replayable))
             .with("list_directory", policy(Ephemeral))
             .with("write_file", policy(Anchoring).keeping(["/path", "/success"]))
-            .with("web_search", policy(NonReplayable).externalized_from(500))
+            .with("web_search", search)
             .with("http_request", policy(NonReplayable).keeping(["/status_code", "/url"]))
             .with("run_command", policy(Anchoring).keeping(["/exit_code", "/command"]))
             .with("calculate", policy(Replayable))

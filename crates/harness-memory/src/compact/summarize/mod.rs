@@ -70,12 +70,6 @@ impl SummaryAsk {
     pub fn after(self, previous: Summary, covered: usize) -> Self {
         Self { covers: self.messages.len() + covered, previous: Some(previous), ..self }
     }
-
-    /// The same, with what whoever asked wants to be kept.
-    #[must_use]
-    pub fn with_instructions(self, instructions: Option<String>) -> Self {
-        Self { instructions, ..self }
-    }
 }
 
 /// A text that stands for messages.
@@ -102,12 +96,6 @@ impl Summary {
     pub fn with_data(self, data: Json) -> Self {
         Self { data: Some(data), ..self }
     }
-
-    /// Adds usage.
-    #[must_use]
-    pub fn with_usage(self, usage: TotalUsage) -> Self {
-        Self { usage, ..self }
-    }
 }
 
 /// Failure of a summary. Its attempts are charged.
@@ -128,12 +116,6 @@ impl SummaryFault {
             fault: Fault::new(FaultSource::Compactor, COMPACT_FAILED, message),
             usage: TotalUsage::default(),
         }
-    }
-
-    /// Adds usage of the attempts.
-    #[must_use]
-    pub fn with_usage(self, usage: TotalUsage) -> Self {
-        Self { usage, ..self }
     }
 }
 
@@ -172,7 +154,7 @@ pub(crate) async fn summarize(
         }
     };
     if summary.text.trim().is_empty() {
-        return Err(SummaryFault::new("the summary is empty").with_usage(summary.usage));
+        return Err(SummaryFault { usage: summary.usage, ..SummaryFault::new("the summary is empty") });
     }
     Ok(summary)
 }

@@ -24,7 +24,9 @@ fn memory() -> LongTermMemory {
 /// The layer in a thread of the user `ada`.
 fn of_ada<L: Layer>(layer: L, thread: &str) -> LayerProbe<L> {
     let mut probe = probe(layer);
-    probe.cx.execution = Arc::new(Execution::new("x").in_thread(thread).for_resource("ada"));
+    let mut execution = Execution::new("x");
+    (execution.thread, execution.resource) = (Some(thread.into()), Some("ada".into()));
+    probe.cx.execution = Arc::new(execution);
     probe
 }
 

@@ -97,7 +97,8 @@ fn an_envelope_comes_back_from_the_result_that_bears_it() {
 fn check_replayable(determinism: Option<DeterminismMetadata>, now: Option<&str>, expected: ToolDurability) {
     let current = now.map(hash);
     let capture = Arc::new(move |_: &ToolResultEnvelope| current.clone());
-    let policy = ToolDurabilityPolicy::new(ToolDurability::Replayable).with_capture(capture);
+    let mut policy = ToolDurabilityPolicy::new(ToolDurability::Replayable);
+    policy.capture = Some(capture);
     let policies = DurabilityPolicies::none().with("read_file", policy);
     let mut envelope = ToolResultEnvelope::default();
     envelope.tool_name = "read_file".to_owned();
