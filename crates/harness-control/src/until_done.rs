@@ -318,7 +318,7 @@ fn check_of(report: &GateReport) -> Option<Checked> {
         GateJudgement::Refused => CheckedAs::Refused,
         GateJudgement::NotAsked => return None,
     };
-    Some(Checked { why: report.why.clone(), ..Checked::new(report.gate.clone(), verdict) })
+    Some(Checked { check: report.gate.clone(), verdict, why: report.why.clone() })
 }
 
 /// Converts the judgement of a check for the report.

@@ -163,7 +163,8 @@ async fn admit(
 }
 
 fn proposed(call: &Arc<ToolCall>, def: &ToolDef, origin: &Arc<Origin>) -> ProposedCall {
-    ProposedCall::new(Arc::clone(call), def.clone(), "flow".into(), 1).in_work_of(Arc::clone(origin))
+    let proposed = ProposedCall::new(Arc::clone(call), def.clone(), "flow".into(), 1);
+    ProposedCall { origin: Arc::clone(origin), ..proposed }
 }
 
 fn with_arguments(call: &ToolCall, arguments: Json) -> Arc<ToolCall> {

@@ -41,7 +41,7 @@ const MOST_DECIDED: usize = 10_000;
 /// origin.thread = Some("support-17".into());
 /// let call = Arc::new(ToolCall::new("call-1", "refund", Json::empty_object()));
 /// let refund = ProposedCall::new(call, ToolDef::new("refund", "Pays back"), "main".into(), 1);
-/// let refund = refund.in_work_of(Arc::new(origin)).held("it moves money");
+/// let refund = ProposedCall { origin: Arc::new(origin), ..refund }.held("it moves money");
 /// let ask = ApprovalAsk { proposed: refund, cancel: Cancel::never() };
 ///
 /// let person = async {

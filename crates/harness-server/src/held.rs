@@ -52,7 +52,7 @@ fn proposed(thread: &Thread, answer: &AssistantMessage, call: &Arc<ToolCall>) ->
     origin.thread = Some(thread.id().clone());
     let agent = answer.agent.clone().unwrap_or_else(|| "main".into());
     let def = ToolDef::new(call.name.clone(), "");
-    ProposedCall::new(Arc::clone(call), def, agent, 0).in_work_of(Arc::new(origin))
+    ProposedCall { origin: Arc::new(origin), ..ProposedCall::new(Arc::clone(call), def, agent, 0) }
 }
 
 /// A decision about the call that was shown under an approval and a digest.

@@ -109,7 +109,7 @@ impl TurnRunner {
         let longest = Limits::default().elapsed;
         let left = ask.cx.deadline.map(|deadline| deadline.since(self.ports.clock.now()));
         turn.limits.elapsed = [longest, left].into_iter().flatten().min();
-        let mut run = RunSpec::of(turn);
+        let mut run = RunSpec { turn, ..RunSpec::default() };
         run.limits.turns = ask.subagent.max_turns.max(1);
         run.limits.amount = limits;
         run.limits.elapsed = run.turn.limits.elapsed;

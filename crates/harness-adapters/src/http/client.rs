@@ -149,11 +149,11 @@ pub(crate) fn judge<R: Reply>(
     let undecoded = reply.undecoded();
     let fault = match (sent, reply.error(), undecoded.first(), reply.end()) {
         (Err(fault), ..) => fault,
-        (Ok(()), Some(error), ..) => faults.reported(error).with_reply(document),
+        (Ok(()), Some(error), ..) => ModelFault { reply: document, ..faults.reported(error) },
         (Ok(()), None, Some(event), _) => faults.undecoded(event, undecoded.count),
         (Ok(()), None, None, End::Stopped(stop)) => return Ok(draft.finish(stop, document)),
-        (Ok(()), None, None, End::Failed) => faults.unexplained().with_reply(document),
-        (Ok(()), None, None, End::Cut) => faults.cut().with_reply(document),
+        (Ok(()), None, None, End::Failed) => ModelFault { reply: document, ..faults.unexplained() },
+        (Ok(()), None, None, End::Cut) => ModelFault { reply: document, ..faults.cut() },
     };
     Err(match draft.partial() {
         Some(partial) => fault.with_partial(partial),

@@ -97,8 +97,8 @@ impl Faults {
                 self.advice(code, reply.retry_after)
             ),
         );
-        let fault = fault.with_status(status).with_retry_after(reply.retry_after);
-        let fault = fault.with_reply(self.document(&reply.body));
+        let (http_status, body) = (Some(status), self.document(&reply.body));
+        let fault = ModelFault { http_status, retry_after: reply.retry_after, reply: body, ..fault };
         let exhausted = code == Code::CreditsExhausted && lasting;
         if (transient_status(status) && !exhausted) || !lasting { fault.transient() } else { fault }
     }

@@ -80,9 +80,8 @@ impl<M> Breaker<M> {
             circuit.faults,
             wait.as_millis()
         );
-        Err(ModelFault::new(ModelFaultCode::Provider, message)
-            .transient()
-            .with_retry_after(Some(wait.into())))
+        let fault = ModelFault::new(ModelFaultCode::Provider, message).transient();
+        Err(ModelFault { retry_after: Some(wait.into()), ..fault })
     }
 
     fn learn(&self, fault: Option<&ModelFault>) {

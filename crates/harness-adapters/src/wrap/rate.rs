@@ -144,9 +144,8 @@ impl<M> RateLimit<M> {
             if deadline.is_some_and(|(deadline, clock)| clock.now().after(wait.into()) >= deadline) {
                 let message =
                     format!("the quota leaves no room for {} s, longer than the deadline", wait.as_secs());
-                return Err(ModelFault::new(ModelFaultCode::RateLimited, message)
-                    .transient()
-                    .with_retry_after(Some(wait.into())));
+                let fault = ModelFault::new(ModelFaultCode::RateLimited, message).transient();
+                return Err(ModelFault { retry_after: Some(wait.into()), ..fault });
             }
             tokio::select! {
                 biased;

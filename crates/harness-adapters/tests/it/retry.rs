@@ -88,7 +88,7 @@ async fn lasting_faults_are_not_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn the_providers_wait_goes_first() {
-    let asked = |wait| Step::fault(busy().with_retry_after(Some(Millis(wait))));
+    let asked = |wait| Step::fault(ModelFault { retry_after: Some(Millis(wait)), ..busy() });
     check(vec![asked(7_000), Step::text("ok")], policy(|_| ()), Ok("ok"), 7_000, 0).await;
     check(vec![asked(60_000), Step::text("ok")], policy(|_| ()), Ok("ok"), 60_000, 0).await;
     check(vec![asked(60_001), Step::text("ok")], policy(|_| ()), Err("busy"), 0, 1).await;

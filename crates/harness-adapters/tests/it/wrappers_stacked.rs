@@ -252,7 +252,7 @@ fn soon_cancelled(text: &str) -> ModelRequest {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_ends_the_wait_between_attempts_in_every_order() {
     for order in orders(&LAYERS) {
-        let later = busy().with_retry_after(Some(Millis(30_000)));
+        let later = ModelFault { retry_after: Some(Millis(30_000)), ..busy() };
         let model = always_busy(&Setup::default(), &order, &later);
         let start = Instant::now();
         step(&model, soon_cancelled("hello")).await.unwrap_err();

@@ -121,7 +121,8 @@ async fn perform(
 
 async fn approve(cx: &ToolCx, def: &ToolDef) -> Result<(), Exit> {
     let proposed = ProposedCall::new(Arc::clone(&cx.call), def.clone(), cx.agent.clone(), cx.iteration);
-    let proposed = proposed.in_work_of(Arc::clone(&cx.origin)).held("the tool needs approval");
+    let proposed =
+        ProposedCall { origin: Arc::clone(&cx.origin), ..proposed }.held("the tool needs approval");
     let ask = ApprovalAsk { proposed, cancel: cx.cancel.clone() };
     let (why, exit) = match CommandLineApprover::new(Approve::Ask).decide(ask).await {
         Decision::Granted => return Ok(()),

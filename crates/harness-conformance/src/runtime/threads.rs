@@ -246,7 +246,7 @@ impl World {
         }
         match round.throw {
             // What a client throws is a refused request, which no model step goes on from.
-            Some(why) => Err(failed(&why).with_status(500)),
+            Some(why) => Err(ModelFault { http_status: Some(500), ..failed(&why) }),
             None => said(&round.items, deltas).map_err(|fault| failed(&fault)),
         }
     }

@@ -128,7 +128,7 @@ impl UnclearResults {
         let own = self.questions.get(&reason).map(|text| text.trim()).filter(|text| !text.is_empty());
         let text = own.map_or_else(|| default_question(reason, call.name.as_str()), str::to_owned);
         let metadata = serde_json::json!({ "toolName": call.name.as_str(), "callId": call.id.as_str() });
-        Question::new(text, reason).with_metadata(metadata.into())
+        Question { metadata: Some(metadata.into()), ..Question::new(text, reason) }
     }
 }
 
@@ -181,7 +181,7 @@ fn explicit(call: &ToolCall, hint: &Value) -> Option<Question> {
         return None;
     }
     let metadata = metadata.unwrap_or_else(|| serde_json::json!({ "toolName": call.name.as_str() }));
-    Some(Question::new(text, reason).with_metadata(metadata.into()))
+    Some(Question { metadata: Some(metadata.into()), ..Question::new(text, reason) })
 }
 
 fn is_ambiguous(data: &Value, text: &str) -> bool {

@@ -196,8 +196,9 @@ fn a_decision_and_the_guidance_are_made_without_the_loop() {
     assert_eq!((decision.code, decision.retries), (StopCode::WorkCompleteNotCalled, Some(1)));
 
     let mut control = UntilDone::new(spec).with_state(state);
-    assert_eq!(control.guide(&RunProgress::of_turn(1, 9)), None);
-    let mut late = RunProgress::of_turn(9, 9);
+    let at = |turn| RunProgress { turn, max_turns: 9, ..RunProgress::default() };
+    assert_eq!(control.guide(&at(1)), None);
+    let mut late = at(9);
     late.used[0] = Used { what: "turns".into(), used: 9, most: 9 };
     let guidance = control.guide(&late).expect("the budget is almost used up").joined_text();
     let [event] = control.take_events().try_into().expect("one event");

@@ -70,7 +70,6 @@ fn is_unused(usage: &TotalUsage) -> bool {
 /// last count of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct ViewState {
     /// The plan that views follow until a compaction replaces it; `None` shows the whole transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,13 +77,6 @@ pub struct ViewState {
     /// The last request that a provider counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Box<Measured>>,
-}
-
-impl ViewState {
-    /// A state with a plan in force, for example that of a loaded session.
-    pub fn of(plan: Option<Plan>) -> Self {
-        Self { plan, measured: None }
-    }
 }
 
 impl Shared {

@@ -42,7 +42,6 @@ crate::wire_enum! {
 /// Question of a check to the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct Question {
     /// Question. It is trimmed; a blank one counts as none.
     pub text: String,
@@ -58,12 +57,6 @@ impl Question {
     /// Creates a question.
     pub fn new(text: impl Into<String>, reason: AskReason) -> Self {
         Self { text: text.into(), reason: Some(reason), metadata: None }
-    }
-
-    /// Sets the caller data.
-    #[must_use]
-    pub fn with_metadata(self, metadata: Json) -> Self {
-        Self { metadata: Some(metadata), ..self }
     }
 }
 

@@ -118,7 +118,6 @@ pub struct Used {
 /// Progress of a run, at a request or at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct RunProgress {
     /// Turn, starting at 1.
     pub turn: u32,
@@ -136,13 +135,6 @@ pub struct RunProgress {
     pub tool_calls: BTreeMap<ToolName, u64>,
     /// Whether the model signalled in the judged turn that the work is complete.
     pub signalled: bool,
-}
-
-impl RunProgress {
-    /// Creates the progress at a turn.
-    pub fn of_turn(turn: u32, max_turns: u32) -> Self {
-        Self { turn, max_turns, ..Self::default() }
-    }
 }
 
 /// Finished turn of a run.
@@ -207,11 +199,6 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Creates a result without a reason.
-    pub fn new(check: impl Into<GateName>, verdict: CheckedAs) -> Self {
-        Self { check: check.into(), verdict, why: None }
-    }
-
     /// Returns the waiver of a waived check.
     pub fn waiver(&self) -> Option<Waiver> {
         let is_waived = self.verdict == CheckedAs::Waived;

@@ -27,7 +27,8 @@
 //! request.thinking = ThinkingLevel::parse("high");
 //! request.key = Some(Secret::new("sk-0123\n"));
 //! assert_eq!(format!("{:?}", request.key), "Some(Secret(redacted))");
-//! let fault = ModelFault::new(ModelFaultCode::RateLimited, "too many requests").transient().with_status(429);
+//! let fault = ModelFault::new(ModelFaultCode::RateLimited, "too many requests").transient();
+//! let fault = ModelFault { http_status: Some(429), ..fault };
 //! assert_eq!((fault.code.as_str(), fault.transient), ("rate_limited", true));
 //!
 //! /// Keeps the last twenty messages when the provider rejects the request as too long.
@@ -62,9 +63,9 @@
 //! assert!(loaded.check_descriptor(Some("v2")).is_err());
 //! let lines: Vec<String> = loaded.repairs.iter().map(TranscriptRepair::to_string).collect();
 //!
-//! let progress = RunProgress::of_turn(2, 5);
+//! let progress = RunProgress { turn: 2, max_turns: 5, ..RunProgress::default() };
 //! let fullest = progress.used.iter().max_by_key(|Used { used, most, .. }| used * 100 / (*most).max(1));
-//! assert!(Checked::new("tests-ran", CheckedAs::Accepted).waiver().is_none());
+//! assert!(Checked { check: "tests-ran".into(), verdict: CheckedAs::Accepted, why: None }.waiver().is_none());
 //! # let _ = (agents, Short, is_full, lines, fullest);
 //! ```
 

@@ -198,7 +198,6 @@ crate::wire_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{message}")]
-#[non_exhaustive]
 pub struct ModelFault {
     /// Code.
     pub code: ModelFaultCode,
@@ -236,31 +235,10 @@ impl ModelFault {
         self
     }
 
-    /// Sets the HTTP status.
-    #[must_use]
-    pub fn with_status(mut self, status: u16) -> Self {
-        self.http_status = Some(status);
-        self
-    }
-
-    /// Sets the delay that the provider requests.
-    #[must_use]
-    pub fn with_retry_after(mut self, wait: Option<Millis>) -> Self {
-        self.retry_after = wait;
-        self
-    }
-
     /// Sets the partial response.
     #[must_use]
     pub fn with_partial(mut self, partial: AssistantMessage) -> Self {
         self.partial = Some(Box::new(partial));
-        self
-    }
-
-    /// Sets the JSON body of the error response.
-    #[must_use]
-    pub fn with_reply(mut self, reply: Option<Json>) -> Self {
-        self.reply = reply;
         self
     }
 }

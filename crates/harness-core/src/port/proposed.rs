@@ -34,7 +34,6 @@ const ID_DIGITS: usize = 16;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct ProposedCall {
     /// Call, with the arguments as rewritten by earlier gates.
     pub call: Arc<ToolCall>,
@@ -56,12 +55,6 @@ impl ProposedCall {
     /// Creates a call that is not held, with a default origin.
     pub fn new(call: Arc<ToolCall>, def: ToolDef, agent: AgentId, iteration: u32) -> Self {
         Self { call, def, agent, iteration, origin: Arc::default(), reason: String::new() }
-    }
-
-    /// Sets the origin.
-    #[must_use]
-    pub fn in_work_of(self, origin: Arc<Origin>) -> Self {
-        Self { origin, ..self }
     }
 
     /// Sets the reason why the call is held.
@@ -165,9 +158,8 @@ mod tests {
     fn proposed_call_survives_its_json_form() {
         let call = Arc::new(ToolCall::new("c1", "pay", json(r#"{"n":1.10}"#)));
         let origin = Origin { run: Some("r1".into()), ..Origin::default() };
-        let proposed = ProposedCall::new(call, ToolDef::new("pay", "pays"), "main".into(), 2)
-            .in_work_of(Arc::new(origin))
-            .held("above 50");
+        let proposed = ProposedCall::new(call, ToolDef::new("pay", "pays"), "main".into(), 2);
+        let proposed = ProposedCall { origin: Arc::new(origin), ..proposed }.held("above 50");
         let read: ProposedCall = Json::of(&proposed).expect("JSON").to().expect("a proposed call");
         assert_eq!((read.id(), read.digest()), (proposed.id(), proposed.digest()));
         assert_eq!(read, proposed);

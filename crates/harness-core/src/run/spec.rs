@@ -86,11 +86,6 @@ impl Default for RunSpec {
 }
 
 impl RunSpec {
-    /// Runs of turns like `turn`, with everything else by default.
-    pub fn of(turn: TurnSpec) -> Self {
-        Self { turn, ..Self::default() }
-    }
-
     /// Validates the settings. Returns all errors.
     pub fn check(&self) -> Vec<SpecFault> {
         let mut faults = self.turn.check();

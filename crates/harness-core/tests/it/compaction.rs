@@ -343,7 +343,7 @@ fn broken_off() -> Transcript {
 #[tokio::test]
 async fn law_1_calls_of_an_answer_that_broke_off_are_answered_before_the_transcript_is_shortened() {
     let scene = scene([], [summarize(3)]);
-    let mut spec = RunSpec::of(bare());
+    let mut spec = RunSpec { turn: bare(), ..RunSpec::default() };
     spec.compact_between_turns = true;
     let mut run = Run::new(Arc::new(spec), Origin::default(), broken_off());
     drive(&mut run, &scene.ports, &Cancel::never(), Start::resume()).await;

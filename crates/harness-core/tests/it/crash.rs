@@ -20,7 +20,8 @@ fn reopen<P: Phase>(
 ) -> (ScriptedDriver<P, World>, Start) {
     let durable = dead.journal().reopen();
     let start = if durable.messages.is_empty() { begin() } else { Start::resume() };
-    let machine = new(durable.messages.into_iter().collect()).with_view(ViewState::of(durable.plan.clone()));
+    let machine = new(durable.messages.into_iter().collect())
+        .with_view(ViewState { plan: durable.plan.clone(), measured: None });
     let driver = ScriptedDriver::new(machine, dead.outside().next_process(), dead.now());
     (driver, start.with_open_calls(durable.open_calls))
 }

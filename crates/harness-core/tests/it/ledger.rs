@@ -20,7 +20,6 @@ use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::tool::{ToolDef, ToolOutcome};
 use harness_core::transcript::{Plan, Transcript, View};
-use harness_core::turn::TurnSpec;
 use harness_core::{Cancel, End, Fault, Json, Origin, Time};
 
 use crate::bare::bare;
@@ -154,7 +153,7 @@ fn look(times: usize) -> ScriptedTools {
 }
 
 fn limited(tokens: u64) -> RunSpec {
-    let mut spec = RunSpec::of(TurnSpec::default());
+    let mut spec = RunSpec::default();
     (spec.turn.limits.tokens, spec.limits.amount.tokens) = (tokens, tokens);
     spec
 }
@@ -329,7 +328,7 @@ fn fault_19_iterations_and_model_calls_are_those_that_were_made() {
     let call = ToolCall::new("c1", "look", Json::empty_object());
     let mut ports = ports([ModelStep::answer(AssistantMessage::calls([call]))]);
     ports.tools = Arc::new(look(1));
-    let mut spec = RunSpec::of(bare());
+    let mut spec = RunSpec { turn: bare(), ..RunSpec::default() };
     spec.turn.limits.iterations = 1;
     let (end, _) = run(ports, spec);
     assert_eq!(end.reason().as_str(), "max_iterations_reached");
@@ -337,7 +336,8 @@ fn fault_19_iterations_and_model_calls_are_those_that_were_made() {
 
     let partial = AssistantMessage::text("half").with_usage(Usage::tokens(7, 2).with_cost(Cost(5)));
     let broke = ModelFault::new(ModelFaultCode::Network, "broke off").with_partial(partial);
-    let (end, _) = run(self::ports([ModelStep::fault(broke)]), RunSpec::of(bare()));
+    let (end, _) =
+        run(self::ports([ModelStep::fault(broke)]), RunSpec { turn: bare(), ..RunSpec::default() });
     assert_eq!(end.reason().as_str(), "runtime_error");
     let used = &end.usage;
     assert_eq!((used.model_calls, used.failed_calls, used.amount().tokens), (1, 1, 9));

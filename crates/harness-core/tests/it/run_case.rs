@@ -39,7 +39,11 @@ impl Sampled {
 
     fn check(&mut self) -> Vec<Checked> {
         let own = if self.refuses { CheckedAs::Refused } else { CheckedAs::Accepted };
-        if self.die(2) == 0 { Vec::new() } else { vec![Checked::new("own", own)] }
+        if self.die(2) == 0 {
+            Vec::new()
+        } else {
+            vec![Checked { check: "own".into(), verdict: own, why: None }]
+        }
     }
 }
 

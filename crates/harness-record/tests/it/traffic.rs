@@ -97,7 +97,7 @@ fn requests(late: bool) -> [ModelRequest; 3] {
 fn script() -> [Step; 3] {
     let name = "weather".into();
     let arguments = DeltaPart::CallArguments { index: 0, text: call().arguments.text().to_owned() };
-    let fault = ModelFault::new(Code::RateLimited, "slow down").with_status(429);
+    let fault = ModelFault { http_status: Some(429), ..ModelFault::new(Code::RateLimited, "slow down") };
     [
         Step(
             vec![DeltaPart::CallStarted { index: 0, id: None, name }, arguments],

@@ -177,7 +177,7 @@ impl Shared {
             stored: log.len(),
             log,
             open_calls: loaded.open_calls,
-            view: ViewState::of(loaded.plan),
+            view: ViewState { plan: loaded.plan, measured: None },
             waiting: Vec::new(),
             misfit,
             stop: loaded.stop,

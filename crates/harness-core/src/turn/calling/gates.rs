@@ -206,9 +206,14 @@ impl Batch {
 /// A call as gates and approvers see it; `None` when nothing of its name is offered.
 fn proposed(turn: &TurnCx<'_>, slot: &CallState) -> Option<ProposedCall> {
     let def = slot.def_in(turn.data.tools())?.clone();
-    let (agent, iteration) = (turn.data.agent_id(), turn.cx.sh.iteration);
-    let proposed = ProposedCall::new(Arc::clone(&slot.call), def, agent, iteration);
-    Some(proposed.in_work_of(Arc::clone(&turn.cx.sh.origin)))
+    Some(ProposedCall {
+        call: Arc::clone(&slot.call),
+        def,
+        agent: turn.data.agent_id(),
+        iteration: turn.cx.sh.iteration,
+        origin: Arc::clone(&turn.cx.sh.origin),
+        reason: String::new(),
+    })
 }
 
 fn check_arguments(cx: &mut Cx<'_>, at: u32, slot: &CallState) {
