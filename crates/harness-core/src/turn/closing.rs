@@ -3,13 +3,13 @@
 //! A cancellation and the deadline abort the operations in flight; any other stop waits for them. Until then replies come
 //! here and not to the stage that started them. Then every call gets its result, and the turn ends.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 
 use super::calling::{Batch, CallState, Finished, Progress, not_run_outcome};
 use super::reviewing::keep_answer;
 use super::stage::Stage;
 use super::state::{TurnCx, TurnData};
-use crate::event::ResultNote;
 use crate::ids::CallDigest;
 use crate::machine::{Cx, Effect, Input, Pending, Record, Reply};
 use crate::message::{AssistantMessage, FinishReason, Message};
@@ -40,7 +40,7 @@ impl Closing {
             self.abort(&mut turn.cx);
         }
         if let Stage::Calling(batch) = &mut self.left {
-            append_results(batch, &mut turn.cx);
+            stop_batch(turn, batch);
         }
         self.settle(turn)
     }
@@ -68,7 +68,7 @@ impl Closing {
     pub(super) fn refuse_unstored(&mut self, turn: &mut TurnCx<'_>, calls: Vec<Pending>) -> Option<End> {
         let Stage::Calling(batch) = &mut self.left else { return None };
         for (at, outcome) in batch.take_unstored(&mut turn.cx, calls) {
-            finish(batch, &mut turn.cx, at, Finished::not_run(outcome));
+            finish(turn, batch, at, Finished::not_run(outcome));
         }
         if turn.cx.idle() { self.settle(turn) } else { None }
     }
@@ -92,7 +92,7 @@ impl Closing {
     /// Ends the turn once nothing is in flight: every call gets its result.
     fn settle(&mut self, turn: &mut TurnCx<'_>) -> Option<End> {
         if let Stage::Calling(batch) = &mut self.left {
-            give_up_retries(batch, &mut turn.cx);
+            give_up_retries(turn, batch);
         }
         if !turn.cx.idle() {
             return None;
@@ -155,42 +155,34 @@ fn take_late_of_call(turn: &mut TurnCx<'_>, batch: &mut Batch, pending: Pending,
     match (pending, reply) {
         (Pending::Tool(at), Reply::Tool(result)) => {
             if let Some((outcome, fault)) = batch.charge(turn, at, result) {
-                finish(batch, &mut turn.cx, at, Finished::ran(outcome, fault));
+                finish(turn, batch, at, Finished::ran(outcome, fault));
             }
         }
         (Pending::Tool(at), Reply::Interrupted { .. }) => {
             let finished = batch.cut_off(&mut turn.cx, at);
-            finish(batch, &mut turn.cx, at, finished);
+            finish(turn, batch, at, finished);
         }
         (Pending::AppendResults, Reply::Appended(result)) => batch.take_seen(&mut turn.cx, result),
         _ => {}
     }
 }
 
-/// Takes a result: no layer and no check sees it.
-fn finish(batch: &mut Batch, cx: &mut Cx<'_>, at: u32, mut finished: Finished) {
-    if finished.ran {
-        finished.note = Some(ResultNote::Late);
-    }
-    if batch.take_result(cx, at, finished, true) {
-        append_results(batch, cx);
-    }
+/// Appends the results that are next in call order; no layer and no check sees any from now on.
+fn stop_batch(turn: &mut TurnCx<'_>, batch: &mut Batch) {
+    batch.is_stopped = true;
+    let (Continue(()) | Break(_)) = batch.flush(turn);
 }
 
-/// Appends the results that are next in call order, unless layers or a check still look at one.
-fn append_results(batch: &mut Batch, cx: &mut Cx<'_>) {
-    while !batch.is_looked_at()
-        && batch.slots.get(batch.flushed).is_some_and(|slot| slot.finished().is_some())
-    {
-        batch.append_next(cx);
-    }
+/// Takes a result. It cannot stop the turn once more.
+fn finish(turn: &mut TurnCx<'_>, batch: &mut Batch, at: u32, finished: Finished) {
+    let (Continue(()) | Break(_)) = batch.finish(turn, at, finished);
 }
 
 /// Ends the waits of retries: the last failure is the result.
-fn give_up_retries(batch: &mut Batch, cx: &mut Cx<'_>) {
+fn give_up_retries(turn: &mut TurnCx<'_>, batch: &mut Batch) {
     for at in batch.places(|slot| matches!(slot.progress, Progress::Waiting(_) | Progress::Ready)) {
         if let Some(outcome) = batch.slot_mut(at).and_then(|slot| slot.last.take()) {
-            finish(batch, cx, at, Finished::ran(outcome, None));
+            finish(turn, batch, at, Finished::ran(outcome, None));
         }
     }
 }
@@ -202,7 +194,7 @@ fn abandon(turn: &mut TurnCx<'_>, left: Stage, stop: &Stop) -> (Option<Box<Batch
         Stage::Opening(mut opening) => {
             let mut batch = opening.abandon_open_calls(turn);
             if let Some(batch) = &mut batch {
-                append_results(batch, &mut turn.cx);
+                stop_batch(turn, batch);
             }
             (batch, Some(opening))
         }
@@ -233,9 +225,9 @@ fn answer_rest(turn: &mut TurnCx<'_>, batch: &mut Batch, stop: &Stop) {
     let why = format!("the turn ended first ({})", stop.reason);
     (batch.checking, batch.showing) = (None, None);
     for at in batch.places(|slot| slot.finished().is_none() && !(parks && slot.is_parked())) {
-        finish(batch, &mut turn.cx, at, Finished::not_run(not_run_outcome(&why)));
+        finish(turn, batch, at, Finished::not_run(not_run_outcome(&why)));
     }
-    append_results(batch, &mut turn.cx);
+    stop_batch(turn, batch);
     // What layers added comes behind the last result, or, behind a parked call, later.
     let added = std::mem::take(&mut batch.added);
     if batch.is_parked() {

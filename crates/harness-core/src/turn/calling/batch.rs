@@ -176,6 +176,8 @@ pub(in crate::turn) struct Batch {
     sequential: bool,
     /// Whether an earlier process has asked for the calls.
     pub(in crate::turn) is_reopened: bool,
+    /// Whether the turn stops: nothing looks at results any more.
+    pub(in crate::turn) is_stopped: bool,
     /// The opening that continues once calls of an earlier process are settled.
     pub(in crate::turn) opening: Option<Box<Opening>>,
     /// The limit that refused a call of the batch.

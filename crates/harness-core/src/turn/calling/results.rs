@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::batch::{Batch, CallState, Finished, Progress};
 use crate::decide::{Point, Subject};
-use crate::event::EventKind;
+use crate::event::{EventKind, ResultNote};
 use crate::ids::CallId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Record};
@@ -68,23 +68,21 @@ impl Batch {
         self.finish(turn, at, Finished::not_run(outcome))
     }
 
-    /// Takes the result of a call, and whatever follows it in call order.
-    pub(super) fn finish(&mut self, turn: &mut TurnCx<'_>, at: u32, finished: Finished) -> Step<()> {
-        let at_once = turn.cx.ports.layers.is_none();
-        if self.take_result(&mut turn.cx, at, finished, at_once) { self.flush(turn) } else { Continue(()) }
-    }
-
-    /// Takes the result of a call: into the transcript when it is its turn and `at_once`, else into a side record.
-    /// Whether it is its turn.
-    pub(in crate::turn) fn take_result(
+    /// Takes the result of a call, and whatever follows it in call order: into the transcript when it is its turn and no
+    /// layer sees it before, else into a side record.
+    pub(in crate::turn) fn finish(
         &mut self,
-        cx: &mut Cx<'_>,
+        turn: &mut TurnCx<'_>,
         at: u32,
         mut finished: Finished,
-        at_once: bool,
-    ) -> bool {
+    ) -> Step<()> {
         let is_next = !self.is_looked_at() && self.flushed == at as usize;
-        let Some(slot) = self.slot_mut(at) else { return false };
+        let at_once = self.is_stopped || turn.cx.ports.layers.is_none();
+        if self.is_stopped && finished.ran {
+            finished.note = Some(ResultNote::Late);
+        }
+        let cx = &mut turn.cx;
+        let Some(slot) = self.slot_mut(at) else { return Continue(()) };
         let result = finished.outcome.to_message(&slot.call, slot.started, cx.now);
         let duration = Millis(result.duration_ms.unwrap_or(0));
         let message = Arc::new(Message::ToolResult(result));
@@ -100,20 +98,24 @@ impl Batch {
         }
         emit_result(cx, &slot.call, &finished, duration);
         slot.progress = Progress::Finished(finished);
-        is_next
+        if is_next { self.flush(turn) } else { Continue(()) }
     }
 
-    /// Appends the results that are next in call order and judges each, until layers or a check have to be waited for.
-    pub(super) fn flush(&mut self, turn: &mut TurnCx<'_>) -> Step<()> {
+    /// Appends the results that are next in call order and judges each, until layers or a check have to be waited for. Of a
+    /// turn that stops, no layer and no check sees them.
+    pub(in crate::turn) fn flush(&mut self, turn: &mut TurnCx<'_>) -> Step<()> {
         while !self.is_looked_at()
             && self.slots.get(self.flushed).is_some_and(|slot| slot.finished().is_some())
         {
-            if turn.cx.ports.layers.is_some() && self.seen <= self.flushed {
+            if !self.is_stopped && turn.cx.ports.layers.is_some() && self.seen <= self.flushed {
                 self.show_results(turn);
                 break;
             }
             let at = self.append_next(&mut turn.cx);
             let ends = |slot: &CallState| slot.finished().is_some_and(|finished| finished.outcome.terminate);
+            if self.is_stopped {
+                continue;
+            }
             if self.slot(at).is_some_and(ends) && self.terminates() {
                 continue;
             }
@@ -125,7 +127,7 @@ impl Batch {
     }
 
     /// Appends the result that is next, unless that is done; gives the place of its call.
-    pub(in crate::turn) fn append_next(&mut self, cx: &mut Cx<'_>) -> u32 {
+    fn append_next(&mut self, cx: &mut Cx<'_>) -> u32 {
         let at = u32::try_from(self.flushed).unwrap_or(u32::MAX);
         self.flushed += 1;
         if let Some(CallState { progress: Progress::Finished(finished), .. }) = self.slot_mut(at)
