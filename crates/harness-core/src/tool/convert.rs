@@ -43,46 +43,25 @@ impl IntoToolOutcome for ToolOutcome {
     }
 }
 
-impl IntoToolOutcome for String {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::text(self)
-    }
+macro_rules! outcomes {
+    ($($ty:ty: $value:pat_param => $outcome:expr),* $(,)?) => {$(
+        impl IntoToolOutcome for $ty {
+            fn into_tool_outcome(self) -> ToolOutcome {
+                let $value = self;
+                $outcome
+            }
+        }
+    )*};
 }
 
-impl IntoToolOutcome for &str {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::text(self)
-    }
-}
-
-impl IntoToolOutcome for () {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::text("done")
-    }
-}
-
-impl IntoToolOutcome for Json {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::structured(self)
-    }
-}
-
-impl IntoToolOutcome for serde_json::Value {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        Structured(self).into_tool_outcome()
-    }
-}
-
-impl IntoToolOutcome for Block {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::blocks(vec![self])
-    }
-}
-
-impl IntoToolOutcome for Vec<Block> {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::blocks(self)
-    }
+outcomes! {
+    String: text => ToolOutcome::text(text),
+    &str: text => ToolOutcome::text(text),
+    (): () => ToolOutcome::text("done"),
+    Json: value => ToolOutcome::structured(value),
+    serde_json::Value: value => Structured(value).into_tool_outcome(),
+    Block: block => ToolOutcome::blocks(vec![block]),
+    Vec<Block>: blocks => ToolOutcome::blocks(blocks),
 }
 
 impl<T: IntoToolOutcome, E: Into<ToolError>> IntoToolOutcome for Result<T, E> {
