@@ -153,8 +153,8 @@ impl<L: Layer> LayerProbe<L> {
     pub async fn take_back(&mut self, child: &str, state: Json) -> Result<(), MemoryError> {
         let child = Arc::new(self.cx.execution.child(child));
         let ask = ReturnAsk { child, child_state: state, child_log: Prefix::default(), result: None };
-        let returned = self.layer.on_return(ask, &self.cx).await?;
-        self.update(returned.state);
+        let update = self.layer.on_return(ask, &self.cx).await?;
+        self.update(update);
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use super::text::{fenced, fitted};
 use super::tree::{Tree, put};
 use crate::MemoryError;
 use crate::layer::{
-    Called, Ending, Execution, Hook, Layer, LayerCx, LayerDef, RecallAsk, Recalled, ReturnAsk, Returned,
-    Scope, Spawned, StoreAsk, Update,
+    Called, Ending, Execution, Hook, Layer, LayerCx, LayerDef, RecallAsk, Recalled, ReturnAsk, Scope,
+    Spawned, StoreAsk, Update,
 };
 
 /// Checkpoints that are kept, the newest.
@@ -192,7 +192,7 @@ impl Layer for TaskState {
         Ok(cx.state.clone().map(Spawned::state))
     }
 
-    async fn on_return(&self, ask: ReturnAsk, cx: &LayerCx) -> Result<Returned, MemoryError> {
+    async fn on_return(&self, ask: ReturnAsk, cx: &LayerCx) -> Result<Update, MemoryError> {
         let mut state: State = cx.state_as()?;
         let child: State = ask
             .child_state
@@ -213,7 +213,7 @@ impl Layer for TaskState {
             }
         }
         state.take_checkpoints(child.checkpoints);
-        Ok(Returned::state(Update::set(&state)?))
+        Update::set(&state)
     }
 
     async fn complete(&self, ending: Ending, cx: &LayerCx) -> Result<Update, MemoryError> {

@@ -317,31 +317,8 @@ pub struct ReturnAsk {
     pub child_state: Json,
     /// Transcript of the child.
     pub child_log: Prefix,
-    /// Its result, as the layers before left it.
+    /// Its result.
     pub result: Option<String>,
-}
-
-/// Effect of a child's success on its parent.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Returned {
-    /// The parent's state.
-    pub state: Update,
-    /// The result to hand on; `None` leaves it.
-    pub result: Option<String>,
-}
-
-impl Returned {
-    /// A state of the parent.
-    pub fn state(state: Update) -> Self {
-        Self { state, result: None }
-    }
-
-    /// Replaces the result.
-    #[must_use]
-    pub fn with_result(self, result: impl Into<String>) -> Self {
-        Self { result: Some(result.into()), ..self }
-    }
 }
 
 /// How an execution ended.

@@ -12,17 +12,6 @@ use super::run::LayerRun;
 use crate::MemoryError;
 use crate::shared::lock;
 
-/// A child execution that was opened.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Child {
-    /// Layers of the child.
-    pub run: Arc<LayerRun>,
-    /// What its transcript begins with. A parallel path, which begins with its parent's transcript, leaves
-    /// this out.
-    pub items: Vec<Arc<Message>>,
-}
-
 impl LayerRun {
     /// Begins a child: layers say by slot what it starts with; those without a say are initialised like those
     /// of a root.
@@ -76,35 +65,28 @@ impl LayerRun {
         }
     }
 
-    /// A child succeeded: layers learn from it by slot and may change its result, which is handed on. Only
-    /// layers that have a state in the child are asked. `cx` is the parent's.
+    /// A child succeeded: layers that have a state in the child learn from it by slot. `cx` is the parent's.
     pub(crate) async fn learn_from(
         &self,
         child: &LayerRun,
         child_log: &Prefix,
         result: Option<String>,
         cx: &ViewCx,
-    ) -> Option<String> {
+    ) {
         let base = self.cx(cx);
-        let mut result = result;
         for (at, layer) in self.stack.with_hook(Hook::Return) {
             let Some(child_state) = child.states.get(at).filter(|_| !self.states.is_disabled(at)) else {
                 continue;
             };
             let own = self.cx_of(at, &base);
-            let (child, child_log, result_so_far) =
-                (Arc::clone(&child.execution), child_log.clone(), result.clone());
-            let ask = ReturnAsk { child, child_state, child_log, result: result_so_far };
+            let (child, child_log) = (Arc::clone(&child.execution), child_log.clone());
+            let ask = ReturnAsk { child, child_state, child_log, result: result.clone() };
             match self.ask(at, Hook::Return, layer.on_return_boxed(ask, &own)).await {
-                Ok(returned) => {
-                    self.apply(at, returned.state);
-                    result = returned.result.or(result);
-                }
+                Ok(update) => self.apply(at, update),
                 Err(fault) => self.stack.report(at, Hook::Return, fault),
             }
         }
         self.flush().await;
-        result
     }
 
     /// Charges the usage of a child to its parent, whatever its outcome.

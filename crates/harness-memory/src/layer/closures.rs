@@ -7,8 +7,8 @@ use harness_core::message::Message;
 use harness_core::port::BoxFuture;
 
 use super::ask::{
-    AppendAsk, Appended, Called, Decided, DeltaAsk, Ending, RecallAsk, Recalled, ReturnAsk, Returned,
-    Spawned, StoreAsk, ToolAsk, Update,
+    AppendAsk, Appended, Called, Decided, DeltaAsk, Ending, RecallAsk, Recalled, ReturnAsk, Spawned,
+    StoreAsk, ToolAsk, Update,
 };
 use super::cx::{Execution, LayerCx};
 use super::def::{FunctionDef, Hook, LayerDef};
@@ -81,7 +81,7 @@ fn_layer! {
     /// Sets `spawn`: the start of a child.
     spawn / on_spawn: Spawn(Execution) -> Option<Spawned>;
     /// Sets `on_return`: called after a child's success.
-    returned / on_child_return: Return(ReturnAsk) -> Returned;
+    returned / on_child_return: Return(ReturnAsk) -> Update;
     /// Sets `complete`: called at the end of an execution.
     complete / on_complete: Complete(Ending) -> Update;
     /// Sets `dispose`: releases resources at the end.
@@ -132,7 +132,7 @@ impl Layer for FnLayer {
         before_tool/before_tool(ask: &ToolAsk = ask.clone()) -> Decided { Decided::default() }
         store/store(ask: StoreAsk = ask) -> Update { Update::Keep }
         spawn/spawn(child: &Execution = child.clone()) -> Option<Spawned> { None }
-        on_return/returned(ask: ReturnAsk = ask) -> Returned { Returned::default() }
+        on_return/returned(ask: ReturnAsk = ask) -> Update { Update::Keep }
         complete/complete(ending: Ending = ending) -> Update { Update::Keep }
         render_delta/render_delta(ask: DeltaAsk = ask) -> Option<String> { None }
     }

@@ -8,8 +8,8 @@ use harness_core::port::BoxFuture;
 use harness_core::tool::ArgumentFault;
 
 use super::ask::{
-    AppendAsk, Appended, Called, Decided, DeltaAsk, Ending, RecallAsk, Recalled, ReturnAsk, Returned,
-    Spawned, StoreAsk, ToolAsk, Update,
+    AppendAsk, Appended, Called, Decided, DeltaAsk, Ending, RecallAsk, Recalled, ReturnAsk, Spawned,
+    StoreAsk, ToolAsk, Update,
 };
 use super::cx::{Execution, LayerCx};
 use super::def::LayerDef;
@@ -156,8 +156,8 @@ pub trait Layer: Send + Sync {
         &self,
         _ask: ReturnAsk,
         _cx: &LayerCx,
-    ) -> impl Future<Output = Result<Returned, MemoryError>> + Send {
-        async { Ok(Returned::default()) }
+    ) -> impl Future<Output = Result<Update, MemoryError>> + Send {
+        async { Ok(Update::Keep) }
     }
 
     /// The execution ends.
@@ -290,7 +290,7 @@ dyn_layer! {
     /// [`Layer::spawn`], boxed.
     fn spawn_boxed = spawn(child: &'a Execution) -> Option<Spawned>;
     /// [`Layer::on_return`], boxed.
-    fn on_return_boxed = on_return(ask: ReturnAsk) -> Returned;
+    fn on_return_boxed = on_return(ask: ReturnAsk) -> Update;
     /// [`Layer::complete`], boxed.
     fn complete_boxed = complete(ending: Ending) -> Update;
     /// [`Layer::dispose`], boxed.

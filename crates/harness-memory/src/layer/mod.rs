@@ -34,12 +34,11 @@ mod view;
 pub use anchor::{CacheConfig, ReanchorReason};
 pub use ask::{
     AppendAsk, Appended, Called, Content, Decided, Decision, DeltaAsk, Ending, RecallAsk, Recalled, Rerender,
-    RerenderScope, ReturnAsk, Returned, Spawned, StoreAsk, ToolAsk, Update, developer, is_developer,
+    RerenderScope, ReturnAsk, Spawned, StoreAsk, ToolAsk, Update, developer, is_developer,
 };
 pub use assembly::ViewBudget;
 pub use banding::Banded;
 pub use budget::{Shares, Totals, share};
-pub use child::Child;
 pub use closures::FnLayer;
 pub use cx::{AskModel, Execution, LayerCx};
 pub use def::{

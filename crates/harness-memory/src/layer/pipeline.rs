@@ -8,11 +8,10 @@ use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
-use harness_core::transcript::{Plan, Prefix};
+use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, TurnId};
 
 use super::ask::{Decision, Ending, ToolAsk, Update};
-use super::child::Child;
 use super::cx::Execution;
 use super::def::{LayerId, Scope};
 use super::run::LayerRun;
@@ -81,8 +80,6 @@ struct Inner {
 struct Opened {
     run: Arc<LayerRun>,
     parent: Option<Arc<LayerRun>>,
-    /// Whether the parent learns from it at its own end instead of at a join.
-    joins_itself: bool,
     /// Result of `init`; `None` before it.
     begun: AsyncMutex<Option<Result<(), MemoryError>>>,
 }
@@ -174,8 +171,7 @@ impl Pipeline {
                 run.states.begin(at, Update::Set(state));
             }
         }
-        let joins_itself = parent.is_some();
-        Arc::new(Opened { run: Arc::new(run), parent, joins_itself, begun: AsyncMutex::default() })
+        Arc::new(Opened { run: Arc::new(run), parent, begun: AsyncMutex::default() })
     }
 
     /// The layers of an execution that is open.
@@ -228,64 +224,6 @@ impl Pipeline {
 
     pub(crate) fn stack(&self) -> &Arc<Stack> {
         &self.0.stack
-    }
-
-    /// Opens a child of an execution that no call started, for example a parallel path: its layers start with what
-    /// the parent's layers pass on. Run the child's work with this pipeline and the child's id as its run. `cx` is
-    /// the parent's.
-    ///
-    /// End it with [`join`](Self::join) or [`abandon`](Self::abandon).
-    ///
-    /// # Errors
-    /// When the parent is not open, or an `init` of the child fails.
-    pub async fn spawn(&self, parent: &str, child: Execution, cx: &ViewCx) -> Result<Child, MemoryError> {
-        let parent = self.run(parent)?;
-        let id = Arc::clone(&child.id);
-        let run = Arc::new(LayerRun::new(Arc::clone(&self.0.stack), Arc::new(child), 0));
-        parent.spawn(&run, cx).await?;
-        let items = run.take_items();
-        let begun = AsyncMutex::new(Some(Ok(())));
-        let opened = Opened { run: Arc::clone(&run), parent: Some(parent), joins_itself: false, begun };
-        lock(&self.0.runs).insert(id, Arc::new(opened));
-        Ok(Child { run, items })
-    }
-
-    /// A child succeeded: the parent's layers learn from it, one child at a time, and may change its result.
-    /// What it used counts for the parent. `cx` is the parent's.
-    ///
-    /// # Errors
-    /// When the child is not open.
-    pub async fn join(
-        &self,
-        child: &str,
-        log: &Prefix,
-        result: Option<String>,
-        cx: &ViewCx,
-    ) -> Result<Option<String>, MemoryError> {
-        let (opened, parent) = self.child(child)?;
-        let _alone = parent.merging.lock().await;
-        parent.charge(&opened.run);
-        let result = parent.learn_from(&opened.run, log, result, cx).await;
-        self.close(child);
-        Ok(result)
-    }
-
-    /// A child failed: nothing is learned from it; what it used counts for the parent.
-    ///
-    /// # Errors
-    /// When the child is not open.
-    pub fn abandon(&self, child: &str) -> Result<(), MemoryError> {
-        let (opened, parent) = self.child(child)?;
-        parent.charge(&opened.run);
-        self.close(child);
-        Ok(())
-    }
-
-    fn child(&self, child: &str) -> Result<(Arc<Opened>, Arc<LayerRun>), MemoryError> {
-        let opened = self.opened(child);
-        let found =
-            opened.and_then(|opened| Some((Arc::clone(&opened), Arc::clone(opened.parent.as_ref()?))));
-        found.ok_or_else(|| MemoryError::UnknownExecution { execution: Arc::from(child) })
     }
 
     /// The last view of an execution in tokens; kept for a while after its end.
@@ -428,7 +366,7 @@ impl ContextPipeline for Pipeline {
         opened.run.complete(ending, cx).await;
         opened.run.dispose(cx).await;
         match &opened.parent {
-            Some(parent) if opened.joins_itself => {
+            Some(parent) => {
                 let _alone = parent.merging.lock().await;
                 parent.charge(&opened.run);
                 if ending == Ending::Success {
@@ -437,8 +375,6 @@ impl ContextPipeline for Pipeline {
                     parent.learn_from(&opened.run, &cx.log, answer, cx).await;
                 }
             }
-            // The parent still learns from the states of a child.
-            Some(_) => return Ok(()),
             None if ending == Ending::Paused => self.pause(&opened.run),
             None => {}
         }

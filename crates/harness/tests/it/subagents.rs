@@ -8,9 +8,7 @@ use harness::core::message::Usage;
 use harness::core::outcome::StopMode;
 use harness::core::tool::Tool;
 use harness::memory::compact::{CompactionPolicy, ContextCompactor};
-use harness::memory::layer::{
-    FnLayer, LayerDef, LayerSetup, Pipeline, Recalled, Returned, Spawned, Update, developer,
-};
+use harness::memory::layer::{FnLayer, LayerDef, LayerSetup, Pipeline, Recalled, Spawned, Update, developer};
 use harness::prelude::*;
 use harness::system::SystemClock;
 use harness::tools::{Keep, Modes, Subagent};
@@ -235,7 +233,7 @@ fn answers() -> FnLayer {
             said.extend(Some(ask.answer.joined_text()).filter(|text| !text.is_empty()));
             Update::set(&said)
         })
-        .on_child_return(|ask, _| async move { Ok(Returned::state(Update::Set(ask.child_state))) })
+        .on_child_return(|ask, _| async move { Ok(Update::Set(ask.child_state)) })
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! Executions within executions.
 
 use harness_core::message::{AssistantMessage, Message, Usage};
-use harness_core::port::{AppendSource, ContextPipeline as _};
+use harness_core::port::{AppendSource, ContextPipeline as _, ViewCx};
 use harness_core::transcript::Transcript;
 use harness_core::{Outcome, ParentCall};
-use harness_memory::layer::{Execution, FnLayer, LayerDef, LayerSetup, Returned, Spawned, Update, developer};
+use harness_memory::layer::{FnLayer, LayerDef, LayerSetup, Spawned, Update, developer};
 
 use super::{Lines, Stage, cx, cx_of, json, log, run, user};
 
@@ -19,8 +19,7 @@ fn list() -> FnLayer {
             let mut list: Vec<String> = cx.state_as()?;
             let child: Vec<String> = ask.child_state.to().unwrap_or_default();
             list.extend(child.into_iter().skip(1));
-            let result = ask.result.unwrap_or_default();
-            Ok(Returned::state(Update::set(&list)?).with_result(format!("{result}!")))
+            Update::set(&list)
         })
 }
 
@@ -34,23 +33,13 @@ fn with_parent(setup: LayerSetup, work: impl AsyncFnOnce(&Stage, &Transcript)) -
     stage
 }
 
-#[test]
-fn a_child_begins_with_what_it_is_given_and_what_it_learned_comes_back() {
-    let stage = with_parent(LayerSetup::new().with(list()), async |stage, log| {
-        let parent = cx(log);
-        let child = Execution::new("run").child("child");
-        let child = stage.layers.spawn("run", child, &parent).await.unwrap();
-        assert_eq!(child.items[0].joined_text(), "you are a child");
-        let in_child = cx_of("child", log);
-        stage.layers.begin(&in_child).await.unwrap();
-        let found = Update::Set(json(r#"["root","found"]"#));
-        stage.layers.set_layer_state("child", &"list".into(), found).await.unwrap();
-        stage.layers.complete(Outcome::Completed, &in_child).await.unwrap();
-        let result = stage.layers.join("child", log, Some("done".to_owned()), &parent).await;
-        assert_eq!(result, Ok(Some("done!".to_owned())));
-    });
-    assert_eq!(stage.layers.layer_state("run", &"list".into()), Ok(Some(json(r#"["root","found"]"#))));
-    assert!(stage.layers.run("child").is_err(), "the child's state is let go");
+/// The context of work that a call of `parent` started.
+fn child_of(parent: &ViewCx, log: &Transcript) -> ViewCx {
+    let mut origin = parent.origin.child(ParentCall::new("c1", "desk", &parent.origin));
+    origin.run = Some("child".into());
+    let mut child = cx_of("child", log);
+    child.origin = std::sync::Arc::new(origin);
+    child
 }
 
 #[test]
@@ -63,13 +52,14 @@ fn a_failed_child_teaches_nothing_but_is_paid_for() {
     });
     let stage = with_parent(LayerSetup::new().with(list()).with(spying), async |stage, log| {
         let parent = cx(log);
-        stage.layers.spawn("run", Execution::new("run").child("child"), &parent).await.unwrap();
+        let child = child_of(&parent, log);
+        stage.layers.begin(&child).await.unwrap();
         let said: Message = AssistantMessage::text("x").with_usage(Usage::tokens(70, 5)).into();
         let said = std::sync::Arc::new(said);
-        stage.layers.after_model(&said, &cx_of("child", log)).await.unwrap();
+        stage.layers.after_model(&said, &child).await.unwrap();
         let found = Update::Set(json(r#"["root","lost"]"#));
         stage.layers.set_layer_state("child", &"list".into(), found).await.unwrap();
-        stage.layers.abandon("child").unwrap();
+        stage.layers.complete(Outcome::Failed, &child).await.unwrap();
         stage.layers.store(&said, &parent).await.unwrap();
     });
     assert_eq!(stage.layers.layer_state("run", &"list".into()), Ok(Some(json(r#"["root"]"#))));
@@ -80,7 +70,7 @@ fn a_failed_child_teaches_nothing_but_is_paid_for() {
 fn a_layer_without_a_say_begins_afresh_in_the_child() {
     let fresh = FnLayer::new(LayerDef::new("fresh", 10, [])).on_init(|_, _| async { Update::set("new") });
     let stage = with_parent(LayerSetup::new().with(fresh), async |stage, log| {
-        stage.layers.spawn("run", Execution::new("run").child("child"), &cx(log)).await.unwrap();
+        stage.layers.begin(&child_of(&cx(log), log)).await.unwrap();
         let found = stage.layers.layer_state("child", &"fresh".into());
         assert_eq!(found, Ok(Some(json("\"new\""))));
     });
@@ -92,11 +82,7 @@ fn work_that_a_call_began_is_a_child_of_the_work_that_made_the_call() {
     for (outcome, learned) in [(Outcome::Completed, r#"["root","found"]"#), (Outcome::Failed, r#"["root"]"#)]
     {
         let stage = with_parent(LayerSetup::new().with(list()), async |stage, log| {
-            let origin = cx(log).origin;
-            let mut origin = origin.child(ParentCall::new("c1", "desk", &origin));
-            origin.run = Some("child".into());
-            let mut child = cx_of("child", log);
-            child.origin = std::sync::Arc::new(origin);
+            let child = child_of(&cx(log), log);
             stage.layers.begin(&child).await.unwrap();
             let prompt = vec![user("look")];
             let begun = stage.layers.append(AppendSource::Prompt, prompt, &child).await.unwrap();
