@@ -261,9 +261,12 @@ pub(crate) struct ViewArgs {
 impl ViewArgs {
     /// The context window: as set, else as `declared` for the model.
     pub(crate) fn window(&self, declared: Option<u64>) -> u64 {
-        self.window.or(declared).unwrap_or(128_000)
+        self.window.or(declared).unwrap_or(DEFAULT_WINDOW)
     }
 }
+
+/// Context window in tokens of a model whose window is not known.
+pub(crate) const DEFAULT_WINDOW: u64 = 128_000;
 
 /// Options of the model.
 #[derive(Clone, Debug, Args)]

@@ -131,9 +131,9 @@ pub(crate) struct CompactArgs {
     #[arg(long, default_value = "ladder", value_parser = presets())]
     pub(crate) how: CompactionPreset,
 
-    /// Set the model's context window in tokens
-    #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
-    pub(crate) window: u64,
+    /// Set the model's context window in tokens [default: as the registry file declares, or 128000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub(crate) window: Option<u64>,
 
     /// Also remove compacted messages and other branches from the file
     #[arg(long)]
@@ -146,6 +146,10 @@ pub(crate) struct CompactArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Read the models of `--model` from this registry file [default: that of the run that started the session]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) registry: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -8,6 +8,7 @@ use harness::session::{FileSession, Location, Tree};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{ModeArg, RunArgs};
+use crate::bind::beside;
 use crate::error::CliError;
 use crate::session::{options, stem};
 
@@ -59,6 +60,14 @@ pub(super) fn begun(path: &Path) -> Result<RunStart, CliError> {
     let tree = Tree::read(path, &options())?;
     let meta = tree.header().and_then(|header| header.meta.as_ref()?.to::<Meta>().ok());
     Ok(meta.map(|meta| meta.run).unwrap_or_default())
+}
+
+/// Registry file of the run that created a session: the one that it was given, or that next to its descriptor. `None` if
+/// no such file exists.
+pub(crate) fn registry_of(session: &Path) -> Result<Option<PathBuf>, CliError> {
+    let RunStart { descriptor, registry, .. } = begun(session)?;
+    let registry = registry.or_else(|| descriptor.as_deref().map(beside));
+    Ok(registry.filter(|path| path.exists()))
 }
 
 /// Opens and locks the session file. A new session is named after its file and `now`, so that it has an id before

@@ -13,16 +13,17 @@ use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::runtime::RuntimeError;
 use harness::session::FileSession;
 use harness::system::SystemClock;
+use harness::tools::Registry;
 use harness::{Harness, compaction_policy};
 use serde::Serialize;
 
 use super::options;
-use crate::args::CompactArgs;
+use crate::args::{CompactArgs, DEFAULT_WINDOW};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model;
 use crate::output;
-use crate::run::block_on;
+use crate::run::{block_on, session::registry_of};
 use crate::secrets;
 
 /// Nobody: a session is made shorter without asking a model.
@@ -65,12 +66,15 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let session = FileSession::open(&args.session, options().create(false))?;
     let asked = args.model.model.is_some() || args.model.replay.is_some();
-    let source = asked.then(|| model::choose(&args.model, None, None, &clock)).transpose()?;
+    let registry = if asked { registry(args)? } else { None };
+    let source = asked.then(|| model::choose(&args.model, None, registry.as_ref(), &clock)).transpose()?;
+    let declared = source.as_ref().and_then(|source| source.window);
+    let window = args.window.or(declared).unwrap_or(DEFAULT_WINDOW);
     let model: Arc<dyn DynModel> = source.map_or_else(|| Arc::new(NoModel) as _, |source| source.model);
     let mut compactor =
-        ContextCompactor::new(compaction_policy(CompactionSetting::new(args.how, args.window)));
+        ContextCompactor::new(compaction_policy(CompactionSetting::new(args.how, window)));
     if asked {
-        let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(&model), args.window));
+        let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(&model), window));
         compactor = compactor.with_summarizer(summarizer);
     }
     let harness = Harness::new(model)
@@ -90,6 +94,13 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let head = EntryHead::new(clock.now(), None, 0, None);
     session.replace(&head, &messages).await.map_err(RuntimeError::from)?;
     Ok(Done { note, bytes: Some([before, session.bytes()?]) })
+}
+
+/// Registry file whose models `--model` may name: the given one, or that of the run that started the session.
+fn registry(args: &CompactArgs) -> Result<Option<Registry>, CliError> {
+    let named = args.registry.clone();
+    let path = named.map_or_else(|| registry_of(&args.session), |path| Ok(Some(path)))?;
+    path.map(|path| Registry::load(path).map_err(CliError::from)).transpose()
 }
 
 fn text(done: &Done) -> String {

@@ -259,6 +259,38 @@ fn a_session_is_made_shorter_for_good_and_keeps_everything() {
 }
 
 #[test]
+fn compaction_calls_the_models_of_the_registry_file_as_a_run_does() {
+    /// Compacts the conversation of a run with `registry`; `expected` is how often the declared model is called.
+    #[track_caller]
+    fn check(registry: Option<&str>, more: &[&str], expected: (i32, usize)) {
+        let summary = r#"{"facts":["line 7 matters"]}"#;
+        let server = Server::start([Reply::text(summary), Reply::text(summary)]);
+        let project = Project::plain();
+        long(&project);
+        let model = format!("{{ base_url: '{}', model: small-2, window: 16000 }}", server.url);
+        project.write("house.yaml", &format!("version: 1\nmodels:\n  house: {model}\n"));
+        if let Some(registry) = registry {
+            let meta = json!({ "run": { "registry": project.path().join(registry) } });
+            let text = project.read("chat.jsonl");
+            let (header, rest) = text.split_once('\n').unwrap();
+            let header = header.strip_suffix('}').unwrap();
+            project.write("chat.jsonl", &format!("{header},\"meta\":{meta}}}\n{rest}"));
+        }
+        let compact = ["session", "compact", "chat.jsonl", "--model", "house"];
+        let output = project.harness(&[&compact, more].concat());
+        let asked = server.requests().iter().filter(|request| request["model"] == "small-2").count();
+        assert_eq!((output.code, asked), (Some(expected.0), expected.1), "{output:?}");
+    }
+    check(None, &["--registry", "house.yaml"], (0, 2));
+    check(Some("house.yaml"), &[], (0, 2));
+    // The window of the command line wins: one request holds everything.
+    check(None, &["--registry", "house.yaml", "--window", "200000"], (0, 1));
+    // Without the file, the name is that of a model of OpenRouter.
+    check(None, &[], (2, 0));
+    check(Some("removed.yaml"), &[], (2, 0));
+}
+
+#[test]
 fn fault_34_forget_frees_what_a_compaction_leaves_out() {
     let summary = r#"{"current_task":"to hear long lines","facts":["line 7 matters"]}"#;
     let server = Server::start([Reply::text(summary), Reply::text(summary)]);
