@@ -14,6 +14,7 @@ use harness::tools::ToolsError;
 
 use crate::exit::Exit;
 use crate::model::keys::KeyFileFault;
+use crate::model::providers::PROVIDERS;
 use crate::paths::Paths;
 use crate::render::{BAD, NOTE};
 use crate::run::decisions::DecisionError;
@@ -393,8 +394,11 @@ fn missing(names: &[String]) -> String {
 }
 
 fn no_key_hint(names: &[String]) -> String {
+    // A key file holds the API keys of providers only.
+    let is_provider = names.iter().any(|name| PROVIDERS.iter().any(|known| known.key_name == name));
+    let file = if is_provider { "`--keys FILE`, " } else { "" };
     format!(
-        "set {}, or use `--keys FILE`, `--model ollama/NAME`, `--base-url URL`, or `--model demo` for the demo model",
+        "set {}, or use {file}`--model ollama/NAME`, `--base-url URL`, or `--model demo` for the demo model",
         names.join(" or ")
     )
 }

@@ -10,6 +10,8 @@ use harness::tools::Registry;
 use super::{Checked, Sound};
 use crate::args::CheckArgs;
 use crate::bind;
+use crate::model::keys::Keys;
+use crate::model::unusable;
 use crate::paths::Paths;
 
 /// Checks a descriptor with the given registry, or the one beside it.
@@ -28,19 +30,18 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
     }
     let report = check_file(path, &options);
     let mut diagnostics: Vec<Diagnostic> = report.diagnostics().to_vec();
-    if let (Some(loaded), Some(path)) = (&loaded, &registry_path)
-        && told.insert(path.clone())
-    {
-        diagnostics.extend(match loaded {
-            Ok(registry) => registry.problems(),
-            Err(error) => error.diagnostics(),
-        });
-    }
+    let is_new = registry_path.as_ref().is_some_and(|path| told.insert(path.clone()));
+    diagnostics.extend(match &loaded {
+        Some(Ok(registry)) if is_new => registry.problems(),
+        Some(Err(error)) if is_new => error.diagnostics(),
+        Some(_) | None => Vec::new(),
+    });
     if let (true, Some(Ok(registry)), Some(graph)) = (args.connect, &loaded, report.graph())
         && registry.problems().is_empty()
     {
         diagnostics.extend(connected(registry, graph));
     }
+    diagnostics.extend(unusable_models(&report, loaded.as_ref().and_then(|loaded| loaded.as_ref().ok()), is_new));
     for diagnostic in &mut diagnostics {
         paths.shorten(diagnostic);
     }
@@ -53,6 +54,14 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
         contract: None,
         truncated: report.is_truncated(),
     }
+}
+
+/// Warnings about models that a run could not call, those of the registry only if it `is_new`. An invalid key file is
+/// reported by the commands that use it.
+fn unusable_models(report: &Report, registry: Option<&Registry>, is_new: bool) -> Vec<Diagnostic> {
+    let Ok(keys) = Keys::load(None) else { return Vec::new() };
+    let models = unusable(report.graph(), registry, &keys).into_iter();
+    models.filter(|model| is_new || !model.is_of_registry).map(|model| model.warning).collect()
 }
 
 /// Checks a contract file.

@@ -35,10 +35,12 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, CliError> {
 
 async fn look(args: &DoctorArgs) -> Vec<Finding> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let mut findings = vec![default_descriptor::finding()];
+    let (descriptor, report) = default_descriptor::finding();
+    let mut findings = vec![descriptor];
     match Keys::load(args.keys.as_deref()) {
         Ok(keys) => {
             findings.extend(keys::findings(&keys));
+            findings.extend(report.iter().flat_map(|report| default_descriptor::models(report, &keys)));
             #[cfg(feature = "http")]
             findings.extend(endpoints::findings(&keys, args, args.timeout.duration(), &clock).await);
         }

@@ -23,6 +23,10 @@ impl Routes {
         None
     }
 
+    pub(super) fn problem(&self, _: &str) -> Option<CliError> {
+        None
+    }
+
     pub(super) fn only(&self, model: &str) -> Result<Arc<dyn DynModel>, CliError> {
         if let Some(demo) = Demo::named(model) {
             return Ok(Arc::new(demo));

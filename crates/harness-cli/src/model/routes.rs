@@ -113,6 +113,18 @@ impl<'a> Routes<'a> {
         }
     }
 
+    /// Reason why the model of a name cannot be called on this machine, as far as it shows without a call.
+    pub(super) fn problem(&self, name: &str) -> Option<CliError> {
+        let Some(entry) = self.models.entry(name) else {
+            return if Demo::named(name).is_some() { None } else { self.route(name).err() };
+        };
+        match (&entry.endpoint, entry.key()) {
+            (Some(_), Some(key)) => declared_key(name, key).err(),
+            (Some(_), None) => None,
+            (None, _) => self.route(&entry.model).err(),
+        }
+    }
+
     /// Builds the model that answers all agents, with its wrappers.
     pub(super) fn only(&self, name: &str) -> Result<Arc<dyn DynModel>, CliError> {
         if let (None, Some(demo)) = (self.models.entry(name), Demo::named(name)) {

@@ -172,6 +172,110 @@ fn missing_keys_are_named() {
     );
 }
 
+/// A project with one declared model of each kind, and agents that name two more.
+fn unusable() -> Project {
+    Project::of(&[
+        (
+            "harness.yaml",
+            "runtime: { entry_agent: desk }
+agent_defaults: { model: openai/gpt-5 }
+agents:
+  desk: { instructions: Help., handoffs: [clerk] }
+  clerk: { instructions: Help., handoffDescription: Knows., model: anthropic/claude-sonnet-4.5 }
+",
+        ),
+        (
+            "registry.yaml",
+            "version: 1
+models:
+  house:
+    base_url: http://127.0.0.1:9
+    auth: { env: HOUSE_KEY }
+    fallback: [openai/gpt-5-mini]
+  file: { base_url: 'http://127.0.0.1:9', auth: { file: house.key } }
+  open: { base_url: 'http://127.0.0.1:9', auth: none }
+",
+        ),
+    ])
+}
+
+#[test]
+fn check_warns_about_models_without_an_api_key() {
+    let project = unusable();
+    let mut command = project.command(&["check", "harness.yaml"]);
+    command.env("ANTHROPIC_API_KEY", "s3cret-key");
+    let output = Running::start(command).end();
+    insta::assert_snapshot!(project.told(&output), @r"
+    exit 0
+    harness.yaml is valid: 2 agents, entry `desk`, 0 tools
+    sha256:8d34cdd59d46aa86fc9e502be5b9de8c9be2786a83261a07ae59ac361c91fbd0
+    ---
+    registry.yaml:7:57: warning[cli.model_unusable]: no API key for model `file`: invalid key file [DIR]/house.key: cannot read it: No such file or directory (os error 2)
+      |
+    7 |   file: { base_url: 'http://127.0.0.1:[PORT]', auth: { file: house.key } }
+      |                                                         ^^^^^^^^^
+    help: check the path and its permissions
+
+    registry.yaml:5:18: warning[cli.model_unusable]: no API key for model `house`: HOUSE_KEY is not set
+      |
+    5 |     auth: { env: HOUSE_KEY }
+      |                  ^^^^^^^^^
+    help: set HOUSE_KEY
+
+    registry.yaml:6:15: warning[cli.model_unusable]: no API key for model `openai/gpt-5-mini`: neither OPENAI_API_KEY nor OPENROUTER_API_KEY is set
+      |
+    6 |     fallback: [openai/gpt-5-mini]
+      |               ^^^^^^^^^^^^^^^^^^^
+    help: set OPENAI_API_KEY or OPENROUTER_API_KEY
+
+    harness.yaml:2:26: warning[cli.model_unusable]: no API key for model `openai/gpt-5`: neither OPENAI_API_KEY nor OPENROUTER_API_KEY is set
+      |
+    2 | agent_defaults: { model: openai/gpt-5 }
+      |                          ^^^^^^^^^^^^
+    help: set OPENAI_API_KEY or OPENROUTER_API_KEY; without it, runs use the demo model
+
+    4 warnings
+    ");
+    let keys = [("OPENAI_API_KEY", "a"), ("ANTHROPIC_API_KEY", "b"), ("HOUSE_KEY", "c")];
+    write_keys(&project, "house.key", "s3cret-key\n");
+    let mut command = project.command(&["check", "harness.yaml"]);
+    command.envs(keys);
+    let output = Running::start(command).end();
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn doctor_reports_models_without_an_api_key_as_a_fault() {
+    let project = unusable();
+    let mut command = project.command(&["doctor"]);
+    command.env("OPENAI_API_KEY", "s3cret-key").env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
+    let output = Running::start(command).end();
+    let told = project.told(&output);
+    let (_, keys) = told.split_once("keys\n").unwrap();
+    assert_eq!(output.code, Some(1));
+    insta::assert_snapshot!(keys.split_once("endpoints\n").unwrap().0, @r"
+    absent  OpenRouter: no API key
+            fix: set OPENROUTER_API_KEY
+    absent  Anthropic: no API key
+            fix: set ANTHROPIC_API_KEY
+    ok      OpenAI: API key in OPENAI_API_KEY
+    fault   no API key for model `file`: invalid key file [DIR]/house.key: cannot read it: No such file or directory (os error 2) (registry.yaml:7:57)
+            fix: check the path and its permissions
+    fault   no API key for model `house`: HOUSE_KEY is not set (registry.yaml:5:18)
+            fix: set HOUSE_KEY
+    fault   no API key for model `anthropic/claude-sonnet-4.5`: neither ANTHROPIC_API_KEY nor OPENROUTER_API_KEY is set (harness.yaml:5:68)
+            fix: set ANTHROPIC_API_KEY or OPENROUTER_API_KEY; without it, runs use the demo model
+    ");
+}
+
+#[test]
+fn a_machine_without_any_key_answers_with_the_demo_model_and_has_no_warning() {
+    let project = unusable();
+    fs::remove_file(project.path().join("registry.yaml")).unwrap();
+    let output = project.harness(&["check", "harness.yaml"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+}
+
 #[test]
 fn openai_speaks_the_responses_api_by_name() {
     let body = r#"{"id":"r","object":"response","status":"completed","model":"gpt-x","output":[{"type":"message","content":[{"type":"output_text","text":"ok"}]}],"usage":{"input_tokens":1,"output_tokens":1}}"#;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use harness_core::port::Clock;
 use harness_core::tool::{DynTool, ToolDef, Toolbox};
-use harness_diagnostics::{Diagnostic, Document, Fields, Findings, Severity, YamlLimits};
+use harness_diagnostics::{Diagnostic, Document, Fields, Findings, Place, Severity, YamlLimits};
 use harness_host::process::{Environment, is_path};
 
 use super::agents::Wanted;
@@ -190,6 +190,12 @@ impl Registry {
 
     pub(super) fn document(&self) -> &Document {
         &self.document
+    }
+
+    /// Place of the value at a path of keys, such as `["models", "house", "auth"]`, or of the nearest value that
+    /// contains it.
+    pub fn place(&self, path: &[&str]) -> Place {
+        self.document.place_at(path)
     }
 
     /// File of the registry.
