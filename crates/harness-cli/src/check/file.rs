@@ -41,7 +41,11 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
     {
         diagnostics.extend(connected(registry, graph));
     }
-    diagnostics.extend(unusable_models(&report, loaded.as_ref().and_then(|loaded| loaded.as_ref().ok()), is_new));
+    diagnostics.extend(unusable_models(
+        &report,
+        loaded.as_ref().and_then(|loaded| loaded.as_ref().ok()),
+        is_new,
+    ));
     for diagnostic in &mut diagnostics {
         paths.shorten(diagnostic);
     }

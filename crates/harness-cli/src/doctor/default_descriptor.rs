@@ -30,7 +30,8 @@ pub(super) fn finding() -> (Finding, Option<Report>) {
         finding(Status::Ok, format!("{} is the default descriptor", path.display()))
     } else {
         let count = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
-        finding(Status::Fault, format!("{} has {count}", path.display())).fix("show them with `harness check`")
+        finding(Status::Fault, format!("{} has {count}", path.display()))
+            .fix("show them with `harness check`")
     };
     (finding, Some(report))
 }
@@ -41,7 +42,10 @@ pub(super) fn models(report: &Report, keys: &Keys) -> Vec<Finding> {
     // An invalid file is reported by `harness check`.
     let registry = registry(&path);
     let paths = Paths::here();
-    unusable(report.graph(), registry.as_ref(), keys).into_iter().map(|model| of_model(model, &paths)).collect()
+    unusable(report.graph(), registry.as_ref(), keys)
+        .into_iter()
+        .map(|model| of_model(model, &paths))
+        .collect()
 }
 
 fn registry(descriptor: &Path) -> Option<Registry> {

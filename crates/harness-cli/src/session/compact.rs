@@ -71,8 +71,7 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let declared = source.as_ref().and_then(|source| source.window);
     let window = args.window.or(declared).unwrap_or(DEFAULT_WINDOW);
     let model: Arc<dyn DynModel> = source.map_or_else(|| Arc::new(NoModel) as _, |source| source.model);
-    let mut compactor =
-        ContextCompactor::new(compaction_policy(CompactionSetting::new(args.how, window)));
+    let mut compactor = ContextCompactor::new(compaction_policy(CompactionSetting::new(args.how, window)));
     if asked {
         let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(&model), window));
         compactor = compactor.with_summarizer(summarizer);
