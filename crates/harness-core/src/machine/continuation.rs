@@ -9,7 +9,9 @@ use crate::ids::{AgentId, CallDigest, CallId, SessionId, ThreadId, TurnId};
 use crate::json::Json;
 use crate::message::{Message, UserMessage};
 use crate::origin::Origin;
-use crate::outcome::{CONTINUATION_VERSION, Continuation, ContinuationKind, Outcome, Stop, TotalUsage};
+use crate::outcome::{
+    CONTINUATION_VERSION, Continuation, ContinuationKind, Outcome, PendingCall, Stop, TotalUsage,
+};
 use crate::port::Decision;
 use crate::transcript::Prefix;
 
@@ -205,9 +207,7 @@ impl Continuation {
             replaced_by: None,
         })
     }
-}
 
-impl Continuation {
     /// Accepts another descriptor: agents and tools may have changed. An approval of a changed tool is still refused.
     #[must_use]
     pub fn under_descriptor(mut self, hash: Option<impl Into<String>>) -> Self {
@@ -238,7 +238,11 @@ impl Continuation {
             );
             return Err(ResumeError::new("resume.stale", text));
         }
-        if found > expected && !self.is_half_resumed(log) || self.has_lost_its_calls(log) {
+        // Results of the calls may have been added, as long as one of them is open.
+        let from = usize::try_from(expected).unwrap_or(usize::MAX);
+        let added_results = log.range(from..log.len()).all(|message| message.as_tool_result().is_some());
+        let is_open = self.pending.iter().any(|pending| is_open(log, pending));
+        if found > expected && !(added_results && is_open) || !(is_open || self.pending.is_empty()) {
             let text = format!(
                 "continuation `{id}` was used or superseded: it was made at {expected} messages, the transcript has \
                  {found}"
@@ -246,19 +250,6 @@ impl Continuation {
             return Err(ResumeError::new("resume.consumed", text));
         }
         Ok(())
-    }
-
-    /// Whether only results of the pending calls' batch were added, and one of them is still open.
-    fn is_half_resumed(&self, log: &Prefix) -> bool {
-        let from = usize::try_from(self.transcript_len).unwrap_or(usize::MAX);
-        log.range(from..log.len()).all(|message| message.as_tool_result().is_some())
-            && self.pending.iter().any(|pending| is_open(log, pending.message, &pending.call_id))
-    }
-
-    /// Whether no pending call is where it was.
-    fn has_lost_its_calls(&self, log: &Prefix) -> bool {
-        !self.pending.is_empty()
-            && !self.pending.iter().any(|pending| is_open(log, pending.message, &pending.call_id))
     }
 
     /// Makes the start of a turn that resumes this one. Checks the place and the decisions.
@@ -338,11 +329,10 @@ impl Continuation {
     }
 }
 
-/// Whether a call of the message at `at` has no result.
-fn is_open(log: &Prefix, at: u64, call: &CallId) -> bool {
-    let Ok(at) = usize::try_from(at) else { return false };
-    let Some(answer) = log.get(at).and_then(|message| message.as_assistant()) else { return false };
-    let results = log.range(at.saturating_add(1)..log.len());
-    let answered = results.take_while(|message| message.as_tool_result().is_some()).count();
-    answer.tool_calls().skip(answered).any(|open| open.id == *call)
+/// Whether a pending call is one of the last batch, and has no result.
+fn is_open(log: &Prefix, pending: &PendingCall) -> bool {
+    log.last_batch().is_some_and(|(at, answer, answered)| {
+        let mut open = answer.tool_calls().skip(answered);
+        at as u64 == pending.message && open.any(|call| call.id == pending.call_id)
+    })
 }
