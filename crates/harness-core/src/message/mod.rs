@@ -34,6 +34,7 @@ pub use block::{
     RefusalBlock, TextBlock, ThinkingBlock, ToolCall,
 };
 pub use output::{ApprovalRequest, Invalid, ModelOutput};
+pub(crate) use role::Handoff;
 pub use role::{
     AssistantMessage, CustomMessage, FinishReason, Message, SystemMessage, ToolResultMessage, UserMessage,
 };

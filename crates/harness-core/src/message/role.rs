@@ -407,15 +407,19 @@ impl ToolResultMessage {
 
     /// Returns the agent of an accepted handoff.
     pub fn handed_to(&self) -> Option<AgentId> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Handoff {
-            handoff_to: AgentId,
-            accepted: bool,
-        }
         let handoff: Handoff = self.structured.as_ref().filter(|_| !self.is_error)?.to().ok()?;
-        handoff.accepted.then_some(handoff.handoff_to)
+        handoff.accepted.then_some(handoff.to)
     }
+}
+
+/// Data of the result of a handoff.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Handoff {
+    #[serde(rename = "handoffTo")]
+    pub(crate) to: AgentId,
+    pub(crate) accepted: bool,
+    #[serde(default)]
+    pub(crate) payload: Json,
 }
 
 impl CustomMessage {

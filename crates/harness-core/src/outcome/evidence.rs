@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::ids::{CallId, GateName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
-use crate::message::{ApprovalRequest, Invalid, ToolCall};
+use crate::message::{ApprovalRequest, Invalid};
 
 crate::wire_enum! {
     /// Subject of a guardrail.
@@ -89,18 +89,6 @@ pub struct ToolEvidence {
     /// Caller data of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-}
-
-impl ToolEvidence {
-    pub(crate) fn new(call: &ToolCall, is_error: bool, question: Question) -> Self {
-        Self {
-            call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            status: Cow::Borrowed(if is_error { "error" } else { "success" }),
-            reason: question.reason,
-            metadata: question.metadata,
-        }
-    }
 }
 
 /// Evidence of a stop reason.

@@ -96,7 +96,13 @@ impl TurnCx<'_> {
         self.data.answer = Some(text.clone());
         self.data.question = Some(text);
         let evidence = if let Some(Subject::Result { call, outcome, .. }) = &subject {
-            Evidence::ToolResult(Box::new(ToolEvidence::new(call, outcome.is_error(), question)))
+            Evidence::ToolResult(Box::new(ToolEvidence {
+                call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                status: if outcome.is_error() { "error" } else { "success" }.into(),
+                reason: question.reason,
+                metadata: question.metadata,
+            }))
         } else {
             Evidence::None
         };

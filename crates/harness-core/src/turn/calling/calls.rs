@@ -3,8 +3,6 @@
 use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::batch::{Action, Batch, Finished, Progress};
 use super::results::not_run_outcome;
 use crate::decide::{Answered, CheckDecision, Point};
@@ -13,7 +11,7 @@ use crate::ids::AgentId;
 use crate::json::Json;
 use crate::limits::Amount;
 use crate::machine::{Cx, Op, Pending, Record, Reply};
-use crate::message::ApprovalRequest;
+use crate::message::{ApprovalRequest, Handoff};
 use crate::outcome::{Evidence, Fault, StopReason};
 use crate::time::Time;
 use crate::tool::{RetryClass, ToolKind, ToolOutcome};
@@ -23,15 +21,6 @@ use crate::turn::reviewing::answer_with;
 use crate::turn::spec::OnToolFailure;
 use crate::turn::stage::{Stage, Step, WAIT, enter, stop};
 use crate::turn::state::{TurnCx, drain, unexpected};
-
-/// The result of a handoff: the data of its envelope.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct HandoffResult<'a> {
-    handoff_to: &'a AgentId,
-    accepted: bool,
-    payload: &'a Json,
-}
 
 impl Batch {
     pub(in crate::turn) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
@@ -150,7 +139,7 @@ impl Batch {
         let grant = std::mem::take(&mut slot.grant);
         turn.cx.sh.budgets.settle(grant, grant.0);
         let call = slot.call.id.clone();
-        let result = HandoffResult { handoff_to: &to, accepted: true, payload: &slot.call.arguments };
+        let result = Handoff { to: to.clone(), accepted: true, payload: slot.call.arguments.clone() };
         let outcome = ToolOutcome::structured(Json::of(&result).unwrap_or_default());
         turn.data.agent = Some(to.clone());
         turn.data.is_stale = true;
