@@ -152,29 +152,17 @@ impl Tree {
     }
 }
 
-/// Searchable text of a message.
+/// Searchable text of a message: its texts, and the names and arguments of its calls, each on a line.
 pub(crate) fn text_of(message: &Message) -> String {
     let mut text = String::new();
     for block in message.content() {
-        match block {
-            Block::Text(block) => text.push_str(&block.text),
-            Block::Refusal(block) => text.push_str(&block.text),
-            Block::ToolCall(call) => {
-                text.push_str(call.name.as_str());
-                text.push(' ');
-                text.push_str(call.arguments.text());
-            }
-            Block::Image(_)
-            | Block::File(_)
-            | Block::Audio(_)
-            | Block::Thinking(_)
-            | Block::Error(_)
-            | Block::Approval(_)
-            | Block::Extension(_)
-            | Block::Unknown(_)
-            | _ => continue,
+        if let Block::Text(block) = block {
+            text.extend([&*block.text, "\n"]);
+        } else if let Block::Refusal(block) = block {
+            text.extend([&*block.text, "\n"]);
+        } else if let Block::ToolCall(call) = block {
+            text.extend([call.name.as_str(), " ", call.arguments.text(), "\n"]);
         }
-        text.push('\n');
     }
     text
 }
