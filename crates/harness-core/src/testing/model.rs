@@ -104,6 +104,7 @@ impl From<ModelFault> for ModelStep {
 pub struct ScriptedModel {
     script: Arc<Mutex<Script>>,
     clock: Option<VirtualClock>,
+    is_repeatable: bool,
 }
 
 #[derive(Debug, Default)]
@@ -116,7 +117,24 @@ impl ScriptedModel {
     /// A model with these steps.
     pub fn new<S: Into<ModelStep>>(steps: impl IntoIterator<Item = S>) -> Self {
         let steps = steps.into_iter().map(Into::into).collect();
-        Self { script: Arc::new(Mutex::new(Script { steps, requests: Vec::new() })), clock: None }
+        let script = Arc::new(Mutex::new(Script { steps, requests: Vec::new() }));
+        Self { script, clock: None, is_repeatable: false }
+    }
+
+    /// Answers a request that shows n answers with step n + 1, and keeps all steps: a request that is sent again after a
+    /// crash gets the answer that it got before. For runs without compaction.
+    ///
+    /// ```
+    /// use harness_core::message::AssistantMessage;
+    /// use harness_core::testing::ScriptedModel;
+    ///
+    /// let model = ScriptedModel::new([AssistantMessage::text("Hello.")]).repeatable();
+    /// assert_eq!(model.unused(), 1);
+    /// ```
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.is_repeatable = true;
+        self
     }
 
     /// Sets the clock that its steps move.
@@ -135,17 +153,21 @@ impl ScriptedModel {
         self.lock().requests.clone()
     }
 
-    /// Steps that are left.
+    /// Steps that are left; all of a [repeatable](Self::repeatable) model.
     pub fn unused(&self) -> usize {
         self.lock().steps.len()
     }
 
     fn take(&self, request: ModelRequest) -> Result<ModelStep, ModelFault> {
         let mut script = self.lock();
+        let mut answers = 0;
+        request.view.for_each(|message| answers += usize::from(message.as_assistant().is_some()));
         script.requests.push(request);
-        let asked = script.requests.len();
-        script.steps.pop_front().ok_or_else(|| {
-            let message = format!("the scripted model has no step for request {asked}: add one");
+        let number = if self.is_repeatable { answers + 1 } else { script.requests.len() };
+        let step =
+            if self.is_repeatable { script.steps.get(answers).cloned() } else { script.steps.pop_front() };
+        step.ok_or_else(|| {
+            let message = format!("the scripted model has no step for request {number}: add one");
             ModelFault::new(ModelFaultCode::Unknown, message)
         })
     }

@@ -8,7 +8,7 @@ use harness_core::machine::{Effect, Machine, Phase};
 use harness_core::message::Message;
 use harness_core::outcome::{ContinuationKind, StopMode};
 use harness_core::run::RunState;
-use harness_core::testing::{ScriptedDriver, replay};
+use harness_core::testing::{self, ScriptedDriver, replay};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnState;
 use harness_core::{End, Evidence, Json, Outcome, Stop, StopReason};
@@ -201,6 +201,7 @@ proptest! {
     fn law_1_every_call_has_exactly_one_result_in_call_order(case in case()) {
         let driver = case.run();
         check_calls_and_results(driver.machine().log().iter(), is_parked(&end(&driver)));
+        prop_assert_eq!(testing::laws::calls(driver.machine().log().iter(), &end(&driver)), Ok(()));
     }
 
     #[test]
@@ -209,17 +210,21 @@ proptest! {
         let end = end(&driver);
         check_evidence(&end);
         check_continuation(&end);
+        prop_assert_eq!(testing::laws::end(&end), Ok(()));
     }
 
     #[test]
     fn law_3_no_limit_is_passed(case in case()) {
-        check_limits(&case, &case.run());
+        let driver = case.run();
+        check_limits(&case, &driver);
+        prop_assert_eq!(testing::laws::limits(&end(&driver), &case.spec.limits.amount()), Ok(()));
     }
 
     #[test]
     fn law_7_events_are_ordered_and_replays_give_the_same(case in case()) {
         let driver = case.run();
         check_order(driver.events(), &end(&driver));
+        prop_assert_eq!(testing::laws::events(driver.events()), Ok(()));
         check_replays(&driver, |log| case.machine_over(log));
     }
 
