@@ -56,6 +56,7 @@
 //! | `relay` | workers behind an Agent Relay broker (feature `relay`) |
 //! | [`runtime`] | threads: prompts, queues, streams, resumption, reports |
 //! | [`tools`] | command tools, MCP servers |
+//! | `testing` | the test kit (feature `testing`) |
 
 mod agents;
 mod builder;
@@ -72,6 +73,8 @@ mod sessions;
 mod spans;
 mod subagents;
 pub mod system;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod threads;
 mod until_done;
 
@@ -146,7 +149,7 @@ struct CookbookSteering;
 struct CookbookThreads;
 
 #[doc = include_str!("../../../docs/cookbook/testing.md")]
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "testing"))]
 struct CookbookTesting;
 
 #[doc = include_str!("../../../docs/cookbook/typed-answers.md")]

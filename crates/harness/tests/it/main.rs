@@ -5,6 +5,7 @@
 mod approval;
 mod compaction;
 mod control;
+mod crashes;
 mod examples;
 mod execution;
 mod files;
