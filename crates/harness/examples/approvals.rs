@@ -8,8 +8,8 @@ use std::error::Error;
 use harness::core::Json;
 use harness::core::message::ToolCall;
 use harness::core::outcome::Continuation;
-use harness::core::testing::ScriptedModel;
 use harness::prelude::*;
+use harness::testing::ScriptedModel;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Payment {

@@ -5,9 +5,9 @@
 
 use std::error::Error;
 
-use harness::core::testing::ScriptedModel;
 use harness::memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, Recency, SummaryModel};
 use harness::prelude::*;
+use harness::testing::ScriptedModel;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {

@@ -7,9 +7,9 @@ use std::error::Error;
 use std::sync::Arc;
 
 use harness::core::port::{Checked, Control, Review, RunNext, RunStop, TurnEnd};
-use harness::core::testing::ScriptedModel;
 use harness::core::{Json, Outcome};
 use harness::prelude::*;
+use harness::testing::ScriptedModel;
 
 /// Continues until the answers of the run hold so many links.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness::core::Json;
 use harness::core::message::ToolCall;
-use harness::core::testing::ScriptedModel;
 use harness::prelude::*;
 use harness::session::MemorySession;
 use harness::session::checkpoint::MemoryCheckpoints;
+use harness::testing::ScriptedModel;
 use tokio::sync::Notify;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

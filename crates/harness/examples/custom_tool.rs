@@ -7,9 +7,9 @@ use std::error::Error;
 
 use harness::core::Json;
 use harness::core::message::{Block, ToolCall};
-use harness::core::testing::ScriptedModel;
 use harness::core::tool::{ArgumentFault, RetryClass, Tool, ToolDef};
 use harness::prelude::*;
+use harness::testing::ScriptedModel;
 
 /// The arguments of `add`: the schema that the model sees is made from this type.
 #[derive(serde::Deserialize, schemars::JsonSchema)]

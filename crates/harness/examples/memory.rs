@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use harness::core::message::ToolCall;
 use harness::core::port::Clock;
-use harness::core::testing::{ScriptedModel, VirtualClock};
 use harness::core::{Json, Time};
 use harness::memory::builtin::notes::{LocalNotes, LongTermMemory};
 use harness::memory::builtin::{SemanticRecall, memory_tools};
 use harness::memory::layer::{LayerSetup, Pipeline};
 use harness::prelude::*;
+use harness::testing::{ScriptedModel, VirtualClock};
 
 /// A conversation of a user, with the memory that all of them share.
 fn conversation(

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use harness::core::Evidence;
 use harness::core::port::DynModel;
-use harness::core::testing::ScriptedModel;
 use harness::prelude::*;
-use harness::record::traffic::{Recorder, Replay};
+use harness::testing::{Recorder, Replay, ScriptedModel};
+
 use harness::record::{CompareOptions, Recording, compare_records};
 
 #[tokio::main(flavor = "current_thread")]

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use harness::core::Json;
 use harness::core::message::{ToolCall, UserMessage};
-use harness::core::testing::ScriptedModel;
 use harness::prelude::*;
 use harness::runtime::DeliveryMode;
+use harness::testing::ScriptedModel;
 use tokio::sync::Notify;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

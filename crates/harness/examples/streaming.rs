@@ -6,9 +6,9 @@
 use std::error::Error;
 
 use harness::core::port::DeltaPart;
-use harness::core::testing::{ModelStep, ScriptedModel};
 use harness::prelude::*;
 use harness::runtime::{StartAt, StreamItem, ThreadEvent};
+use harness::testing::{ModelStep, ScriptedModel};
 
 /// Stands for a provider that streams its answer in three parts.
 fn model() -> ScriptedModel {

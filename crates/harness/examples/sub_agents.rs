@@ -7,8 +7,8 @@ use std::error::Error;
 
 use harness::core::Json;
 use harness::core::message::{ToolCall, Usage};
-use harness::core::testing::ScriptedModel;
 use harness::prelude::*;
+use harness::testing::ScriptedModel;
 use harness::tools::Subagent;
 
 #[tokio::main(flavor = "current_thread")]

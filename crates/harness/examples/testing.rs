@@ -7,10 +7,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use harness::core::message::ToolCall;
-use harness::core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
 use harness::core::tool::ToolDef;
 use harness::core::{Json, Millis, Time};
 use harness::prelude::*;
+use harness::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {

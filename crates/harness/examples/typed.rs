@@ -5,8 +5,8 @@
 
 use std::error::Error;
 
-use harness::core::testing::ScriptedModel;
 use harness::prelude::*;
+use harness::testing::ScriptedModel;
 
 /// The JSON Schema of this type reaches the model, with the comments.
 #[derive(serde::Deserialize, schemars::JsonSchema)]

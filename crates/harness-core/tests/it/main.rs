@@ -14,6 +14,7 @@ mod allocations;
 mod append;
 mod argument_bounds;
 mod bare;
+mod broken_laws;
 mod checkpoints;
 mod checks_of_end;
 mod checks_of_results;

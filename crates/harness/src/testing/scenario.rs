@@ -28,6 +28,18 @@ type Check<W> = Box<dyn Fn(&W, &CrashOutcome)>;
 /// The world is what survives a crash: stores, directories, accounts. It is made anew for each crash point. The process
 /// is made once before the crash and once after it, over the same world, and needs a
 /// [session](Builder::session).
+///
+/// ```
+/// use harness::prelude::*;
+/// use harness::session::MemorySession;
+/// use harness::testing::{CrashPoints, Scenario, ScriptedModel};
+///
+/// let process = |session: &MemorySession, _: &CrashPoints| {
+///     Harness::new(ScriptedModel::new([AssistantMessage::text("Hello.")]).repeatable()).session(session.clone())
+/// };
+/// let scenario = Scenario::new("Hi", MemorySession::new, process).max_points(20);
+/// # let _ = scenario;
+/// ```
 pub struct Scenario<W> {
     prompt: Prompt,
     world: Box<dyn Fn() -> W>,
@@ -44,18 +56,6 @@ impl<W> fmt::Debug for Scenario<W> {
 
 impl<W> Scenario<W> {
     /// Creates a scenario: `process` is prompted with `prompt` in a new `world`.
-    ///
-    /// ```
-    /// use harness::prelude::*;
-    /// use harness::session::MemorySession;
-    /// use harness::testing::{CrashPoints, Scenario, ScriptedModel};
-    ///
-    /// let process = |session: &MemorySession, _: &CrashPoints| {
-    ///     Harness::new(ScriptedModel::new([AssistantMessage::text("Hello.")]).repeatable()).session(session.clone())
-    /// };
-    /// let scenario = Scenario::new("Hi", MemorySession::new, process).max_points(20);
-    /// # let _ = scenario;
-    /// ```
     pub fn new(
         prompt: impl Into<Prompt>,
         world: impl Fn() -> W + 'static,
@@ -82,6 +82,17 @@ impl<W> Scenario<W> {
 }
 
 /// State after a run that crashed and was resumed.
+///
+/// ```
+/// use harness::testing::CrashOutcome;
+///
+/// fn check(outcome: &CrashOutcome) {
+///     assert!(outcome.executions("pay") <= 1, "it may have been paid twice");
+///     let answer = outcome.messages.last().map(|message| message.joined_text());
+///     assert_eq!(answer.as_deref(), Some("Paid."));
+/// }
+/// # let _ = check;
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CrashOutcome {
@@ -97,15 +108,6 @@ pub struct CrashOutcome {
 
 impl CrashOutcome {
     /// Counts the executions of a tool, before and after the crash.
-    ///
-    /// ```
-    /// use harness::testing::CrashOutcome;
-    ///
-    /// fn check(outcome: &CrashOutcome) {
-    ///     assert!(outcome.executions("pay") <= 1, "it may have been paid twice");
-    /// }
-    /// # let _ = check;
-    /// ```
     pub fn executions(&self, tool: &str) -> usize {
         self.before.iter().chain(&self.after).filter(|execution| execution.tool.as_str() == tool).count()
     }
@@ -136,6 +138,15 @@ fn shown(execution: &Execution) -> String {
 
 /// Failure of [`every_crash`]. Its text names the crash point, the failed check, and the calls that ran again. `Debug` is
 /// the text, too, so that `unwrap` shows it.
+///
+/// ```
+/// use harness::prelude::*;
+/// use harness::testing::{CrashPoints, Scenario, ScriptedModel, every_crash};
+///
+/// let process = |_: &(), _: &CrashPoints| Harness::new(ScriptedModel::new([AssistantMessage::text("Hello.")]));
+/// let failure = every_crash(&Scenario::new("Hi", || (), process)).unwrap_err();
+/// assert_eq!(failure.to_string(), "run without a crash: no session\nhint: set one with `Builder::session`");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CrashFailure {
