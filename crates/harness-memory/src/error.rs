@@ -161,7 +161,7 @@ pub enum LayerProblem {
         /// The position in the declaration.
         at: usize,
     },
-    /// Neither hooks nor functions nor data: it does nothing.
+    /// Neither hooks nor functions: it does nothing.
     #[error("layer `{id}`: it names no hook and provides nothing; list its hooks in its definition")]
     NoHooks {
         /// Layer without hooks.

@@ -1,4 +1,4 @@
-//! What an agent knows over time: memory layers that feed the view within a token budget, and compaction
+//! Memory of agents: layers that feed the view within a token budget, and compaction
 //! with one owner that never loses the task.
 //!
 //! | module | what it has |

@@ -23,7 +23,7 @@ pub fn content_hash(content: &str) -> String {
     })
 }
 
-/// What the summary of a content depends on: a kept summary is used again only when all of it is equal.
+/// Key of the summary of a content: a kept summary is used again only if all parts are equal.
 ///
 /// ```
 /// use harness_memory::compact::SummaryKey;

@@ -33,8 +33,8 @@ pub enum GroupKind {
 pub struct Group {
     /// Kind of the group.
     pub kind: GroupKind,
-    /// The positions of its messages, ascending; never empty. A result that came late lies behind messages
-    /// of other groups.
+    /// The positions of its messages, ascending; never empty. A late result comes after messages of other
+    /// groups.
     pub members: Vec<usize>,
     /// Whether a model's reasoning is in it.
     pub has_reasoning: bool,
@@ -239,14 +239,14 @@ impl<'a, M: AsRef<Message>> Scan<'a, M> {
         self.take_results(after, Some(index))
     }
 
-    /// The first place from `at` on that is no reasoning of its own message.
+    /// The first place from `at` on that is not a message of reasoning alone.
     fn after_reasoning(&self, at: usize) -> usize {
         let rest = self.messages.get(at..).unwrap_or_default();
         at + rest.iter().take_while(|message| is_reasoning_only((*message).as_ref())).count()
     }
 
     /// Puts the results from `at` on into the group of their call: the batch before them, or the only
-    /// earlier one that waits for them. Results of no call are a group of their own.
+    /// earlier one that waits for them. Results without a call are a separate group.
     fn take_results(&mut self, mut at: usize, batch: Option<usize>) -> usize {
         let mut orphans = None;
         while let Some(message) = self.message(at) {

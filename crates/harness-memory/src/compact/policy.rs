@@ -104,8 +104,8 @@ pub enum Rung {
 }
 
 impl Rung {
-    /// Whether it waits in a turn in which a stored content was shown again: it would take away what is being worked
-    /// with, and the two would undo each other.
+    /// Whether it waits in a turn in which a stored content was shown again: it would remove content in use,
+    /// and the two would undo each other.
     pub(crate) fn waits_for_stored(self) -> bool {
         match self {
             Self::Externalize | Self::Summarize | Self::Drop => true,
@@ -126,8 +126,8 @@ impl Rung {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactionPolicy {
-    /// Tokens that the model can read and write together; 0 when nobody knows. Nothing is compacted then
-    /// before a provider refuses a request or somebody asks for it.
+    /// Tokens that the model can read and write together; 0 when unknown. Then nothing is compacted
+    /// before a provider rejects a request or a caller requests it.
     pub window: u64,
     /// When a view is too long.
     pub trigger: Trigger,
@@ -153,8 +153,8 @@ pub struct CompactionPolicy {
     /// Whether the first message of the user stays: it states the task.
     pub keep_first_prompt: bool,
     /// Groups that one compaction before a request changes, at most, a summary being one change: bounds how long the
-    /// request waits for a store. The next request goes on. `None` is no bound; there is none above the hard stop
-    /// either.
+    /// request waits for a store. The next request continues. `None` is unbounded, as is every
+    /// request above the hard stop.
     pub max_changes: Option<u32>,
 }
 

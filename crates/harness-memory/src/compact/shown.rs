@@ -19,7 +19,7 @@ impl AsRef<Message> for Shown {
     }
 }
 
-/// The plan that shows these messages, in as few spans as there can be. An open one goes on with what is
+/// The plan that shows these messages, in as few spans as there can be. An open one continues with messages
 /// appended to the transcript.
 pub(crate) fn plan_of(items: &[Shown], log: &Prefix, open: bool) -> Plan {
     let mut spans: Vec<Span> = Vec::new();

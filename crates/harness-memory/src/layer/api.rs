@@ -15,17 +15,6 @@ use super::stack::tool_name;
 use crate::MemoryError;
 
 impl Pipeline {
-    /// A value that a layer shows to the host; `None` when it has none of that name.
-    ///
-    /// # Errors
-    /// When the execution is not open, or there is no such layer.
-    pub fn read(&self, execution: &str, layer: &LayerId, name: &str) -> Result<Option<Json>, MemoryError> {
-        let (run, at) = (self.run(execution)?, self.position(layer)?);
-        let Some(layer) = self.stack().layers.get(at) else { return Ok(None) };
-        let is_shown = layer.layer_def().data.iter().any(|shown| **shown == *name);
-        Ok(if is_shown { layer.read_dyn(name, run.states.get(at).as_ref()) } else { None })
-    }
-
     /// Calls a function of a layer. Calls of one layer in one execution come one after another, each with
     /// the state that the one before it left.
     ///

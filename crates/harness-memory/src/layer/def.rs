@@ -213,8 +213,6 @@ pub struct FunctionDef {
     pub description: Arc<str>,
     /// The JSON Schema of its arguments; `None` is an open object.
     pub input_schema: Option<Json>,
-    /// JSON Schema of the result, for documentation; results are not checked.
-    pub output_schema: Option<Json>,
     /// Whether a restart may repeat a call. Default `unsafe`.
     pub class: RetryClass,
     /// Whether each call of the model requires approval. Default false.
@@ -228,7 +226,6 @@ impl FunctionDef {
             name: name.into(),
             description: description.into(),
             input_schema: None,
-            output_schema: None,
             class: RetryClass::Unsafe,
             requires_approval: false,
         }
@@ -274,8 +271,6 @@ pub struct LayerDef {
     pub on_tool_gate_error: OnToolGateError,
     /// The functions it offers.
     pub functions: Vec<FunctionDef>,
-    /// The names of the values that it shows to the host, see [`super::Layer::read`].
-    pub data: Vec<Arc<str>>,
     /// The items it may make beyond the base types.
     pub schemas: ItemSchemas,
     hooks: Vec<Hook>,
@@ -296,7 +291,6 @@ impl LayerDef {
             on_init_error: OnInitError::default(),
             on_tool_gate_error: OnToolGateError::default(),
             functions: Vec::new(),
-            data: Vec::new(),
             schemas: ItemSchemas::default(),
             hooks: hooks.into_iter().collect(),
             limits: BTreeMap::new(),

@@ -192,11 +192,6 @@ pub trait Layer: Send + Sync {
         async { Ok(None) }
     }
 
-    /// A value that the layer shows to the host, one of [`LayerDef::data`]; asked on each access.
-    fn read(&self, _name: &str, _state: Option<&Json>) -> Option<Json> {
-        None
-    }
-
     /// Checks the arguments of a function before it is called. The default accepts all.
     ///
     /// # Errors
@@ -232,9 +227,6 @@ macro_rules! dyn_layer {
             /// [`Layer::def`].
             fn layer_def(&self) -> &LayerDef;
 
-            /// [`Layer::read`].
-            fn read_dyn(&self, name: &str, state: Option<&Json>) -> Option<Json>;
-
             /// [`Layer::check_call`].
             ///
             /// # Errors
@@ -251,10 +243,6 @@ macro_rules! dyn_layer {
         impl<L: Layer> DynLayer for L {
             fn layer_def(&self) -> &LayerDef {
                 self.def()
-            }
-
-            fn read_dyn(&self, name: &str, state: Option<&Json>) -> Option<Json> {
-                self.read(name, state)
             }
 
             fn check_call_dyn(&self, function: &str, arguments: &Json) -> Result<(), ArgumentFault> {

@@ -173,7 +173,7 @@ impl LayerSetup {
 
     fn check(&self, def: &LayerDef, problems: &mut Vec<LayerProblem>) {
         let id = || def.id.clone();
-        if def.hooks().is_empty() && def.functions.is_empty() && def.data.is_empty() {
+        if def.hooks().is_empty() && def.functions.is_empty() {
             problems.push(LayerProblem::NoHooks { id: id() });
         }
         if !is_sound(def.budget) {

@@ -10,7 +10,7 @@ use super::def::{LayerId, Scope};
 use crate::MemoryError;
 
 /// The corner of a storage that belongs to one layer and one scope. Keys are the layer's own; no id can
-/// reach into another corner, because ids are encoded and each kind of scope has its own folder.
+/// reach into another corner, because ids are encoded and each kind of scope has its own directory.
 #[derive(Clone, derive_more::Debug)]
 pub struct ScopedStorage {
     #[debug(skip)]

@@ -13,19 +13,19 @@ use crate::compact::policy::Recency;
 use crate::compact::shown::Shown as Placed;
 use crate::compact::tokens::{TokenCounter, message_tokens};
 
-/// A group of the view, or several that lie inside one another.
+/// A group of the view, or several nested ones.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) kind: GroupKind,
     pub(super) form: Form,
     /// Current content.
     pub(super) messages: Vec<Arc<Message>>,
-    /// What the transcript has, where this draft has made something else of it.
+    /// Messages of the transcript that this draft has replaced.
     pub(super) originals: Option<Vec<Arc<Message>>>,
     pub(super) tokens: u64,
     /// Where its messages are in the transcript, as long as it is unchanged.
     places: Vec<Option<usize>>,
-    /// What of the transcript it shows or stands for.
+    /// Range of the transcript that it shows or replaces.
     range: Option<Range<usize>>,
     is_fixed: bool,
     changed: bool,

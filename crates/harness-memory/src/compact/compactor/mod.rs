@@ -36,11 +36,11 @@ pub use self::rehydrate::Rehydration;
 /// Threads that are remembered. A forgotten thread continues from the plan of the request.
 const THREADS: usize = 256;
 
-/// The code of the fault that tells of a view which is shorter, but longer than aimed at.
+/// Code of the error that reports a view which is shorter, but longer than its target.
 pub const TARGET_MISSED: &str = "compact_target_missed";
 
 /// Makes views shorter as its [`CompactionPolicy`] says: before every request, when a provider refuses one,
-/// and when somebody asks.
+/// and on request.
 ///
 /// It works on whole groups: a call and its results stay together. The system part, the newest group, pinned
 /// messages and pending approvals are never touched, nor is the first thing that the user said where
@@ -48,7 +48,7 @@ pub const TARGET_MISSED: &str = "compact_target_missed";
 /// stays as it is; what is shown instead of parts of it is a plan, which only changes when the next
 /// compaction is due, so that a provider's prompt cache serves the requests in between.
 ///
-/// What cannot be done is told, never hidden: a summary that fails or is no shorter is a fault in the reply
+/// Failures are reported: a summary that fails or is not shorter is an error in the reply
 /// and the next rung is taken; a view that is too long even so is an overflow, and is not sent.
 ///
 /// One compactor serves any number of threads.
@@ -169,14 +169,14 @@ impl ContextCompactor {
         Self { summarizer: Some(Arc::new(summarizer)), ..self }
     }
 
-    /// The same, storing large contents here. Offer the model
+    /// Stores large contents in `store`. Offer the model
     /// [`read_artifact_tool`](crate::compact::artifacts::read_artifact_tool) with the same store.
     #[must_use]
     pub fn with_artifacts(self, store: Arc<dyn DynArtifactStore>) -> Self {
         Self { store: Some(store), ..self }
     }
 
-    /// The same, showing stored contents again when they are named. Off when nothing is said.
+    /// Shows stored contents again when they are named. Default off.
     #[must_use]
     pub fn with_rehydration(self, limits: Rehydration) -> Self {
         Self { rehydration: Some(limits), ..self }
@@ -452,7 +452,7 @@ fn thread_of(origin: &Origin) -> String {
 }
 
 impl Compactor for ContextCompactor {
-    /// What the twin puts into the artifact store stays there: it is found by its content.
+    /// Contents that the twin stores stay in the artifact store.
     fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
         let cache = lock(&self.cache).clone();
         Some(Arc::new(Self {

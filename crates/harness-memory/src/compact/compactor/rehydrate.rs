@@ -12,10 +12,10 @@ use harness_host::{DynArtifactStore, Sensitivity};
 use crate::compact::artifacts::READ_ARTIFACT;
 use crate::compact::tokens::{TokenCounter, message_tokens};
 
-/// How contents that were stored elsewhere are shown again when somebody names them: the user, the model, or
+/// How contents that were stored elsewhere are shown again when they are named by the user, the model, or
 /// an argument of a call.
 ///
-/// They are shown in the one request that follows, at its end, and stand in no transcript. A request in which
+/// They are shown in the one request that follows, at its end, and are not part of a transcript. A request in which
 /// something is compacted shows none, and in a turn in which some were shown nothing is stored, summarized or
 /// dropped as long as requests are below the hard stop, so that the two never undo each other. Contents that are
 /// more than `internal` are only read by the tool.
@@ -24,7 +24,7 @@ use crate::compact::tokens::{TokenCounter, message_tokens};
 pub struct Rehydration {
     /// Artifacts per turn. 3.
     pub artifacts: usize,
-    /// Tokens of one; the rest is left out, and said so. 4,000.
+    /// Tokens of one; the rest is omitted with a note. 4,000.
     pub tokens: u64,
     /// Tokens of all in one request. 8,000.
     pub total: u64,
@@ -38,7 +38,7 @@ impl Default for Rehydration {
     }
 }
 
-/// What of a thread was looked at, and what was shown when.
+/// Messages of a thread that were searched for names, and contents that were shown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shelf {
     looked_at: usize,
@@ -73,14 +73,14 @@ impl Shelf {
         self.is_in_use = true;
     }
 
-    /// Whether something was shown in this turn. Without turns nobody knows how long it is in use.
+    /// Whether something was shown in this turn. Without turns it is unknown how long it is in use.
     pub(super) fn is_in_use(&self, turn: Option<&TurnId>) -> bool {
         self.is_in_use && turn.is_some() && self.turn.as_ref() == turn
     }
 }
 
 /// The names in the messages from `from` on, each once. A call that reads an artifact gets it anyway, and
-/// what a tool says is nobody's wish.
+/// names in results of tools do not count.
 fn named(log: &Prefix, from: usize) -> Vec<ArtifactId> {
     let mut names: Vec<ArtifactId> = Vec::new();
     let mut find = |text: &str| {

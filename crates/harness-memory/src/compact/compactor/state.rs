@@ -40,7 +40,7 @@ impl Edit {
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) message: Arc<Message>,
-    /// What it shows of the transcript: itself, or what it stands for. `None` when it is somebody else's.
+    /// Range of the transcript that it shows or replaces. `None` for messages of others.
     pub(super) stands_for: Option<Range<usize>>,
     /// Its position, when it is a message of the transcript.
     pub(super) at: Option<usize>,
@@ -79,8 +79,7 @@ impl State {
         }
     }
 
-    /// Takes up what is known elsewhere: forgets edits of another transcript, and goes on from the plan of
-    /// an earlier process.
+    /// Forgets edits of a different transcript, and continues from the plan of an earlier process.
     pub(super) fn follow(&mut self, log: &Prefix, asked: Option<&Plan>) {
         if !self.edits.iter().all(|edit| edit.holds_in(log)) {
             self.edits.clear();
@@ -221,7 +220,7 @@ fn plan_of(shown: &[Placed], log: &Prefix) -> Plan {
     shown::plan_of(shown, log, open)
 }
 
-/// The edits of a plan that a compactor made before: what lies between its kept ranges, where that is marked.
+/// The edits of a plan that a compactor made before: marked messages between its kept ranges.
 fn adopted(plan: &Plan, log: &Prefix) -> Vec<Edit> {
     let (mut edits, mut made, mut end) = (Vec::new(), Vec::<Arc<Message>>::new(), 0);
     let closing = [Span::Kept(log.len()..log.len())];

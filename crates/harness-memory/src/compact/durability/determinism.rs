@@ -25,7 +25,7 @@ pub struct DeterminismMetadata {
 }
 
 impl DeterminismMetadata {
-    /// Whether the source is another one now. The hash counts if both have one, else the tag, else the version, else
+    /// Whether the source has changed. The hash counts if both have one, else the tag, else the version, else
     /// the time; when nothing can be compared it counts as changed. An empty text or time is none.
     pub fn has_changed(&self, current: &Self) -> bool {
         fn both<'a>(was: Option<&'a String>, is: Option<&'a String>) -> Option<(&'a str, &'a str)> {

@@ -50,7 +50,7 @@ pub struct ToolResultEnvelope {
 const ENVELOPE: &str = "envelope";
 
 impl ToolResultEnvelope {
-    /// The envelope of a result that has none of its own: what its message and the tool's policy tell.
+    /// Makes the envelope of a result that bears none, from its message and the tool's policy.
     pub fn of(result: &ToolResultMessage, policies: &DurabilityPolicies) -> Self {
         Self {
             tool_name: result.tool_name.as_str().to_owned(),
@@ -77,13 +77,13 @@ impl ToolResultEnvelope {
         Block::extension("harness", ENVELOPE, Json::of(self).unwrap_or_default())
     }
 
-    /// What may be done with the result: its own word, else the tool's policy, else `anchoring`.
+    /// Durability of the result: its own, else that of the tool's policy, else `anchoring`.
     pub fn effective_durability(&self, policies: &DurabilityPolicies) -> ToolDurability {
         self.durability.unwrap_or_else(|| policies.policy_of(&self.tool_name).durability)
     }
 
-    /// What may be done with the result now: a replayable one whose source has changed, as far as the
-    /// tool's policy can tell, cannot be called back.
+    /// Current durability: a replayable result whose source has changed, as far as the tool's policy can
+    /// determine, is not replayable.
     pub fn durability_now(&self, policies: &DurabilityPolicies) -> ToolDurability {
         let durability = self.effective_durability(policies);
         if durability != ToolDurability::Replayable {

@@ -30,13 +30,12 @@ const FORM: u64 = 1_024;
 const FILLED: (u64, u64) = (3, 4);
 
 impl SummaryModel {
-    /// This model, which can read `window` tokens. A longer conversation is summarized piece by piece.
+    /// This model, which can read `window` tokens. A longer conversation is summarized in parts.
     pub fn new(model: impl Model + 'static, window: u64) -> Self {
         Self { model: Arc::new(model), name: None, window, counter: Arc::new(CharacterCounter) }
     }
 
-    /// The same, always asked for the model of this name. Otherwise it is asked for the model of the agent at
-    /// work, as that agent's own requests are.
+    /// Sets the model name of the requests. Default: that of the agent at work.
     #[must_use]
     pub fn named(self, name: impl Into<ModelName>) -> Self {
         Self { name: Some(name.into()), ..self }

@@ -54,7 +54,7 @@ pub struct SummaryAsk {
     pub max_tokens: u64,
     /// Wishes of the caller about the content.
     pub instructions: Option<String>,
-    /// Whose conversation it is; its cancellation and deadline hold for the summary, too.
+    /// Context of the conversation; its cancellation and deadline apply to the summary.
     pub cx: ViewCx,
 }
 
@@ -65,7 +65,7 @@ impl SummaryAsk {
         Self { messages, previous: None, covers, max_tokens, instructions: None, cx }
     }
 
-    /// The same, for messages that go on after `previous`, which stands for `covered` messages.
+    /// Sets the summary of the `covered` messages before these.
     #[must_use]
     pub fn after(self, previous: Summary, covered: usize) -> Self {
         Self { covers: self.messages.len() + covered, previous: Some(previous), ..self }
@@ -78,10 +78,10 @@ impl SummaryAsk {
 pub struct Summary {
     /// Text for the model.
     pub text: String,
-    /// The same as data, where the summarizer has a structure; it is kept with the plan and given back as
+    /// Structure of the summary, if the summarizer has one; it is kept with the plan and returned as
     /// part of [`SummaryAsk::previous`].
     pub data: Option<Json>,
-    /// What making it used beside calls through the ledger of [`SummaryAsk::cx`], which counts those itself.
+    /// Usage in addition to calls through the ledger of [`SummaryAsk::cx`].
     pub usage: TotalUsage,
 }
 
@@ -140,7 +140,7 @@ harness_core::twin! {
     }
 }
 
-/// Asks for a summary until it comes or the context is cancelled; an empty one is a fault.
+/// Waits for a summary until the context is cancelled; an empty one is an error.
 pub(crate) async fn summarize(
     summarizer: &dyn DynSummarizer,
     ask: SummaryAsk,

@@ -7,7 +7,7 @@ impl StructuredSummary {
     /// open items, artifacts and outcomes of both, each once; the task and the plan are those of the newer
     /// one where it has them.
     ///
-    /// An open item that the newer summary decided on stays until somebody takes it out with
+    /// An open item that the newer summary decided on stays until it is removed by
     /// [`StructuredSummary::resolve`]: nothing is lost because a model did not repeat it.
     ///
     /// ```
