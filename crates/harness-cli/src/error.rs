@@ -1,4 +1,4 @@
-//! What ends the program before a run begins, or instead of one.
+//! Errors that end the program before or instead of a run.
 
 use std::fmt::Write as _;
 use std::io;
@@ -53,7 +53,7 @@ pub(crate) enum CliError {
     /// A session of another program, or of an earlier version.
     #[error("session `{}` does not record its descriptor", session.display())]
     SessionWithoutDescriptor { session: PathBuf },
-    /// The session was begun under another descriptor.
+    /// The session was started with a different descriptor.
     #[error("session `{}` was started under descriptor {began}, this is {now}", session.display())]
     OtherDescriptor { session: PathBuf, began: String, now: String },
     /// No descriptor is named, or a directory without one is.
@@ -62,10 +62,10 @@ pub(crate) enum CliError {
     /// An argument of `run` that can only be meant as a path.
     #[error("descriptor `{}` not found", path.display())]
     NoSuchDescriptor { path: PathBuf },
-    /// `show --agent` with an id that is no agent's.
+    /// `show --agent` with an unknown agent id.
     #[error("{} has no agent `{agent}`", descriptor.display())]
     NoAgent { agent: String, descriptor: PathBuf, known: Vec<String> },
-    /// A turn of the agent would end before it asks a model.
+    /// A turn of the agent would end before its first model call.
     #[error("agent `{agent}` cannot run with this context: {fault}")]
     NoTurn { agent: String, fault: DescriptorError },
     /// A file that `new` would replace.
@@ -255,7 +255,7 @@ impl CliError {
         text
     }
 
-    /// What to do about it.
+    /// The hint for the user.
     pub(crate) fn hint(&self) -> Option<String> {
         self.hint_of_cause().or_else(|| self.advice().map(str::to_owned))
     }
@@ -295,7 +295,7 @@ impl CliError {
         }
     }
 
-    /// What to do about it, whatever is known of it.
+    /// The hint for this kind of error, without details of the cause.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "of the others the cause says what to do, or nobody knows"

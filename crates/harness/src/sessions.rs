@@ -1,4 +1,4 @@
-//! Many sessions, one for each thread: the files of a folder, or the threads of a database.
+//! Sessions of many threads: the files of a directory, or the threads of a database.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -143,7 +143,7 @@ impl SessionStore {
         Ok(Location::of(self.path(thread)?).exists()?)
     }
 
-    /// Removes a thread that nobody owns, for good. A missing one is no error.
+    /// Permanently removes a thread without an owner. A missing thread is not an error.
     ///
     /// # Errors
     /// As of [`SessionStore::path`] and [`FileSession::remove`].

@@ -67,7 +67,7 @@ pub(crate) enum KeyFileFault {
 }
 
 impl KeyFileFault {
-    /// What to do about it.
+    /// The hint for the user.
     pub(crate) fn hint(&self, path: &Path) -> String {
         match self {
             Self::Open { .. } => format!("restrict access: chmod 600 {}", path.display()),

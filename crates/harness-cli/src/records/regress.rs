@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::run::block_on;
 
-/// Runs a suite and tells what came of its cases.
+/// Runs a suite and reports the results of its cases.
 pub(crate) fn regress(args: &RegressArgs) -> Result<Exit, CliError> {
     let suite = Suite::read(&args.suite)?;
     let runner = Runner { live: &args.model };

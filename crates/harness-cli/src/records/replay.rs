@@ -16,7 +16,7 @@ use crate::render::harmless;
 use crate::run::block_on;
 use crate::terminal;
 
-/// Runs a record again and tells what differs.
+/// Replays a record and reports the differences.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<Exit, CliError> {
     let record = RunRecord::read(&args.record)?;
     let how = How {

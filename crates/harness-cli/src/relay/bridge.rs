@@ -21,7 +21,7 @@ use crate::run::block_on;
 use crate::signal::Signals;
 use crate::{env, terminal};
 
-/// Answers requests until it is told to stop.
+/// Answers requests until it is stopped.
 pub(crate) fn bridge(args: &BridgeArgs) -> Result<Exit, CliError> {
     block_on(bridge_here(args))
 }

@@ -30,7 +30,7 @@ impl From<ServerError> for CliError {
     }
 }
 
-/// Serves conversations until told to stop.
+/// Serves threads until it is stopped.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;

@@ -35,7 +35,7 @@ impl Model for NoModel {
     }
 }
 
-/// What was done, for programs.
+/// The result in JSON.
 #[derive(Serialize)]
 struct JsonReport<'a> {
     compacted: bool,

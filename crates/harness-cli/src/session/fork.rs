@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Makes a session of its own of one branch.
+/// Copies one branch into a separate session.
 pub(super) fn fork(args: &ForkArgs) -> Result<Exit, CliError> {
     let tree = read(&args.session)?;
     let id = entry(&tree, &args.session, args.at.as_deref())?;

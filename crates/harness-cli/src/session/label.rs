@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 
-/// Gives an entry a name, or takes it away.
+/// Sets or removes the label of an entry.
 pub(super) fn label(args: &LabelArgs) -> Result<Exit, CliError> {
     let session = FileSession::open(&args.session, options().create(false))?;
     let head = EntryHead::new(SystemClock::new().now(), None, 0, None);

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::render::{BAD, BOLD, DIM, counted, one_line};
 
-/// Prints the sessions of a folder.
+/// Prints the sessions of a directory.
 pub(super) fn list(args: &ListArgs) -> Result<Exit, CliError> {
     let found = Location::of(&args.folder).sessions()?;
     let rows: Vec<Row> = found.into_iter().map(Row::of).collect();

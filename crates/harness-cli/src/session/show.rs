@@ -93,7 +93,7 @@ fn told_note(note: &Note) -> Value {
     told
 }
 
-/// One branch, for people.
+/// One branch in human-readable form.
 fn text(tree: &Tree, path: &Path, id: Option<&EntryId>) -> String {
     let mut text = String::new();
     let header = tree.header().map(|header| header.id.to_string());

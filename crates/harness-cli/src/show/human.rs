@@ -1,4 +1,4 @@
-//! What an agent would get, for people.
+//! Human-readable preview of an agent.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What an agent would get, for programs.
+//! JSON preview of an agent.
 
 use harness::descriptor::{HandoffPreview, PartPreview, Preview, Standing, Value};
 use serde::Serialize;

@@ -39,7 +39,7 @@ impl Disk {
         Self { base: folder.to_owned(), within: Some(folder.to_owned()) }
     }
 
-    /// Reads in a thread of its own.
+    /// Reads in a separate thread.
     async fn beside<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Self) -> Result<T, WorkspaceFault> + Send + 'static,

@@ -52,7 +52,7 @@ impl Found {
         Ok(found)
     }
 
-    /// The user's own file, then those from the repository's folder down to the working folder.
+    /// The user's file, then the files from the repository root down to the working directory.
     async fn read_context(&mut self) {
         if let Some(folder) = env::settings().filter(|folder| folder.is_dir()) {
             self.add_context(&Disk::at(&folder), "", ("~/.config/harness", &folder)).await;

@@ -1,4 +1,4 @@
-//! What the demo model says.
+//! Answers of the demo model.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What to do next: call tools, hand off, or answer.
+//! The next action: call tools, hand off, or answer.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const ROUNDS: usize = 6;
 /// Calls of one answer.
 const CALLS: usize = 4;
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     /// Call these tools.

@@ -10,7 +10,7 @@ const DEEPEST: usize = 3;
 /// What arguments are taken from.
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
-    /// What the user asked.
+    /// The question of the user.
     pub(super) asked: &'a str,
     /// Keys and values that earlier tools returned, the newest first.
     pub(super) found: Vec<(String, Value)>,

@@ -17,7 +17,7 @@ pub(super) struct Done {
     pub(super) result: ToolResultMessage,
 }
 
-/// What a request shows.
+/// The visible state of a request.
 #[derive(Debug)]
 pub(super) struct Situation<'r> {
     /// The last thing that the user said.
@@ -26,7 +26,7 @@ pub(super) struct Situation<'r> {
     pub(super) done: Vec<Done>,
     /// What is known: what memory shows, earlier messages, the newest first, and the instructions.
     pub(super) known: Vec<String>,
-    /// What may be called.
+    /// The callable tools.
     pub(super) tools: &'r [ToolDef],
 }
 
