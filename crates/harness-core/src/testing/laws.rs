@@ -79,7 +79,7 @@ pub fn transcript<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> R
     ensure(open.is_empty(), 1, || format!("calls without results at the end: {}", open.join(", ")))
 }
 
-/// Checks law 1 as [`transcript`] does, on the transcript of a run. Only calls that await approval may lack results.
+/// Checks law 1 as [`transcript()`] does, on the transcript of a run. Only calls that await approval may lack results.
 ///
 /// # Errors
 /// The first defect.
