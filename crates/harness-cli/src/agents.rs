@@ -14,11 +14,11 @@ use crate::error::CliError;
 use crate::model::Source;
 use crate::run::{set_limits, view};
 
-/// Agents, and what answers them.
+/// Agents, and their model or backend.
 pub(crate) struct Agents<'a> {
     /// The graph; without one there is one agent without instructions and tools.
     pub(crate) graph: Option<BoundGraph>,
-    /// What its tools need.
+    /// Requirements of its tools.
     pub(crate) needs: Needs,
     /// Values for the context of the graph.
     pub(crate) overrides: Map,

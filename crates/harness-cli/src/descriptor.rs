@@ -56,8 +56,8 @@ fn here() -> Result<PathBuf, CliError> {
     std::env::current_dir().map_err(|source| CliError::Io { action: "read the current directory", source })
 }
 
-/// The descriptor and the message of `harness run`. A single argument that is no path is a message for the default
-/// descriptor; with `--resume` there is no message.
+/// The descriptor and the message of `harness run`. A single argument that is not a path is a message for the default
+/// descriptor. With `--resume` there is no message.
 pub(crate) fn of_run(args: &RunArgs) -> Result<(PathBuf, Option<MessageArg>), CliError> {
     if let (Some(only), None, false) = (&args.descriptor, &args.message, args.resume)
         && !only.exists()

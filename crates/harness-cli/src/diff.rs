@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::render::{BAD, DIM, GOOD, NOTE, harmless};
 
-/// Prints what changed between two descriptors, and tells by the exit code whether something did.
+/// Prints the differences between two descriptors. Returns [`Exit::Failed`] if they differ.
 pub(crate) fn diff(args: &DiffArgs) -> Result<Exit, CliError> {
     let (before, after) = (descriptor::at(&args.before)?, descriptor::find(args.after.as_deref())?);
     let diff = load_file(&before)?.diff(&load_file(&after)?);

@@ -44,7 +44,7 @@ pub(crate) const RELAY_STATE: &str = "AGENT_RELAY_STATE_DIR";
 /// Default of `--log`.
 pub(crate) const LOG: &str = "HARNESS_LOG";
 
-/// What `--session-key` takes when it is not given.
+/// Default of `--session-key`.
 pub(crate) const SESSION_KEY: &str = "HARNESS_SESSION_KEY";
 
 /// Headers for the collector of `--otlp`; the standard name.

@@ -21,7 +21,7 @@ use crate::run::decisions::DecisionError;
 use crate::terminal::painted;
 use crate::{env, model};
 
-/// Why nothing was run.
+/// Error of a `harness` command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub(crate) enum CliError {
     Exists { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
-    /// Folders that were named by mistake are not made.
+    /// The parent directory of an output file does not exist. It is not created, since the path may be mistyped.
     #[error("cannot write {}: the directory `{}` does not exist", path.display(), folder.display())]
     NoParent { path: PathBuf, folder: PathBuf },
     #[error("the record does not name its descriptor")]
@@ -119,10 +119,10 @@ pub(crate) enum CliError {
     /// `chat` without a descriptor and without a model.
     #[error("no descriptor or model given")]
     NobodyToTalkTo,
-    /// `chat --continue` or `--pick`, and there is nothing to go on with.
+    /// `chat --continue` or `--pick` without a previous session.
     #[error("no previous session{}", within(folder.as_deref()))]
     NoConversation { folder: Option<PathBuf> },
-    /// A folder that was named for skills or templates.
+    /// An unreadable directory of skills or templates.
     #[error("cannot read the {what} directory {}: {source}", folder.display())]
     NoFolder { what: &'static str, folder: PathBuf, source: io::Error },
     /// `chat --pick` over a pipe.
@@ -206,7 +206,7 @@ impl CliError {
         }
     }
 
-    /// The fault of a descriptor that it is about, and nothing else.
+    /// The descriptor error behind this error, if any.
     fn fault(&self) -> Option<&DescriptorError> {
         if let Self::Harness(HarnessError::Descriptor(fault))
         | Self::Descriptor(fault)
@@ -260,7 +260,7 @@ impl CliError {
         self.hint_of_cause().or_else(|| self.advice().map(str::to_owned))
     }
 
-    /// What the cause says to do, or what follows from what is known of it.
+    /// The hint of the cause, or one derived from its values.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others have a text of their own")]
     fn hint_of_cause(&self) -> Option<String> {
         match self {
@@ -356,7 +356,7 @@ impl CliError {
     }
 }
 
-/// What to do about a context that an agent cannot have a turn with.
+/// The hint for an agent whose context does not permit a turn.
 fn no_turn_hint(error: &DescriptorError) -> Option<String> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
     let (path, value) = match error.fault() {

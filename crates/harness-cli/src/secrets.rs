@@ -11,7 +11,7 @@ use harness::tools::ProtectedFiles;
 
 use crate::terminal;
 
-/// What the program has read so far.
+/// Secrets that the program has read so far, and their files.
 #[derive(Default)]
 struct Known {
     redactor: Redactor,

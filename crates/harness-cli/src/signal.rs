@@ -50,7 +50,7 @@ impl Signals {
         self.watch_beside(cancel, &RenderControl::default()).await;
     }
 
-    /// The same while `rendering` shows something: what it says stands between two lines of that.
+    /// Fires `cancel` at the first signal, and completes at the second. Prints notices between lines of `rendering`.
     pub(crate) async fn watch_beside(mut self, cancel: Cancel, rendering: &RenderControl) {
         self.next().await;
         rendering.notice("stopping; press Ctrl-C again to exit immediately").await;

@@ -1,4 +1,4 @@
-//! The threads of an editor's sessions: each of its own parts, as the command line says.
+//! The threads of editor sessions. Each session has separate parts, built from the command line.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(super) struct CommandLine {
     open: Mutex<HashMap<ThreadId, Open>>,
 }
 
-/// What a session is made of.
+/// Parts of an open session.
 struct Open {
     threads: Threads,
     servers: Vec<McpServer>,

@@ -1,4 +1,4 @@
-//! Who runs the turns instead of a model.
+//! Arguments for the backend that runs turns instead of a model.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Folders with skills, templates and context files.
+//! Arguments for the directories of skills, templates and context files.
 
 use std::path::{Path, PathBuf};
 

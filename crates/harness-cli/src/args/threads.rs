@@ -1,4 +1,4 @@
-//! What `chat`, `serve` and `acp` are given: the parts of conversations, and what they may use.
+//! Common arguments of `chat`, `serve` and `acp`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The arguments of runs that go on until the work is done.
+//! Arguments of runs that continue until the work is done.
 
 use std::path::PathBuf;
 

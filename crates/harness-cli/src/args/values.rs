@@ -43,7 +43,7 @@ impl MessageArg {
 pub(crate) enum ContextArg {
     /// `PATH=VALUE`; the value is parsed as JSON, or taken as text.
     Value { path: String, value: String },
-    /// A file.
+    /// Path of a file with context values.
     File(PathBuf),
 }
 

@@ -7,7 +7,7 @@ use harness::runtime::template::TemplateSet;
 use crate::render::one_line;
 use crate::threads::found;
 
-/// A command.
+/// A slash command and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,

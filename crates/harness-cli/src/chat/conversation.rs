@@ -60,7 +60,7 @@ struct MetaRun {
     registry: Option<PathBuf>,
 }
 
-/// A conversation.
+/// An open conversation: its thread, session file and approvals.
 pub(super) struct Conversation {
     threads: Threads,
     pub(super) thread: Thread,
@@ -233,7 +233,7 @@ impl Conversation {
     }
 }
 
-/// Who decides about calls that need approval.
+/// Approver of the conversation's calls.
 enum Decider {
     /// The user at the terminal, except for calls with a permanent approval.
     Person(StandingApprovals),

@@ -17,7 +17,7 @@ pub(super) enum Picked {
     None,
 }
 
-/// A list.
+/// A selection list with a filter.
 #[derive(Debug)]
 pub(super) struct Pick {
     title: &'static str,

@@ -134,7 +134,7 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// A new session beside one: a file of the same folder, or a thread of the same database.
+/// Path of a new session beside another: a file in the same directory, or a thread in the same database.
 pub(super) fn new_beside(session: &Path, now: Time) -> PathBuf {
     match Location::of(session) {
         Location::File(file) => new_file(file.parent().unwrap_or(Path::new("")), now),

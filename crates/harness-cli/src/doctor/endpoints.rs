@@ -13,7 +13,7 @@ use crate::env;
 use crate::model::keys::Keys;
 use crate::model::providers::PROVIDERS;
 
-/// An endpoint.
+/// A model endpoint to query.
 struct Server {
     name: &'static str,
     title: &'static str,

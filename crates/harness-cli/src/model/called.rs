@@ -1,4 +1,4 @@
-//! Whether a model was called: what tells a fault before a run from one after it.
+//! Record of model calls. It separates errors before a run from errors during or after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,12 @@ use harness::core::port::{Deltas, DynModel, Model, ModelFault, ModelRequest, Pre
 
 static CALLED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a model was called since the program began.
+/// Whether a model was called since the program started.
 pub(crate) fn was_called() -> bool {
     CALLED.load(Ordering::Relaxed)
 }
 
-/// A model whose calls are noticed.
+/// A model whose calls are recorded.
 pub(crate) struct Noticed(pub(crate) Arc<dyn DynModel>);
 
 impl Model for Noticed {

@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 64 << 10;
 /// Code of an error in a key file.
 const INVALID: &str = "cli.key_file";
 
-/// The key file that nobody has to name.
+/// Name of the default key file.
 const USUAL: &str = "keys.yaml";
 
 /// The keys that are at hand.
@@ -51,7 +51,7 @@ struct KeyFile {
     keys: Vec<(&'static str, ApiKey)>,
 }
 
-/// What is wrong with a key file. What stands in the file is never part of it.
+/// Error of a key file. It never contains text of the file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyFileFault {
     #[error("cannot read it: {0}")]
@@ -81,7 +81,7 @@ impl KeyFileFault {
 }
 
 impl Keys {
-    /// Reads invalid key file that was named, and the usual one where it is there.
+    /// Reads the named key file, or else the default one if it exists.
     pub(crate) fn load(named: Option<&Path>) -> Result<Self, CliError> {
         let fault = |path: &Path, fault| CliError::KeyFile { path: path.to_owned(), fault };
         let named = named.map(|path| KeyFile::read(path).map_err(|e| fault(path, e))).transpose()?;
@@ -95,12 +95,12 @@ impl Keys {
         Ok(Self { named, usual })
     }
 
-    /// The path of the usual key file.
+    /// The path of the default key file.
     pub(crate) fn usual() -> Option<PathBuf> {
         Some(env::settings()?.join(USUAL))
     }
 
-    /// The key for a provider. A file that was named goes before the environment, the usual file after it.
+    /// The API key of a provider: from the named file, else the environment, else the default file.
     pub(crate) fn of(&self, provider: &Provider) -> Option<Key> {
         let from = |file: &Option<KeyFile>| file.as_ref()?.of(provider);
         let environment = || {
@@ -127,7 +127,7 @@ impl KeyFile {
     }
 }
 
-/// The text of a small file that nobody but the user may read.
+/// Reads a small file that only its owner may access.
 pub(crate) fn read_private(path: &Path) -> Result<String, KeyFileFault> {
     secrets::protect(path);
     let file = File::open(path)?;
@@ -154,7 +154,7 @@ fn open_to_others(metadata: &std::fs::Metadata) -> Option<u32> {
     (mode & 0o077 != 0).then_some(mode)
 }
 
-/// Where rights are no bits of a mode, the user's own folder guards the file.
+/// Always `None`: without mode bits, the user's directory protects the file.
 #[cfg(not(unix))]
 fn open_to_others(_: &std::fs::Metadata) -> Option<u32> {
     None

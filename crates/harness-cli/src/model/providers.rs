@@ -2,14 +2,14 @@
 
 use crate::env;
 
-/// A provider of models: what `NAME/…` stands for.
+/// A provider of models, selected by the prefix `NAME/`.
 #[derive(Debug)]
 pub(crate) struct Provider {
-    /// What stands before the slash, and the provider's entry in a key file.
+    /// Prefix of model names before the slash, and the provider's entry in a key file.
     pub(crate) name: &'static str,
-    /// How it is called in what people read.
+    /// Human-readable name.
     pub(crate) title: &'static str,
-    /// What it speaks.
+    /// Protocol of its API.
     pub(crate) protocol: Protocol,
     /// Where it is; `None` where only the user knows.
     pub(crate) base_url: Option<&'static str>,
@@ -21,7 +21,7 @@ pub(crate) struct Provider {
     pub(crate) local: bool,
 }
 
-/// What a provider speaks.
+/// Protocol of a provider's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// OpenRouter's chat completions.

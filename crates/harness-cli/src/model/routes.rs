@@ -26,12 +26,12 @@ use crate::secrets;
 /// that nothing asks for it unless `--model` is given.
 const UNNAMED: &str = "default";
 
-/// How the model of a name is asked.
+/// Route to a model.
 #[derive(Debug)]
 pub(super) enum Route {
-    /// Under its name, as all models without a route of their own are.
+    /// The common endpoint, with the unchanged model name.
     Common,
-    /// At a provider, under a name of the provider's own.
+    /// The provider's endpoint, with the provider's model name.
     Own { provider: &'static Provider, address: String, key: Option<Key>, model: String },
 }
 
@@ -63,8 +63,8 @@ impl<'a> Routes<'a> {
 
     /// The route to the model of that name.
     ///
-    /// An endpoint that was named is asked for every model. Else the name says who is asked: a provider of
-    /// its own when a key for it is there, and OpenRouter for everything else.
+    /// An explicit endpoint serves every model. Otherwise the name selects a local provider, a provider with an API
+    /// key, or else OpenRouter. Responses API models have no such fallback.
     pub(super) fn route(&self, name: &str) -> Result<Route, CliError> {
         let known = split(name);
         if let Some(url) = self.base_url {
@@ -167,7 +167,7 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// What asks models under their names.
+    /// Builder for the common endpoint; `None` without an explicit endpoint and without an API key for OpenRouter.
     fn common_builder(&self, name: &str) -> Option<ChatModelBuilder> {
         if let Some(url) = self.base_url {
             let builder = ChatModel::compatible(url, name).key_name(env::ENDPOINT_KEY);
@@ -192,7 +192,7 @@ fn no_key(model: &str, names: &[&str]) -> CliError {
     CliError::NoKey { model: model.to_owned(), names: names.iter().map(ToString::to_string).collect() }
 }
 
-/// What is added to a name to choose among the providers of OpenRouter; nobody else knows it.
+/// Model name suffixes that select among OpenRouter's providers, and are unknown elsewhere.
 const VARIANTS: [&str; 8] = ["beta", "exacto", "extended", "floor", "free", "nitro", "online", "thinking"];
 
 fn only_at_openrouter(model: &str) -> bool {

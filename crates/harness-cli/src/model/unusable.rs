@@ -22,7 +22,7 @@ pub(crate) struct Unusable {
     pub(crate) name: String,
     /// Whether the registry file declares it, or names it as a fallback.
     pub(crate) is_of_registry: bool,
-    /// What is missing, where the model is named, and what to do.
+    /// The missing key or URL, the place of the model name, and a hint.
     pub(crate) warning: Diagnostic,
 }
 

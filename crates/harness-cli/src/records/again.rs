@@ -25,7 +25,7 @@ use crate::model;
 use crate::run::context;
 use crate::secrets;
 
-/// How a record is run again.
+/// Options of a repeated run.
 pub(super) struct How<'a> {
     pub(super) descriptor: Option<PathBuf>,
     pub(super) registry: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub(super) struct How<'a> {
     pub(super) run_record: Option<PathBuf>,
 }
 
-/// What came of it.
+/// Result of a repeated run.
 pub(super) struct Again {
     pub(super) record: Arc<RunRecord>,
     pub(super) stats: ReplayStats,
@@ -98,8 +98,8 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     })
 }
 
-/// The recorded context with the values of the command line laid over it. What the descriptor does not declare any more
-/// is left out of the recorded one.
+/// The recorded context, overridden by values of the command line. Recorded values that the descriptor no longer
+/// declares are omitted.
 fn overlaid(record: &RunRecord, args: &[ContextArg], bound: &BoundGraph) -> Result<Map, CliError> {
     let recorded = record.context_snapshot.as_ref().and_then(|context| context.to::<Value>().ok());
     let recorded = if let Some(Value::Map(recorded)) = recorded { recorded } else { Map::new() };

@@ -1,4 +1,4 @@
-//! What the program writes into a record beside what happened.
+//! The program's metadata in run records.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use harness::core::Json;
 use harness::record::{FileSink, Recording, RunRecord};
 use serde::{Deserialize, Serialize};
 
-/// The program's part of a record's metadata: what it takes to run it again.
+/// The program's part of a record's metadata: the files required to repeat the run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Files {

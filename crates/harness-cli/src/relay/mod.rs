@@ -19,7 +19,7 @@ impl From<RelayFault> for CliError {
     }
 }
 
-/// The relay of the folder's running broker, and the connection to it.
+/// Attaches to the running broker of the relay directory, and returns its transport and connection.
 pub(crate) fn attach(args: &BrokerArgs) -> Result<(Arc<BrokerTransport>, Connection), RelayFault> {
     let folder = args.relay_dir.as_deref().unwrap_or(Path::new("."));
     let connection = Connection::discover(folder, args.relay_state_dir.as_deref())?;

@@ -43,7 +43,7 @@ impl Status {
         self.turn > 0
     }
 
-    /// The line.
+    /// The progress on one line: turn, closed items and remaining budget.
     pub(super) fn line(&self) -> String {
         let items = if self.items > 0 {
             format!("{} of {} items · ", self.closed, self.items)

@@ -77,7 +77,7 @@ struct Proof<'a> {
     value: &'a str,
 }
 
-/// A deliverable.
+/// A deliverable in JSON output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeliverableLine<'a> {

@@ -18,7 +18,7 @@ const TRIES: u32 = 1_000;
 /// A deliverable and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// The file.
+    /// Path of the written file.
     pub(crate) path: PathBuf,
     /// Note for the user.
     pub(crate) note: Option<String>,

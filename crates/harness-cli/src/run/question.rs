@@ -74,7 +74,7 @@ impl Question {
         self.rows.iter().skip(self.shown).map(|row| row.chars().count()).sum()
     }
 
-    /// The choices.
+    /// The prompt with the possible replies; `y` requires that the whole call was shown.
     pub(super) fn prompt(&self) -> &'static str {
         match self.hidden() {
             0 => "  run it? [y]es, [n]o, [d]eny with a reason, [l]ater: ",

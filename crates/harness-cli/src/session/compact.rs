@@ -26,7 +26,7 @@ use crate::output;
 use crate::run::{block_on, session::registry_of};
 use crate::secrets;
 
-/// Nobody: a session is made shorter without asking a model.
+/// Placeholder for compaction without a model; each step fails.
 struct NoModel;
 
 impl Model for NoModel {
@@ -51,7 +51,7 @@ struct Done {
     bytes: Option<[u64; 2]>,
 }
 
-/// Makes a session shorter for good; its file keeps everything unless that is to be forgotten.
+/// Compacts a session permanently. Its file keeps all entries unless the user requests their removal.
 pub(super) fn compact(args: &CompactArgs) -> Result<Exit, CliError> {
     let done = block_on(compact_here(args))?;
     if args.json {

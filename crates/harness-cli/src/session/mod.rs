@@ -51,7 +51,7 @@ pub(crate) fn options() -> OpenOptions {
     key::with_key(OpenOptions::new().program("harness", env!("CARGO_PKG_VERSION")))
 }
 
-/// What a session is called when nothing else names it: its thread, or its file without extension.
+/// Default name of a session: its thread, or its file name without extension.
 pub(crate) fn stem(path: &Path) -> String {
     match Location::of(path) {
         Location::Thread { name, .. } => name,
@@ -61,12 +61,12 @@ pub(crate) fn stem(path: &Path) -> String {
     }
 }
 
-/// Reads a session, of which nobody needs to be the owner.
+/// Reads a session without becoming its owner.
 fn read(path: &Path) -> Result<Tree, CliError> {
     Ok(Tree::read(path, &options())?)
 }
 
-/// The entry of that name, which the session must have.
+/// Returns the entry of that name, which must exist.
 fn entry(tree: &Tree, path: &Path, name: Option<&str>) -> Result<Option<EntryId>, CliError> {
     match name.map(EntryId::from) {
         Some(id) if tree.get(&id).is_none() => Err(Error::UnknownEntry { path: path.into(), id }.into()),

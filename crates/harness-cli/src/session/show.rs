@@ -44,7 +44,7 @@ fn whole(tree: &Tree, path: &Path) -> Value {
     })
 }
 
-/// What was stored as a value; what nests too deep for one stands as an error.
+/// The stored data as a JSON value; data nested too deeply becomes an error object.
 fn value_of<T: Serialize>(stored: &T) -> Value {
     serde_json::to_value(stored).unwrap_or_else(|fault| json!({ "error": fault.to_string() }))
 }

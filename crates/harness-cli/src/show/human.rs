@@ -113,7 +113,7 @@ fn because(handoff: &HandoffPreview<'_>) -> String {
     gate.map(|path| format!("  {DIM}{path} is true{DIM:#}")).unwrap_or_default()
 }
 
-/// Why something is not there.
+/// Reason why a part is unavailable; empty if it is available.
 fn why(standing: &Standing) -> String {
     match standing {
         Standing::Open => String::new(),

@@ -23,7 +23,7 @@ pub(crate) fn start(filter: Option<&str>, args: Option<&SpanArgs>) -> Result<imp
 }
 
 impl SpanArgs {
-    /// A builder whose runs have spans when somebody collects them.
+    /// Enables spans of runs if `--otlp` names a collector.
     pub(crate) fn apply(&self, builder: Builder) -> Builder {
         match &self.otlp {
             Some(_) => builder.spans(SpanOptions::new().content(self.otlp_content)),

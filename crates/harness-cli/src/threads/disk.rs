@@ -1,5 +1,4 @@
-//! Files of this machine, for what people put there for agents: unlike in an agent's workspace, links are
-//! followed.
+//! Local files that users provide for agents. Unlike in an agent's workspace, links are followed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,14 +10,14 @@ use harness::host::{
     WorkspaceHit,
 };
 
-/// Bytes of a file that are read, at most.
+/// Maximum size in bytes of a file.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A workspace that is read before a conversation begins, beside the tasks of the others.
+/// A workspace that is read before a conversation starts, on blocking threads.
 #[derive(Clone, Debug)]
 pub(super) struct Disk {
     base: PathBuf,
-    /// The real folder that links must not lead out of.
+    /// Real path of the directory that links must not leave; `None` permits all links.
     within: Option<PathBuf>,
 }
 
@@ -28,13 +27,13 @@ impl Disk {
         Self { base: PathBuf::from("/"), within: None }
     }
 
-    /// The files of a folder, by their paths from there, wherever links lead.
+    /// The files of a directory, by relative paths. Links may lead anywhere.
     pub(super) fn at(folder: &Path) -> Self {
         Self { base: folder.to_owned(), within: None }
     }
 
-    /// The same for a folder that others write, given by its real path: its links stay within it, so that none of
-    /// them shows a file of the person's own.
+    /// The files of an untrusted directory, by relative paths. `folder` is its real path. Links must not leave it,
+    /// which protects the user's other files.
     pub(super) fn inside(folder: &Path) -> Self {
         Self { base: folder.to_owned(), within: Some(folder.to_owned()) }
     }
@@ -97,7 +96,7 @@ fn unreadable(fault: &io::Error) -> WorkspaceFault {
     WorkspaceFault::new(Code::Unavailable, fault.to_string())
 }
 
-/// The way down from a folder; each real folder is entered once, so that links cannot go round in a circle.
+/// Recursive listing of a directory. Each real directory is entered once, which prevents cycles of links.
 struct Walk {
     entries: Vec<WorkspaceEntry>,
     limit: usize,

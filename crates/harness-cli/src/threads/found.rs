@@ -1,4 +1,4 @@
-//! What lies in folders for agents and for those who talk with them: skills, prompt templates, context files.
+//! Files that users provide for agents and chats: skills, prompt templates, context files.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use crate::paths::Paths;
 use crate::render::{NOTE, harmless};
 use crate::terminal;
 
-/// The folder of a project for what this program finds by itself.
+/// Project directory of skills and prompt templates.
 const OWN: &str = ".harness";
 
 /// Maximum bytes of one context file, and of all.
 const MAX_CONTEXT_FILE: usize = 128 * 1024;
 const MAX_CONTEXT: usize = 512 * 1024;
 
-/// What agents are told beside their descriptor.
+/// Skills and context files for agents, in addition to the descriptor.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) skills: SkillSet,
     context: ContextFileSet,
-    /// What was left out, and what is odd.
+    /// Messages about skipped and suspicious files.
     pub(crate) problems: Vec<String>,
 }
 
 impl Found {
-    /// Reads what the arguments name, or else what lies in the usual places. A folder that was named must be there;
-    /// a file that cannot be used is a problem, and is left out.
+    /// Reads the named skills, or else those of the default directories, and the context files. A named directory must
+    /// exist. An invalid file is skipped and reported as a problem.
     pub(crate) async fn read(args: &SkillArgs, descriptor: Option<&Path>) -> Result<Self, CliError> {
         let usual = match descriptor {
             Some(descriptor) => vec![own(descriptor, "skills")],
@@ -77,17 +77,17 @@ impl Found {
         self.problems.extend(problems.map(|(path, fault)| format!("{}{path}: {fault}", root.display())));
     }
 
-    /// Leaves the skills to people: who works at the model's place has no tool that would load one.
+    /// Hides the skills from agents: a backend in place of the model has no tool that loads them.
     pub(crate) fn keep_skills_to_people(&mut self) {
         self.skills = self.skills.skills().iter().map(|skill| skill.clone().hidden()).collect();
     }
 
-    /// Gives it to the agents.
+    /// Adds the skills and context files to the agents of a builder.
     pub(crate) fn give(&self, builder: Builder) -> Builder {
         builder.more_instructions(self.context.instructions()).skills(self.skills.clone())
     }
 
-    /// Says on standard error what there is, and what is wrong.
+    /// Prints the skills, context files and problems on standard error.
     pub(crate) fn tell(&self) {
         let skills: Vec<&str> = self.skills.skills().iter().map(|skill| skill.name.as_str()).collect();
         let files: Vec<&str> = self.context.files.iter().map(|file| file.path.as_str()).collect();
@@ -96,8 +96,8 @@ impl Found {
     }
 }
 
-/// The prompt templates that the arguments name, or else those of the usual places; `unusable` says why one of
-/// that name could never be used. Tells on standard error what there is, and what is wrong.
+/// Reads the named prompt templates, or else those of the default directories. `unusable` returns the reason why a name
+/// cannot be used. Prints the templates and problems on standard error.
 pub(crate) async fn templates(
     args: &TemplateArgs,
     descriptor: Option<&Path>,
@@ -122,16 +122,16 @@ pub(crate) async fn templates(
     Ok(TemplateSet::new(usable))
 }
 
-/// Why a template of that name can never be used as a command, if that is so.
+/// Reason why a template of that name cannot be typed as a command; `None` if it can.
 pub(crate) fn untypable(template: &str) -> Option<&'static str> {
     let typed = !template.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '.'));
     (!typed || template.starts_with("skill:"))
         .then_some("its name cannot be typed as a command; give the file one of letters, digits and hyphens")
 }
 
-/// Says on standard error what was found. Whoever closed it does not want to know.
+/// Prints names and problems on standard error. Write errors are ignored.
 fn tell(what: &str, names: &[impl AsRef<str>], problems: &[String]) {
-    /// Names that are told, at most.
+    /// Maximum number of printed names.
     const MOST: usize = 12;
     let mut out = terminal::messages();
     for problem in problems {
@@ -145,38 +145,38 @@ fn tell(what: &str, names: &[impl AsRef<str>], problems: &[String]) {
     }
 }
 
-/// The same template without the line end of its file, which nobody would type.
+/// A copy of the template without trailing white space, such as the line end of its file.
 fn without_line_end(template: &PromptTemplate) -> PromptTemplate {
     let mut template = template.clone();
     template.content.truncate(template.content.trim_end().len());
     template
 }
 
-/// The folder of a descriptor for something.
+/// The `.harness` subdirectory `what` next to a descriptor.
 fn own(descriptor: &Path, what: &str) -> PathBuf {
     descriptor.parent().unwrap_or(Path::new("")).join(OWN).join(what)
 }
 
-/// The user's own folder for something.
+/// The subdirectory `what` of the user's settings; `None` without a settings directory.
 fn of_user(what: &str) -> Option<PathBuf> {
     env::settings().map(|settings| settings.join(what))
 }
 
-/// The same skill, whose place a person at the working folder would write so.
+/// A copy of the skill with a short location, relative to the working directory.
 fn with_short_place(skill: &Skill, paths: &Paths) -> Skill {
     let mut skill = skill.clone();
     skill.location = skill.location.map(|place| paths.short(&place));
     skill
 }
 
-/// Folders that are there, by their real paths, each once.
+/// Existing directories, by their real paths and without duplicates.
 struct Roots {
     folders: Vec<String>,
     problems: Vec<String>,
 }
 
 impl Roots {
-    /// Those that were named, or else the usual ones.
+    /// The named directories, or else the default ones.
     fn of(what: &'static str, named: &[PathBuf], usual: Vec<PathBuf>) -> Result<Self, CliError> {
         let mut roots = Self { folders: Vec::new(), problems: Vec::new() };
         for folder in named {
@@ -204,7 +204,7 @@ impl Roots {
     }
 }
 
-/// The path of a folder without links in it.
+/// The real path of a directory, with links resolved.
 fn real(folder: &Path) -> std::io::Result<String> {
     let real = folder.canonicalize()?;
     if !real.is_dir() {

@@ -21,10 +21,10 @@ use crate::error::CliError;
 use crate::model::{self, Source};
 use crate::run::{answers, context};
 
-/// Conversations, ready to begin.
+/// Runtime of conversations, with its model and registry.
 pub(crate) struct Threads {
     pub(crate) runtime: Runtime,
-    /// Who answers.
+    /// The model that answers.
     pub(crate) model: Arc<dyn DynModel>,
     /// The model that stands for those that the descriptor names.
     pub(crate) model_name: Option<String>,
@@ -32,12 +32,12 @@ pub(crate) struct Threads {
     pub(crate) window: Option<u64>,
     /// Whether an output schema validates the answers.
     pub(crate) are_validated: bool,
-    /// What available: told beside the descriptor.
+    /// Skills and context files in addition to the descriptor.
     pub(crate) found: Found,
     pub(crate) registry: Option<Registry>,
 }
 
-/// What conversations are of.
+/// Agents and storage of conversations.
 pub(crate) struct Of<'a> {
     /// The file with the agents; without one there is one agent without instructions and tools, and
     /// `--model` or a backend must be given.
@@ -49,8 +49,7 @@ pub(crate) struct Of<'a> {
 }
 
 impl Threads {
-    /// Puts everything together, and tells on standard error which skills and context files there are. `change` has
-    /// the last word on the builder.
+    /// Builds the runtime, and prints the skills and context files on standard error. `change` is applied last.
     pub(crate) async fn open(
         of: Of<'_>,
         args: &ThreadArgs,

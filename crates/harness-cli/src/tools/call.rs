@@ -38,7 +38,7 @@ pub(super) async fn call(args: &ToolsArgs, registry: &Registry, name: &str) -> R
     }
 }
 
-/// The tool of that name or target. Only the server is asked that it would belong to.
+/// Finds the tool of that name or target. Queries only the servers whose namespace matches.
 #[cfg_attr(not(feature = "mcp"), expect(clippy::unused_async, reason = "only servers take time to answer"))]
 async fn find(registry: &Registry, name: &str) -> Result<Offered, CliError> {
     let is_it = |tool: &Offered| tool.target == name || tool.def.name == *name;

@@ -53,7 +53,7 @@ impl<'d> Listed<'d> {
     }
 }
 
-/// A tool for people: name, target and flags; what it does; its arguments.
+/// Human-readable text about a tool: name, target, flags, description and arguments.
 fn shown(target: &str, def: &ToolDef) -> String {
     let mut flags = vec![def.class.as_str()];
     flags.extend(def.requires_approval.then_some("needs approval"));

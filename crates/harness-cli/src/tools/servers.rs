@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::Offered;
 
-/// The tools of all servers of a registry, and why some could not be asked.
+/// The tools of all servers of a registry, and the errors of failed servers.
 pub(super) async fn all(registry: &Registry) -> (Vec<Offered>, Vec<ToolsError>) {
     asked(registry.servers()).await
 }
@@ -23,7 +23,7 @@ pub(super) async fn that_may_have(registry: &Registry, name: &str) -> (Vec<Offer
     asked(registry.servers().filter(owns)).await
 }
 
-/// Asks the servers, all at once.
+/// Queries the servers in parallel.
 async fn asked<'r>(servers: impl Iterator<Item = &'r McpServer>) -> (Vec<Offered>, Vec<ToolsError>) {
     let mut asked = JoinSet::new();
     for (at, server) in servers.cloned().enumerate() {

@@ -16,7 +16,7 @@ const KEPT: usize = 50;
 /// Maximum size in bytes of stored arguments, and of stored results.
 const LONGEST: usize = 64 << 10;
 
-/// Maximum number of tracked running calls: a backend may omit the end of its own calls.
+/// Maximum number of tracked running calls. Bounds memory when a backend omits the end of calls.
 const MOST_RUNNING: usize = 256;
 
 /// A running call.

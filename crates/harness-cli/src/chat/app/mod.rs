@@ -71,7 +71,7 @@ pub(crate) struct About {
     pub(crate) model: String,
 }
 
-/// A chat.
+/// State of the chat screen.
 pub(crate) struct App {
     composer: Composer,
     talk: Talk,

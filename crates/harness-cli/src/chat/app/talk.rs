@@ -39,7 +39,7 @@ struct Answer {
     begun: bool,
 }
 
-/// The conversation.
+/// Lines of the conversation: the finished ones, the answer in progress and running calls.
 pub(super) struct Talk {
     styling: Styling,
     width: usize,

@@ -1,6 +1,6 @@
 //! Keys and their results.
 
-/// A key.
+/// Code of a pressed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     /// A character: with Ctrl or Alt the lower-case letter, otherwise the character to insert.

@@ -93,7 +93,7 @@ fn summary(text: &str) -> String {
     lines.take(SUMMARY).map(|line| cut(line, LINE)).collect::<Vec<_>>().join("\n")
 }
 
-/// What this model is, and what can be asked.
+/// Describes the demo model and the available tools.
 fn about(situation: &Situation<'_>) -> String {
     let mut text =
         "I am the demo model. I follow rules and am not a language model, so I only know what tools return."
@@ -117,7 +117,7 @@ fn about(situation: &Situation<'_>) -> String {
     text
 }
 
-/// Arguments that a schema would accept, for people to change.
+/// Sample values for the required properties of a schema, for the user to edit.
 fn example(schema: &Value) -> Value {
     let required =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);

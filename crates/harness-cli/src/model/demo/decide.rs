@@ -120,7 +120,8 @@ fn ordered(situation: &Situation<'_>) -> Option<Next> {
     Some(Next::Call(vec![(def.name.to_string(), Value::Object(filled))]))
 }
 
-/// The handoff that fits best, where no tool fits better. Of two that fit alike, the one with more words of its own.
+/// The handoff that fits best. It wins a tie with a tool only if it matches a word that no tool has. A tie between
+/// handoffs goes to the one that matches more distinctive words.
 fn handoff<'t>(fitting: &[(Fit, &'t ToolDef)], asked: &BTreeSet<String>, best: usize) -> Option<&'t ToolDef> {
     let tools = || fitting.iter().filter(|(_, def)| !is_handoff(def));
     let own = tools().map(|(fit, _)| weight(*fit)).max().unwrap_or_default();

@@ -7,7 +7,7 @@ use super::words::{subject, words};
 /// How deep an argument may be an object of arguments.
 const DEEPEST: usize = 3;
 
-/// What arguments are taken from.
+/// Sources of argument values.
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
     /// The question of the user.
@@ -136,7 +136,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.is_empty())
 }
 
-/// What a text argument is about, by the words of its name and description.
+/// The value of a text argument, chosen by the words of its name and format.
 fn text(name: &str, schema: &Value, tool: &str, facts: &Facts<'_>, required: bool) -> Option<String> {
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
     let about = format!("{} {format} ", name.to_lowercase().replace(['_', '-'], " "));
@@ -194,7 +194,8 @@ fn subject_of(tool: &str, asked: &str) -> Option<String> {
     named.or_else(|| plain.clone().find(content)).map(str::to_owned)
 }
 
-/// What was said without the sentence that only asks for the tool: `Ada likes cod. Remember it.`
+/// The sentences that do not mention the tool: `Ada likes cod.` of `Ada likes cod. Remember it.` If all sentences
+/// mention it, the whole question.
 fn statement(tool: &str, asked: &str) -> String {
     let own = subject(&tool.replace('_', " "));
     let rest: Vec<&str> =

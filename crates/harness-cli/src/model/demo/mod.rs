@@ -1,7 +1,7 @@
-//! The demo model: rules instead of a language model, so that everything else can be tried without a key.
+//! The demo model: rules instead of a language model, for trying the program without an API key.
 //!
 //! [`situation`] reads a request, [`decide`] chooses the next calls by the words of names, descriptions and
-//! schemas ([`words`], [`fill`]), [`answer`] says what came of them.
+//! schemas ([`words`], [`fill`]), [`answer`] reports their results.
 
 mod answer;
 mod decide;
@@ -18,10 +18,10 @@ use harness::core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, 
 use decide::Next;
 use situation::Situation;
 
-/// What `--model` says for it.
+/// Name of the demo model for `--model`.
 pub(crate) const NAME: &str = "demo";
 
-/// How the demo model behaves.
+/// Behavior of the demo model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Demo {
     /// `demo`: answers at once.
@@ -32,7 +32,7 @@ pub(crate) enum Demo {
     Failing,
 }
 
-/// The pause of the slow one.
+/// Pause of the slow variant before each word.
 const PAUSE: Duration = Duration::from_millis(150);
 
 impl Demo {

@@ -1,4 +1,4 @@
-//! What a request shows: the question, what was done about it, what may be done.
+//! The visible state of a request: the question, the finished calls and the available tools.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub(super) struct Done {
 /// The visible state of a request.
 #[derive(Debug)]
 pub(super) struct Situation<'r> {
-    /// The last thing that the user said.
+    /// The last message of the user.
     pub(super) question: String,
     /// Calls since then.
     pub(super) done: Vec<Done>,
-    /// What is known: what memory shows, earlier messages, the newest first, and the instructions.
+    /// Known texts: memory, earlier messages with the newest first, and the instructions.
     pub(super) known: Vec<String>,
     /// The callable tools.
     pub(super) tools: &'r [ToolDef],

@@ -32,7 +32,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
     words.filter(|word| !is_filler(word)).map(|word| base(&word)).collect()
 }
 
-/// The same, each once.
+/// The distinct content words of a text, each in its basic form.
 pub(super) fn subject(text: &str) -> BTreeSet<String> {
     words(text).into_iter().collect()
 }
@@ -58,7 +58,7 @@ fn alike(word: String) -> String {
     ALIKE.iter().find(|(other, _)| *other == word).map_or(word, |(_, same)| (*same).to_owned())
 }
 
-/// The sentences and lines of a text, without the marks of a list and what stands in brackets before them.
+/// The sentences and lines of a text, without list marks and leading text in brackets.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(|line| line.trim_start_matches(['-', '*', ' ']));
     let bare = lines.map(|line| match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {

@@ -275,7 +275,7 @@ impl MarkdownStream {
         next.is_some()
     }
 
-    /// Adds a line to the open block, or starts another one if it would be too long.
+    /// Adds a line to the open block, which is split first if it would become too long.
     fn append(&mut self, line: &str, out: &mut Vec<Line>) {
         if self.source.len() + line.len() >= LONGEST_BLOCK {
             self.split(out);
