@@ -60,7 +60,7 @@ struct MetaRun {
     registry: Option<PathBuf>,
 }
 
-/// An open conversation: its thread, session file and approvals.
+/// An open conversation: its thread, sessions and approvals.
 pub(super) struct Conversation {
     threads: Threads,
     pub(super) thread: Thread,

@@ -1,4 +1,4 @@
-//! Where answers come from: a live model, a recording that was named, or the demo model.
+//! Sources of answers: a live model, a recording, or the demo model.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -20,10 +20,10 @@ use crate::error::CliError;
 use crate::secrets;
 use crate::terminal;
 
-/// Where answers come from.
+/// Source of answers.
 pub(crate) struct Source {
     pub(crate) model: Arc<dyn DynModel>,
-    /// The recording that is replayed.
+    /// The replayed recording.
     pub(crate) replay: Option<Arc<Replay>>,
     /// The model that replaces those that the descriptor names.
     pub(crate) name: Option<String>,

@@ -1,4 +1,4 @@
-//! Where the keys of providers come from: a key file that was named, the environment, or the usual key file.
+//! Sources of API keys: a named key file, the environment, and the default key file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,7 +12,7 @@ use crate::env;
 use crate::error::CliError;
 use crate::secrets;
 
-/// Bytes of a key file, at most.
+/// Maximum size in bytes of a key file.
 const MOST_BYTES: u64 = 64 << 10;
 
 /// Code of an error in a key file.
@@ -21,30 +21,30 @@ const INVALID: &str = "cli.key_file";
 /// Name of the default key file.
 const USUAL: &str = "keys.yaml";
 
-/// The keys that are at hand.
+/// The available API keys.
 #[derive(Debug)]
 pub(crate) struct Keys {
     named: Option<KeyFile>,
     usual: Option<KeyFile>,
 }
 
-/// A key and where it was found.
+/// An API key and its origin.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) key: ApiKey,
     pub(crate) origin: Origin,
 }
 
-/// Where a key was found.
+/// Origin of an API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// In this environment variable.
+    /// An environment variable.
     Environment(&'static str),
-    /// In this file.
+    /// A key file.
     File(PathBuf),
 }
 
-/// A file that maps names of providers to their keys.
+/// A file that maps names of providers to their API keys.
 #[derive(Debug)]
 struct KeyFile {
     path: PathBuf,
@@ -146,7 +146,7 @@ pub(crate) fn read_private(path: &Path) -> Result<String, KeyFileFault> {
     Ok(text)
 }
 
-/// The rights of a file that others than its owner have any right to.
+/// The permission bits of a file that is accessible to users other than its owner; `None` for private files.
 #[cfg(unix)]
 fn open_to_others(metadata: &std::fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! The providers that a model's name can begin with.
+//! The providers that model names can have as a prefix.
 
 use crate::env;
 
@@ -11,13 +11,13 @@ pub(crate) struct Provider {
     pub(crate) title: &'static str,
     /// Protocol of its API.
     pub(crate) protocol: Protocol,
-    /// Where it is; `None` where only the user knows.
+    /// Default base URL; `None` if only the user can set it.
     pub(crate) base_url: Option<&'static str>,
-    /// The environment variable with another address.
+    /// Environment variable that overrides the base URL.
     pub(crate) base_url_name: Option<&'static str>,
-    /// The environment variable with its key.
+    /// Environment variable with its API key.
     pub(crate) key_name: &'static str,
-    /// Whether it runs on the user's own machine, and needs no key.
+    /// Whether it runs on the user's machine, and requires no API key.
     pub(crate) local: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Provider {
 pub(crate) enum Protocol {
     /// OpenRouter's chat completions.
     OpenRouter,
-    /// Chat completions as others speak them.
+    /// Chat completions of other providers.
     Chat,
     /// Anthropic's Messages API.
     Messages,
@@ -35,7 +35,7 @@ pub(crate) enum Protocol {
 }
 
 impl Provider {
-    /// Its address: the user's own, or the usual one.
+    /// Base URL: the user's override, or the default.
     pub(crate) fn address(&self) -> Option<String> {
         let Some(own) = self.base_url_name.and_then(env::text) else {
             return self.base_url.map(str::to_owned);
@@ -64,7 +64,7 @@ pub(crate) const OPENROUTER: Provider = Provider {
     local: false,
 };
 
-/// An endpoint of the user's own.
+/// An endpoint that the user configures.
 pub(crate) const ENDPOINT: Provider = Provider {
     name: "local",
     title: "custom endpoint",
@@ -86,7 +86,7 @@ pub(crate) const OPENAI_RESPONSES: Provider = Provider {
     local: false,
 };
 
-/// All providers; a name that begins with none of them is a model of OpenRouter.
+/// All providers. A name without the prefix of a provider is a model of OpenRouter.
 pub(crate) const PROVIDERS: [Provider; 6] = [
     OPENROUTER,
     Provider {

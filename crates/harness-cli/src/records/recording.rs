@@ -24,7 +24,7 @@ struct Metadata {
     harness: Files,
 }
 
-/// How a run with these files is recorded in `path`.
+/// Recording of a run with these files, written to `path` if it is set.
 pub(crate) fn recording(path: Option<&Path>, descriptor: &Path, registry: Option<&Path>) -> Recording {
     let harness =
         Files { descriptor: Some(descriptor.to_owned()), registry: registry.map(Path::to_path_buf) };

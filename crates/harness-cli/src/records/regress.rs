@@ -18,7 +18,7 @@ pub(crate) fn regress(args: &RegressArgs) -> Result<Exit, CliError> {
     if args.json { output::print_json(&report, exit) } else { output::print(&report.text(), exit) }
 }
 
-/// Runs each case as the suite and the command line say.
+/// Runs each case with the settings of the suite and the command line.
 struct Runner<'a> {
     live: &'a LiveArgs,
 }

@@ -1,5 +1,5 @@
-//! Conversations of a descriptor, or of a model alone, as the command line says: what `chat`, `serve` and
-//! `acp` have in common.
+//! Conversations with the agents of a descriptor, or with a model alone: the common part of `chat`, `serve` and
+//! `acp`.
 
 mod disk;
 pub(crate) mod found;
