@@ -1,4 +1,4 @@
-//! Counting verdicts and saying what came out.
+//! Counts and reports of verdicts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,7 +68,7 @@ pub fn run(selection: &Selection, out: &mut impl Write) -> Done<bool> {
     Ok(total.failed == 0)
 }
 
-/// What is said of one vector.
+/// The report line of one vector. `None` if it is not listed.
 fn line(Vector { kind, id, .. }: &Vector, verdict: &Verdict, verbose: bool) -> Option<String> {
     match verdict {
         Verdict::Failed(difference) => Some(format!("FAIL {kind}/{id}: {}", one_line(difference))),
@@ -160,7 +160,7 @@ mod tests {
         json!({ "kind": "prompt-template", "id": id, "input": input, "expect": { "text": expected } })
     }
 
-    /// What is written of two vectors, one with an overlay, one that fails, and an overlay of none.
+    /// The report on two vectors, one with an overlay and one that fails, and on a stray overlay.
     fn written(verbose: bool, id: Option<&str>) -> Done<String> {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, value: Value| {

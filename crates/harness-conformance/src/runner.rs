@@ -58,12 +58,12 @@ impl Suite {
         kinds::drivers_of(&vector.kind)
     }
 
-    /// What becomes of a vector under all its drivers.
+    /// Returns the worst verdict on a vector under all its drivers.
     pub fn judge(&self, vector: &Vector) -> Verdict {
         under_each(vector, |driver| self.judge_under(vector, driver))
     }
 
-    /// What becomes of a vector under one of its drivers.
+    /// Returns the verdict on a vector under one driver.
     pub fn judge_under(&self, vector: &Vector, driver: &dyn Driver) -> Verdict {
         let run = |vector: &Vector| run_under(vector, driver);
         let Some(overlay) = self.overlays.of(vector) else {
@@ -84,7 +84,7 @@ impl Suite {
     }
 }
 
-/// The worst of what a vector comes to under its drivers.
+/// Returns the worst verdict under the drivers of a vector.
 fn under_each(vector: &Vector, judge: impl Fn(&dyn Driver) -> Verdict) -> Verdict {
     let mut worst = Verdict::Passed;
     for driver in kinds::drivers_of(&vector.kind) {

@@ -1,6 +1,6 @@
-//! What became of one vector.
+//! The outcome of one vector.
 
-/// What became of one vector.
+/// The outcome of one vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Everything that the vector compares is as expected.

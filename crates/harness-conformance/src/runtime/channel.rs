@@ -20,7 +20,7 @@ use crate::turn::convert::text;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// How often everybody may go on after an operation: a value may pass through several hands.
+/// Scheduler rounds after each operation. A value may pass through several tasks.
 const ROUNDS: usize = 64;
 
 /// Runs the vector. The order in which what settled is listed is free.
@@ -147,10 +147,10 @@ async fn check(input: Input) -> Done<Value> {
     Ok(json!({ "steps": steps }))
 }
 
-/// What somebody came to who waited, by label.
+/// The label and the result of a settled wait.
 type Settled = (String, Done<Value>);
 
-/// A stream, taken out while somebody waits for its next value.
+/// A stream. `None` while a task waits for its next value.
 type Stream = Rc<RefCell<Option<ExternalStream>>>;
 
 struct Play {
@@ -158,7 +158,7 @@ struct Play {
     channels: Channels,
     contexts: BTreeMap<String, Cancel>,
     streams: BTreeMap<String, (Stream, Cancel)>,
-    /// What those came to who do not wait any more.
+    /// Settled waits that are not yet reported.
     settled: Rc<RefCell<Vec<Settled>>>,
 }
 
@@ -225,7 +225,7 @@ impl Play {
         Ok(step)
     }
 
-    /// Somebody waits from now on; what comes of it settles under the label.
+    /// Spawns a wait, whose result settles under the label.
     fn wait(&self, label: String, work: impl Future<Output = Done<Value>> + 'static) {
         let settled = Rc::clone(&self.settled);
         tokio::task::spawn_local(async move {
@@ -252,7 +252,7 @@ impl Play {
         self.streams.get(name).cloned().ok_or_else(|| format!("`{name}` is no stream"))
     }
 
-    /// Who does not wait any more, by label.
+    /// Removes the settled waits and returns them, sorted by label.
     fn take_settled(&self) -> Done<Value> {
         let mut settled = self.settled.take();
         settled.sort_by(|(a, _), (b, _)| a.cmp(b));

@@ -1,4 +1,4 @@
-//! Vectors of kind `checkpoint`: a flow dies, is restored, and goes on.
+//! Vectors of kind `checkpoint`: a flow dies, is restored, and continues.
 //!
 //! The form of ledger and snapshot is each product's own; what is restored of them is compared.
 
@@ -206,7 +206,7 @@ impl World {
 
     /// The result; none when the process died.
     async fn run(&self, execution: &Execution, flow: &Flow) -> Done<Option<Value>> {
-        // Time only passes when nobody can go on: then all that can end before the death has ended.
+        // Paused time passes only when all tasks are idle: then all that can end before the death has ended.
         let death = async {
             self.died.notified().await;
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -285,7 +285,7 @@ impl Code {
     }
 }
 
-/// Gives the records that have a version one that nobody knows.
+/// Replaces the version of each versioned record by an unknown one.
 async fn change_versions(storage: &dyn DynStorage) -> Done<()> {
     let mut changed = 0;
     for key in storage.list_boxed("").await.map_err(|e| e.to_string())? {

@@ -135,7 +135,7 @@ async fn played(input: Input) -> Done<(Value, Vec<String>)> {
     Ok((got, errors))
 }
 
-/// What the layers think of calls, by the name of the tool.
+/// Builds a layer that decides on calls by tool name.
 fn steering(rules: BTreeMap<String, (Action, String)>) -> FnLayer {
     FnLayer::new(LayerDef::new("rules", 10, [Hook::BeforeTool])).on_before_tool(move |ask, _| {
         let rule = rules.get(ask.def.name.as_str()).cloned();
@@ -162,7 +162,7 @@ fn result(report: &Report, messages: &[Arc<Message>]) -> Value {
     })
 }
 
-/// What the model was told of each call.
+/// The result of each call as the model receives it.
 fn outputs(messages: &[Arc<Message>]) -> Value {
     let results = messages.iter().filter_map(|message| message.as_tool_result());
     let told = results.map(|result| {
@@ -172,7 +172,7 @@ fn outputs(messages: &[Arc<Message>]) -> Value {
     Value::Object(told.collect())
 }
 
-/// What was told of model calls, by the source's names. To the source, a step whose answer is no whole one has failed.
+/// Events of model calls, by the source's names. The source counts a step with an incomplete response as failed.
 fn told(events: &mut Stream, report: &Report) -> Vec<&'static str> {
     let mut told = Vec::new();
     while let Some(event) = std::iter::from_fn(|| events.try_next()).find_map(event_of) {

@@ -1,4 +1,4 @@
-//! Vectors of kind `streams`: what a thread tells while it works.
+//! Vectors of kind `streams`: the stream of a working thread.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

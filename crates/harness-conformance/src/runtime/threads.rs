@@ -1,4 +1,4 @@
-//! Vectors of kind `delivery-mode`: what a thread is told while it works.
+//! Vectors of kind `delivery-mode`: messages delivered to a working thread.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
