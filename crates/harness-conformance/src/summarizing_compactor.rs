@@ -125,9 +125,9 @@ struct Script {
     summaries: Vec<String>,
     fail_on: Vec<usize>,
     calls: usize,
-    /// The lengths of the prefixes that were asked about since they were told last.
+    /// Lengths of the requested prefixes since the last report.
     asked: Vec<usize>,
-    /// Who hears of each of them at once.
+    /// The callback that receives each length immediately.
     told: Option<Box<dyn Fn(usize) + Send>>,
 }
 
@@ -136,7 +136,7 @@ impl Scripted {
         Self(Arc::new(Mutex::new(Script { summaries, fail_on, calls: 0, asked: Vec::new(), told: None })))
     }
 
-    /// The same, telling the length of each prefix that it is asked about.
+    /// Sets the callback that receives the length of each requested prefix.
     pub(super) fn telling(self, told: impl Fn(usize) + Send + 'static) -> Self {
         self.lock().told = Some(Box::new(told));
         self

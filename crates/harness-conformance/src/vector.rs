@@ -22,24 +22,24 @@ pub(crate) const OVERLAYS: &str = "overlays";
 /// One vector.
 #[derive(Clone, Debug)]
 pub struct Vector {
-    /// What runs it.
+    /// The kind, which selects the drivers.
     pub(crate) kind: String,
     /// Its name among those of its kind.
     pub(crate) id: String,
     /// Its file, or the directory of its case.
     pub(crate) path: PathBuf,
-    /// What is compared and what goes in.
+    /// The content: inputs and expected values.
     pub(crate) value: Value,
-    /// The same as it is written: keys in their order, numbers exact.
+    /// The content as JSON text, with key order and exact numbers.
     text: String,
     /// Whether its file calls it a case.
     is_case: bool,
-    /// What stands beside the list in a file with many vectors.
+    /// The fields beside the list in a file with many vectors.
     pub(crate) file: Arc<Value>,
 }
 
 impl Vector {
-    /// What runs it.
+    /// Returns the kind, which selects the drivers.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -65,7 +65,7 @@ impl Vector {
         Self { text: value.to_string(), value, ..self.clone() }
     }
 
-    /// The vector of a test, which lies in no file.
+    /// Builds a vector for a test, without a file.
     #[cfg(test)]
     pub(crate) fn made(kind: &str, value: Value) -> Self {
         let id = ["id", "name"].iter().find_map(|key| value[*key].as_str()).unwrap_or("made").to_owned();
@@ -93,7 +93,7 @@ impl Vector {
 /// All vectors below `directory`, by path.
 ///
 /// # Errors
-/// A file that is no vector, and a directory without any.
+/// An invalid vector file, or a directory without vectors.
 pub(crate) fn below(directory: &Path) -> Done<Vec<Vector>> {
     if !directory.is_dir() {
         return Err(format!("no such directory: {}", directory.display()));

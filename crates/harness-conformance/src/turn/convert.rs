@@ -145,7 +145,7 @@ pub(crate) fn outcome(result: ToolResult) -> Done<ToolOutcome> {
     Ok(outcome)
 }
 
-/// What the approvals adapter gives for the model's request.
+/// Returns the scripted result of the approvals adapter.
 pub(super) fn prepared(step: Approval) -> Done<Result<Prepared, Fault>> {
     if let Some(thrown) = step.throw {
         return Ok(Err(Fault::new(FaultSource::Approver, "thrown", thrown.message)));

@@ -108,7 +108,7 @@ impl Compactor for Transform {
     }
 }
 
-/// The vector's trace sink: records every event, and fails where the vector says so.
+/// The vector's trace sink: records every event, and fails where the vector requires it.
 pub(super) struct Sink {
     pub(super) trace: Trace,
     pub(super) words: words::Trace,

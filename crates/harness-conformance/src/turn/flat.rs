@@ -205,7 +205,7 @@ impl Stream {
     }
 }
 
-/// What an answer says to the user.
+/// Returns the text of a response for the user.
 fn said(answer: &AssistantMessage) -> Option<String> {
     match answer.output() {
         ModelOutput::FinalAnswer => Some(answer.joined_text()),

@@ -54,12 +54,12 @@ impl Hooks {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the hooks were shown, in order.
+    /// Returns the recorded hook calls, in order.
     pub(super) fn calls(&self) -> Vec<Value> {
         self.lock().calls.clone()
     }
 
-    /// What `transformTranscript` does.
+    /// Returns the scripted `transformTranscript`.
     pub(super) fn transform(&self) -> Option<words::Transform> {
         self.words.transform_transcript.clone()
     }
@@ -68,7 +68,7 @@ impl Hooks {
         self.lock().calls.push(call);
     }
 
-    /// What a scripted step does: its time passes, then it throws or not.
+    /// Performs a scripted step: advances the clock, then returns the scripted error, if any.
     fn perform(&self, duration_ms: Option<u64>, thrown: Option<&Thrown>) -> Result<(), Fault> {
         self.clock.advance(Millis(duration_ms.unwrap_or(0)));
         let fault = |thrown: &Thrown| Fault::new(FaultSource::Gate, "thrown", &*thrown.message);

@@ -71,7 +71,7 @@ pub(super) fn check(mut vector: Turns, driver: &dyn Driver) -> Done<()> {
     Ok(())
 }
 
-/// What one turn leaves to the next.
+/// State that one turn passes to the next.
 struct Thread<'v> {
     driver: &'v dyn Driver,
     vector: &'v Turns,
@@ -268,7 +268,7 @@ fn compare(expect: &Map<String, Value>, seen: &BTreeMap<&'static str, Value>, to
     })
 }
 
-/// What of a part is compared.
+/// Returns the compared content of a part.
 fn comparable(part: &str, value: &Value) -> Value {
     let each = |change: fn(&Value) -> Value| value.as_array().map(|list| list.iter().map(change).collect());
     let made: Option<Value> = match part {

@@ -114,7 +114,7 @@ closed! {
         duration_ms: Option<u64>, result: Option<ToolResult>, throw: Option<Thrown>, r#yields: Option<u64>,
         call_id: Option<String>, tool_name: Option<String>,
     }
-    /// What a tool gave.
+    /// The result of a tool call.
     ToolResult {
         call_id: Option<String>, tool_name: Option<String>, status: Status, output: Option<String>,
         structured_output: Option<Json>, error: Option<ResultError>, metadata: Option<Json>, usage: Option<Usage>,
@@ -172,7 +172,7 @@ pub(crate) enum Place {
     Approval,
 }
 
-/// A text, a named error, or a value that is no error.
+/// A text, a named error, or a value other than an error.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "Value")]
 pub(crate) struct Thrown {
