@@ -35,7 +35,7 @@ const ENDLESS: Duration = Duration::from_secs(1_000_000);
 #[expect(dead_code, reason = "what is for readers is named, so that all other words are refused")]
 pub(crate) struct Case<I> {
     pub(crate) input: I,
-    /// What has to come out.
+    /// Expected result.
     #[serde(alias = "expected", alias = "wanted")]
     pub(crate) expect: Value,
     /// The keys of the expectation that are compared; all when there is no list.
@@ -71,7 +71,7 @@ pub(crate) fn each<I: DeserializeOwned>(vector: &Vector, play: impl FnOnce(I) ->
     play(input).and_then(|got| matches("expect", &expect, &got)).into()
 }
 
-/// Does asynchronous work on a runtime of its own.
+/// Runs asynchronous work on a separate runtime.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Done<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(|e| e.to_string())?.block_on(work))

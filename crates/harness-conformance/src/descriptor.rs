@@ -59,7 +59,7 @@ closed! {
     Made { #[serde(default)] context: Value, error: Option<String>, compare: Option<Compare> }
 }
 
-/// What a case is worth: oddities of YAML may be refused.
+/// Weight of a case: oddities of YAML may be rejected.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tier {
@@ -82,7 +82,7 @@ pub(crate) enum Stage {
     Build,
 }
 
-/// What of a fault is compared: that it is of its stage, or its facts too.
+/// Compared part of an error: its stage, or its facts, too.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Compare {
@@ -301,7 +301,7 @@ fn describe(agent: &Agent) -> Value {
     ])
 }
 
-/// A mapping of the values that are there.
+/// Creates a mapping of the present values.
 fn present<const N: usize>(entries: [(&str, Option<Value>); N]) -> Value {
     Value::Map(entries.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect())
 }

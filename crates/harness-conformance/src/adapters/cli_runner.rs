@@ -85,7 +85,7 @@ fn input(words: CliWords, cwd: Option<PathBuf>) -> Done<CliInput> {
     Ok(made)
 }
 
-/// Where the program was started, below the folder of the case; null where this process runs.
+/// Working directory of the program, relative to the directory of the case; null for that of this process.
 fn started_in(recorder: &Recorder, folder: &Path) -> Done<Value> {
     let canonical = |path: &Path| path.canonicalize().map_err(|e| e.to_string());
     let (cwd, folder) = (canonical(&recorder.cwd()?)?, canonical(folder)?);

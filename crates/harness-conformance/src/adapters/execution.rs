@@ -16,7 +16,7 @@ use super::words::{ChatAdapter, ChatConfig, Request, Step};
 use crate::Done;
 use crate::case::block_on;
 
-/// What a vector that names no request sends.
+/// Default request of a vector.
 const MINIMAL: &str = r#"{"assistantId":"asst-1","turnId":"turn-1","message":{"id":"msg-1","text":"hi"},"instructions":{"systemPrompt":"s"}}"#;
 
 /// The model where a vector names none.

@@ -1,4 +1,4 @@
-//! Kind `local-command`: programs run for real in a folder of their own.
+//! Kind `local-command`: real programs, each in a separate directory.
 //!
 //! Programs have the whole environment.
 

@@ -9,7 +9,7 @@ use crate::turn::compare::same;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// What the server answers; what comes of it is not looked at.
+/// Response of the server; its result is not compared.
 const ANSWER: &str = r#"{"id":"r","choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#;
 
 /// Judges a vector.

@@ -31,7 +31,7 @@ fn check(vector: &StreamVector) -> Done<()> {
     compare(expected, "byte by byte", &read(&bytes, is_stream)?, is_stream)
 }
 
-/// The answer that these reads make; a reply that is no stream is one document.
+/// Returns the message of these reads; a response without a stream is one document.
 fn read(reads: &[&[u8]], is_stream: bool) -> Done<Completion> {
     let limits = ReplyLimits::default();
     if !is_stream {

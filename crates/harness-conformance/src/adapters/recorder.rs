@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Done;
 
-/// A folder, into which a shell's script notes what it was given.
+/// Directory in which a shell script records its input.
 pub(super) struct Recorder(PathBuf);
 
 impl Recorder {
@@ -17,7 +17,7 @@ impl Recorder {
         Ok(Self(notes))
     }
 
-    /// The arguments of `sh` that stand before those of the program.
+    /// Arguments of `sh`, before those of the program.
     pub(super) fn leading(&self) -> [String; 3] {
         let script = r#"cd "$0" && printf '%s\0' "$@" >argv && printf %s "$OLDPWD" >cwd && env -0 >env && exec 3>streams
             for n in 0 1 2; do
@@ -31,12 +31,12 @@ impl Recorder {
         std::fs::read_to_string(self.0.join(name)).map_err(|e| format!("{name}: {e}"))
     }
 
-    /// What it was called with.
+    /// Arguments of the call.
     pub(super) fn arguments(&self) -> Done<Vec<String>> {
         Ok(entries(&self.read("argv")?).map(str::to_owned).collect())
     }
 
-    /// The folder in which it was started.
+    /// Working directory.
     pub(super) fn cwd(&self) -> Done<PathBuf> {
         self.read("cwd").map(PathBuf::from)
     }
@@ -56,7 +56,7 @@ impl Recorder {
         Ok(self.read("streams")?.lines().map(str::to_owned).collect())
     }
 
-    /// What came over standard input up to its end; null when there was none.
+    /// Standard input up to its end; null without any.
     pub(super) fn stdin(&self) -> Done<Value> {
         let is_given = self.streams()?.first().is_some_and(|stream| stream == "pipe");
         let text = self.read("stdin")?;

@@ -22,7 +22,7 @@ use crate::turn::compare::same;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// What the source's bridge logs; ours tells more.
+/// Log lines of the source's bridge, a part of ours.
 const LOGGED: &[&str] = &["registered", "request", "completed", "failed", "publish_failed"];
 
 /// Judges a vector.

@@ -48,7 +48,7 @@ impl Server {
         Ok(Self { url: format!("http://{address}/api/v1/chat/completions"), seen })
     }
 
-    /// The address of a port on which nobody listens any more.
+    /// URL of a closed port.
     pub(super) fn nowhere() -> Done<String> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;

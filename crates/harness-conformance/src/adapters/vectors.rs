@@ -1,4 +1,4 @@
-//! What vectors of adapters have in common, and what is compared loosely in them.
+//! Common parts of the vectors of adapters, and their loose comparisons.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::Done;
 /// Keys of a failure's own words in a result.
 const MESSAGES: [&str; 3] = ["message", "reason", "error"];
 
-/// Writes files into a folder.
+/// Writes files into a directory.
 pub(super) fn write(folder: &Path, files: Option<&BTreeMap<String, String>>) -> Done<()> {
     let write = |(name, content): (&String, &String)| std::fs::write(folder.join(name), content);
     files.into_iter().flatten().try_for_each(write).map_err(|e| e.to_string())
 }
 
-/// An object of the values that are there.
+/// Creates an object of the present values.
 pub(super) fn present<const N: usize>(values: [(&str, Option<Value>); N]) -> Value {
     values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }

@@ -109,7 +109,7 @@ closed! {
         status: Option<RunnerStatus>, #[serde(default)] text: String, metadata: Option<Json>,
         #[serde(default)] error: String, stderr: Option<String>, exit_code: Option<i32>, throws: Option<String>,
     }
-    /// What a model of a turn is asked with.
+    /// Request to the model of a turn.
     #[derive(Default)]
     #[expect(dead_code, reason = "what no request of the product holds is named, so that all other words are refused")]
     Step {
@@ -195,7 +195,7 @@ words! {
     "lowercase" Role { User, Assistant }
 }
 
-/// What a stand-in for Claude Code does.
+/// Behavior of a stand-in for Claude Code.
 #[derive(Clone, Copy, Deserialize)]
 pub(crate) enum Fake {
     #[serde(rename = "prints its argv")]

@@ -120,7 +120,7 @@ impl Ledger {
     }
 }
 
-/// What the source's events say, in the product's index.
+/// Content of the source's events, in the product's index.
 fn evidence(transcript: &[Told]) -> EvidenceIndex {
     let mut index = EvidenceIndex::new();
     for Told { id, what } in transcript {
@@ -142,7 +142,7 @@ fn evidence(transcript: &[Told]) -> EvidenceIndex {
     index
 }
 
-/// What the product finds out itself: files in a real folder, and the data of the case.
+/// Facts that the product collects: files in a real directory, and the data of the case.
 async fn found(
     spec: &ControlSpec,
     files: &[String],

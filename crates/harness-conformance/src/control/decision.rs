@@ -86,7 +86,7 @@ pub(super) fn reason(decision: &StopDecision, strict: bool, error: &str) -> Valu
     json!({ "kind": decision.code, "message": message, "details": details })
 }
 
-/// What the model is told, in facts.
+/// Facts in the guidance for the model.
 pub(super) fn feedback(decision: &StopDecision) -> Value {
     match &decision.feedback {
         None => Value::Null,
@@ -110,7 +110,7 @@ pub(super) fn deliverables(state: &ControlState) -> Value {
     json!(state.ledger().deliverables())
 }
 
-/// What went wrong in the turn that ended a run; empty when nothing did.
+/// Errors of the turn that ended a run; empty without any.
 pub(super) fn error_of(end: &End) -> String {
     if let Evidence::Fault(fault) = &end.stop.evidence { fault.message.clone() } else { String::new() }
 }

@@ -26,7 +26,7 @@ pub(super) struct Input {
     calls: Vec<Call>,
 }
 
-/// What a hook does; without a word it allows.
+/// Behavior of a hook; the default allows.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Does {
@@ -60,7 +60,7 @@ struct Call {
     error: Option<String>,
 }
 
-/// What hooks and tools saw, in order.
+/// Input of hooks and tools, in order.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<Value>>>);
 
@@ -88,7 +88,7 @@ impl Scripted {
         hooks.into_iter().enumerate().map(hook).collect()
     }
 
-    /// What it says about a call of a tool; nothing about tools that it is not for.
+    /// Verdict on a call of a tool; none for tools that do not match.
     fn answer(&self, tool: &str) -> Result<Option<&Said>, Fault> {
         if self.does.only.as_ref().is_some_and(|only| only != tool) {
             return Ok(None);

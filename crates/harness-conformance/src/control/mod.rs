@@ -22,7 +22,7 @@ use crate::known::Known;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Texts for people and models: only whether there is one is compared.
+/// Texts for users and models: only their presence is compared.
 const FREE: [&str; 8] = [
     "message",
     "reason_message",
@@ -53,7 +53,7 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
     .into()
 }
 
-/// Compares what `play` gives with what is wanted; `settle` takes away what is not compared.
+/// Compares the result of `play` with the expected one; `settle` removes what is not compared.
 fn check<I: DeserializeOwned>(
     vector: &Vector,
     play: fn(I) -> Done<Value>,
@@ -97,7 +97,7 @@ enum What {
     Call(CallData),
     Result(ResultData),
     Response(ResponseData),
-    /// Tells of nothing that counts.
+    /// Emits nothing that is compared.
     Start,
 }
 

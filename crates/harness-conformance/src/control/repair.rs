@@ -1,4 +1,4 @@
-//! What a run does before its first turn: it begins with what it was given, or settles what was left open.
+//! Start of a run before its first turn: with the given messages, or with open calls that it settles.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ fn first_run(config: &Config) -> Value {
     })
 }
 
-/// A run that finds calls which an earlier process had begun.
+/// Run that finds calls which an earlier process started.
 fn dangling(state: &State) -> Done<Value> {
     let left = &state.pending;
     let call = |call: &Pending| Ok(ToolCall::new(&*call.call_id, &*call.tool_name, exact(&call.args)?));

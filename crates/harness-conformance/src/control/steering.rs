@@ -19,7 +19,7 @@ pub(super) struct Turns<T> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ingredients {
-    /// How long a transcript is is no sign of progress.
+    /// The length of a transcript is not progress.
     #[serde(rename = "transcript_length")]
     _length: Option<u64>,
     #[serde(default)]

@@ -39,7 +39,7 @@ pub(super) struct Input {
     steps: Vec<Step>,
 }
 
-/// What is not said is the product's default.
+/// Missing values are the product's defaults.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
@@ -57,7 +57,7 @@ struct Config {
     agent_stop_hooks: Vec<Does>,
 }
 
-/// What a hook does.
+/// Behavior of a hook.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Does {
@@ -213,7 +213,7 @@ impl Control for Watched {
 
 /// A turn as its model plays it.
 struct Played {
-    /// What it calls first.
+    /// First call.
     calls: Vec<ToolCall>,
     ends: Ends,
 }
@@ -230,7 +230,7 @@ enum Ends {
 struct Turns {
     played: Vec<Played>,
     decided: Decided,
-    /// How often the model was asked, by turn.
+    /// Number of model calls, by turn.
     asked: Mutex<BTreeMap<usize, usize>>,
 }
 
@@ -257,11 +257,11 @@ impl Model for Turns {
 }
 
 const SIGNAL: &str = "work_complete";
-/// What a turn calls that is not done.
+/// Call of an unfinished turn.
 const WORKS: &str = "works";
 const CHANGES: &str = "work_item_update";
 
-/// What the calls of all turns come to, with their tools.
+/// Results of the calls of all turns, with their tools.
 #[derive(Default)]
 struct Outcomes(BTreeMap<CallId, (ToolName, ToolOutcome)>);
 
@@ -348,7 +348,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is stored of a run that had so many turns and has begun the next.
+/// Stored state of a run after this number of turns, with the next one started.
 fn saved(run: Run, turns: u32) -> Done<(Checkpoint, Transcript)> {
     let begin = Message::user("begin");
     let mut effects = Vec::new();
@@ -415,7 +415,7 @@ fn played(number: usize, step: Step, known: &mut WorkLedger, outcomes: &mut Outc
     Ok(Played { calls, ends })
 }
 
-/// The events of the source's transcript, as the messages that they tell of.
+/// Converts the events of the source's transcript to messages.
 fn messages(events: Vec<Told>) -> Done<Vec<Message>> {
     let mut messages = Vec::new();
     for event in events {
@@ -439,7 +439,7 @@ fn call_of(data: CallData) -> Done<ToolCall> {
     Ok(ToolCall::new(data.call_id, data.tool_name, args))
 }
 
-/// What a call came to; the call without its arguments.
+/// Result of a call; the call without its arguments.
 fn result_of(data: ResultData) -> (ToolCall, ToolOutcome) {
     let call = ToolCall::new(data.call_id.unwrap_or_default(), data.tool_name, Json::empty_object());
     let outcome = match data.error.filter(|error| !error.is_empty()) {

@@ -38,7 +38,7 @@ pub(super) struct Input {
     script: Vec<Reply>,
 }
 
-/// What is not said is the product's default.
+/// Missing values are the product's defaults.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {

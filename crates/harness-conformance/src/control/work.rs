@@ -101,7 +101,7 @@ fn said(outcome: &ToolOutcome) -> String {
     }
 }
 
-/// What an answer says, in facts.
+/// Facts of an answer.
 fn fact(call: &Call, outcome: &ToolOutcome, ledger: &WorkLedger) -> Value {
     let mut fact = Map::new();
     fact.insert("error".to_owned(), json!(outcome.is_error()));

@@ -21,7 +21,7 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
     each(vector, |input| on_paused_time(check(input)))
 }
 
-/// What each layer says in the turn at hand.
+/// Output of each layer in the current turn.
 type Texts = Arc<Mutex<Turn>>;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Input {
     turns: Vec<Turn>,
 }
 
-/// What differs from the product's settings.
+/// Differences from the product's settings.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Overrides {
@@ -48,7 +48,7 @@ struct LayerSpec {
     placement: Placement,
 }
 
-/// What each layer says in a turn; the instructions stand among them.
+/// Output of each layer in a turn, with the instructions among them.
 type Turn = BTreeMap<String, Option<String>>;
 const INSTRUCTIONS: &str = "_instructions";
 

@@ -89,7 +89,7 @@ fn check(input: &Input) -> Value {
 }
 
 impl Amount {
-    /// What is not said is an equal share.
+    /// A missing value is an equal share.
     pub(super) fn budget(said: Option<Self>) -> Budget {
         said.map_or(Budget::Auto, |amount| amount.0)
     }

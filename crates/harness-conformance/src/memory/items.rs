@@ -54,7 +54,7 @@ pub(super) fn codes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) ->
     messages.into_iter().map(|message| code(message)).collect()
 }
 
-/// The same message with another text; calls, outputs and reasoning stay.
+/// Replaces the text of a message; calls, outputs and reasoning stay.
 pub(super) fn reworded(message: &Arc<Message>, change: impl FnOnce(&str) -> String) -> Arc<Message> {
     let code = code(message);
     match code.split_once(':') {

@@ -49,7 +49,7 @@ impl Stage {
         Ok(Self { clock, pipeline, diagnostics })
     }
 
-    /// What hooks look at: these messages, in the thread `T1`.
+    /// Input of hooks: these messages, in the thread `T1`.
     pub(super) fn cx(&self, log: &[Arc<Message>]) -> ViewCx {
         let log: Transcript = log.iter().cloned().collect();
         let mut origin = Origin::default();

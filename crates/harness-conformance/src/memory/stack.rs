@@ -47,7 +47,7 @@ struct LayerSpec {
     append: Option<Append>,
     recall: Option<Recall>,
     rerender_timing: Option<RerenderTiming>,
-    /// By the wire names of hooks; none is no limit.
+    /// Limits by the wire names of hooks; none is unlimited.
     #[serde(default)]
     timeouts: BTreeMap<Hook, u64>,
     budget: Option<Amount>,
@@ -167,7 +167,7 @@ async fn check(input: Input) -> Done<Value> {
     }))
 }
 
-/// What each layer may use of the product's view.
+/// Share of the product's view for each layer.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

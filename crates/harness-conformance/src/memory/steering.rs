@@ -99,7 +99,7 @@ async fn judged(replies: &[String], retries: Option<u32>) -> Done<Value> {
     Ok(got)
 }
 
-/// What the layers think of a tool call, or of an answer.
+/// Decision of the layers on a tool call or an answer.
 async fn decide(stage: &Stage, asked: Asked) -> Done<Result<Decision, MemoryError>> {
     let cx = stage.cx(&[items::message("u:x")?]);
     let heard = items::message("a:y")?;
