@@ -11,6 +11,7 @@ use crate::descriptor::{NAME, nearest};
 use crate::model::keys::Keys;
 use crate::model::{Unusable, unusable};
 use crate::paths::Paths;
+use crate::render::counted;
 
 /// The default descriptor, and the check of it; `None` without a descriptor.
 pub(super) fn finding() -> (Finding, Option<Report>) {
@@ -29,18 +30,20 @@ pub(super) fn finding() -> (Finding, Option<Report>) {
     let finding = if errors == 0 {
         finding(Status::Ok, format!("{} is the default descriptor", path.display()))
     } else {
-        let count = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
-        finding(Status::Fault, format!("{} has {count}", path.display()))
-            .fix("show them with `harness check`")
+        invalid("default", &path, errors)
     };
     (finding, Some(report))
 }
 
-/// Models of the default descriptor and of the registry file next to it that a run could not call.
+/// The registry file next to the default descriptor, if it is invalid; otherwise the models of both that a run could not
+/// call.
 pub(super) fn models(report: &Report, keys: &Keys) -> Vec<Finding> {
     let Ok(Some(path)) = nearest() else { return Vec::new() };
-    // An invalid file is reported by `harness check`.
-    let registry = registry(&path);
+    let file = bind::beside(&path);
+    let registry = match file.exists().then(|| Registry::load(&file)).transpose() {
+        Ok(registry) => registry,
+        Err(error) => return vec![invalid("registry", &file, error.diagnostics().len())],
+    };
     let paths = Paths::here();
     unusable(report.graph(), registry.as_ref(), keys)
         .into_iter()
@@ -48,9 +51,10 @@ pub(super) fn models(report: &Report, keys: &Keys) -> Vec<Finding> {
         .collect()
 }
 
-fn registry(descriptor: &Path) -> Option<Registry> {
-    let path = bind::beside(descriptor);
-    if path.exists() { Registry::load(path).ok() } else { None }
+/// A file with errors, which `harness check` shows.
+fn invalid(name: &str, path: &Path, errors: usize) -> Finding {
+    let message = format!("{} has {}", path.display(), counted(errors, "error"));
+    Finding::new(Area::Descriptor, name, Status::Fault, message).fix("show them with `harness check`")
 }
 
 fn of_model(model: Unusable, paths: &Paths) -> Finding {

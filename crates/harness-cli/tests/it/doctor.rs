@@ -149,6 +149,16 @@ fn keys_are_told_by_their_place_and_their_endpoints_are_asked() {
 }
 
 #[test]
+fn an_invalid_registry_file_is_a_fault() {
+    let project = Project::plain();
+    fs::write(project.path().join("registry.yaml"), "version: 1\nmodels: 3\n").unwrap();
+    let output = doctor(&project, &[], &[]);
+    let told = told(&project, &output);
+    let finding = "  fault   registry.yaml has 1 error\n          fix: show them with `harness check`\n";
+    assert!(output.code == Some(1) && told.contains(finding), "{told}");
+}
+
+#[test]
 fn agents_are_asked_for_their_versions() {
     let project = Project::plain();
     install(&project, "claude", "echo '2.1.197 (Claude Code)'");

@@ -1,7 +1,7 @@
 //! Size of a document with every alias expanded.
 
 use super::fault::{YamlError, YamlFault};
-use super::reader::YamlLimits;
+use super::limits::YamlLimits;
 use crate::document::{Document, Kind, NodeId};
 
 #[derive(Clone, Copy, Default)]

@@ -11,6 +11,7 @@ mod frame;
 mod input;
 mod instant_form;
 mod layout;
+mod limits;
 mod mask;
 mod quoted;
 mod reader;
@@ -20,4 +21,5 @@ mod tags;
 
 pub use fault::{YamlError, YamlFault};
 pub use input::decode_lossy;
-pub use reader::{YamlLimits, read};
+pub use limits::YamlLimits;
+pub use reader::read;

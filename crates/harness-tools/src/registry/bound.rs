@@ -9,12 +9,13 @@ use std::sync::Arc;
 #[cfg(feature = "mcp")]
 use futures_util::future::join_all;
 use harness_core::port::Clock;
-use harness_core::tool::{DynTool, ToolDef, Toolbox};
+use harness_core::tool::{DynTool, Toolbox};
 use harness_diagnostics::{Diagnostic, Document, Fields, Findings, Place, Severity, YamlLimits};
-use harness_host::process::{Environment, is_path};
+use harness_host::process::Environment;
 
 use super::agents::Wanted;
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
+use super::command::{folder_of, tool_of};
 use super::entry::{self, Entry};
 use super::lack::{program_problem, sandbox_problem};
 use super::memory::{self, MemorySetting};
@@ -22,7 +23,7 @@ use super::models::{self, ModelEntry, ModelKey};
 #[cfg(feature = "mcp")]
 use super::remote::Remote;
 use super::server::{self, ServerEntry};
-use crate::command::{CommandSpec, CommandTool};
+use crate::command::CommandTool;
 use crate::error::ToolsError;
 use crate::shell::ShellTool;
 use crate::source::Binding;
@@ -576,39 +577,6 @@ fn check_names(entries: &[AnyEntry], tools: &Fields<'_>) {
     }
 }
 
-/// Directory that relative paths of a file start from.
-pub(super) fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<CommandTool, ToolsError> {
-    let mut def = ToolDef::new(entry.name, entry.description).with_class(entry.class);
-    def.requires_approval = entry.requires_approval;
-    def.sequential = entry.sequential;
-    def.input_schema = entry.parameters;
-    let folder = folder_of(file);
-    let program = program_of(&entry.command, folder);
-    let cwd = rooted(&folder.join(entry.cwd.unwrap_or_default()));
-    let mut spec = CommandSpec::new(program).args(entry.args).input(entry.input).env_from(environment);
-    let passed = environment.share(entry.env_pass.iter().map(String::as_str));
-    for (name, value) in passed.iter() {
-        spec = spec.env(name, value);
-    }
-    for (name, value) in entry.env {
-        spec = spec.env(name, value);
-    }
-    spec.sandbox = entry.sandbox.and_then(|entry| entry.of(&cwd, &|path| below(folder, path)));
-    spec = spec.cwd(cwd);
-    spec.timeout = entry.timeout.unwrap_or(spec.timeout);
-    spec.max_output = entry.max_output.unwrap_or(spec.max_output);
-    CommandTool::new(def, spec)
-}
-
-/// A program by its path, or by a name that is looked up in `PATH`.
-pub(super) fn program_of(command: &str, folder: &Path) -> PathBuf {
-    if is_path(command.as_ref()) { rooted(&folder.join(command)) } else { PathBuf::from(command) }
-}
-
 /// Reports an error of a schema at the place inside of it.
 fn schema_error(section: &Fields<'_>, target: &str, error: &ToolsError) {
     let document = section.document();
@@ -628,9 +596,4 @@ fn schema_error(section: &Fields<'_>, target: &str, error: &ToolsError) {
         path.replace('/', ".")
     );
     section.findings().value(node, message, error.hint());
-}
-
-/// An absolute path: a program is searched from its own `cwd`.
-pub(super) fn rooted(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod bound;
 mod builtin;
+mod command;
 mod entry;
 mod lack;
 mod memory;

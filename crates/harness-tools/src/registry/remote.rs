@@ -9,7 +9,8 @@ use harness_core::port::Clock;
 use harness_diagnostics::{Diagnostic, Fields, suggest};
 use harness_host::process::{Environment, PASSED};
 
-use super::bound::{Registry, folder_of, program_of, rooted};
+use super::bound::Registry;
+use super::command::{folder_of, program_of, rooted};
 use super::lack::program_problem;
 use super::server::{Reach, ServerEntry};
 use crate::mcp::{McpServer, McpSpec, McpTransport, namespace_of};
