@@ -10,9 +10,11 @@ mod bench;
 mod ci;
 mod conformance;
 mod counts;
+mod docs;
 mod e2e;
 mod fault;
 mod fuzz;
+mod markdown;
 mod npm;
 mod process;
 mod repo;
@@ -52,6 +54,8 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Play timelines of threads that a seed decides, and look at every law.
     Sim(sim::Options),
+    /// Build the site of the documentation into `target/site`.
+    Docs(docs::Options),
     /// Check the rules of the tree that no compiler checks.
     Tidy,
 }
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Chore::Bench(chore) => bench::run(&chore),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
+        Chore::Docs(options) => docs::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

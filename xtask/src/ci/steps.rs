@@ -10,7 +10,7 @@ use crate::repo::Workspace;
 use super::features;
 use super::plan::Progress;
 use super::readme;
-use crate::{bench, conformance, e2e, fuzz, sim};
+use crate::{bench, conformance, docs, e2e, fuzz, sim};
 
 /// One step.
 pub(super) struct Step {
@@ -31,7 +31,7 @@ pub(super) const GATE: &[Step] = &[
     step("fmt", "formatting", fmt),
     step("clippy", "lints, all targets and features", clippy),
     step("tests", "tests and doc tests of all crates", tests),
-    step("docs", "documentation without warnings", docs),
+    step("docs", "documentation without warnings", documentation),
     step("features", "a sample of crates and features alone", sampled_features),
     step("conformance", "golden vectors", vectors),
     step("deny", "licenses, duplicates and sources of dependencies", deny),
@@ -71,9 +71,10 @@ fn tests(progress: &mut Progress) -> Result<()> {
     process::run_watching(cargo.env("INSTA_UPDATE", "no"), &mut |line| progress.tests.see(line))
 }
 
-fn docs(_: &mut Progress) -> Result<()> {
+fn documentation(_: &mut Progress) -> Result<()> {
     let mut cargo = process::cargo(["doc", "--no-deps", "--workspace", "--all-features"]);
-    process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
+    process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))?;
+    docs::build_if_installed()
 }
 
 fn sampled_features(_: &mut Progress) -> Result<()> {

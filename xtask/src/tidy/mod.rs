@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
 //! [`tree`] reads the files once; [`arrows`], [`deviations`], [`examples`], [`faults`], [`functions`], [`laws`],
-//! [`manifests`], [`modules`], [`names`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`]
+//! [`links`], [`manifests`], [`modules`], [`names`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`]
 //! lists them.
 //! `cargo test` applies them too.
 
@@ -11,6 +11,7 @@ mod examples;
 mod faults;
 mod functions;
 mod laws;
+mod links;
 mod manifests;
 mod modules;
 mod names;
@@ -19,4 +20,4 @@ mod rules;
 mod text;
 mod tree;
 
-pub(crate) use rules::run;
+pub(crate) use rules::{check_links, run};

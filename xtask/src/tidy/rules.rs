@@ -1,14 +1,24 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{arrows, deviations, examples, faults, functions, laws, manifests, modules, names, order, text};
+use super::{
+    arrows, deviations, examples, faults, functions, laws, links, manifests, modules, names, order, text,
+};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
 /// Applies every rule; prints each problem on a line.
 pub(crate) fn run() -> Result<()> {
-    let problems = problems()?;
-    for problem in &problems {
+    report(&problems()?)
+}
+
+/// Applies the rule of links alone.
+pub(crate) fn check_links() -> Result<()> {
+    report(&links::problems(&Tree::read(root())?))
+}
+
+fn report(problems: &[String]) -> Result<()> {
+    for problem in problems {
         println!("{problem}");
     }
     match problems.len() {
@@ -27,6 +37,7 @@ fn problems() -> Result<Vec<String>> {
         faults::problems(&tree),
         functions::problems(&tree),
         laws::problems(&tree),
+        links::problems(&tree),
         order::problems(&tree),
         manifests::problems(&workspace.packages, &tree),
         modules::problems(&tree),

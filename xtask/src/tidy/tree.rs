@@ -9,10 +9,11 @@ use crate::repo::shown;
 /// What holds nothing of the project's own (`.git` is a file in a linked checkout).
 const FOREIGN: &[&str] = &[".git", "target", "node_modules"];
 
-/// Every text file below a folder.
+/// Every file below a folder: text files with their text, others by their path.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     files: Vec<File>,
+    binaries: BTreeSet<String>,
 }
 
 /// One text file.
@@ -32,7 +33,7 @@ impl File {
 }
 
 impl Tree {
-    /// Reads everything below `root`; files that are not UTF-8 are left out.
+    /// Reads everything below `root`.
     pub(super) fn read(root: &Path) -> Result<Self> {
         let mut tree = Self::default();
         tree.add(root, "")?;
@@ -53,13 +54,18 @@ impl Tree {
                 self.add(&entry.path(), &format!("{path}/"))?;
             } else if kind.is_file() {
                 let bytes = std::fs::read(entry.path()).map_err(unreadable)?;
-                self.files.extend(String::from_utf8(bytes).ok().map(|text| File { path, text }));
+                match String::from_utf8(bytes) {
+                    Ok(text) => self.files.push(File { path, text }),
+                    Err(_) => {
+                        self.binaries.insert(path);
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// All files, in no particular order.
+    /// All text files, in no particular order.
     pub(super) fn files(&self) -> &[File] {
         &self.files
     }
@@ -67,6 +73,11 @@ impl Tree {
     /// The text of one file.
     pub(super) fn text(&self, path: &str) -> Option<&str> {
         self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
+    }
+
+    /// Whether there is a file at this path, of text or not.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.text(path).is_some() || self.binaries.contains(path)
     }
 
     /// The names of the test functions that are named after a number, `law_9_…` with the prefix `law_`, but for those in
@@ -83,7 +94,7 @@ impl Tree {
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
-        Self { files: files.iter().map(file).collect() }
+        Self { files: files.iter().map(file).collect(), binaries: BTreeSet::new() }
     }
 }
 
