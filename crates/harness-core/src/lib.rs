@@ -96,4 +96,4 @@ pub use outcome::evidence::{Evidence, GuardStage};
 pub use outcome::stop::{Outcome, Stop, StopReason};
 
 // Short paths inside of this crate.
-use base::{cancel, clock, fault, ids, json, origin, time};
+use base::{cancel, clock, fault, ids, json, origin, schema, time};

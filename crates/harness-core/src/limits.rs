@@ -10,7 +10,7 @@ use crate::message::Cost;
 use crate::time::{Millis, Time};
 
 /// Amount of each limited resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Amount {
@@ -64,7 +64,7 @@ impl Amount {
 }
 
 /// Limited resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
@@ -99,7 +99,7 @@ impl std::fmt::Display for Limit {
 }
 
 /// Limit that was reached: the evidence of a stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reached {
     /// Resource.
     pub limit: Limit,

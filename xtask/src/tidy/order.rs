@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "json",
     "canonical",
     "stored",
+    "schema",
     "ids",
     "clock",
     "origin",

@@ -9,6 +9,8 @@ const MOST_LINES: usize = 900;
 const NOT_OURS: &[&str] = &[
     "Cargo.lock",
     "docs/reference/descriptor.schema.json",
+    "docs/reference/events.md",
+    "docs/reference/events.schema.json",
     "docs/reference/openapi.json",
     "fixtures/conformance/",
     "fixtures/recordings/",

@@ -121,6 +121,10 @@ pub(crate) struct SchemaArgs {
     /// descriptor.schema.json next to it
     #[arg(long)]
     pub(crate) header: bool,
+
+    /// Print the schema of the lines of `harness run --json` instead
+    #[arg(long, conflicts_with = "header")]
+    pub(crate) events: bool,
 }
 
 #[derive(Debug, Args)]

@@ -40,7 +40,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::{self, Source};
 use crate::records::recording::recording;
-use crate::render::{AnswerOn, CostNotice, Human, JsonLines, Render, RenderControl, Rendering, Status};
+use crate::render::{
+    AnswerOn, CostNotice, Human, JsonLines, NothingToResume, Render, RenderControl, Rendering, Status, Tagged,
+};
 use crate::signal::Signals;
 use crate::terminal::{self, Stream};
 use crate::{backend, descriptor, output, outputs};
@@ -136,7 +138,7 @@ fn nothing_to_resume(error: &RuntimeError, json: bool) -> Result<Exit, CliError>
     if !json {
         return Ok(Exit::Completed);
     }
-    let line = serde_json::json!({ "type": "nothing_to_resume", "message": error.to_string() });
+    let line = Tagged { r#type: "nothing_to_resume", fields: NothingToResume { message: error.to_string() } };
     output::print_lines(&[line], Exit::Completed)
 }
 

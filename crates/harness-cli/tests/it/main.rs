@@ -21,6 +21,8 @@ mod descriptors;
 mod doctor;
 mod door;
 mod endings;
+mod event_page;
+mod event_schema;
 mod example;
 mod faults;
 mod files;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// let fault = Fault::new(FaultSource::Tool, "unreachable", "the stock service does not answer");
 /// assert_eq!(fault.to_string(), "tool: the stock service does not answer");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{}: {}", self.source_part, self.message)]
 #[non_exhaustive]
@@ -35,7 +35,7 @@ impl Fault {
 }
 
 /// Parts that can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FaultSource {

@@ -12,7 +12,7 @@ macro_rules! ids {
         $(#[$doc])*
         ///
         /// Shared text: a clone costs one reference count.
-        #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
 
@@ -107,7 +107,9 @@ ids! {
 /// ```
 /// assert_eq!(harness_core::OpId(3).to_string(), "op3");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct OpId(pub u64);
 

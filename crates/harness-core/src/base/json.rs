@@ -1,8 +1,10 @@
 //! Exact JSON: values are kept as text, so that numbers, key order and unknown keys survive.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -28,6 +30,20 @@ static EMPTY_OBJECT: LazyLock<Json> = LazyLock::new(|| Json::parse("{}").unwrap_
 /// ```
 #[derive(Clone)]
 pub struct Json(Arc<RawValue>);
+
+impl JsonSchema for Json {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Json".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({})
+    }
+}
 
 impl Json {
     /// Validates `text` and keeps it without the white space between tokens.

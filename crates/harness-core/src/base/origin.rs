@@ -8,7 +8,7 @@ use crate::ids::{AgentId, CallId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 
 /// Ids and caller data of work, carried by events, tools and sessions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Origin {
@@ -57,7 +57,7 @@ pub struct Origin {
 /// assert_eq!((main.depth(), child.depth()), (0, 1));
 /// assert_eq!((main.actor(), child.actor()), ("agent", "sub_agent"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ParentCall {

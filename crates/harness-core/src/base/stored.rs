@@ -20,6 +20,9 @@ pub struct Word<'a>(#[serde(borrow)] pub Cow<'a, str>);
 /// Field of a stored struct.
 #[doc(hidden)]
 pub trait Slot: Sized {
+    /// Whether the field is omitted without a value.
+    const IS_OPTIONAL: bool = false;
+
     /// Value of a missing field; `None` if the field is required.
     fn absent() -> Option<Self>;
 
@@ -33,6 +36,8 @@ pub trait Slot: Sized {
 }
 
 impl<T: for<'de> Deserialize<'de>> Slot for Option<T> {
+    const IS_OPTIONAL: bool = true;
+
     fn absent() -> Option<Self> {
         Some(None)
     }

@@ -11,7 +11,7 @@ macro_rules! wire_enum {
         pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $wire:literal ),* $(,)? }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $name { $( $(#[$variant_meta])* #[serde(rename = $wire)] $variant, )* }
 
         impl $name {

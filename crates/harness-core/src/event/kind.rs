@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::{Schema, SchemaGenerator};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +11,16 @@ use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, EntryId, GateName, Mod
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
+use crate::origin::Origin;
 use crate::outcome::{End, Fault, Purpose, PurposeUsage, StopReason, TotalUsage};
 use crate::port::{CompactionNote, PreparedAgent};
+use crate::schema::Properties;
 use crate::time::Millis;
 use crate::tool::{ToolError, ToolOutcome};
 use crate::transcript::Plan;
 
 /// Treatment of a call without a result when a transcript is resumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepairHow {
@@ -34,7 +37,7 @@ pub enum RepairHow {
 }
 
 /// Note on a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResultNote {
@@ -44,6 +47,9 @@ pub enum ResultNote {
 
 /// Field of an event.
 pub(super) trait Field: Sized {
+    /// Whether the field is omitted without a value.
+    const IS_OPTIONAL: bool = false;
+
     fn write<M: SerializeMap>(&self, key: &'static str, map: &mut M) -> Result<(), M::Error>;
     fn read(key: &str, fields: &[(String, Json)]) -> Result<Self, String>;
 }
@@ -74,6 +80,8 @@ required! {
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
+    const IS_OPTIONAL: bool = true;
+
     fn write<M: SerializeMap>(&self, key: &'static str, map: &mut M) -> Result<(), M::Error> {
         match self {
             Some(value) => map.serialize_entry(key, value),
@@ -87,14 +95,14 @@ impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
 }
 
 macro_rules! events {
-    ($( $(#[$doc:meta])* $name:ident = $wire:literal {
-        $( $(#[$field_doc:meta])* $field:ident : $ty:ty = $key:literal ),* $(,)?
+    ($( $(#[doc = $doc:literal])* $name:ident = $wire:literal {
+        $( $(#[doc = $field_doc:literal])* $field:ident : $ty:ty = $key:literal ),* $(,)?
     } ),* $(,)?) => {
         /// Kind of an event, with its data.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum EventKind {
-            $( $(#[$doc])* $name { $( $(#[$field_doc])* $field: $ty ),* }, )*
+            $( $(#[doc = $doc])* $name { $( $(#[doc = $field_doc])* $field: $ty ),* }, )*
         }
 
         impl EventKind {
@@ -110,6 +118,21 @@ macro_rules! events {
                     } )*
                 }
                 Ok(())
+            }
+
+            /// Schemas of all kinds, each of a whole event.
+            pub(super) fn schemas(generator: &mut SchemaGenerator) -> Vec<Schema> {
+                vec![$({
+                    let mut fields = Properties::default();
+                    fields.add::<u64>(generator, "seq", &["Number of the event, starting at 0, without gaps."], true);
+                    fields.add::<i64>(generator, "at", &["Time in milliseconds since 1970."], true);
+                    fields.add_constant("type", $wire);
+                    fields.add::<u32>(generator, "turn", &["Turn of the run, starting at 1."], true);
+                    fields.add::<u32>(generator, "iteration", &["Iteration; 0 before the first."], true);
+                    $( fields.add::<$ty>(generator, $key, &[$($field_doc),*], !<$ty as Field>::IS_OPTIONAL); )*
+                    fields.add::<Origin>(generator, "origin", &["Origin of the work."], true);
+                    fields.object(&[$($doc),*])
+                }),*]
             }
 
             pub(super) fn read(name: &str, fields: &[(String, Json)]) -> Result<Self, String> {

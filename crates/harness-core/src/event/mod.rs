@@ -45,12 +45,16 @@
 mod hub;
 mod kind;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use hub::{Fold, Hub, Seen, Subscription};
 use kind::Field;
 pub use kind::{EventKind, RepairHow, ResultNote};
 
+pub use crate::schema::schema_settings;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -81,6 +85,17 @@ pub struct Event {
     pub iteration: u32,
     /// Kind, with its data.
     pub kind: EventKind,
+}
+
+impl JsonSchema for Event {
+    fn schema_name() -> Cow<'static, str> {
+        "Event".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds = EventKind::schemas(generator);
+        json_schema!({ "description": "Event of a run.", "oneOf": kinds })
+    }
 }
 
 impl Serialize for Event {
@@ -122,7 +137,7 @@ impl Event {
 }
 
 /// Delta of a response. Never stored; slow readers may miss some.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[non_exhaustive]
 pub struct Delta {
     /// Operation of the response.

@@ -1,16 +1,19 @@
 //! Typed blocks of messages.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
+use crate::schema::tagged;
 use crate::stored::{Item, Stored, read_tag, read_unknown, write_tagged};
 
-crate::stored! {
+crate::schema::described! {
     /// Text. Allowed in every message.
     #[derive(Default)]
     pub struct TextBlock {
@@ -31,7 +34,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Image, by value or by reference. Allowed in system, user, tool result and custom messages.
     #[derive(Default)]
     pub struct ImageBlock {
@@ -48,7 +51,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// File. Allowed in user and tool result messages.
     #[derive(Default)]
     pub struct FileBlock {
@@ -65,7 +68,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Audio. Allowed in user, assistant and tool result messages.
     #[derive(Default)]
     pub struct AudioBlock {
@@ -80,7 +83,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Reasoning of a model. Allowed in assistant messages.
     #[derive(Default)]
     pub struct ThinkingBlock {
@@ -99,7 +102,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Tool call of a model. Allowed in assistant messages.
     #[derive(Default)]
     pub struct ToolCall {
@@ -126,7 +129,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Refusal of a model. Allowed in assistant messages.
     #[derive(Default)]
     pub struct RefusalBlock {
@@ -135,7 +138,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Error. Allowed in assistant and tool result messages.
     #[derive(Default)]
     pub struct ErrorBlock {
@@ -149,7 +152,7 @@ crate::stored! {
 }
 
 /// State of an approval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ApprovalState {
@@ -162,7 +165,7 @@ pub enum ApprovalState {
     Denied,
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Approval and its state. Allowed in assistant and tool result messages.
     #[derive(Default)]
     pub struct ApprovalBlock {
@@ -175,7 +178,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Block of another vocabulary. Allowed in every message.
     #[derive(Default)]
     pub struct ExtensionBlock {
@@ -210,7 +213,7 @@ impl ToolCall {
 }
 
 macro_rules! blocks {
-    ($( $(#[$doc:meta])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
+    ($( $(#[doc = $doc:literal])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
         /// Part of a message, tagged by `type`.
         ///
         /// Blocks are shared: a clone costs one reference count. [`Arc::make_mut`] changes one. Blocks of unknown types are
@@ -218,7 +221,7 @@ macro_rules! blocks {
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Block {
-            $( $(#[$doc])* $variant(Arc<$ty>), )*
+            $( $(#[doc = $doc])* $variant(Arc<$ty>), )*
             /// Block of an unknown type.
             Unknown(Json),
         }
@@ -230,6 +233,24 @@ macro_rules! blocks {
                 }
             }
         )*
+
+        impl JsonSchema for Block {
+            fn schema_name() -> Cow<'static, str> {
+                "Block".into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let known = [$( tagged::<$ty>(generator, "type", $tag) ),*];
+                let unknown = json_schema!({
+                    "description": "Block of an unknown type.",
+                    "type": "object",
+                    "properties": { "type": { "type": "string", "not": { "enum": [$($tag),*] } } },
+                    "required": ["type"],
+                });
+                let all: Vec<Schema> = known.into_iter().chain([unknown]).collect();
+                json_schema!({ "description": "Part of a message, tagged by `type`.", "oneOf": all })
+            }
+        }
 
         impl Serialize for Block {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -46,7 +46,7 @@ impl ModelOutput<'_> {
 }
 
 /// Request for approval, of a model or for a held call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// Request id, chosen by the model; of a held call, the call's id.
@@ -88,7 +88,7 @@ impl ApprovalRequest {
 }
 
 /// Description of an unusable output.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Invalid {

@@ -1,8 +1,10 @@
 //! Kinds of messages.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,6 +12,7 @@ use super::block::{Block, ToolCall};
 use super::usage::Usage;
 use crate::ids::{AgentId, CallId, ModelName, ToolName};
 use crate::json::Json;
+use crate::schema::tagged;
 use crate::stored::{Stored, Word, read_tag, write_tagged};
 
 /// Reason why a model stopped, as reported in its message. ([`crate::StopReason`] is that of a turn.)
@@ -70,6 +73,20 @@ impl From<&str> for FinishReason {
     }
 }
 
+impl JsonSchema for FinishReason {
+    fn schema_name() -> Cow<'static, str> {
+        "FinishReason".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Reason why a model stopped: `stop`, `length`, `toolUse`, `error`, `aborted`, `contentFilter`, \
+                            `refusal`, `paused`, or the provider's own word.",
+            "type": "string",
+        })
+    }
+}
+
 impl Serialize for FinishReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -86,7 +103,7 @@ crate::slots! {
     FinishReason => Some(FinishReason::Stop),
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Instructions inside of the transcript. Compaction never removes them.
     #[derive(Default)]
     pub struct SystemMessage {
@@ -103,7 +120,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Message of a user or on a user's behalf.
     #[derive(Default)]
     pub struct UserMessage {
@@ -124,7 +141,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Whole response of a model.
     #[derive(Default)]
     pub struct AssistantMessage {
@@ -159,7 +176,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Result of one tool call.
     #[derive(Default)]
     pub struct ToolResultMessage {
@@ -190,7 +207,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Message of the application.
     #[derive(Default)]
     pub struct CustomMessage {
@@ -210,12 +227,23 @@ crate::stored! {
 }
 
 macro_rules! messages {
-    ($( $(#[$doc:meta])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
+    ($( $(#[doc = $doc:literal])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
         /// Message of a transcript, tagged by `role`. Shared as `Arc<Message>`, never changed.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Message {
-            $( $(#[$doc])* $variant($ty), )*
+            $( $(#[doc = $doc])* $variant($ty), )*
+        }
+
+        impl JsonSchema for Message {
+            fn schema_name() -> Cow<'static, str> {
+                "Message".into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let all = [$( tagged::<$ty>(generator, "role", $tag) ),*];
+                json_schema!({ "description": "Message of a transcript, tagged by `role`.", "oneOf": all })
+            }
         }
 
         impl Serialize for Message {

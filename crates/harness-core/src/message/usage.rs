@@ -1,8 +1,10 @@
 //! Usage of a model call: tokens, cost, time.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -84,6 +86,20 @@ fn parse_nano(text: &str) -> Option<u64> {
     value.checked_add(u64::from(round_up))
 }
 
+impl JsonSchema for Cost {
+    fn schema_name() -> Cow<'static, str> {
+        "Cost".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Amount of money in the currency of the provider or the price list, with at most nine decimals.",
+            "type": "number",
+            "minimum": 0,
+        })
+    }
+}
+
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Whole numbers need no fraction.
@@ -101,7 +117,7 @@ impl<'de> Deserialize<'de> for Cost {
 }
 
 /// Source of a cost. Stored as `"reported"` or `{"table":"2026-03-21"}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum CostSource {
@@ -120,7 +136,7 @@ impl fmt::Display for CostSource {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Cost of a model call by part. Unknown costs are absent, never zero.
     #[derive(Default)]
     pub struct CostParts {
@@ -139,7 +155,7 @@ crate::stored! {
     }
 }
 
-crate::stored! {
+crate::schema::described! {
     /// Usage of one model call. Numbers that the provider did not report are absent, never zero.
     #[derive(Default)]
     pub struct Usage {

@@ -31,7 +31,7 @@ crate::wire_enum! {
 }
 
 /// Call without a decision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PendingCall {
@@ -58,7 +58,7 @@ pub struct PendingCall {
 /// Data that resumes a stopped turn, version 1. Newer versions are rejected.
 ///
 /// Refers to the session's transcript by length, so its size does not grow with the transcript.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Continuation {

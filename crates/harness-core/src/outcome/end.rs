@@ -1,15 +1,17 @@
 //! End of a turn or a run.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::stop::{Outcome, Stop, StopReason};
-use super::{Continuation, TotalUsage};
+use super::{Continuation, Evidence, TotalUsage};
 use crate::ids::{AgentId, GateName};
 use crate::json::{Fields, Json};
 use crate::time::Millis;
 
 /// Waiver of a check of the end: its condition was not met, and the run ended anyway.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Waiver {
     /// Check.
     pub gate: GateName,
@@ -18,7 +20,7 @@ pub struct Waiver {
 }
 
 /// End of a turn or a run: outcome, stop reason, evidence and usage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct End {
@@ -79,8 +81,33 @@ impl End {
             .with("outcome", Some(self.outcome()))
             .with("stopReason", Some(self.reason()))
             .with("evidence", Some(&self.stop.evidence));
-        let is_shown = |key: &str| !["stop", "refusedIteration", "resumed"].contains(&key);
-        let others = Json::of(self)?.entries()?.into_iter().filter(|(key, _)| is_shown(key));
+        let others = Json::of(self)?.entries()?.into_iter().filter(|(key, _)| is_in_json_form(key));
         Ok(others.fold(stop, |fields, (key, value)| fields.with(&key, Some(value))).json())
     }
+
+    /// Returns the JSON Schema of [`End::to_json`].
+    pub fn json_form_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Self::json_schema(generator);
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            properties.retain(|key, _| is_in_json_form(key));
+            let stop = [
+                ("outcome", "Outcome.", generator.subschema_for::<Outcome>()),
+                ("stopReason", "Stop reason.", generator.subschema_for::<StopReason>()),
+                ("evidence", "Evidence for the stop reason.", generator.subschema_for::<Evidence>()),
+            ];
+            properties.extend(stop.map(|(key, description, mut schema)| {
+                schema.insert("description".to_owned(), description.into());
+                (key.to_owned(), schema.to_value())
+            }));
+        }
+        if let Some(Value::Array(required)) = schema.get_mut("required") {
+            required.retain(|key| key.as_str().is_some_and(is_in_json_form));
+            required.extend(["outcome", "stopReason", "evidence"].map(Value::from));
+        }
+        schema
+    }
+}
+
+fn is_in_json_form(key: &str) -> bool {
+    !["stop", "refusedIteration", "resumed"].contains(&key)
 }

@@ -61,7 +61,7 @@ impl Question {
 }
 
 /// Answer that claims more than its evidence supports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinEvidence {
     /// Number of tool results.
@@ -73,7 +73,7 @@ pub struct ThinEvidence {
 }
 
 /// Tool result that raised a question to the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolEvidence {
@@ -92,7 +92,7 @@ pub struct ToolEvidence {
 }
 
 /// Evidence of a stop reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Evidence {

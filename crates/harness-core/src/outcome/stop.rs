@@ -170,7 +170,7 @@ impl StopReason {
 }
 
 /// Stop reason with its evidence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[non_exhaustive]
 pub struct Stop {
     /// Stop reason.

@@ -31,7 +31,7 @@ crate::wire_enum! {
 }
 
 /// Usage of model calls with one purpose. Totals are absent until a value is reported.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct PurposeUsage {
@@ -95,7 +95,7 @@ impl PurposeUsage {
 }
 
 /// Usage of a turn or a run. Totals are absent until a value is reported.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct TotalUsage {

@@ -61,7 +61,7 @@ impl AgentConfig {
 }
 
 /// Agent with its tools looked up, as a model receives it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PreparedAgent {

@@ -30,7 +30,7 @@ crate::wire_enum! {
 }
 
 /// Error of a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolError {
@@ -77,7 +77,7 @@ impl<E: fmt::Display> From<E> for ToolError {
 }
 
 /// Report of work that outlives its call (a background agent).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Ongoing {
@@ -89,7 +89,7 @@ pub struct Ongoing {
 }
 
 /// End of work that an earlier call started: the rest of its grant is released.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettledGrant {
     /// Call that started the work.
@@ -100,7 +100,7 @@ pub struct SettledGrant {
 }
 
 /// Outcome of a tool call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolOutcome {

@@ -9,7 +9,7 @@ use super::Prefix;
 use crate::message::Message;
 
 /// Part of a [`Plan`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Span {
     /// Messages of the transcript, unchanged. An end past the transcript is open and grows with it.
@@ -38,7 +38,7 @@ const WHOLE: &[Span] = &[Span::Kept(0..usize::MAX)];
 /// assert_eq!(View::planned(log.prefix(), plan).len(), 2);
 /// # Ok::<(), PlanFault>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// Spans in order.
     pub spans: Arc<[Span]>,
