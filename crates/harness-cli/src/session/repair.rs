@@ -31,6 +31,9 @@ fn text(report: &RepairReport) -> String {
             line.line, line.offset, line.bytes, line.reason
         );
     }
+    if report.missing > 0 {
+        let _ = writeln!(text, "encrypted lines that are missing: {}", report.missing);
+    }
     for repair in &report.repairs {
         let _ = writeln!(text, "{repair}: repaired");
     }

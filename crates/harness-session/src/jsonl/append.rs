@@ -325,7 +325,7 @@ impl Shared {
                 spine.advance(place, &step);
             }
             steps.push(step);
-            tail.lines = tail.lines.saturating_add(1);
+            tail.grow();
             tail.last = Some(id);
         }
         self.end(tail, lines.len().saturating_sub(before))
@@ -348,7 +348,7 @@ impl Shared {
                 self.begin_sealed(tail, lines)?;
             }
             self.line(&WrittenHeader::from(&first), tail, lines)?;
-            tail.lines = tail.lines.saturating_add(1);
+            tail.grow();
             tail.used = true;
             *header = Some(first);
         }
@@ -356,15 +356,14 @@ impl Shared {
     }
 
     /// Writes the line that comes before all others of an encrypted session.
-    pub(super) fn begin_sealed(&self, tail: &mut Tail, lines: &mut Vec<u8>) -> Result<(), Error> {
+    fn begin_sealed(&self, tail: &mut Tail, lines: &mut Vec<u8>) -> Result<(), Error> {
         let unstorable = |reason| self.unstorable(reason);
-        if let (None, Some(key)) = (&tail.seal, &self.options.key) {
-            tail.seal = Some(Arc::new(Seal::new(key).map_err(unstorable)?));
-        }
-        if let Some(seal) = &tail.seal {
+        if let Some(key) = &self.options.key {
+            let seal = Seal::new(key).map_err(unstorable)?;
             lines.extend_from_slice(seal.first_line().map_err(unstorable)?.as_bytes());
             lines.push(b'\n');
-            tail.lines = tail.lines.saturating_add(1);
+            tail.grow();
+            tail.seal = Some(Arc::new(seal));
         }
         Ok(())
     }
@@ -411,7 +410,7 @@ impl Shared {
         let id = numbered(tail.made);
         self.line(&WrittenNote { id: &id, parent: tail.last.as_ref(), head, note }, tail, lines)?;
         steps.push(Step::of_note(note));
-        tail.lines = tail.lines.saturating_add(1);
+        tail.grow();
         tail.last = Some(id.clone());
         self.end(tail, lines.len().saturating_sub(before))?;
         Ok(id)
@@ -452,7 +451,7 @@ impl Shared {
             let line = tail.lines.saturating_add(1);
             return Err(Error::LineTooLong { path: self.home.path.clone(), line, bytes, limit });
         }
-        let sealed = seal_from(start, tail.seal.as_deref(), buffer);
+        let sealed = seal_from(start, tail.seal.as_deref(), tail.sealed.saturating_add(1), buffer);
         sealed.map_err(|reason| self.unstorable(reason))
     }
 

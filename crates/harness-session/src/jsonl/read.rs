@@ -48,6 +48,16 @@ pub(crate) struct Tail {
     pub(crate) made: u32,
     /// How its lines are sealed, if they are.
     pub(crate) seal: Option<Arc<Seal>>,
+    /// Number of the last sealed line.
+    pub(crate) sealed: u64,
+}
+
+impl Tail {
+    /// Counts one line more.
+    pub(crate) fn grow(&mut self) {
+        self.lines = self.lines.saturating_add(1);
+        self.sealed = self.sealed.saturating_add(u64::from(self.seal.is_some()));
+    }
 }
 
 /// Reads the lines of `reader` as they are at an end; errors call the session `named`.
@@ -171,6 +181,8 @@ pub(crate) struct LineAt {
     pub(crate) bytes: u64,
     /// Whether it has its line feed.
     pub(crate) whole: bool,
+    /// Number of the last sealed line up to here.
+    pub(crate) sealed: u64,
     /// Reason why its text is left out.
     pub(crate) fault: Option<LineFault>,
 }
@@ -182,6 +194,8 @@ pub(crate) enum LineFault {
     TooLong,
     /// It cannot be decrypted.
     Sealed(&'static str),
+    /// It is an encrypted line of this session, and not the one that is due here.
+    Moved { number: u64, due: u64 },
 }
 
 /// The lines of a session, read one after the other into one buffer, and decrypted.
@@ -197,12 +211,37 @@ pub(crate) struct Lines<'a, R> {
     blank: bool,
     /// How the lines are sealed, once the first one says that they are.
     pub(crate) seal: Option<Arc<Seal>>,
+    /// Number of the last sealed line that was read.
+    sealed: u64,
+    /// Lines since then that could not be read.
+    unreadable: u64,
+    /// Sealed lines that are not there, when they are passed over.
+    pub(crate) missing: Option<u64>,
 }
 
 impl<'a, R: Read> Lines<'a, R> {
     pub(crate) fn new(reader: R, named: &'a Path, options: &'a OpenOptions) -> Self {
         let reader = BufReader::with_capacity(64 * 1024, reader);
-        Self { reader, named, options, buffer: Vec::new(), number: 0, offset: 0, blank: true, seal: None }
+        Self {
+            reader,
+            named,
+            options,
+            buffer: Vec::new(),
+            number: 0,
+            offset: 0,
+            blank: true,
+            seal: None,
+            sealed: 0,
+            unreadable: 0,
+            missing: None,
+        }
+    }
+
+    /// Passes over missing lines of a sealed session, and counts them, rather than finding fault with the line after
+    /// them.
+    pub(crate) fn past_gaps(mut self) -> Self {
+        self.missing = Some(0);
+        self
     }
 
     /// The text of the last line, without the white space around it. Empty for one that says how the others are
@@ -220,7 +259,10 @@ impl<'a, R: Read> Lines<'a, R> {
         }
         if line.fault.is_some() {
             self.buffer.clear();
+            let known = matches!(line.fault, Some(LineFault::Moved { .. }));
+            self.unreadable = self.unreadable.saturating_add(u64::from(!known));
         }
+        line.sealed = self.sealed;
         Ok(Some(line))
     }
 
@@ -235,13 +277,20 @@ impl<'a, R: Read> Lines<'a, R> {
             return Ok(None);
         }
         let Some(seal) = &self.seal else { return Ok(None) };
-        Ok(match seal.open(self.buffer.trim_ascii()) {
-            Ok(text) => {
-                self.buffer = text;
-                None
-            }
-            Err(reason) => Some(LineFault::Sealed(reason)),
-        })
+        let (number, text) = match seal.open(self.buffer.trim_ascii()) {
+            Ok(opened) => opened,
+            Err(reason) => return Ok(Some(LineFault::Sealed(reason))),
+        };
+        let due = self.sealed.saturating_add(1);
+        let number = number.unwrap_or(due);
+        if number < due || (number > due && self.missing.is_none()) {
+            return Ok(Some(LineFault::Moved { number, due }));
+        }
+        let gap = number.saturating_sub(due).saturating_sub(std::mem::take(&mut self.unreadable));
+        self.missing = self.missing.map(|missing| missing.saturating_add(gap));
+        self.sealed = number;
+        self.buffer = text;
+        Ok(None)
     }
 
     fn read(&mut self) -> io::Result<Option<LineAt>> {
@@ -265,7 +314,8 @@ impl<'a, R: Read> Lines<'a, R> {
         }
         self.number += 1;
         let fault = too_long.then_some(LineFault::TooLong);
-        let line = LineAt { number: self.number, offset: self.offset, bytes, whole, fault };
+        let line =
+            LineAt { number: self.number, offset: self.offset, bytes, whole, sealed: self.sealed, fault };
         self.offset = self.offset.saturating_add(bytes);
         Ok(Some(line))
     }
@@ -337,6 +387,9 @@ impl<'p> Scanner<'p> {
             }
             Some(LineFault::TooLong) => Err(Unreadable::Damaged(String::new())),
             Some(LineFault::Sealed(reason)) => Err(Unreadable::Damaged(reason.to_owned())),
+            Some(LineFault::Moved { number, due }) => Err(Unreadable::Damaged(format!(
+                "it is encrypted line {number} where line {due} is due: lines were removed, repeated or moved"
+            ))),
             None if text.is_empty() => Ok(()),
             None => decode(text)
                 .and_then(|decoded| self.keep(decoded, line.number))
@@ -352,6 +405,7 @@ impl<'p> Scanner<'p> {
                 self.scan.tail.length = line.offset.saturating_add(line.bytes);
                 self.scan.tail.lines = line.number;
                 self.scan.tail.open = !line.whole;
+                self.scan.tail.sealed = line.sealed;
                 Ok(true)
             }
             // What append had not finished was never acknowledged.

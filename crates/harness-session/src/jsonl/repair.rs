@@ -19,7 +19,7 @@ use crate::chain::{End, Parent};
 use crate::disk::Disk;
 use crate::error::{Action, Error};
 use crate::fields::Fields;
-use crate::seal::{Seal, seal_from};
+use crate::seal::{Seal, sealed};
 
 /// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,6 +27,8 @@ use crate::seal::{Seal, seal_from};
 pub struct RepairReport {
     /// Removed lines.
     pub quarantined: Vec<Quarantined>,
+    /// Lines that an encrypted session lacks before its last one, as the numbers of its lines say.
+    pub missing: u64,
     /// Entries whose parent was not there, and that now follow the entry before the damage.
     pub relinked: u64,
     /// Unmatched calls and results: lost results are marked `interrupted`, and results without a
@@ -41,7 +43,7 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether the file was valid and left unchanged.
     pub fn is_sound(&self) -> bool {
-        self.quarantined.is_empty() && self.relinked == 0 && self.repairs.is_empty()
+        self.quarantined.is_empty() && self.missing == 0 && self.relinked == 0 && self.repairs.is_empty()
     }
 }
 
@@ -66,9 +68,9 @@ impl FileSession {
     ///
     /// The lines go to the file `NAME.quarantine`, one JSON object for each: line, offset and
     /// reason, and the line itself as `text`, or as `hex` if it is binary. Entries that followed a
-    /// lost one follow the entry before the damage. All other lines are unchanged. The new file is
-    /// complete, readable and on stable storage before it replaces the old one. A valid file is
-    /// left unchanged.
+    /// lost one follow the entry before the damage. All other lines are unchanged; those of an
+    /// encrypted session are encrypted and numbered again. The new file is complete, readable and
+    /// on stable storage before it replaces the old one. A valid file is left unchanged.
     ///
     /// # Errors
     /// [`Error::Locked`] if the session has an owner, [`Error::NotFound`], [`Error::NewerVersion`]
@@ -95,16 +97,18 @@ impl FileSession {
             set_aside(&options.disk, &content, &report.quarantined, &side).map_err(write_error)?;
             report.side_file = Some(side);
         }
-        if scan.header.is_none() && lost_header {
+        if scan.header.is_none() && (lost_header || report.missing > 0) {
             let mut header = Header::new(&*home.stem);
             header.program = Some(options.program.clone());
             let header = serde_json::to_string(&WrittenHeader::from(&header)).map_err(bad_json)?;
-            // The line that says how the others are sealed stays the first one.
-            lines.insert(usize::from(seal.is_some()).min(lines.len()), KeptLine::made(header));
+            lines.insert(0, KeptLine::made(header));
         }
         let mut new = Vec::with_capacity(content.len());
         for line in lines {
-            line.write(&content, seal.as_deref(), &mut new).map_err(unstorable)?;
+            line.write(&content, seal.is_some(), &mut new);
+        }
+        if let Some(key) = options.key.as_ref().filter(|_| seal.is_some()) {
+            new = sealed(&new, key).map_err(unstorable)?;
         }
         match &home.rows {
             Some(rows) => rows.replace(&new, false)?,
@@ -140,9 +144,9 @@ impl KeptLine {
         Self { place, is_entry: place.is_some(), line, offset, bytes, text, is_new }
     }
 
-    fn write(&self, content: &[u8], seal: Option<&Seal>, out: &mut Vec<u8>) -> Result<(), String> {
-        let start = out.len();
-        if self.is_new {
+    /// Adds the line as it is stored, or its text.
+    fn write(&self, content: &[u8], as_text: bool, out: &mut Vec<u8>) {
+        if self.is_new || as_text {
             out.extend_from_slice(self.text.as_bytes());
         } else {
             out.extend_from_slice(piece(content, self.offset, self.bytes));
@@ -150,7 +154,6 @@ impl KeptLine {
         if out.last() != Some(&b'\n') {
             out.push(b'\n');
         }
-        if self.is_new { seal_from(start, seal, out) } else { Ok(()) }
     }
 }
 
@@ -183,10 +186,11 @@ impl<'p> Repair<'p> {
     }
 
     fn read(&mut self, content: &[u8], options: &OpenOptions) -> Result<Option<Arc<Seal>>, Error> {
-        let mut lines = Lines::new(content, self.scanner.path(), options);
+        let mut lines = Lines::new(content, self.scanner.path(), options).past_gaps();
         while let Some(line) = lines.next()? {
             self.line(&line, lines.text())?;
         }
+        self.report.missing = lines.missing.unwrap_or(0);
         Ok(lines.seal)
     }
 

@@ -18,7 +18,7 @@ use crate::chain::{End, Parent, implied, numbered};
 use crate::error::{Action, Error};
 use crate::fields::Fields;
 use crate::fold::Item;
-use crate::seal::seal_from;
+use crate::seal::sealed;
 
 impl FileSession {
     /// Rewrites the session so that its transcript is `messages`, to purge content that must not be
@@ -102,9 +102,7 @@ impl Shared {
         let places = places(stored, messages);
         let kept_calls = calls(messages);
         let mut out = Rewriter { session: self, head, buffer: Vec::new(), tail: Tail::default() };
-        let (made, seal) = state.tail.as_ref().map(|tail| (tail.made, tail.seal.clone())).unwrap_or_default();
-        (out.tail.made, out.tail.seal) = (made, seal);
-        self.begin_sealed(&mut out.tail, &mut out.buffer)?;
+        out.tail.made = state.tail.as_ref().map_or(0, |tail| tail.made);
         if state.header.is_none() {
             out.line(&WrittenHeader::from(header))?;
         }
@@ -128,11 +126,15 @@ impl Shared {
         for message in messages.get(next..).unwrap_or_default() {
             out.new_message(message)?;
         }
-        let (bytes, limit) = (out.buffer.len() as u64, self.options.limits.file_bytes);
+        let buffer = match &self.options.key {
+            Some(key) => sealed(&out.buffer, key).map_err(|reason| self.unstorable(reason))?,
+            None => out.buffer,
+        };
+        let (bytes, limit) = (buffer.len() as u64, self.options.limits.file_bytes);
         if bytes > limit {
             return Err(Error::TooLarge { path: self.home.path.clone(), bytes, limit });
         }
-        Ok(out.buffer)
+        Ok(buffer)
     }
 
     /// Puts a file of these bytes in the session file's place.
@@ -243,7 +245,7 @@ struct Rewriter<'a> {
 impl Rewriter<'_> {
     fn line<T: Serialize>(&mut self, line: &T) -> Result<(), Error> {
         self.session.line(line, &self.tail, &mut self.buffer)?;
-        self.tail.lines = self.tail.lines.saturating_add(1);
+        self.tail.grow();
         Ok(())
     }
 
@@ -281,12 +283,9 @@ impl Rewriter<'_> {
                 self.line(&fields)?;
             }
             _ => {
-                let start = self.buffer.len();
                 self.buffer.extend_from_slice(&line.text);
                 self.buffer.push(b'\n');
-                let sealed = seal_from(start, self.tail.seal.as_deref(), &mut self.buffer);
-                sealed.map_err(|reason| self.session.unstorable(reason))?;
-                self.tail.lines = self.tail.lines.saturating_add(1);
+                self.tail.grow();
             }
         }
         if let Some(id) = &line.id {

@@ -28,11 +28,11 @@ impl Seal {
         match *self {}
     }
 
-    pub(crate) fn seal(&self, _: &[u8]) -> Result<String, String> {
+    pub(crate) fn seal(&self, _: u64, _: &[u8]) -> Result<String, String> {
         match *self {}
     }
 
-    pub(crate) fn open(&self, _: &[u8]) -> Result<Vec<u8>, &'static str> {
+    pub(crate) fn open(&self, _: &[u8]) -> Result<(Option<u64>, Vec<u8>), &'static str> {
         match *self {}
     }
 }

@@ -107,6 +107,7 @@ impl fmt::Debug for Key {
 pub(crate) struct Seal {
     key: Key,
     salt: [u8; 16],
+    version: u64,
 }
 
 impl PartialEq for Seal {
@@ -117,16 +118,20 @@ impl PartialEq for Seal {
 
 impl Eq for Seal {}
 
-/// A sealed line: nonce and encrypted text in Base64.
+/// A sealed line.
 #[derive(Serialize, Deserialize)]
 struct SealedLine {
+    /// Its number among the sealed lines, from 1; absent in version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    number: Option<u64>,
+    /// Nonce and encrypted text, in Base64.
     sealed: String,
 }
 
 impl Seal {
     /// The seal of a new session.
     pub(crate) fn new(key: &Key) -> Result<Self, String> {
-        Ok(Self { key: key.clone(), salt: random()? })
+        Ok(Self { key: key.clone(), salt: random()?, version: u64::from(VERSION) })
     }
 
     /// The seal that a first line names; `None` if it is not that of a sealed session.
@@ -137,8 +142,9 @@ impl Seal {
             return Err(Error::WrongKey { path: named.into(), key: line.key, given: key.id().to_owned() });
         }
         let salt = BASE64.decode(&line.salt).ok().and_then(|salt| salt.try_into().ok());
-        let salt = salt.filter(|_| line.cipher == CIPHER);
-        salt.map(|salt| Some(Self { key: key.clone(), salt })).ok_or_else(|| Error::CorruptLine {
+        let salt = salt.filter(|_| line.cipher == CIPHER && line.version > 0);
+        let seal = |salt| Some(Self { key: key.clone(), salt, version: line.version });
+        salt.map(seal).ok_or_else(|| Error::CorruptLine {
             path: named.into(),
             line: 1,
             offset: 0,
@@ -151,7 +157,7 @@ impl Seal {
         let line = FirstLine {
             kind: "session".to_owned(),
             format: FORMAT.to_owned(),
-            version: u64::from(VERSION),
+            version: self.version,
             cipher: CIPHER.to_owned(),
             key: self.key.id().to_owned(),
             salt: BASE64.encode(self.salt),
@@ -159,22 +165,35 @@ impl Seal {
         serde_json::to_string(&line).map_err(|error| error.to_string())
     }
 
-    /// Encrypts a line.
-    pub(crate) fn seal(&self, line: &[u8]) -> Result<String, String> {
+    /// Encrypts the sealed line of this number.
+    pub(crate) fn seal(&self, number: u64, line: &[u8]) -> Result<String, String> {
         let nonce: [u8; NONCE] = random()?;
-        let encrypted = self.cipher().encrypt(&XNonce::from(nonce), Payload { msg: line, aad: &self.salt });
+        let number = (self.version > 1).then_some(number);
+        let place = self.place(number);
+        let encrypted = self.cipher().encrypt(&XNonce::from(nonce), Payload { msg: line, aad: &place });
         let encrypted = encrypted.map_err(|_| "it cannot be encrypted")?;
         let sealed = BASE64.encode([&nonce[..], &encrypted].concat());
-        serde_json::to_string(&SealedLine { sealed }).map_err(|error| error.to_string())
+        serde_json::to_string(&SealedLine { number, sealed }).map_err(|error| error.to_string())
     }
 
-    /// Decrypts a line.
-    pub(crate) fn open(&self, line: &[u8]) -> Result<Vec<u8>, &'static str> {
+    /// Decrypts a line, and returns its number with it; lines of version 1 have none.
+    pub(crate) fn open(&self, line: &[u8]) -> Result<(Option<u64>, Vec<u8>), &'static str> {
         let sealed: SealedLine = serde_json::from_slice(line).map_err(|_| "it is not an encrypted line")?;
         let bytes = BASE64.decode(sealed.sealed).map_err(|_| "it is not an encrypted line")?;
         let (nonce, text) = bytes.split_first_chunk::<NONCE>().ok_or("it is not an encrypted line")?;
-        let opened = self.cipher().decrypt(&XNonce::from(*nonce), Payload { msg: text, aad: &self.salt });
-        opened.map_err(|_| "its encrypted text was changed, or is of another session")
+        if sealed.number.is_some() != (self.version > 1) {
+            return Err("it is not an encrypted line of this version");
+        }
+        let place = self.place(sealed.number);
+        let opened = self.cipher().decrypt(&XNonce::from(*nonce), Payload { msg: text, aad: &place });
+        let opened = opened.map_err(|_| "its encrypted text was changed, or is of another session")?;
+        Ok((sealed.number, opened))
+    }
+
+    /// What a line is authenticated with: the salt of its session, and its number.
+    fn place(&self, number: Option<u64>) -> Vec<u8> {
+        let number = number.map(u64::to_be_bytes);
+        self.salt.into_iter().chain(number.into_iter().flatten()).collect()
     }
 
     fn cipher(&self) -> XChaCha20Poly1305 {

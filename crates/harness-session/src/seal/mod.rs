@@ -24,8 +24,13 @@ pub(crate) use cipher::Seal;
 /// The name of the format.
 const FORMAT: &str = "harness.sealed";
 
-/// The version that is written, and the newest that is read.
-const VERSION: u32 = 1;
+/// The version of new sessions, and the newest that is read.
+///
+/// | version | what it is |
+/// |---|---|
+/// | 1 | lines are authenticated with the salt |
+/// | 2 | lines are numbered, and authenticated with the salt and their number |
+const VERSION: u32 = 2;
 
 /// The first line of a sealed session.
 #[derive(Serialize, Deserialize)]
@@ -35,7 +40,7 @@ struct FirstLine {
     kind: String,
     format: String,
     version: u64,
-    /// The cipher of version 1 is `XChaCha20-Poly1305`.
+    /// The cipher is `XChaCha20-Poly1305`.
     cipher: String,
     /// Id of the key.
     key: String,
@@ -60,23 +65,29 @@ pub(crate) fn is_first_line(text: &[u8]) -> bool {
     serde_json::from_slice(text).is_ok_and(|line: FirstLine| line.format == FORMAT)
 }
 
-/// Seals what `buffer` holds from `start` on: one line with its line feed.
-pub(crate) fn seal_from(start: usize, seal: Option<&Seal>, buffer: &mut Vec<u8>) -> Result<(), String> {
+/// Seals what `buffer` holds from `start` on: one line with its line feed, the sealed line of this number.
+pub(crate) fn seal_from(
+    start: usize,
+    seal: Option<&Seal>,
+    number: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<(), String> {
     let Some(seal) = seal else { return Ok(()) };
-    let sealed = seal.seal(buffer.get(start..).unwrap_or_default().trim_ascii())?;
+    let sealed = seal.seal(number, buffer.get(start..).unwrap_or_default().trim_ascii())?;
     buffer.truncate(start);
     buffer.extend_from_slice(sealed.as_bytes());
     buffer.push(b'\n');
     Ok(())
 }
 
-/// The lines of a session, encrypted with a key.
+/// The lines of a session, encrypted with a key. Each call takes a new salt: lines of two calls do not mix.
 pub(crate) fn sealed(lines: &[u8], key: &Key) -> Result<Vec<u8>, String> {
     let seal = Seal::new(key)?;
     let mut out = seal.first_line()?.into_bytes();
     out.push(b'\n');
-    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        out.extend_from_slice(seal.seal(line)?.as_bytes());
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    for (number, line) in (1..).zip(lines) {
+        out.extend_from_slice(seal.seal(number, line)?.as_bytes());
         out.push(b'\n');
     }
     Ok(out)
