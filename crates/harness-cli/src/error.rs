@@ -116,9 +116,6 @@ pub(crate) enum CliError {
     Invalid(Box<Diagnostic>),
     #[error(transparent)]
     Runtime(#[from] harness::runtime::RuntimeError),
-    /// `chat` without a descriptor and without a model.
-    #[error("no descriptor or model given")]
-    NobodyToTalkTo,
     /// `chat --continue` or `--pick` without a previous session.
     #[error("no previous session{}", within(folder.as_deref()))]
     NoConversation { folder: Option<PathBuf> },
@@ -196,7 +193,6 @@ impl CliError {
             Self::Invalid(diagnostic) => diagnostic.code,
             Self::Runtime(error) => error.kind(),
             Self::Decision(error) => error.kind(),
-            Self::NobodyToTalkTo => "cli.nobody",
             Self::NoConversation { .. } => "cli.no_conversation",
             Self::NoFolder { .. } => "cli.no_folder",
             Self::NoTerminal => "cli.no_terminal",
@@ -340,10 +336,6 @@ impl CliError {
             Self::BackendFile { .. } => "check the path",
             Self::Harness(HarnessError::Memory(_)) => {
                 "correct `memory` in the registry file, or pass a file that `--memory` created"
-            }
-            Self::NobodyToTalkTo => {
-                "pass a descriptor, `--model PROVIDER/NAME`, `--base-url URL` or `--backend NAME`; `harness new` creates \
-                 a descriptor"
             }
             Self::NoConversation { .. } => "omit the option to start one",
             Self::NoTerminal => "pass `--session FILE`",

@@ -157,7 +157,7 @@ pub use tool_set::ToolSet;
 pub use turn_runner::TurnRunner;
 pub use work::{WorkTools, work_complete};
 pub use workspace::{
-    FileEdits, FolderWorkspace, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
+    FileEdits, FilePreview, FolderWorkspace, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };
 
 /// The code of the cookbook's page compiles.

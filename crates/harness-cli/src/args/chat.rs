@@ -11,7 +11,7 @@ use crate::exit::Exit;
 #[command(after_help = Exit::help(), after_long_help = notes())]
 pub(crate) struct ChatArgs {
     /// Descriptor file, or a directory with a `harness.yaml` [default: `harness.yaml` in the current or nearest
-    /// parent directory; without one, a plain assistant with the model of --model]
+    /// parent directory; without one, an assistant with tools in the current directory]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) descriptor: Option<PathBuf>,
 
@@ -61,6 +61,9 @@ pub(crate) enum Color {
 fn notes() -> String {
     format!(
         "With a `harness.yaml` and --model, the agents of the descriptor use that model. {SECURITY}\n\n\
+         Without a descriptor, an assistant searches, reads and edits files and runs commands in the current directory. \
+         Edits and commands prompt; Shift-Tab changes the mode (ask, accept edits, plan). Without --model, the \
+         first provider with an API key answers, or else the demo model.\n\n\
          Type /help in the chat for commands. When standard input or output is not a terminal, each line \
          of standard input is a message, answers go to standard output and everything else to standard error, \
          and the exit code is that of the last answer.\n\n{}",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::Builder;
 use harness::core::message::{Message, UserMessage};
-use harness::core::port::{ApprovalAsk, Approver, Clock, Decision, DynCompactor, DynModel};
+use harness::core::port::{Clock, DynCompactor, DynModel};
 use harness::core::{Json, ThreadId, Time};
 use harness::descriptor::load_file;
 use harness::host::process::wait_for_orphans;
@@ -14,9 +14,11 @@ use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
 use harness::session::Location;
 use harness::system::SystemClock;
-use harness::tools::StandingApprovals;
+use harness::tools::{Modes, StandingApprovals};
 use serde::{Deserialize, Serialize};
 
+use super::approver::{Decider, Previews, Prompts};
+use super::assistant::Assistant;
 use super::command;
 use super::store::{self, Store};
 use crate::args::{Approve, ChatArgs, ModelArgs};
@@ -26,7 +28,7 @@ use crate::run::session::same_descriptor;
 use crate::threads::{Of, Threads, found};
 use crate::{env, model};
 
-/// Instructions of an assistant without a descriptor.
+/// Instructions of a backend that answers without a descriptor: it has tools of its own.
 const PLAIN: &str = "You are a helpful assistant who talks with a person at a terminal. Be exact and to the point. \
      Answers are shown as Markdown.";
 
@@ -37,6 +39,8 @@ pub(super) struct Begun {
     pub(super) title: String,
     /// Model of the command line, or the demo model.
     pub(super) model: String,
+    /// Context window of the model in tokens, if it is known.
+    pub(super) window: Option<u64>,
     /// Earlier messages.
     pub(super) before: Vec<Arc<Message>>,
 }
@@ -67,11 +71,18 @@ pub(super) struct Conversation {
     pub(super) store: Store,
     pub(super) approvals: Approvals,
     pub(super) standing: StandingApprovals,
+    /// Changes of files in the prompt.
+    pub(super) previews: Previews,
+    /// The assistant, in a chat without a descriptor.
+    pub(super) assistant: Option<Assistant>,
     pub(super) clock: Arc<dyn Clock>,
     /// Session files of new conversations.
     folder: Option<PathBuf>,
     meta: Json,
     models: ModelArgs,
+    /// Context window as given by the user, and that of the current model.
+    named_window: Option<u64>,
+    window: Option<u64>,
 }
 
 /// Directory of the conversations with the same agents; `None` without a home directory.
@@ -88,7 +99,6 @@ impl Conversation {
         asks: bool,
     ) -> Result<(Self, Begun), CliError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        somebody(args)?;
         let hash = args.descriptor.as_deref().map(load_file).transpose()?;
         let hash = hash.map(|descriptor| descriptor.hash().to_string());
         let (meta, store, now) = (meta(args), Store::default(), clock.now());
@@ -102,9 +112,15 @@ impl Conversation {
         }
         let thread = thread.unwrap_or_else(|| ThreadId::from(format!("chat-{:x}", now.0)));
         let approvals = Approvals::new();
-        let standing = StandingApprovals::around(approvals.clone());
+        let is_alone = args.descriptor.is_none() && args.threads.backend.backend.is_none();
+        let assistant = is_alone.then(|| Assistant::open(Path::new("."), &clock)).transpose()?;
+        let previews = Previews::default();
+        let edits = assistant.as_ref().map(|assistant| assistant.edits.clone());
+        let prompts = Prompts { approvals: approvals.clone(), edits, previews: previews.clone() };
+        let standing = prompts.standing(assistant.as_ref());
         let approver = if asks && args.approve == Approve::Ask {
-            Decider::Person(standing.clone())
+            let modes = assistant.as_ref().map(|assistant| assistant.modes.clone());
+            Decider::Person { standing: standing.clone(), modes }
         } else {
             Decider::Rule(CommandLineApprover::new(args.approve))
         };
@@ -113,7 +129,11 @@ impl Conversation {
         let templates = found::templates(&args.templates, descriptor, command::unusable).await?;
         let change = |builder: Builder| {
             let builder = builder.templates(templates);
-            let builder = if args.descriptor.is_none() { builder.instructions(PLAIN) } else { builder };
+            let builder = match &assistant {
+                Some(assistant) => assistant.give(builder),
+                None if args.descriptor.is_none() => builder.instructions(PLAIN),
+                None => builder,
+            };
             if file.is_some() { builder.sessions(store.clone()) } else { builder }
         };
         let threads = Threads::open(of, &args.threads, approver, &clock, change).await?;
@@ -126,10 +146,26 @@ impl Conversation {
         let begun = Begun {
             title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), title),
             model: threads.model_name.clone().unwrap_or_default(),
+            window: args.threads.view.window.or(threads.window),
             before,
         };
         let (folder, models) = (folder(args), args.threads.model.clone());
-        let this = Self { threads, thread, store, approvals, standing, clock, folder, meta, models };
+        let (named_window, window) = (args.threads.view.window, begun.window);
+        let this = Self {
+            threads,
+            thread,
+            store,
+            approvals,
+            standing,
+            previews,
+            assistant,
+            clock,
+            folder,
+            meta,
+            models,
+            named_window,
+            window,
+        };
         Ok((this, begun))
     }
 
@@ -215,11 +251,23 @@ impl Conversation {
         self.store.undo(self.thread.id(), count, self.now())
     }
 
+    /// Modes of the assistant, or those that the registry file declares.
+    pub(super) fn modes(&self) -> Option<Modes> {
+        let modes = self.assistant.as_ref().map(|assistant| assistant.modes.clone());
+        modes.or_else(|| self.threads.modes())
+    }
+
+    /// Context window of the current model in tokens, if it is known.
+    pub(super) fn window(&self) -> Option<u64> {
+        self.window
+    }
+
     /// Sets the model of the next run.
     pub(super) fn set_model(&mut self, name: &str) -> Result<(), CliError> {
         let args =
             ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
         let source = model::choose(&args, None, self.threads.registry.as_ref(), &self.clock)?;
+        self.window = self.named_window.or(source.window);
         self.thread.configure(|config| {
             config.ports.model = source.model;
             config.model_name = Some(name.into());
@@ -233,34 +281,11 @@ impl Conversation {
     }
 }
 
-/// Approver of the conversation's calls.
-enum Decider {
-    /// The user at the terminal, except for calls with a permanent approval.
-    Person(StandingApprovals),
-    /// The command line.
-    Rule(CommandLineApprover),
-}
-
-impl Approver for Decider {
-    async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        match self {
-            Self::Person(standing) => standing.decide(ask).await,
-            Self::Rule(rule) => rule.decide(ask).await,
-        }
-    }
-}
-
 /// A conversation at a terminal has no natural end: it is compacted when its window is nearly full, and on
 /// request.
 fn compactor(model: &Arc<dyn DynModel>, window: u64) -> Arc<dyn DynCompactor> {
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
     Arc::new(ContextCompactor::new(CompactionPolicy::summarize(window)).with_summarizer(summarizer))
-}
-
-fn somebody(args: &ChatArgs) -> Result<(), CliError> {
-    let ModelArgs { model, base_url, replay, .. } = &args.threads.model;
-    let named = args.descriptor.is_some() || model.is_some() || base_url.is_some() || replay.is_some();
-    if named || args.threads.backend.backend.is_some() { Ok(()) } else { Err(CliError::NobodyToTalkTo) }
 }
 
 fn meta(args: &ChatArgs) -> Json {

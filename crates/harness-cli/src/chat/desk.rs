@@ -8,15 +8,17 @@ use harness::core::ThreadId;
 use harness::core::message::UserMessage;
 use harness::core::port::Decision;
 use harness::runtime::skill::Skill;
-use harness::runtime::{DeliveryMode, Status, Stream, StreamItem};
+use harness::runtime::{DeliveryMode, Status, Stream, StreamItem, ThreadEvent};
 use tokio::sync::mpsc;
 
 use super::app::{About, Action, App, Verdict, Waiting};
+use super::assistant::next_mode;
 use super::command::{self, Command};
 use super::conversation::{Begun, Conversation};
 use super::grants;
 use super::history::History;
 use super::images;
+use super::place;
 use super::terminal::Input;
 use super::words::Words;
 use crate::env;
@@ -73,8 +75,12 @@ impl Desk {
         let size = size();
         let mut app = App::new(look.styling, size, entries, Box::new(Words::of(&chat.thread.config())));
         app.set_now(chat.now());
-        app.set_about(About { model: begun.model.clone() });
+        let place = chat.assistant.as_ref().map(|assistant| place::of(assistant.folder()));
+        *app.about_mut() = About { model: begun.model.clone(), place, window: begun.window, mode: None };
         greet(&mut app, begun);
+        if let Some(why) = chat.assistant.as_ref().and_then(|assistant| assistant.unsandboxed.as_deref()) {
+            app.complain(&format!("commands run without a sandbox ({why}); each one prompts"));
+        }
         let (events, screen) = (chat.events(), Screen::new(drawing(), look.styling));
         let (done, home) = (mpsc::channel(16), env::home());
         Self { chat, app, screen, size, inputs: look.inputs, events, history, done, home }
@@ -139,7 +145,16 @@ impl Desk {
         let waiting = self.chat.thread.queue().into_iter();
         let waiting = waiting.map(|entry| Waiting { entry: entry.id, text: entry.message.joined_text() });
         self.app.set_waiting(waiting.collect());
-        self.app.set_asks(&self.chat.approvals.held(self.chat.thread.id()));
+        let held = self.chat.approvals.held(self.chat.thread.id());
+        let preview = held.first().and_then(|first| self.chat.previews.of(&first.id()));
+        self.app.set_asks(&held, preview);
+        self.app.about_mut().mode = self.chat.modes().map(|modes| modes.current().name.to_string());
+    }
+
+    /// Updates the branch, which commands may have changed.
+    fn note_place(&mut self) {
+        let place = self.chat.assistant.as_ref().map(|assistant| place::of(assistant.folder()));
+        self.app.about_mut().place = place;
     }
 
     fn resize(&mut self, size: (usize, usize)) {
@@ -165,7 +180,12 @@ impl Desk {
         let mut taken = 0;
         while let Some(told) = next {
             match told {
-                StreamItem::Event { event, .. } => self.app.see(&event),
+                StreamItem::Event { event, .. } => {
+                    if matches!(event, ThreadEvent::Status(Status::Idle)) {
+                        self.note_place();
+                    }
+                    self.app.see(&event);
+                }
                 StreamItem::Lagged { missed } => {
                     self.app.complain(&format!("{missed} events were not shown"));
                 }
@@ -207,6 +227,11 @@ impl Desk {
                 if let Err(fault) = self.obey(command).await {
                     let hint = fault.hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
                     self.app.complain(&format!("{fault}{hint}"));
+                }
+            }
+            Action::NextMode => {
+                if let Some(modes) = self.chat.modes() {
+                    next_mode(&modes);
                 }
             }
             Action::Wipe | Action::Quit => {}
@@ -259,7 +284,8 @@ impl Desk {
             Command::Model(Some(name)) => {
                 self.chat.set_model(&name)?;
                 self.app.tell(&format!("{name} answers from the next message on"));
-                self.app.set_about(About { model: name });
+                let about = self.app.about_mut();
+                (about.model, about.window) = (name, self.chat.window());
             }
             Command::Model(None) => self.tell_model(),
             Command::Tools => self.list_tools(),

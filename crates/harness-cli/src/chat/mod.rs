@@ -5,6 +5,8 @@
 //! [`pipe`] works without a terminal.
 
 mod app;
+mod approver;
+mod assistant;
 mod command;
 mod composer;
 mod conversation;
@@ -14,6 +16,7 @@ mod history;
 mod images;
 mod pick;
 mod pipe;
+mod place;
 mod store;
 mod terminal;
 mod words;
@@ -33,10 +36,11 @@ use desk::{Desk, Look};
 use pick::{Pick, Picked};
 use terminal::{Input, Terminal};
 
-use crate::args::{ChatArgs, Color};
+use crate::args::{ChatArgs, Color, ModelArgs};
 use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::model;
 use crate::output;
 use crate::outputs;
 use crate::render::line::Styling;
@@ -49,7 +53,7 @@ use crate::terminal::{Stream, drawing};
 
 /// Chats with agents, or with a model.
 pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
-    let args = &ChatArgs { descriptor: descriptor(args)?, ..args.clone() };
+    let args = &settled(ChatArgs { descriptor: descriptor(args)?, ..args.clone() })?;
     match args.color {
         Color::Auto => {}
         Color::Always => anstream::ColorChoice::Always.write_global(),
@@ -62,6 +66,16 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
             over_pipe(args).await
         }
     })
+}
+
+/// The arguments with the usual model if nothing names what answers.
+fn settled(mut args: ChatArgs) -> Result<ChatArgs, CliError> {
+    let ModelArgs { model, base_url, replay, .. } = &args.threads.model;
+    let named = args.descriptor.is_some() || model.is_some() || base_url.is_some() || replay.is_some();
+    if !named && args.threads.backend.backend.is_none() {
+        args.threads.model.model = Some(model::usual(&args.threads.model)?);
+    }
+    Ok(args)
 }
 
 /// The descriptor of the arguments, or the default one if it exists.

@@ -163,13 +163,16 @@ pub(super) fn new_file(folder: &Path, now: Time) -> PathBuf {
     numbered.find(free).unwrap_or_else(|| folder.join(format!("{name}.jsonl")))
 }
 
-/// Directory of the conversations with a descriptor or with the plain assistant.
+/// Directory of the conversations with a descriptor, or with the assistant in the current directory.
 pub(super) fn folder(state: &Path, descriptor: Option<&Path>) -> PathBuf {
     let chats = state.join("chats");
-    let Some(descriptor) = descriptor else { return chats.join("assistant") };
-    let whole = descriptor.canonicalize().unwrap_or_else(|_| descriptor.to_owned());
+    let place = descriptor.unwrap_or(Path::new("."));
+    let whole = place.canonicalize().unwrap_or_else(|_| place.to_owned());
     let near = |path: Option<&std::ffi::OsStr>| path.unwrap_or_default().to_string_lossy().into_owned();
-    let parent = near(whole.parent().and_then(Path::file_name));
+    let parent = match descriptor {
+        Some(_) => near(whole.parent().and_then(Path::file_name)),
+        None => "assistant".to_owned(),
+    };
     let stem = near(whole.file_stem());
     let name = format!("{parent}-{stem}-{:016x}", fnv(whole.to_string_lossy().as_bytes()));
     chats.join(name.replace(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'), "_"))
@@ -251,6 +254,6 @@ mod tests {
         let there = folder(Path::new("/state"), Some(Path::new("/c/desk/harness.yaml")));
         assert!(here.starts_with("/state/chats") && here != there);
         assert!(here.to_string_lossy().contains("desk-harness-"));
-        assert_eq!(folder(Path::new("/state"), None), Path::new("/state/chats/assistant"));
+        assert!(folder(Path::new("/state"), None).to_string_lossy().starts_with("/state/chats/assistant-"));
     }
 }

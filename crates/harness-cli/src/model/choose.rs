@@ -17,8 +17,15 @@ use super::providers::PROVIDERS;
 use super::routes::Routes;
 use crate::args::ModelArgs;
 use crate::error::CliError;
-use crate::secrets;
 use crate::terminal;
+use crate::{env, secrets};
+
+/// Providers in the order in which their API keys are looked for, and their usual models.
+const USUAL: [(&str, &str); 3] = [
+    ("anthropic", "anthropic/claude-sonnet-4-5"),
+    ("openai", "openai/gpt-5"),
+    ("openrouter", "openrouter/anthropic/claude-sonnet-4.5"),
+];
 
 /// Source of answers.
 pub(crate) struct Source {
@@ -72,6 +79,21 @@ pub(crate) fn choose(
     Ok(Source { window, ..Source::live(recorded(model, args)?, args.model.clone()) })
 }
 
+/// The name of the model that answers when neither the command line nor a descriptor names one: the usual one of the
+/// first provider with an API key, or else the demo model.
+pub(crate) fn usual(args: &ModelArgs) -> Result<String, CliError> {
+    let keys = Keys::load(args.keys.as_deref())?;
+    let with_key = USUAL.iter().find(|(provider, _)| {
+        PROVIDERS.iter().any(|known| known.name == *provider && keys.of(known).is_some())
+    });
+    if let Some((_, model)) = with_key.filter(|_| cfg!(feature = "http")) {
+        return Ok((*model).to_owned());
+    }
+    let names = [env::ANTHROPIC_KEY, env::OPENAI_KEY, env::OPENROUTER_KEY].join(" or ");
+    announce(cfg!(feature = "http").then_some(names.as_str()));
+    Ok(demo::NAME.to_owned())
+}
+
 /// The model with its traffic written to a file, when that is asked for; no key that is at hand gets there.
 fn recorded(model: Arc<dyn DynModel>, args: &ModelArgs) -> Result<Arc<dyn DynModel>, CliError> {
     let Some(path) = &args.record else { return Ok(model) };
@@ -89,11 +111,17 @@ fn names(graph: &BoundGraph) -> Vec<String> {
 
 /// The demo model in place of a live one, and a line about it.
 fn stand_in(keys: &[String]) -> Source {
-    let (why, remedy) = match keys.last() {
-        Some(key) => ("no API key set", format!("set {key}, or pass --model")),
+    announce(keys.last().map(String::as_str));
+    Source::live(Arc::new(Demo::Quick), Some(demo::NAME.to_owned()))
+}
+
+/// Reports on standard error that the demo model answers because these variables are not set; `None` in a build without
+/// live models.
+fn announce(keys: Option<&str>) {
+    let (why, remedy) = match keys {
+        Some(keys) => ("no API key set", format!("set {keys}, or pass --model")),
         None => ("no live models in this build", "build with --features http".to_owned()),
     };
     let line = format!("{why}: using the rule-based demo model ({remedy} for a live one)");
     let _ = writeln!(terminal::messages(), "{line}");
-    Source::live(Arc::new(Demo::Quick), Some(demo::NAME.to_owned()))
 }

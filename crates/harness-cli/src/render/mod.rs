@@ -1,6 +1,7 @@
 //! Output of a run for users and programs.
 
 mod answer;
+mod change;
 mod control;
 mod cost;
 mod event_line;
@@ -22,6 +23,7 @@ use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
 
 pub(crate) use answer::{AnswerOn, size};
+pub(crate) use change::change_rows;
 pub(crate) use control::{RenderCommands, RenderControl};
 pub(crate) use cost::CostNotice;
 pub(crate) use event_line::{decided, repaired, shortened, stalled};

@@ -93,10 +93,6 @@ fn a_missing_descriptor_is_reported_with_what_to_do() {
     ] {
         check_fails("empty", arguments, none);
     }
-    let nobody = "error: no descriptor or model given\n  \
-                  hint: pass a descriptor, `--model PROVIDER/NAME`, `--base-url URL` or `--backend NAME`; \
-                  `harness new` creates a descriptor\n";
-    check_fails("empty", &["chat"], nobody);
     let directory = "error: no `harness.yaml` in `empty`\n  \
                      hint: create one with `harness new empty`, or pass a descriptor file\n";
     check_fails("", &["run", "empty"], directory);

@@ -11,6 +11,7 @@
 mod acp;
 mod approval;
 mod asked_model;
+mod assistant;
 mod backends;
 mod chat;
 mod cookbook;

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use harness_core::tool::{ToolRegistry as _, ToolScope};
-use harness_host::{MemoryWorkspace, Workspace as _, WorkspaceFile};
-use harness_tools::{FileEdits, ToolSet, WorkspaceOptions, WorkspaceTools};
+use harness_core::Json;
+use harness_core::message::ToolCall;
+use harness_core::port::ProposedCall;
+use harness_core::tool::{ToolCx, ToolDef, ToolRegistry as _, ToolScope};
+use harness_host::{MemoryWorkspace, Precondition, Workspace as _, WorkspaceFile};
+use harness_tools::{FileEdits, SeenFiles, ToolSet, WorkspaceOptions, WorkspaceTools};
 
 use crate::support::{ask, ask_in, block_on, told};
 
@@ -154,4 +157,46 @@ fn changes_wait_for_approval_and_run_alone_unless_the_host_says_otherwise() {
     let edits = FileEdits::new(files, harness_tools::SeenFiles::default());
     assert!(listed(&edits.clone().into_set()).iter().all(|def| def.requires_approval && def.sequential));
     assert!(listed(&edits.without_approval().into_set()).iter().all(|def| !def.requires_approval));
+}
+
+/// Shows a call of `a\n` to `b\n`, changes the file to this text, and runs the call; its result and the file.
+#[track_caller]
+fn check_shown(between: &str, expected: &str, after: &str) {
+    let files = Arc::new(MemoryWorkspace::new([WorkspaceFile::text("/a", "a\nz\n")]));
+    let edits = FileEdits::new(Arc::clone(&files) as _, SeenFiles::default());
+    let arguments = Json::parse(r#"{"path":"a","old_string":"a","new_string":"b"}"#).unwrap();
+    let call = Arc::new(ToolCall::new("c1", "file_edit", arguments));
+    let proposed = ProposedCall::new(Arc::clone(&call), ToolDef::new("file_edit", "Edits"), "main".into(), 1);
+    let preview = block_on(edits.preview(&proposed)).unwrap().unwrap();
+    assert_eq!(
+        (&*preview.path, preview.before.as_deref(), &*preview.after),
+        ("/a", Some("a\nz\n"), "b\nz\n")
+    );
+    block_on(files.write("/a", between, &Precondition::Content("a\nz\n".to_owned()))).unwrap();
+    let outcome = block_on(edits.into_set().call(ToolCx::for_call(call))).unwrap();
+    assert_eq!(told(&outcome), expected);
+    assert_eq!(block_on(files.read("/a")).unwrap().unwrap().content, after);
+}
+
+#[test]
+fn call_that_was_shown_writes_what_was_shown_or_nothing() {
+    check_shown("a\nz\n", "success\nedited a once, at line 1; it has 4 bytes now", "b\nz\n");
+    let changed = "failed file_changed\n`a` has changed since the call was approved; read it again";
+    check_shown("a\ny\n", changed, "a\ny\n");
+}
+
+#[test]
+fn preview_tells_why_a_call_would_write_nothing() {
+    let files = Arc::new(MemoryWorkspace::new([WorkspaceFile::text("/a", "text")]));
+    let edits = FileEdits::new(files, SeenFiles::default());
+    let preview = |name: &str, arguments: &str| {
+        let call = Arc::new(ToolCall::new("c1", name, Json::parse(arguments).unwrap()));
+        let def = ToolDef::new(name, "Edits");
+        block_on(edits.preview(&ProposedCall::new(call, def, "main".into(), 1)))
+    };
+    let unread = preview("file_write", r#"{"path":"a","content":"new"}"#).unwrap().unwrap_err();
+    assert_eq!(unread, "`a` exists and was not read; read it before you replace it");
+    let invalid = preview("file_edit", r#"{"path":"a"}"#).unwrap().unwrap_err();
+    assert!(invalid.contains("old_string"), "{invalid}");
+    assert_eq!(preview("shell", "{}"), None);
 }

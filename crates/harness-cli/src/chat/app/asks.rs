@@ -1,14 +1,16 @@
 //! Calls that need approval: one at a time, in the order of their arrival.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use harness::core::port::ProposedCall;
 use harness::core::tool::RetryClass;
 use harness::core::{CallId, Millis, Time};
+use harness::tools::FilePreview;
 
 use crate::chat::composer::Code;
 use crate::render::line::{Line, Look, Text, fitted};
-use crate::render::{DIM, NOTE, call_rows, not_shown, visible};
+use crate::render::{DIM, NOTE, call_rows, change_rows, not_shown, visible};
 
 /// Time during which a new approval ignores keys, because a user who is typing has not read it.
 const QUIET: Millis = Millis(300);
@@ -85,6 +87,8 @@ pub(super) struct Asks {
     step: Step,
     columns: usize,
     page: usize,
+    /// Change that the first one makes, if it changes a file.
+    preview: Option<Arc<FilePreview>>,
     /// Rows of the first one, start of its page, and the number of rows shown so far.
     rows: Vec<Line>,
     at: usize,
@@ -104,9 +108,15 @@ impl Asks {
     }
 
     fn lay_out(&mut self) {
+        let width = self.columns.saturating_sub(2).max(4);
         let rows = |first: &ProposedCall| {
-            let (name, arguments) = (first.call.name.as_str(), first.call.arguments.text());
-            call_rows(name, arguments, self.columns.saturating_sub(2).max(4))
+            let name = first.call.name.as_str();
+            match &self.preview {
+                Some(change) => {
+                    change_rows(name, &change.path, (change.before.as_deref(), &change.after), width)
+                }
+                None => call_rows(name, first.call.arguments.text(), width),
+            }
         };
         self.rows = self.open.front().map(rows).unwrap_or_default();
         (self.at, self.seen) = (0, self.page);
@@ -120,10 +130,16 @@ impl Asks {
     }
 
     /// Sets the open approvals. Returns whether the first one is unchanged.
-    pub(super) fn set<'c>(&mut self, held: impl IntoIterator<Item = &'c ProposedCall>, now: Time) -> bool {
+    pub(super) fn set<'c>(
+        &mut self,
+        held: impl IntoIterator<Item = &'c ProposedCall>,
+        preview: Option<Arc<FilePreview>>,
+        now: Time,
+    ) -> bool {
         let before = self.open.pop_front();
         self.open = held.into_iter().cloned().collect();
-        let same = self.open.front() == before.as_ref();
+        let changed = std::mem::replace(&mut self.preview, preview);
+        let same = self.open.front() == before.as_ref() && changed == self.preview;
         if !same {
             self.start(now);
         }
@@ -140,12 +156,14 @@ impl Asks {
         let first = self.open.front().is_some_and(|ask| ask.call.id == *call);
         self.open.retain(|ask| ask.call.id != *call);
         if first {
+            self.preview = None;
             self.start(now);
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.open.clear();
+        self.preview = None;
         self.rows.clear();
     }
 

@@ -11,12 +11,15 @@ mod talk;
 mod tests;
 mod view;
 
+use std::sync::Arc;
+
 use harness::core::event::{Event, EventKind};
-use harness::core::message::Message;
+use harness::core::message::{Message, Usage};
 use harness::core::outcome::TotalUsage;
 use harness::core::port::ProposedCall;
 use harness::core::{CallId, EntryId, Time};
 use harness::runtime::{Status, ThreadEvent};
+use harness::tools::FilePreview;
 
 use super::command::{self, Command, Said};
 use super::composer::{Code, Complete, Composer, Edit, Key};
@@ -44,6 +47,8 @@ pub(crate) enum Action {
     Answer { proposed: Box<ProposedCall>, verdict: Verdict },
     /// Clear the terminal.
     Wipe,
+    /// Change to the next mode.
+    NextMode,
     /// Exit.
     Quit,
 }
@@ -69,6 +74,12 @@ enum Doing {
 pub(crate) struct About {
     /// The model, or the source of answers.
     pub(crate) model: String,
+    /// Directory and branch, if tools work in the directory.
+    pub(crate) place: Option<String>,
+    /// Context window in tokens, if it is known.
+    pub(crate) window: Option<u64>,
+    /// Name of the current mode, if there are modes.
+    pub(crate) mode: Option<String>,
 }
 
 /// State of the chat screen.
@@ -86,6 +97,8 @@ pub(crate) struct App {
     failure_told: bool,
     about: About,
     used: TotalUsage,
+    /// Tokens of the last request and its response.
+    in_context: Option<u64>,
     columns: usize,
     rows: usize,
     now: Time,
@@ -112,15 +125,16 @@ impl App {
             failure_told: false,
             about: About::default(),
             used: TotalUsage::default(),
+            in_context: None,
             columns,
             rows,
             now: Time(0),
         }
     }
 
-    /// Sets the content of the status line.
-    pub(crate) fn set_about(&mut self, about: About) {
-        self.about = about;
+    /// Content of the status line.
+    pub(crate) fn about_mut(&mut self) -> &mut About {
+        &mut self.about
     }
 
     /// Handles a resize of the terminal.
@@ -212,6 +226,9 @@ impl App {
             self.talk.step(if denied { BAD } else { NOTE }, "•", &format!("approval {decision}"));
         }
         self.used.count(&event.kind);
+        if let EventKind::ModelStepFinished { usage: Some(usage), .. } = &event.kind {
+            self.in_context = context_tokens(usage).or(self.in_context);
+        }
         if matches!(event.kind, EventKind::CompactionFailed { .. }) {
             self.failure_told = true;
         } else if let EventKind::ModelStepStarted { model: Some(model), .. } = &event.kind
@@ -240,9 +257,13 @@ impl App {
         }
     }
 
-    /// Adds held calls.
-    pub(crate) fn set_asks<'c>(&mut self, held: impl IntoIterator<Item = &'c ProposedCall>) {
-        let open = self.asks.set(held, self.now);
+    /// Sets the held calls, and the change that the first one makes if it changes a file.
+    pub(crate) fn set_asks<'c>(
+        &mut self,
+        held: impl IntoIterator<Item = &'c ProposedCall>,
+        preview: Option<Arc<FilePreview>>,
+    ) {
+        let open = self.asks.set(held, preview, self.now);
         self.explaining &= open;
     }
 
@@ -318,6 +339,7 @@ impl App {
             Code::Enter if self.explaining => self.explained(""),
             Code::Char('d') if key.ctrl && self.composer.text().is_empty() => Some(Action::Quit),
             Code::Char('l') if key.ctrl => Some(Action::Wipe),
+            Code::BackTab => self.about.mode.is_some().then_some(Action::NextMode),
             Code::Char('o') if key.ctrl => {
                 self.talk.show_calls(1);
                 None
@@ -325,7 +347,6 @@ impl App {
             Code::Char(_)
             | Code::Enter
             | Code::Tab
-            | Code::BackTab
             | Code::Backspace
             | Code::Delete
             | Code::Left
@@ -366,6 +387,12 @@ impl App {
             Said::Command(command) => Some(Action::Do(command)),
         }
     }
+}
+
+/// Tokens of a request and its response.
+fn context_tokens(usage: &Usage) -> Option<u64> {
+    let parts = [usage.input, usage.cache_read, usage.cache_write, usage.output];
+    usage.input.map(|_| parts.into_iter().flatten().sum())
 }
 
 /// Columns for text. The last column stays empty because terminals wrap there in different ways.

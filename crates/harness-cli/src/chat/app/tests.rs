@@ -226,7 +226,7 @@ fn a_failed_call_says_why() {
 fn held() -> Stage {
     let mut stage = Stage::new(60, 10);
     stage.works();
-    stage.app.set_asks([&payment()]);
+    stage.app.set_asks([&payment()], None);
     stage
 }
 
@@ -313,7 +313,7 @@ fn fault_01_a_call_in_the_chat_runs_only_after_all_of_it_was_shown() {
     let arguments = format!(r#"{{"note":"{note}","account":"ATTACKER"}}"#);
     let call = ToolCall::new("p1", "pay", Json::parse(&arguments).unwrap());
     let proposed = ProposedCall::new(Arc::new(call), ToolDef::new("pay", "Pays"), "main".into(), 1);
-    stage.app.set_asks([&proposed]);
+    stage.app.set_asks([&proposed], None);
     stage.tick(500);
     let mut pages = String::new();
     assert!(!stage.shown().contains("ATTACKER"), "the first page does not hold all of it");

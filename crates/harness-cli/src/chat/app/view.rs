@@ -133,7 +133,12 @@ impl App {
             Doing::Nothing => String::new(),
         };
         let mut parts = Vec::new();
+        parts.extend(self.about.mode.clone());
         parts.extend(Some(self.about.model.clone()).filter(|model| !model.is_empty()));
+        parts.extend(self.about.place.clone());
+        if let (Some(used), Some(window @ 1..)) = (self.in_context, self.about.window) {
+            parts.push(format!("{}% of {} context", used.saturating_mul(100) / window, short(window)));
+        }
         if let (Some(input), Some(output)) = (self.used.input_tokens, self.used.output_tokens) {
             parts.push(format!("{} + {} tokens", short(input), short(output)));
         }

@@ -1,0 +1,153 @@
+//! `harness chat` without a descriptor: an assistant with tools in the current directory.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Output, Person, Project, Reply, Running, Server};
+
+const SHIFT_TAB: &str = "\u{1b}[Z";
+const CTRL_D: &str = "\u{4}";
+
+fn call(id: &str, name: &str, arguments: &Value) -> Reply {
+    Reply::Stream(Answer::call(id, name, arguments))
+}
+
+fn edit(id: &str, old: &str, new: &str) -> Reply {
+    call(id, "file_edit", &json!({ "path": "note.txt", "old_string": old, "new_string": new }))
+}
+
+fn project() -> Project {
+    Project::of(&[("note.txt", "one\ntwo\nthree\n")])
+}
+
+fn at_terminal(project: &Project, url: &str) -> Person {
+    let mut command = project.command(&["chat", "--base-url", url]);
+    command.env("HOME", project.path());
+    Person::sit_down(command, 30, 80)
+}
+
+/// Leaves the chat.
+#[track_caller]
+fn leave(person: Person) {
+    person.types(CTRL_D);
+    let (code, shown) = person.leaves();
+    assert_eq!(code, Some(0), "{shown}");
+}
+
+fn over_pipe(project: &Project, arguments: &[&str], input: &str) -> Output {
+    let mut command = project.command(&[&["chat"], arguments].concat());
+    command.env("HOME", project.path());
+    Running::start_with_input(command, input.as_bytes()).end()
+}
+
+#[test]
+fn edit_runs_after_its_diff_was_shown_and_approved() {
+    let server = Server::start([edit("e1", "two", "2"), Reply::text("Done.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("edit it\r");
+    person.sees("file_edit /note.txt +1 -1").sees("@@ -1,3 +1,3 @@").sees("-two").sees("+2").sees("y once");
+    assert_eq!(project.read("note.txt"), "one\ntwo\nthree\n");
+    person.types("y").sees("Done.");
+    assert_eq!(project.read("note.txt"), "one\n2\nthree\n");
+    leave(person);
+}
+
+#[test]
+fn edit_of_a_file_that_changes_during_the_prompt_writes_nothing() {
+    let server = Server::start([edit("e1", "two", "2"), Reply::text("Sorry.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("edit it\r").sees("y once");
+    project.write("note.txt", "one\ntwo\nfour\n");
+    person.types("y").sees("has changed since the call was approved").sees("Sorry.");
+    assert_eq!(project.read("note.txt"), "one\ntwo\nfour\n");
+    leave(person);
+}
+
+#[test]
+fn edit_that_would_fail_does_not_prompt() {
+    let server = Server::start([edit("e1", "missing", "2"), Reply::text("Sorry.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("edit it\r").sees("Sorry.");
+    assert!(server.requests()[1].to_string().contains("old_string does not occur"));
+    leave(person);
+}
+
+#[test]
+fn accept_edits_mode_prompts_for_commands_only() {
+    let shell = call("s1", "shell", &json!({ "command": "touch made" }));
+    let server = Server::start([edit("e1", "two", "2"), shell, Reply::text("Done.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").sees("ask ·").types(SHIFT_TAB).sees("accept edits ·");
+    person.types("edit it\r").sees("? shell {\"command\":\"touch made\"}").sees("y once");
+    assert_eq!(project.read("note.txt"), "one\n2\nthree\n");
+    person.types("n").sees("Done.");
+    assert!(!project.path().join("made").exists());
+    leave(person);
+}
+
+#[test]
+fn plan_mode_denies_edits_and_commands() {
+    let shell = call("s1", "shell", &json!({ "command": "touch made" }));
+    let server = Server::start([edit("e1", "two", "2"), shell, Reply::text("Here is a plan.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("ask ·").types(SHIFT_TAB).sees("accept edits ·").types(SHIFT_TAB).sees("plan ·");
+    person.types("edit it\r").sees("Here is a plan.");
+    leave(person);
+    assert_eq!(project.read("note.txt"), "one\ntwo\nthree\n");
+    assert!(!project.path().join("made").exists());
+    let requests = server.requests();
+    assert!(requests[0].to_string().contains("The mode is `plan` from now on"), "{}", requests[0]);
+    assert!(requests[2].to_string().contains("which the mode `plan` does not allow"), "{}", requests[2]);
+}
+
+#[test]
+fn call_that_was_pending_when_plan_mode_began_does_not_run() {
+    let server = Server::start([edit("e1", "two", "2"), Reply::text("As you wish.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("edit it\r").sees("y once");
+    person.types(SHIFT_TAB).sees("accept edits ·").types(SHIFT_TAB).sees("plan ·");
+    person.types("y").sees("As you wish.");
+    leave(person);
+    assert_eq!(project.read("note.txt"), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn files_outside_of_the_directory_are_not_read() {
+    let read = |id: &str, path: &str| call(id, "workspace_read", &json!({ "path": path }));
+    let server = Server::start([read("r1", "../secret.txt"), read("r2", "in.txt"), Reply::text("Read.")]);
+    let outer = Project::of(&[("secret.txt", "the secret"), ("inner/in.txt", "the content")]);
+    let mut command = outer.command(&["chat", "--base-url", &server.url]);
+    command.current_dir(outer.path().join("inner")).env("HOME", outer.path());
+    let output = Running::start_with_input(command, b"read it\n").end();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "Read.\n"), "{}", output.stderr);
+    let last = server.requests()[2].to_string();
+    assert!(last.contains("the content") && !last.contains("the secret"), "{last}");
+}
+
+#[test]
+fn demo_model_answers_without_an_api_key() {
+    let output = over_pipe(&project(), &[], "call workspace_read {\"path\":\"note.txt\"}\n");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("no API key set: using the rule-based demo model"), "{}", output.stderr);
+    assert!(output.stdout.contains("two"), "{}", output.stdout);
+}
+
+#[test]
+fn conversations_of_the_assistant_belong_to_the_directory() {
+    let server = Server::start([Reply::text("One."), Reply::text("Two.")]);
+    let project = Project::of(&[("a/x", ""), ("b/x", "")]);
+    let chat = |folder: &str, more: &[&str]| {
+        let mut command = project.command(&[&["chat", "--base-url", &server.url], more].concat());
+        command.current_dir(project.path().join(folder)).env("HOME", project.path());
+        Running::start_with_input(command, b"hello\n").end()
+    };
+    assert_eq!(chat("a", &[]).code, Some(0));
+    let elsewhere = chat("b", &["--continue"]);
+    assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);
+    assert_eq!(chat("a", &["--continue"]).stdout, "Two.\n");
+}
