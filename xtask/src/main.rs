@@ -12,6 +12,8 @@ mod conformance;
 mod counts;
 mod docs;
 mod e2e;
+#[cfg(test)]
+mod errors;
 mod fault;
 mod fuzz;
 mod markdown;
