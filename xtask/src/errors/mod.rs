@@ -67,9 +67,10 @@ fn cell(text: &str) -> String {
         let Some((placeholder, after)) = after.split_once('}') else { break };
         cell.push_str(before);
         let is_literal = placeholder.contains(['"', ' ']);
-        match is_literal {
-            true => cell.extend(["{", placeholder, "}"]),
-            false => cell.push('…'),
+        if is_literal {
+            cell.extend(["{", placeholder, "}"]);
+        } else {
+            cell.push('…');
         }
         rest = after;
     }
