@@ -245,7 +245,7 @@ impl RuntimeError {
             Self::NotHeld { .. } => "runtime.not_held",
             Self::OtherCall { .. } => "runtime.other_call",
             Self::Decided { .. } => "runtime.decided",
-            Self::Resume(error) => error.kind,
+            Self::Resume(error) => error.kind.as_str(),
             Self::NoCheckpoint { .. } => "runtime.no_checkpoint",
             Self::NoCheckpoints => "runtime.no_checkpoints",
             Self::OtherDescriptor(error) | Self::Session(error) => &error.kind,

@@ -291,9 +291,48 @@ fn fault_13_passwords_in_addresses_are_shown_nowhere() {
     }
 }
 
+/// Commands that are given a file of another kind than they read, and whether they quote its lines.
+const GIVEN: [(&[&str], bool); 13] = [
+    (&["run", "keys.yaml", "hello"], true),
+    (&["run", "keys.yaml", "hello", "--json"], true),
+    (&["check", "keys.yaml"], true),
+    (&["check", "keys.yaml", "--json"], false),
+    (&["tools", "keys.yaml"], true),
+    (&["run", "harness.yaml", "hello", "--registry", "keys.yaml"], true),
+    (&["run", "harness.yaml", "hello", "--context", "keys.yaml"], false),
+    (&["chat", "keys.yaml"], true),
+    (&["serve", "keys.yaml"], true),
+    (&["regress", "keys.yaml"], true),
+    (&["inspect", "keys.yaml"], false),
+    (&["session", "show", "keys.yaml"], false),
+    (&["run", "harness.yaml", "hello", "--contract", "keys.yaml"], true),
+];
+
+/// What a command shows of a file that holds this one line. It must refuse the file and name it, or the test
+/// would say nothing.
+#[track_caller]
+fn shown_of(line: &str, arguments: &[&str], project: &Project) -> String {
+    project.write("keys.yaml", &format!("{line}\n"));
+    let mut command = project.command(arguments);
+    command.env("HARNESS_API_KEY", "my-own-word-of-mouth");
+    let output = Running::start(command).end();
+    let shown = output.stdout + &output.stderr;
+    assert!(output.code.is_some_and(|code| code != 0), "{line} by {arguments:?}: {shown}");
+    assert!(
+        shown.contains("keys.yaml") || shown.contains("error[context."),
+        "{line} by {arguments:?}: {shown}"
+    );
+    shown
+}
+
 #[test]
 fn fault_13_a_key_file_given_as_a_descriptor_does_not_show_its_line() {
     let project = Project::plain();
+    for (arguments, quotes) in GIVEN {
+        // Of the same form as a key below, and of as many letters: only what is secret is hidden.
+        let shown = shown_of("mine: any-other-word-to-show", arguments, &project);
+        assert_eq!(shown.contains("any-other-word-to-show"), quotes, "{arguments:?}: {shown}");
+    }
     let keys = [
         "OPENROUTER_API_KEY=sk-or-v1-0123456789abcdef",
         "sk-or-v1-0123456789abcdef",
@@ -307,27 +346,13 @@ fn fault_13_a_key_file_given_as_a_descriptor_does_not_show_its_line() {
         "mine: my-own-word-of-mouth",
     ];
     for key in keys {
-        project.write("keys.yaml", &format!("{key}\n"));
-        for arguments in [
-            &["run", "keys.yaml", "hello"][..],
-            &["run", "keys.yaml", "hello", "--json"],
-            &["check", "keys.yaml"],
-            &["check", "keys.yaml", "--json"],
-            &["tools", "keys.yaml"],
-            &["run", "harness.yaml", "hello", "--registry", "keys.yaml"],
-            &["run", "harness.yaml", "hello", "--context", "keys.yaml"],
-            &["chat", "keys.yaml"],
-            &["serve", "keys.yaml"],
-            &["regress", "keys.yaml"],
-            &["inspect", "keys.yaml"],
-            &["session", "show", "keys.yaml"],
-            &["run", "harness.yaml", "hello", "--contract", "keys.yaml"],
-        ] {
-            let mut command = project.command(arguments);
-            command.env("HARNESS_API_KEY", "my-own-word-of-mouth");
-            let output = Running::start(command).end();
-            let shown = output.stdout + &output.stderr;
-            for secret in ["0123456789abcdef", "0123456789ABCDEF", "my-own-word"] {
+        for (arguments, quotes) in GIVEN {
+            let shown = shown_of(key, arguments, &project);
+            // A line where the file is not YAML any more is named, not quoted.
+            let masked = shown.contains("***") || key.contains('\'');
+            assert!(!quotes || masked, "{key} is not quoted by {arguments:?}: {shown}");
+            // Not even the first half of a secret.
+            for secret in ["01234567", "my-own", "of-mouth"] {
                 assert!(!shown.contains(secret), "{key} by {arguments:?}: {shown}");
             }
         }

@@ -120,35 +120,62 @@ impl Resume {
     }
 }
 
+crate::wire_enum! {
+    /// Why a continuation or a run cannot be resumed.
+    #[non_exhaustive]
+    pub enum ResumeErrorKind {
+        /// The continuation belongs to another session.
+        OtherSession = "resume.other_session",
+        /// The continuation belongs to another thread.
+        OtherThread = "resume.other_thread",
+        /// The continuation was made under another descriptor.
+        OtherDescriptor = "resume.other_descriptor",
+        /// The transcript has fewer messages than when the continuation was made.
+        Stale = "resume.stale",
+        /// The continuation was resumed before, or the conversation has continued since.
+        Consumed = "resume.consumed",
+        /// The continuation needs another kind of input.
+        OtherKind = "resume.other_kind",
+        /// No decision was given.
+        NothingDecided = "resume.nothing_decided",
+        /// Two decisions were given about one call.
+        DecidedTwice = "resume.decided_twice",
+        /// The call is not pending.
+        NotParked = "resume.not_parked",
+        /// The decision is about other arguments, or another tool contract.
+        OtherCall = "resume.other_call",
+        /// The request has no arguments to edit.
+        NotEditable = "resume.not_editable",
+        /// The checkpoint has another version.
+        RunVersion = "run_resume.version",
+        /// The checkpoint cannot be read.
+        RunUnreadable = "run_resume.unreadable",
+        /// The run belongs to another session or thread.
+        RunElsewhere = "run_resume.elsewhere",
+        /// The run was started under another descriptor.
+        RunOtherDescriptor = "run_resume.other_descriptor",
+        /// The transcript has fewer messages than at the checkpoint.
+        RunStale = "run_resume.stale",
+        /// The transcript is that of another conversation.
+        RunForeign = "run_resume.foreign",
+        /// The control of the run cannot read its saved state.
+        RunControl = "run_resume.control",
+    }
+}
+
 /// An error of resuming a continuation or a run: it does not fit this place, or the decisions. Nothing has started.
-///
-/// | code | meaning |
-/// |---|---|
-/// | `resume.other_session`, `resume.other_thread`, `resume.other_descriptor` | belongs elsewhere |
-/// | `resume.stale` | the transcript has fewer messages than when the continuation was made |
-/// | `resume.consumed` | it was resumed before, or the conversation has continued since |
-/// | `resume.other_kind` | it needs another kind of input |
-/// | `resume.nothing_decided`, `resume.decided_twice` | no decision was given, or two about one call |
-/// | `resume.not_parked` | the call is not pending |
-/// | `resume.other_call` | the decision is about other arguments, or another tool contract |
-/// | `resume.not_editable` | the request has no arguments to edit |
-/// | `run_resume.version`, `run_resume.unreadable` | the checkpoint cannot be read |
-/// | `run_resume.elsewhere`, `run_resume.other_descriptor` | the run belongs elsewhere |
-/// | `run_resume.stale` | the transcript has fewer messages than at the checkpoint |
-/// | `run_resume.foreign` | the transcript is that of another conversation |
-/// | `run_resume.control` | the control of the run cannot read its saved state |
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct ResumeError {
-    /// A stable code.
-    pub kind: &'static str,
+    /// The reason; its [code](ResumeErrorKind::as_str) is stable.
+    pub kind: ResumeErrorKind,
     /// The problem and what to do; quotes nothing of the state.
     pub message: String,
 }
 
 impl ResumeError {
-    pub(crate) fn new(kind: &'static str, message: String) -> Self {
+    pub(crate) fn new(kind: ResumeErrorKind, message: String) -> Self {
         Self { kind, message }
     }
 }
@@ -225,9 +252,9 @@ impl Continuation {
         let (session, thread) = (self.session_id.as_ref(), self.thread_id.as_ref());
         if let Some((place, text)) = misplaced(session, thread, self.descriptor_hash.as_deref(), origin) {
             let (kind, hint) = match place {
-                "session" => ("resume.other_session", ""),
-                "thread" => ("resume.other_thread", ""),
-                _ => ("resume.other_descriptor", "; accept the change with `under_descriptor`"),
+                "session" => (ResumeErrorKind::OtherSession, ""),
+                "thread" => (ResumeErrorKind::OtherThread, ""),
+                _ => (ResumeErrorKind::OtherDescriptor, "; accept the change with `under_descriptor`"),
             };
             return Err(ResumeError::new(kind, format!("continuation `{id}` {text}{hint}")));
         }
@@ -236,7 +263,7 @@ impl Continuation {
             let text = format!(
                 "continuation `{id}` was made at {expected} messages; the transcript has only {found}"
             );
-            return Err(ResumeError::new("resume.stale", text));
+            return Err(ResumeError::new(ResumeErrorKind::Stale, text));
         }
         // Results of the calls may have been added, as long as one of them is open.
         let from = usize::try_from(expected).unwrap_or(usize::MAX);
@@ -247,7 +274,7 @@ impl Continuation {
                 "continuation `{id}` was used or superseded: it was made at {expected} messages, the transcript has \
                  {found}"
             );
-            return Err(ResumeError::new("resume.consumed", text));
+            return Err(ResumeError::new(ResumeErrorKind::Consumed, text));
         }
         Ok(())
     }
@@ -261,7 +288,7 @@ impl Continuation {
         if resume.kind() != self.kind {
             let (id, needed, given) = (&self.id, self.kind, resume.kind());
             let text = format!("continuation `{id}` needs {needed}, got {given}");
-            return Err(ResumeError::new("resume.other_kind", text));
+            return Err(ResumeError::new(ResumeErrorKind::OtherKind, text));
         }
         let mut start =
             Start { agent: self.agent.clone(), waiting: self.waiting.clone(), ..Start::default() };
@@ -294,25 +321,28 @@ impl Continuation {
         if decisions.is_empty() {
             let (id, waiting) = (&self.id, waiting());
             let text = format!("no decision given for continuation `{id}`; pending calls: {waiting}");
-            return refused("resume.nothing_decided", text);
+            return refused(ResumeErrorKind::NothingDecided, text);
         }
         for (at, CallDecision { call, decision, digest }) in decisions.iter().enumerate() {
             if decisions.iter().take(at).any(|before| before.call == *call) {
-                return refused("resume.decided_twice", format!("two decisions given for call `{call}`"));
+                return refused(
+                    ResumeErrorKind::DecidedTwice,
+                    format!("two decisions given for call `{call}`"),
+                );
             }
             if let Some(parked) = self.pending.iter().find(|pending| pending.call_id == *call) {
                 if let Some(seen) = digest.as_ref().filter(|seen| **seen != parked.digest) {
                     let parked = &parked.digest;
                     let text =
                         format!("the decision for call `{call}` is about {seen}, but {parked} is pending");
-                    return refused("resume.other_call", text);
+                    return refused(ResumeErrorKind::OtherCall, text);
                 }
             } else if self.request.as_ref().is_none_or(|request| *call != request.id.as_str()) {
                 let text = format!("call `{call}` is not pending; pending calls: {}", waiting());
-                return refused("resume.not_parked", text);
+                return refused(ResumeErrorKind::NotParked, text);
             } else if !matches!(decision, Decision::Granted | Decision::Denied { .. }) {
                 let text = format!("request `{call}` can only be granted or denied");
-                return refused("resume.not_editable", text);
+                return refused(ResumeErrorKind::NotEditable, text);
             }
         }
         Ok(())

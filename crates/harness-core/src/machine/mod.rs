@@ -26,7 +26,7 @@ mod ports;
 use std::sync::Arc;
 
 pub(crate) use continuation::misplaced;
-pub use continuation::{CallDecision, Resume, ResumeError};
+pub use continuation::{CallDecision, Resume, ResumeError, ResumeErrorKind};
 pub use cx::ViewState;
 pub(crate) use cx::{Cx, Shared};
 pub(crate) use effect::Pending;

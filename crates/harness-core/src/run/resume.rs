@@ -17,7 +17,7 @@ use crate::event::EventKind;
 use crate::ids::{RunId, ToolName};
 use crate::json::Json;
 use crate::limits::{Budget, HeldGrants};
-use crate::machine::{Cx, ResumeError, Shared, Start, misplaced};
+use crate::machine::{Cx, ResumeError, ResumeErrorKind, Shared, Start, misplaced};
 use crate::origin::Origin;
 use crate::outcome::{End, TotalUsage};
 use crate::port::Checkpoint;
@@ -96,7 +96,7 @@ impl RunResume {
                 "run `{run}` cannot be resumed: its checkpoint has version {version}, this program reads version \
                  {SNAPSHOT_VERSION}; continue from the transcript instead"
             );
-            Err(ResumeError::new("run_resume.version", text))
+            Err(ResumeError::new(ResumeErrorKind::RunVersion, text))
         };
         if *schema_version != SNAPSHOT_VERSION {
             return other_version(*schema_version);
@@ -104,7 +104,7 @@ impl RunResume {
         let snapshot: Snapshot = state.to().map_err(|error| {
             let reason = format!("{:?} at column {}", error.classify(), error.column());
             let text = format!("checkpoint {number} of run `{run}` cannot be read: {reason}");
-            ResumeError::new("run_resume.unreadable", text)
+            ResumeError::new(ResumeErrorKind::RunUnreadable, text)
         })?;
         if snapshot.version != SNAPSHOT_VERSION {
             return other_version(snapshot.version);
@@ -151,7 +151,7 @@ impl RunResume {
         restored.map_err(|error| {
             let text =
                 format!("run `{run}` cannot be resumed: its control cannot read the saved state: {error}");
-            ResumeError::new("run_resume.control", text)
+            ResumeError::new(ResumeErrorKind::RunControl, text)
         })?;
         *shared = saved_shared;
         (state.started_at, state.usage, state.iterations) = (saved.started_at, saved.usage, saved.iterations);
@@ -180,9 +180,9 @@ impl RunResume {
         match misplaced(session, thread, descriptor.as_deref(), here) {
             Some(("descriptor", text)) => {
                 let text = format!("{text}; accept the change with `under_any_descriptor`");
-                return refused("run_resume.other_descriptor", text);
+                return refused(ResumeErrorKind::RunOtherDescriptor, text);
             }
-            Some((_, text)) => return refused("run_resume.elsewhere", text),
+            Some((_, text)) => return refused(ResumeErrorKind::RunElsewhere, text),
             None => {}
         }
         let (expected, found) = (self.messages(), log.len());
@@ -190,14 +190,14 @@ impl RunResume {
             let text = format!(
                 "cannot be resumed: its checkpoint has {expected} messages, the transcript only {found}"
             );
-            return refused("run_resume.stale", text);
+            return refused(ResumeErrorKind::RunStale, text);
         }
         let own = &self.snapshot.anchor;
         if own.is_some() && *own != anchor(log, expected) {
             let text = format!(
                 "cannot be resumed: message {expected} of the transcript is not that of its checkpoint"
             );
-            return refused("run_resume.foreign", text);
+            return refused(ResumeErrorKind::RunForeign, text);
         }
         Ok(())
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness_core::decide::{GateDecision, GateVerdict, Guard, Points};
-use harness_core::machine::{CallDecision, Machine, Op, PortSet, Reply, Resume, ResumeError, Start};
+use harness_core::machine::{
+    CallDecision, Machine, Op, PortSet, Reply, Resume, ResumeError, ResumeErrorKind, Start,
+};
 use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
 use harness_core::outcome::Continuation;
 use harness_core::port::{Decision, PreparedAgent};
@@ -275,7 +277,7 @@ fn what_was_put_off_is_parked_as_it_was() {
 
 /// Why it does not fit.
 #[track_caller]
-fn check_refused(change: impl FnOnce(&mut Continuation), resume: Resume, kind: &str, text: &str) {
+fn check_refused(change: impl FnOnce(&mut Continuation), resume: Resume, kind: ResumeErrorKind, text: &str) {
     let (parked, mut continuation) = park(Shop::new(&[("c1", "pay"), ("c2", "pay")]));
     change(&mut continuation);
     let error =
@@ -291,17 +293,17 @@ fn granted(call: &str) -> Resume {
 fn a_continuation_fits_only_where_it_was_made() {
     let session = |made: &mut Continuation| made.session_id = Some("s-2".into());
     let text = "continuation `t-1:approval` belongs to session `s-2`, not to session `s-1`";
-    check_refused(session, granted("c1"), "resume.other_session", text);
+    check_refused(session, granted("c1"), ResumeErrorKind::OtherSession, text);
     let thread = |made: &mut Continuation| made.thread_id = None;
     let text = "continuation `t-1:approval` belongs to no thread, not to thread `th-1`";
-    check_refused(thread, granted("c1"), "resume.other_thread", text);
+    check_refused(thread, granted("c1"), ResumeErrorKind::OtherThread, text);
     let descriptor = |made: &mut Continuation| made.descriptor_hash = Some("sha256:11".into());
     let text = "continuation `t-1:approval` belongs to descriptor `sha256:11`, not to descriptor `sha256:00`; accept \
                 the change with `under_descriptor`";
-    check_refused(descriptor, granted("c1"), "resume.other_descriptor", text);
+    check_refused(descriptor, granted("c1"), ResumeErrorKind::OtherDescriptor, text);
     let stale = |made: &mut Continuation| made.transcript_len = 7;
     let text = "continuation `t-1:approval` was made at 7 messages; the transcript has only 2";
-    check_refused(stale, granted("c1"), "resume.stale", text);
+    check_refused(stale, granted("c1"), ResumeErrorKind::Stale, text);
 }
 
 #[test]
@@ -317,19 +319,19 @@ fn law_9_another_descriptor_is_an_explicit_choice() {
 fn decisions_fit_only_what_is_parked() {
     let none = |_: &mut Continuation| {};
     let text = "call `c9` is not pending; pending calls: `c1`, `c2`";
-    check_refused(none, granted("c9"), "resume.not_parked", text);
+    check_refused(none, granted("c9"), ResumeErrorKind::NotParked, text);
     let text = "two decisions given for call `c1`";
     let twice = Resume::decided([CallDecision::granted("c1"), CallDecision::denied("c1", "no")]);
-    check_refused(none, twice, "resume.decided_twice", text);
+    check_refused(none, twice, ResumeErrorKind::DecidedTwice, text);
     let text = "no decision given for continuation `t-1:approval`; pending calls: `c1`, `c2`";
-    check_refused(none, Resume::decided([]), "resume.nothing_decided", text);
+    check_refused(none, Resume::decided([]), ResumeErrorKind::NothingDecided, text);
     let text = "continuation `t-1:approval` needs approval, got clarification";
-    check_refused(none, Resume::answer("yes"), "resume.other_kind", text);
+    check_refused(none, Resume::answer("yes"), ResumeErrorKind::OtherKind, text);
     let seen = Resume::decided([CallDecision::granted("c1").having_seen("other")]);
     let (_, parked) = park(one());
     let digest = &parked.pending[0].digest;
     let text = format!("the decision for call `c1` is about other, but {digest} is pending");
-    check_refused(none, seen, "resume.other_call", &text);
+    check_refused(none, seen, ResumeErrorKind::OtherCall, &text);
 }
 
 #[test]
@@ -339,7 +341,7 @@ fn a_continuation_is_used_once() {
     let first = start(&continuation, granted("c1"), &driver, open).expect("it fits");
     driver.run(first);
     let again = continuation.start(granted("c1"), &origin(), &driver.machine().log().prefix());
-    assert_eq!(again.expect_err("used").kind, "resume.consumed");
+    assert_eq!(again.expect_err("used").kind, ResumeErrorKind::Consumed);
 }
 
 #[test]
@@ -367,7 +369,7 @@ fn check_crashes(shop: &Shop, decisions: &[CallDecision], at_most: &[(&str, usiz
         }
         let (mut driver, open) = reopen_both(&parked, &dying);
         let again = start(&continuation, Resume::decided(decisions.to_vec()), &driver, open.clone());
-        let was_used = again.as_ref().is_err_and(|error| error.kind == "resume.consumed");
+        let was_used = again.as_ref().is_err_and(|error| error.kind == ResumeErrorKind::Consumed);
         let again = again.unwrap_or(open);
         let end = end(driver.run(again));
         for (call, times) in at_most {

@@ -59,7 +59,24 @@ impl ItemSchema {
     }
 }
 
-/// Schemas by category.
+/// Schemas by category: what layers may add to the history beyond the base types.
+///
+/// A layer brings its own ([`LayerDef::schemas`](super::LayerDef::schemas)); those of the whole set are in
+/// [`LayerSetup::schemas`](super::LayerSetup::schemas).
+///
+/// ```
+/// use harness_core::Json;
+/// use harness_memory::layer::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas, LayerSetup};
+///
+/// let orders = ItemSchemas::default().with(ItemCategory::Items, ItemSchema::of_type("shop:order"));
+/// let judge = ItemJudge::new(orders.clone());
+/// assert!(judge.check(&Json::parse(r#"{"type":"shop:order","number":1043}"#)?).is_ok());
+/// assert!(judge.check(&Json::parse(r#"{"type":"shop:refund"}"#)?).is_err());
+///
+/// let mut setup = LayerSetup::new();
+/// setup.schemas = orders;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ItemSchemas {
@@ -139,12 +156,6 @@ impl ItemJudge {
     #[must_use]
     pub fn with_strict(self, strict: bool) -> Self {
         Self { strict, ..self }
-    }
-
-    /// Adds schemas after the judge's own.
-    #[must_use]
-    pub fn with(self, schemas: &ItemSchemas) -> Self {
-        Self { schemas: self.schemas.merged(schemas), ..self }
     }
 
     /// Judges an item. What passes is used as it is: nothing is converted, filled in or left out.

@@ -16,9 +16,4 @@ pub trait TokenCounter: Send + Sync {
 
     /// Name of the counter, for example `o200k_base` or `chars/4`. Counts of different names are never mixed.
     fn name(&self) -> &str;
-
-    /// Whether the count is that of the model's own encoding.
-    fn is_exact(&self) -> bool {
-        false
-    }
 }

@@ -98,10 +98,6 @@ impl TokenCounter for ExactCounter {
     fn name(&self) -> &str {
         self.0.as_str()
     }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
 }
 
 #[cfg(test)]
