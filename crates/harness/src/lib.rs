@@ -100,6 +100,14 @@ pub use ::{
 #[cfg(doctest)]
 struct Readme;
 
+#[doc = include_str!("../../../docs/tutorials/first-agent.md")]
+#[cfg(all(doctest, feature = "http", feature = "testing"))]
+struct TutorialFirstAgent;
+
+#[doc = include_str!("../../../docs/tutorials/web-service.md")]
+#[cfg(all(doctest, feature = "testing"))]
+struct TutorialWebService;
+
 #[doc = include_str!("../../../docs/cookbook/mcp.md")]
 #[cfg(all(doctest, feature = "mcp"))]
 struct CookbookMcp;

@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 30] = [
+const PAGES: [(&str, &str); 31] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
@@ -57,6 +57,7 @@ const PAGES: [(&str, &str); 30] = [
     ("model-endpoints.md", EMPTY),
     ("models.md", EMPTY),
     ("observability.md", SUPPORT),
+    ("operations.md", SUPPORT),
     ("records.md", SUPPORT),
     ("resume.md", SUPPORT),
     ("serve.md", SUPPORT),
@@ -148,6 +149,7 @@ pages! {
     memory: "memory.md",
     models: "models.md",
     observability: "observability.md",
+    operations: "operations.md",
     records: "records.md",
     resume: "resume.md",
     serve: "serve.md",
