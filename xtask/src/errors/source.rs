@@ -108,10 +108,20 @@ impl<'ast> Visit<'ast> for Declared {
         visit::visit_impl_item_fn(self, function);
     }
 
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        call.tokens.to_string().split('"').for_each(|text| self.add_literal(text));
+    }
+
     fn visit_lit_str(&mut self, literal: &'ast syn::LitStr) {
-        let text = literal.value();
-        if AREAS.contains(&text.split('.').next().unwrap_or_default()) && is_code_name(&text) {
-            self.literals.insert(text);
+        self.add_literal(&literal.value());
+    }
+}
+
+impl Declared {
+    /// Adds a text that has the form of a code.
+    fn add_literal(&mut self, text: &str) {
+        if AREAS.contains(&text.split('.').next().unwrap_or_default()) && is_code_name(text) {
+            self.literals.insert(text.to_owned());
         }
     }
 }
