@@ -89,7 +89,7 @@ pub use base::stored;
 #[doc(hidden)]
 pub use base::time::iso;
 pub use base::time::{Millis, SpanError, Time};
-pub use base::{canonical, display};
+pub use base::{canonical, display, redact};
 pub use driver::redact::Redactor;
 pub use outcome::end::End;
 pub use outcome::evidence::{Evidence, GuardStage};

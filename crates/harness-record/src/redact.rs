@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::{Block, Message, ToolCall};
+use harness_core::redact::REDACTED;
 
 use super::run_record::RedactionNote;
-use super::scrub::{REDACTED, Secrets, at_path, segments, without_path};
+use super::scrub::{Secrets, at_path, segments, without_path};
 
 /// Error of a redactor. Its text is not recorded, because it might quote the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

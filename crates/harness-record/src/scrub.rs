@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use harness_core::Json;
-
-/// Replacement of a removed value.
-pub(super) const REDACTED: &str = "[redacted]";
+use harness_core::redact::{KnownSecrets, REDACTED};
 
 /// Minimum length of a text to redact by content.
 const SHORTEST_TEXT: usize = 4;
@@ -65,8 +63,18 @@ pub(super) fn without_path(value: &Json, path: &[&str]) -> Option<Json> {
 }
 
 /// Values to redact by content.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Secrets(Vec<String>);
+#[derive(Clone, Debug)]
+pub(super) struct Secrets {
+    known: KnownSecrets,
+    /// Numbers, which are redacted as values.
+    numbers: Vec<String>,
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Self { known: KnownSecrets::new(1, REDACTED), numbers: Vec::new() }
+    }
+}
 
 impl Secrets {
     /// Adds the texts and long numbers of a value.
@@ -77,59 +85,41 @@ impl Secrets {
                     let text: String = serde_json::from_str(literal).unwrap_or_default();
                     let text = text.trim();
                     if text.chars().count() >= SHORTEST_TEXT {
-                        self.push(text);
+                        self.known.add(text);
                     }
                 }
                 Token::Plain(text) if text.bytes().filter(u8::is_ascii_digit).count() >= SHORTEST_NUMBER => {
-                    self.push(text);
+                    self.known.add(text);
+                    self.numbers.push(text.to_owned());
                 }
                 Token::Plain(_) | Token::Mark(_) => {}
             }
         }
     }
 
-    fn push(&mut self, text: &str) {
-        if !self.0.iter().any(|known| known == text) {
-            self.0.push(text.to_owned());
-            // The longest first, so that no part of it remains.
-            self.0.sort_by_key(|known| std::cmp::Reverse(known.len()));
-        }
-    }
-
     /// Redacts a text.
     pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut out = Cow::Borrowed(text);
-        for secret in &self.0 {
-            if out.contains(secret.as_str()) {
-                out = Cow::Owned(out.replace(secret.as_str(), REDACTED));
-            }
-        }
-        out
+        self.known.text(text)
     }
 
     /// Redacts a value, including keys.
     pub(super) fn json(&self, value: &Json) -> Json {
-        if self.0.is_empty() {
-            return value.clone();
+        match self.known.json_with(value.text(), |between| self.numbers(between)) {
+            Cow::Borrowed(_) => value.clone(),
+            Cow::Owned(clean) => Json::parse(&clean).unwrap_or_else(|_| Json::string(REDACTED)),
         }
-        let mut out = String::with_capacity(value.text().len());
-        for token in tokens(value.text()) {
-            match token {
-                Token::Mark(mark) => out.push(mark),
-                Token::Plain(plain) if self.0.iter().any(|secret| secret == plain) => {
-                    out.push_str(Json::string(REDACTED).text());
-                }
-                Token::Plain(plain) => out.push_str(plain),
-                Token::String(literal) => {
-                    let text: String = serde_json::from_str(literal).unwrap_or_default();
-                    match self.text(&text) {
-                        Cow::Borrowed(_) => out.push_str(literal),
-                        Cow::Owned(clean) => out.push_str(Json::string(&clean).text()),
-                    }
-                }
+    }
+
+    /// Redacts the numbers between the strings of a JSON text.
+    fn numbers(&self, between: &str) -> String {
+        let clean = tokens(between).map(|token| match token {
+            Token::Plain(plain) if self.numbers.iter().any(|number| number == plain) => {
+                Json::string(REDACTED).text().to_owned()
             }
-        }
-        Json::parse(&out).unwrap_or_else(|_| Json::string(REDACTED))
+            Token::Plain(other) | Token::String(other) => other.to_owned(),
+            Token::Mark(mark) => mark.to_string(),
+        });
+        clean.collect()
     }
 }
 

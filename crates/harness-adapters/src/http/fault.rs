@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use harness_core::port::{ModelFault, ModelFaultCode as Code, Secret};
+use harness_core::redact::KnownSecrets;
 use harness_core::{Json, Millis};
 
 use super::lenient::{Raw, text};
@@ -63,8 +64,9 @@ impl Faults {
     /// A text without any key.
     pub(crate) fn without_keys(&self, text: &str) -> String {
         let keys = [self.key.as_ref().map(ApiKey::expose), self.key_of_request.as_ref().map(Secret::expose)];
-        let keys = keys.into_iter().flatten().filter(|key| !key.is_empty());
-        keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]"))
+        let mut known = KnownSecrets::new(1, "[key]");
+        keys.into_iter().flatten().for_each(|key| known.add(key));
+        known.text(text).into_owned()
     }
 
     /// A reply that is a JSON object, without any key.

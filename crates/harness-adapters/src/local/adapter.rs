@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::Clock;
+use harness_core::redact::KnownSecrets;
 use harness_host::process::{Capture, Ended, Ending, Line, Lines};
 use tokio::sync::Notify;
 
 use super::ended::{Exit, Report, not_started};
 use super::output::{Kind, OutputFormat, OutputReader, ParsedOutput, Reading};
 use super::program::{Invocation, LocalProgram};
-use super::secret::Secrets;
+use super::secret::secrets_of;
 use crate::execution::{
     Attempt, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionError, ExecutionErrorCode,
     ExecutionNegotiation, ExecutionPart, ExecutionRequest, ExecutionResult, ExecutionSink, Negotiated,
@@ -171,7 +172,7 @@ impl LocalCommandAdapter {
             let error = ExecutionError::new(ExecutionErrorCode::Other, told).retryable(false);
             return attempt.tool_calls(0).failed(error, None);
         }
-        let secrets = Secrets::of(&self.program.env);
+        let secrets = secrets_of(&self.program.env);
         let mut source = Source::open(&self.format, request, &secrets);
         let enough = Notify::new();
         let unwanted = async {
@@ -255,22 +256,22 @@ pub(super) struct Printed {
     pub(super) stderr: String,
 }
 
-fn hidden(ended: Ended, secrets: &Secrets) -> Printed {
+fn hidden(ended: Ended, secrets: &KnownSecrets) -> Printed {
     Printed {
         ending: ended.ending,
-        stdout: secrets.hide(ended.stdout.lossy()),
-        stderr: secrets.hide(ended.stderr.lossy()),
+        stdout: secrets.text(&ended.stdout.lossy()).into_owned(),
+        stderr: secrets.text(&ended.stderr.lossy()).into_owned(),
     }
 }
 
 /// A program's output on its way to its meaning.
 enum Source<'a> {
-    Whole(&'a (dyn Fn(&str) -> Option<ParsedOutput> + Send + Sync), &'a Secrets),
-    Lines { reader: Box<dyn OutputReader>, lines: Lines, secrets: &'a Secrets },
+    Whole(&'a (dyn Fn(&str) -> Option<ParsedOutput> + Send + Sync), &'a KnownSecrets),
+    Lines { reader: Box<dyn OutputReader>, lines: Lines, secrets: &'a KnownSecrets },
 }
 
 impl<'a> Source<'a> {
-    fn open(format: &'a OutputFormat, request: &ExecutionRequest, secrets: &'a Secrets) -> Self {
+    fn open(format: &'a OutputFormat, request: &ExecutionRequest, secrets: &'a KnownSecrets) -> Self {
         match &format.0 {
             Kind::Whole(parse) => Self::Whole(&**parse, secrets),
             Kind::Lines(open) => Self::Lines { reader: open(request), lines: Lines::new(MAX_LINE), secrets },
@@ -290,7 +291,7 @@ impl<'a> Source<'a> {
 
     fn finish(self, stdout: &Capture, ended_well: bool, sink: &dyn ExecutionSink) -> Option<ParsedOutput> {
         match self {
-            Self::Whole(parse, secrets) => parse(&secrets.hide(stdout.lossy())),
+            Self::Whole(parse, secrets) => parse(&secrets.text(&stdout.lossy())),
             Self::Lines { mut reader, lines, secrets } => {
                 if let Some(line) = lines.rest() {
                     read(reader.as_mut(), line, secrets, sink);
@@ -304,11 +305,11 @@ impl<'a> Source<'a> {
 fn read(
     reader: &mut dyn OutputReader,
     line: Line<'_>,
-    secrets: &Secrets,
+    secrets: &KnownSecrets,
     sink: &dyn ExecutionSink,
 ) -> Reading {
     match line {
-        Line::Whole(bytes) => reader.line(&secrets.hide(String::from_utf8_lossy(bytes).into_owned()), sink),
+        Line::Whole(bytes) => reader.line(&secrets.text(&String::from_utf8_lossy(bytes)), sink),
         Line::Cut(_) => {
             sink.part(ExecutionPart::Note(format!("a line of more than {MAX_LINE} bytes was left out")));
             Reading::GoOn

@@ -7,7 +7,7 @@ use harness_host::process::{Ended, Ending, Environment, MAX_PRINTED};
 use super::adapter::in_ms;
 use super::agent::LocalAgent;
 use super::program::{Invocation, LocalProgram};
-use super::secret::Secrets;
+use super::secret::secrets_of;
 use crate::runner::{CliInput, CliOutcome, CliRunner};
 
 /// Maximum UTF-16 units of the end of stderr in an error.
@@ -99,10 +99,10 @@ impl LocalRunner {
 
     fn outcome(&self, input: &CliInput, ended: &Ended) -> CliOutcome {
         let id = self.agent.id();
-        let secrets = Secrets::of(&self.program.env);
+        let secrets = secrets_of(&self.program.env);
         let (error, exit_code) = match ended.ending {
             Ending::Exited(status) if status.success() => {
-                let text = secrets.hide(ended.stdout.lossy());
+                let text = secrets.text(&ended.stdout.lossy()).into_owned();
                 let end = |c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}';
                 return CliOutcome::Completed { text: text.trim_end_matches(end).to_owned(), metadata: None };
             }
@@ -117,7 +117,7 @@ impl LocalRunner {
                 (format!("CLI '{id}' printed more than {most} MiB and was stopped"), None)
             }
         };
-        let stderr = tail(&secrets.hide(ended.stderr.lossy())).to_owned();
+        let stderr = tail(&secrets.text(&ended.stderr.lossy())).to_owned();
         CliOutcome::Failed { error, stderr: Some(stderr), exit_code }
     }
 }

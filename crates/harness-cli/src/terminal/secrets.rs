@@ -4,20 +4,17 @@ use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
 
 use harness::core::display::mask_secrets;
+use harness::core::redact::KnownSecrets;
 
-/// Known API keys, each at least [`SHORTEST`] characters long.
-static KEYS: RwLock<Vec<String>> = RwLock::new(Vec::new());
+/// Known API keys.
+static KEYS: RwLock<KnownSecrets> = RwLock::new(KnownSecrets::new(SHORTEST, "***"));
 
 /// A shorter key cannot be distinguished from a word.
 const SHORTEST: usize = 6;
 
 /// Redacts a key from now on.
 pub(crate) fn conceal(key: &str) {
-    let key = key.trim();
-    let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);
-    if key.chars().count() >= SHORTEST && !keys.iter().any(|known| known == key) {
-        keys.push(key.to_owned());
-    }
+    KEYS.write().unwrap_or_else(PoisonError::into_inner).add(key.trim());
 }
 
 /// The text without known or likely API keys.
@@ -30,11 +27,5 @@ pub(super) fn without_secrets(text: &str) -> Cow<'_, str> {
 
 /// The text without known API keys.
 pub(super) fn without_known(text: &str) -> Cow<'_, str> {
-    let mut known = Cow::Borrowed(text);
-    for key in KEYS.read().unwrap_or_else(PoisonError::into_inner).iter() {
-        if known.contains(key.as_str()) {
-            known = Cow::Owned(known.replace(key.as_str(), "***"));
-        }
-    }
-    known
+    KEYS.read().unwrap_or_else(PoisonError::into_inner).text(text)
 }

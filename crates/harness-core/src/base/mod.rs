@@ -10,6 +10,7 @@ pub(crate) mod fault;
 pub(crate) mod ids;
 pub(crate) mod json;
 pub(crate) mod origin;
+pub mod redact;
 pub(crate) mod schema;
 pub mod stored;
 pub(crate) mod time;

@@ -7,14 +7,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::json::{Json, string_end};
 use crate::machine::{Input, Reply, Start};
 use crate::message::{Block, Message, ToolCall};
 use crate::port::{DeltaPart, Secret};
+use crate::redact::{KnownSecrets, REDACTED};
 use crate::tool::{ToolOutcome, ToolUpdates};
-
-/// The text in place of a secret.
-const REDACTED: &str = "[redacted]";
 
 /// Known secrets, and how they are taken out of texts. Clones share the secrets.
 ///
@@ -35,8 +32,14 @@ const REDACTED: &str = "[redacted]";
 /// assert_eq!(redactor.text("key: sk-0123456789."), "key: [redacted].");
 /// assert_eq!(format!("{redactor:?}"), "Redactor(1)");
 /// ```
-#[derive(Clone, Default)]
-pub struct Redactor(Arc<RwLock<Arc<[String]>>>);
+#[derive(Clone)]
+pub struct Redactor(Arc<RwLock<Arc<KnownSecrets>>>);
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(KnownSecrets::new(Self::SHORTEST, REDACTED)))))
+    }
+}
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,31 +61,19 @@ impl Redactor {
     /// Adds a secret, for all clones.
     pub fn add(&self, secret: &Secret) {
         let plain = secret.expose();
-        if plain.len() < Self::SHORTEST || REDACTED.contains(plain) {
-            return;
+        // The placeholder must stay what it is.
+        if !REDACTED.contains(plain) {
+            Arc::make_mut(&mut self.0.write().unwrap_or_else(PoisonError::into_inner)).add(plain);
         }
-        let escaped = Json::string(plain);
-        let escaped = escaped.text().trim_matches('"');
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut all = known.to_vec();
-        all.extend([plain, escaped].map(str::to_owned));
-        // The longest first, so that no rest of it stays.
-        all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        all.dedup();
-        *known = all.into();
     }
 
-    fn known(&self) -> Arc<[String]> {
+    fn known(&self) -> Arc<KnownSecrets> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The text without secrets.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut clean = Cow::Borrowed(text);
-        for secret in self.known().iter().filter(|secret| text.contains(secret.as_str())) {
-            clean = Cow::Owned(clean.replace(secret.as_str(), REDACTED));
-        }
-        clean
+        self.known().text(text)
     }
 
     /// Redacts a tool's outcome. One that is invalid without its secrets becomes an error.
@@ -93,37 +84,12 @@ impl Redactor {
         self.clean(outcome).unwrap_or_else(withheld)
     }
 
-    /// A JSON text without secrets; `None` when it has none.
-    fn json_text(&self, text: &str) -> Option<String> {
-        let known = self.known();
-        if known.is_empty() || !(text.contains('\\') || known.iter().any(|secret| text.contains(&**secret))) {
-            return None;
-        }
-        let (mut clean, mut rest, mut changed) = (String::with_capacity(text.len()), text, false);
-        while let Some((between, string)) = rest.split_once('"') {
-            changed |= push_numbers(&mut clean, between, &known);
-            let (literal, after) = string.split_at_checked(string_end(string)).unwrap_or((string, ""));
-            let quoted = format!("\"{literal}\"");
-            let value: String = serde_json::from_str(&quoted).unwrap_or_default();
-            match self.text(&value) {
-                Cow::Borrowed(_) => clean.push_str(&quoted),
-                Cow::Owned(value) => {
-                    changed = true;
-                    clean.push_str(Json::string(&value).text());
-                }
-            }
-            rest = after.strip_prefix('"').unwrap_or(after);
-        }
-        changed |= push_numbers(&mut clean, rest, &known);
-        changed.then_some(clean)
-    }
-
     /// The value without secrets; `Err` when what is left of it is none.
     pub(crate) fn clean<T: Serialize + DeserializeOwned>(&self, value: T) -> Result<T, ()> {
         let text = serde_json::to_string(&value).map_err(|_| ())?;
-        match self.json_text(&text) {
-            Some(clean) => serde_json::from_str(&clean).map_err(|_| ()),
-            None => Ok(value),
+        match self.known().json(&text) {
+            Cow::Owned(clean) => serde_json::from_str(&clean).map_err(|_| ()),
+            Cow::Borrowed(_) => Ok(value),
         }
     }
 
@@ -149,31 +115,6 @@ impl Redactor {
             None => Input::Wake,
         })
     }
-
-    /// The bytes at the end of a text that may be the beginning of a secret.
-    fn held(&self, text: &str) -> usize {
-        let tail = |secret: &String| {
-            let lengths = (1..secret.len().min(text.len() + 1)).rev();
-            lengths.into_iter().find(|length| secret.get(..*length).is_some_and(|part| text.ends_with(part)))
-        };
-        self.known().iter().filter_map(tail).max().unwrap_or(0)
-    }
-
-    /// The first secret of a text, the longest one of those that begin there.
-    fn first(&self, text: &str) -> Option<(usize, usize)> {
-        let found = |secret: &String| text.find(secret.as_str()).map(|at| (at, at + secret.len()));
-        self.known().iter().filter_map(found).min_by_key(|(from, to)| (*from, usize::MAX - to))
-    }
-}
-
-/// Copies what is between the strings of a JSON text. A secret of digits becomes another number.
-fn push_numbers(clean: &mut String, between: &str, known: &[String]) -> bool {
-    let found: Vec<&String> = known.iter().filter(|secret| between.contains(secret.as_str())).collect();
-    let other = found
-        .iter()
-        .fold(between.to_owned(), |text, secret| text.replace(secret.as_str(), &"9".repeat(secret.len())));
-    clean.push_str(&other);
-    !found.is_empty()
 }
 
 /// The deltas of one answer, held back as far as they may be the beginning of a secret.
@@ -191,9 +132,10 @@ impl RedactedDeltas {
         let held = held.map(|at| self.0.remove(at));
         let mut all = held.as_ref().and_then(text_of).map_or_else(String::new, |(_, text)| text.to_owned());
         all.push_str(text);
+        let known = redactor.known();
         let tail = loop {
-            let tail = all.len() - redactor.held(&all);
-            match redactor.first(&all).filter(|(from, _)| *from < tail) {
+            let tail = all.len() - known.held(&all);
+            match known.first(&all).filter(|(from, _)| *from < tail) {
                 Some((from, to)) => all.replace_range(from..to, REDACTED),
                 None => break all.split_off(tail),
             }
@@ -256,6 +198,7 @@ impl ToolUpdates for RedactedUpdates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Json;
 
     fn redactor() -> Redactor {
         Redactor::new(

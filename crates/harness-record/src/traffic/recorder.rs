@@ -98,7 +98,7 @@ impl Output {
     fn exchange(&mut self, mut exchange: Exchange, redaction: &Redaction) -> Result<(), RecordError> {
         exchange.step = self.steps.saturating_add(1);
         let line = format::line(&exchange).map_err(|error| io_error(&self.path, "write", error.into()))?;
-        self.append(&redaction.text(line))?;
+        self.append(&redaction.text(&line))?;
         self.steps = exchange.step;
         Ok(())
     }

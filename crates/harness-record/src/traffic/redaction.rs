@@ -1,7 +1,10 @@
 //! Redaction of secrets in recordings.
 
+use std::borrow::Cow;
+
 use harness_core::Json;
 use harness_core::port::{DeltaPart, Secret};
+use harness_core::redact::KnownSecrets;
 
 /// Minimum length of a secret in bytes. Local servers accept any word as a key, and words occur anywhere.
 const SHORTEST: usize = 8;
@@ -10,15 +13,19 @@ const SHORTEST: usize = 8;
 const PLACEHOLDER: &str = "[key]";
 
 /// Removes secrets from written and compared texts.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Redaction {
-    secrets: Vec<Secret>,
+#[derive(Debug, Clone)]
+pub(super) struct Redaction(KnownSecrets);
+
+impl Default for Redaction {
+    fn default() -> Self {
+        Self(KnownSecrets::new(SHORTEST, PLACEHOLDER))
+    }
 }
 
 impl Redaction {
     /// Adds secrets.
     pub(super) fn add(&mut self, secrets: impl IntoIterator<Item = Secret>) {
-        self.secrets.extend(secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST));
+        secrets.into_iter().for_each(|secret| self.0.add(secret.expose()));
     }
 
     /// Adds the key of one request to a copy.
@@ -28,32 +35,26 @@ impl Redaction {
         all
     }
 
-    /// Redacts a JSON text, including escaped forms of the secrets.
-    pub(super) fn text(&self, text: String) -> String {
-        self.secrets.iter().fold(text, |text, secret| {
-            let plain = secret.expose();
-            let escaped = Json::string(plain);
-            let escaped = escaped.text().trim_matches('"');
-            if text.contains(escaped) { text.replace(escaped, PLACEHOLDER) } else { text }
-        })
+    /// Redacts a JSON text.
+    pub(super) fn text(&self, text: &str) -> String {
+        self.0.json(text).into_owned()
     }
 
     /// Redacts the form of a request.
     pub(super) fn request(&self, request: Json) -> Json {
-        if self.secrets.is_empty() {
-            return request;
+        match self.0.json(request.text()) {
+            Cow::Borrowed(_) => request,
+            Cow::Owned(clean) => Json::parse(&clean).unwrap_or_else(|_| Json::string(PLACEHOLDER)),
         }
-        Json::parse(&self.text(request.text().to_owned())).unwrap_or(request)
     }
 
     /// Joins neighboring deltas if a secret spans several of them.
     pub(super) fn deltas(&self, parts: Vec<DeltaPart>) -> Vec<DeltaPart> {
-        if self.secrets.is_empty() {
+        if self.0.is_empty() {
             return parts;
         }
         let joined = joined(&parts);
-        let holds = |text: &str| self.secrets.iter().any(|secret| text.contains(secret.expose()));
-        if joined.iter().filter_map(text_of).any(holds) { joined } else { parts }
+        if joined.iter().filter_map(text_of).any(|text| self.0.are_in(text)) { joined } else { parts }
     }
 }
 
@@ -91,7 +92,7 @@ mod tests {
     fn check(secret: &str, text: &str, expected: &str) {
         let mut redaction = Redaction::default();
         redaction.add([Secret::new(secret)]);
-        assert_eq!(redaction.text(text.to_owned()), expected);
+        assert_eq!(redaction.text(text), expected);
         assert!(!format!("{redaction:?}").contains(secret) || secret.is_empty());
     }
 

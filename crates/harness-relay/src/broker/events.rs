@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use harness_core::redact::KnownSecrets;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -215,7 +216,9 @@ impl Stream {
 /// The beginning of what cannot be read: on one line, and without the key.
 fn quoted(text: &str, key: &str) -> String {
     const SHOWN: usize = 200;
-    let text = if key.is_empty() { text.to_owned() } else { text.replace(key, "[key]") };
+    let mut known = KnownSecrets::new(1, "[key]");
+    known.add(key);
+    let text = known.text(text);
     let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use harness_core::Cancel;
+use harness_core::redact::KnownSecrets;
 use harness_host::process::{Capture, Child, Launch, Limits, REAP, Shown, start, why_not_started};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -17,7 +18,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fault::McpFault;
-use super::secret::Secrets;
 use super::spec::McpCommand;
 
 /// The longest message that is read from a server: 16 MiB. One that is longer ends the connection.
@@ -72,7 +72,7 @@ pub(super) async fn launch(command: &McpCommand, grace: Duration) -> Result<(Pip
 
 impl Life {
     /// Reason why the connection ended. Waits until the program exits, which follows the end of its output.
-    pub(super) async fn why(&self, secrets: &Secrets) -> McpFault {
+    pub(super) async fn why(&self, secrets: &KnownSecrets) -> McpFault {
         if self.flooded.load(Ordering::Acquire) {
             return McpFault::MessageTooLong { limit: MAX_MESSAGE };
         }
@@ -86,10 +86,10 @@ impl Life {
     }
 
     /// Stderr of the program so far.
-    pub(super) fn stderr(&self, secrets: &Secrets) -> String {
+    pub(super) fn stderr(&self, secrets: &KnownSecrets) -> String {
         let capture = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         match capture.show(true) {
-            Shown::Text { text, .. } => secrets.hide(text.trim_end_matches(['\n', '\r'])),
+            Shown::Text { text, .. } => secrets.text(text.trim_end_matches(['\n', '\r'])).into_owned(),
             Shown::Binary(bytes) => format!("(binary output of {bytes} bytes)"),
         }
     }

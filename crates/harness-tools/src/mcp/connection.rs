@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use harness_core::port::BoxFuture;
+use harness_core::redact::KnownSecrets;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
     ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
@@ -19,7 +20,6 @@ use tokio::time::timeout;
 use super::child::{self, Bounded, Life, MAX_MESSAGE};
 use super::fault::McpFault;
 use super::http;
-use super::secret::Secrets;
 use super::spec::{McpSpec, McpTransport};
 
 /// The most tools that a server may have.
@@ -44,7 +44,7 @@ pub(super) struct Connection {
     /// Whether a call found it gone, which the peer may notice later.
     lost: AtomicBool,
     changed: Arc<AtomicBool>,
-    secrets: Secrets,
+    secrets: KnownSecrets,
 }
 
 /// A handshake under way.
@@ -83,7 +83,7 @@ impl ClientHandler for Client {
 
 impl Connection {
     /// Starts or reaches the server, and shakes hands with it.
-    pub(super) async fn open(spec: &McpSpec, secrets: &Secrets) -> Result<Self, McpFault> {
+    pub(super) async fn open(spec: &McpSpec, secrets: &KnownSecrets) -> Result<Self, McpFault> {
         let changed = Arc::<AtomicBool>::default();
         let flooded = Arc::<AtomicBool>::default();
         let client = Client { changed: Arc::clone(&changed) };
@@ -209,7 +209,7 @@ impl Connection {
             (ServiceError::TransportClosed | ServiceError::TransportSend(_), _) => {
                 gone(self.life.as_ref(), &self.flooded, &self.secrets).await
             }
-            _ => protocol(&self.secrets.hide(&error.to_string())),
+            _ => protocol(&self.secrets.text(&error.to_string())),
         }
     }
 
@@ -233,7 +233,7 @@ async fn no_greeting(
     spec: &McpSpec,
     life: Option<&Life>,
     flooded: &AtomicBool,
-    secrets: &Secrets,
+    secrets: &KnownSecrets,
 ) -> McpFault {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
     match error {
@@ -243,12 +243,12 @@ async fn no_greeting(
             McpTransport::Stdio(_) | McpTransport::Streams(_) => gone(life, flooded, secrets).await,
         },
         ClientInitializeError::ConnectionClosed(_) => gone(life, flooded, secrets).await,
-        other => protocol(&secrets.hide(&other.to_string())),
+        other => protocol(&secrets.text(&other.to_string())),
     }
 }
 
 /// Error of a stream that ended.
-async fn gone(life: Option<&Life>, flooded: &AtomicBool, secrets: &Secrets) -> McpFault {
+async fn gone(life: Option<&Life>, flooded: &AtomicBool, secrets: &KnownSecrets) -> McpFault {
     match life {
         Some(life) => life.why(secrets).await,
         None if flooded.load(Ordering::Acquire) => McpFault::MessageTooLong { limit: MAX_MESSAGE },
@@ -256,8 +256,8 @@ async fn gone(life: Option<&Life>, flooded: &AtomicBool, secrets: &Secrets) -> M
     }
 }
 
-fn refused(request: &'static str, error: &ErrorData, secrets: &Secrets) -> McpFault {
-    McpFault::Refused { request, code: error.code.0, message: super::short(&secrets.hide(&error.message)) }
+fn refused(request: &'static str, error: &ErrorData, secrets: &KnownSecrets) -> McpFault {
+    McpFault::Refused { request, code: error.code.0, message: super::short(&secrets.text(&error.message)) }
 }
 
 fn protocol(problem: &str) -> McpFault {

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness_core::redact::KnownSecrets;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
@@ -12,7 +13,6 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 
 use super::child::MAX_MESSAGE;
 use super::fault::McpFault;
-use super::secret::Secrets;
 use super::spec::McpHttp;
 
 /// Maximum number of times that an interrupted event stream is resumed.
@@ -81,7 +81,7 @@ fn setting(problem: String) -> McpFault {
 }
 
 /// A failed request with all its causes.
-pub(super) fn failed(http: &McpHttp, error: &(dyn Error + 'static), secrets: &Secrets) -> McpFault {
+pub(super) fn failed(http: &McpHttp, error: &(dyn Error + 'static), secrets: &KnownSecrets) -> McpFault {
     let mut problem = String::new();
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -95,7 +95,7 @@ pub(super) fn failed(http: &McpHttp, error: &(dyn Error + 'static), secrets: &Se
     }
     let shown = http.shown();
     let problem = problem.replace(&http.url, &shown).replace(&sent_to(http), &shown);
-    let problem = secrets.hide(problem.trim_end_matches([':', ' ']));
+    let problem = secrets.text(problem.trim_end_matches([':', ' ']));
     McpFault::Http { url: shown, problem: super::short(&problem) }
 }
 

@@ -26,7 +26,6 @@ mod content;
 mod fault;
 mod http;
 mod names;
-mod secret;
 mod server;
 mod spec;
 

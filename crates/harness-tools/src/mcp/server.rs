@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use harness_core::message::ToolCall;
 use harness_core::port::Clock;
+use harness_core::redact::KnownSecrets;
 use harness_core::tool::{ArgumentFault, RetryClass, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Fault, FaultSource, ToolName};
 use rmcp::model::{CallToolRequestParams, JsonObject, RequestMetaObject, Tool};
@@ -19,7 +20,6 @@ use super::answer::Called;
 use super::connection::{CallFault, Connection};
 use super::fault::McpFault;
 use super::names;
-use super::secret::Secrets;
 use super::spec::McpSpec;
 use crate::command::{INVALID_ARGUMENTS, TimeLimit, kind_of};
 use crate::error::ToolsError;
@@ -85,7 +85,7 @@ struct Inner {
     namespace: Arc<str>,
     spec: McpSpec,
     clock: Option<Arc<dyn Clock>>,
-    secrets: Secrets,
+    secrets: KnownSecrets,
     link: Mutex<Link>,
     known: RwLock<Option<Arc<Known>>>,
 }
@@ -372,7 +372,7 @@ impl McpServer {
         match connection.call(params).await {
             Ok(result) => called.done(result, self.0.spec.max_output),
             Err(CallFault::Answered(error)) => {
-                called.refused(&error, &super::short(&self.0.secrets.hide(&error.message)))
+                called.refused(&error, &super::short(&self.0.secrets.text(&error.message)))
             }
             Err(CallFault::NotSent(fault)) => called.unavailable(&fault),
             Err(CallFault::Lost(fault)) => called.lost(&fault),

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::BoxFuture;
+use harness_core::redact::KnownSecrets;
 use harness_host::process::{Environment, PASSED};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fault::McpFault;
-use super::secret::Secrets;
+
+/// The shortest value that is taken for a secret: shorter ones are words of ordinary text.
+const SHORTEST_SECRET: usize = 6;
 
 /// A server and the bounds of its use.
 #[derive(Clone, Debug)]
@@ -215,23 +218,24 @@ impl McpSpec {
     }
 
     /// Values that must not be printed.
-    pub(super) fn secrets(&self) -> Secrets {
-        let mut secrets = Secrets::default();
+    pub(super) fn secrets(&self) -> KnownSecrets {
+        let mut secrets = KnownSecrets::new(SHORTEST_SECRET, "[hidden]");
+        let mut add = |secret: &str| secrets.add(secret.trim());
         match &self.transport {
             McpTransport::Stdio(command) => {
                 let own =
                     command.env.iter().filter(|(name, _)| !PASSED.iter().any(|passed| *name == *passed));
-                own.for_each(|(_, value)| secrets.add(value));
+                own.filter_map(|(_, value)| value.to_str()).for_each(&mut add);
             }
             McpTransport::Http(http) => {
                 if let Ok(url) = reqwest::Url::parse(&http.url) {
                     let hidden = [url.password(), url.query(), url.fragment()];
-                    hidden.into_iter().flatten().for_each(|part| secrets.add(part.as_ref()));
+                    hidden.into_iter().flatten().for_each(&mut add);
                 }
                 for (_, value) in &http.headers {
-                    secrets.add(value.as_ref());
+                    add(value);
                     // A token is one also without the word before it.
-                    secrets.add(value.trim_start_matches("Bearer ").as_ref());
+                    add(value.trim_start_matches("Bearer "));
                 }
             }
             McpTransport::Streams(_) => {}
