@@ -50,6 +50,10 @@ pub(crate) const SESSION_KEY: &str = "HARNESS_SESSION_KEY";
 /// Headers for the collector of `--otlp`; the standard name.
 pub(crate) const OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
+/// The user's editors, in the order of preference; the standard names.
+pub(crate) const VISUAL: &str = "VISUAL";
+pub(crate) const EDITOR: &str = "EDITOR";
+
 /// Default of `bridge --channel`.
 pub(crate) const RELAY_CHANNEL: &str = "RELAY_CHANNEL";
 
@@ -109,6 +113,11 @@ pub(crate) fn state() -> Option<PathBuf> {
     let own = text("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = own.or_else(|| Some(home()?.join(".local/state")));
     Some(state?.join("harness"))
+}
+
+/// The user's editor, possibly with options; by default `vi`.
+pub(crate) fn editor() -> String {
+    text(VISUAL).or_else(|| text(EDITOR)).unwrap_or_else(|| "vi".to_owned())
 }
 
 /// The user's home directory.

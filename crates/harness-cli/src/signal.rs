@@ -75,6 +75,17 @@ impl Signals {
         let _ = FIRST.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// Discards pending interrupts, which were for a program on the same terminal.
+    #[cfg(unix)]
+    pub(crate) fn discard_interrupts(&mut self) {
+        use std::task::{Context, Waker};
+        use tokio::signal::unix::SignalKind;
+        let mut cx = Context::from_waker(Waker::noop());
+        for (number, signal) in &mut self.signals {
+            while *number == SignalKind::interrupt().as_raw_value() && signal.poll_recv(&mut cx).is_ready() {}
+        }
+    }
+
     #[cfg(not(unix))]
     pub(crate) async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {

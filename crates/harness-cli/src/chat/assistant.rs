@@ -41,7 +41,7 @@ const ASK: &str = "ask";
 const ACCEPT: &str = "accept edits";
 
 /// Directories that a search skips: they hold what tools generate.
-const SKIPPED: [&str; 5] = [".git", "node_modules", "target", ".venv", "__pycache__"];
+pub(super) const SKIPPED: [&str; 5] = [".git", "node_modules", "target", ".venv", "__pycache__"];
 
 /// Directories below the home directory with toolchains and downloaded packages, which commands may read.
 const TOOLCHAINS: [&str; 8] =

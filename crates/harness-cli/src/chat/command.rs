@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use harness::runtime::template::TemplateSet;
 
+use super::composer::Item as MenuItem;
 use crate::render::one_line;
 use crate::threads::found;
 
@@ -47,6 +48,8 @@ pub(crate) enum Said {
     /// A message to the agents.
     Text(String),
     Command(Command),
+    /// A command line that the user wants to run.
+    Run(String),
     /// A line that starts with a slash and an unknown name.
     Unknown(String),
     /// An invalid command, with its usage.
@@ -90,16 +93,42 @@ const COMMANDS: [Entry; 18] = [
 ];
 
 /// Help of the keys.
-const KEYS: &str = "Enter sends; while something runs, between its steps. Alt-Enter, Ctrl-J or a trailing \\ begin a \
-     new line. Esc interrupts. Ctrl-C interrupts, and leaves when pressed again. Up and Down go through what was \
-     sent, Ctrl-O shows the last tool call whole. A path to an image (or @path) sends the image. Two slashes send \
-     a message that begins with one.";
+const KEYS: [(&str, &str); 17] = [
+    ("Enter", "send; while something runs, between its steps"),
+    ("Alt-Enter, Ctrl-J, \\", "start a new line"),
+    ("Esc", "interrupt"),
+    ("Esc Esc", "edit your last message"),
+    ("Ctrl-C", "interrupt; exit when pressed again"),
+    ("Shift-Tab", "change the mode, if there are modes"),
+    ("/", "list the commands; // sends a message that starts with /"),
+    ("@PATH", "attach a file or an image; Tab completes"),
+    ("!COMMAND", "run a command yourself; the model sees its output with your next message"),
+    ("Up, Down", "go through what was sent"),
+    ("Ctrl-R", "search what was sent"),
+    ("Alt-Up", "take the last queued message back"),
+    ("Ctrl-G", "open the text in $VISUAL or $EDITOR"),
+    ("Ctrl-O", "show the last tool call in full"),
+    ("Ctrl-L", "clear the screen"),
+    ("Ctrl-Z", "suspend; `fg` continues"),
+    ("Ctrl-D", "exit, if the text is empty"),
+];
+
+/// Lines of the help of the keys.
+pub(crate) fn keys() -> String {
+    let lines: Vec<String> = KEYS.iter().map(|(key, does)| format!("{key:<20} {does}")).collect();
+    lines.join("\n")
+}
 
 /// Parses a line.
 pub(crate) fn read(line: &str) -> Said {
     let text = line.trim();
     if let Some(rest) = text.strip_prefix("//") {
         return Said::Text(format!("/{rest}"));
+    }
+    if let Some(rest) = text.strip_prefix('!') {
+        let rest = rest.trim();
+        let is_text = rest.is_empty() || rest.starts_with('!');
+        return if is_text { Said::Text(rest.to_owned()) } else { Said::Run(rest.to_owned()) };
     }
     let Some(command) = text.strip_prefix('/') else { return Said::Text(text.to_owned()) };
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -164,9 +193,13 @@ fn queue(rest: &str) -> Said {
     }
 }
 
-/// Command names for completion, with their slashes.
-pub(crate) fn names() -> impl Iterator<Item = String> {
-    COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| format!("/{}", entry.name))
+/// Commands for completion, with their slashes and what they do.
+pub(crate) fn items() -> impl Iterator<Item = MenuItem> {
+    COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| MenuItem {
+        text: format!("/{}", entry.name),
+        note: entry.does.to_owned(),
+        is_sent: !entry.arguments.starts_with(|c: char| c.is_ascii_uppercase()),
+    })
 }
 
 /// Reason why a prompt template of that name cannot be called by typing it, if any.
@@ -219,7 +252,7 @@ pub(crate) fn help(templates: &TemplateSet) -> String {
         let written = format!("/{} {}", template.name, template.argument_hint.as_deref().unwrap_or_default());
         let _ = writeln!(text, "{:<26} {}", one_line(&written), one_line(&template.description));
     }
-    text + "\n" + KEYS
+    text + "\n" + &keys()
 }
 
 #[cfg(test)]
@@ -274,6 +307,9 @@ mod tests {
         check("/", &text("/"));
         check("/etc/hosts is what?", &text("/etc/hosts is what?"));
         check("/photo.png", &text("/photo.png"));
+        check("!", &text(""));
+        check("!!important", &text("!important"));
+        check("! ls -l", &Said::Run("ls -l".to_owned()));
         check("/hlep me", &Said::Unknown("/hlep me".to_owned()));
     }
 
@@ -301,7 +337,7 @@ mod tests {
         fix.argument_hint = Some("<number>".to_owned());
         fix.description = "Fixes an issue".to_owned();
         let help = help(&TemplateSet::new([fix]));
-        assert!(names().all(|name| help.contains(&name)));
+        assert!(items().all(|item| help.contains(&item.text)));
         assert!(help.contains("/fix <number>              Fixes an issue"), "{help}");
     }
 }

@@ -262,6 +262,11 @@ impl Conversation {
         self.window
     }
 
+    /// Names of models for completion.
+    pub(super) fn known_models(&self) -> Vec<String> {
+        model::known(&self.models, self.threads.registry.as_ref())
+    }
+
     /// Sets the model of the next run.
     pub(super) fn set_model(&mut self, name: &str) -> Result<(), CliError> {
         let args =

@@ -45,7 +45,7 @@ pub(super) fn message(text: &str, home: Option<&Path>) -> (UserMessage, Vec<Stri
 }
 
 /// Splits a text into words. Quotes and backslashes protect spaces, as in paths that a terminal inserts on a drop.
-fn words(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -70,6 +70,11 @@ fn named(word: &str, home: Option<&Path>) -> Option<PathBuf> {
         (Some(rest), Some(home)) => Some(home.join(rest)),
         _ => Some(PathBuf::from(path)),
     }
+}
+
+/// Whether the extension of a path is that of a supported image.
+pub(super) fn is_image(path: &Path) -> bool {
+    kind(path).is_some()
 }
 
 fn kind(path: &Path) -> Option<&'static (&'static str, &'static str, &'static [u8])> {

@@ -7,10 +7,13 @@
 mod app;
 mod approver;
 mod assistant;
+mod attach;
 mod command;
 mod composer;
 mod conversation;
 mod desk;
+mod draft;
+mod files;
 mod grants;
 mod history;
 mod images;
@@ -29,12 +32,11 @@ use harness::SessionStore;
 use harness::core::port::Clock as _;
 use harness::session::Location;
 use harness::system::SystemClock;
-use tokio::sync::mpsc;
 
 use conversation::{Conversation, folder};
-use desk::{Desk, Look};
+use desk::Desk;
 use pick::{Pick, Picked};
-use terminal::{Input, Terminal};
+use terminal::{Input, Keys, Terminal};
 
 use crate::args::{ChatArgs, Color, ModelArgs};
 use crate::descriptor;
@@ -102,24 +104,24 @@ async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
     // What is wrong with the arguments is told on a terminal as it was.
     let picked = if args.pick { Some(stored(args)?) } else { None };
     let mut file = file(args)?;
-    let mut keys = None;
+    let mut inputs = None;
     if let Some(threads) = picked {
         let _terminal = Terminal::take().map_err(taken)?;
-        let mut inputs = Terminal::inputs().map_err(taken)?;
+        let mut keys = Keys::start().map_err(taken)?;
         let rows = threads.iter().map(|(row, _)| row.clone()).collect();
-        let Some(number) = pick(Pick::new("Which conversation?", rows), styling, &mut inputs).await? else {
+        let Some(number) = pick(Pick::new("Which conversation?", rows), styling, &mut keys).await? else {
             return Ok(Exit::Completed);
         };
         file = threads.get(number).map(|(_, path)| path.clone());
-        keys = Some(inputs);
+        inputs = Some(keys);
     }
     let (chat, begun) = Conversation::open(args, file.as_deref(), true).await?;
     let terminal = Terminal::take().map_err(taken)?;
-    let inputs = match keys {
+    let keys = match inputs {
         Some(keys) => keys,
-        None => Terminal::inputs().map_err(taken)?,
+        None => Keys::start().map_err(taken)?,
     };
-    let mut desk = Desk::new(chat, &begun, Look { styling, inputs });
+    let mut desk = Desk::new(chat, &begun, styling, keys);
     let talked = desk.talk(&mut signals).await;
     drop(terminal);
     let exit = if talked? { Exit::Completed } else { Exit::Cancelled };
@@ -170,24 +172,20 @@ fn stored(args: &ChatArgs) -> Result<Vec<(String, PathBuf)>, CliError> {
 }
 
 /// Lets the user choose; `None` if the selection is cancelled.
-async fn pick(
-    mut pick: Pick,
-    styling: Styling,
-    inputs: &mut mpsc::Receiver<Input>,
-) -> Result<Option<usize>, CliError> {
+async fn pick(mut pick: Pick, styling: Styling, keys: &mut Keys) -> Result<Option<usize>, CliError> {
     let written = |source| CliError::Io { action: "write to the terminal", source };
     let mut screen = Screen::new(drawing(), styling);
     let (mut columns, mut rows) = size();
     let picked = loop {
         screen.draw(&[], &pick.view(columns, rows), columns).map_err(written)?;
-        match inputs.recv().await {
-            Some(Input::Key(key)) => {
+        match keys.next().await {
+            Input::Key(key) => {
                 if let Some(picked) = pick.key(&key) {
                     break picked;
                 }
             }
-            Some(Input::Size(wide, high)) => (columns, rows) = (wide, high),
-            Some(Input::Closed) | None => break Picked::None,
+            Input::Size(wide, high) => (columns, rows) = (wide, high),
+            Input::Closed => break Picked::None,
         }
     };
     screen.clear(columns).map_err(written)?;

@@ -8,9 +8,9 @@ use harness::core::event::{EventKind, Seen};
 use harness::core::message::UserMessage;
 use harness::runtime::{Report, RuntimeError, Stream, StreamItem, ThreadEvent};
 
+use super::attach;
 use super::command::{self, Command, Said};
 use super::conversation::Conversation;
-use super::images;
 use crate::env;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -38,6 +38,7 @@ pub(super) async fn talk(
         let message = match command::read(&line) {
             Said::Text(text) if text.is_empty() => continue,
             Said::Text(text) => said(&text),
+            Said::Run(_) => said(&line),
             _ if whole => said(&line),
             Said::Command(Command::Quit) => return Ok(exit),
             Said::Command(Command::New) => {
@@ -58,9 +59,9 @@ pub(super) async fn talk(
     }
 }
 
-/// A message with the images that it names.
+/// A message with the images and files that it names.
 fn said(text: &str) -> UserMessage {
-    let (message, problems) = images::message(text, env::home().as_deref());
+    let (message, problems) = attach::message(text, env::home().as_deref());
     for problem in problems {
         note(&problem);
     }

@@ -12,6 +12,7 @@ use harness::core::{EntryId, Json, ThreadId, Time};
 use harness::runtime::Sessions;
 use harness::session::{Body, FileSession, ForkOptions, Leaf, Location, Note, Tree};
 
+use super::attach;
 use crate::error::CliError;
 use crate::session::{options, stem};
 
@@ -119,7 +120,7 @@ fn said(body: &Body) -> Option<String> {
     let Body::Message(message) = body else { return None };
     let Message::User(UserMessage { origin, .. }) = &**message else { return None };
     let own = !matches!(origin.as_deref(), Some("summary" | "hook"));
-    own.then(|| message.joined_text())
+    own.then(|| attach::typed(message.content()))
 }
 
 /// Session files of a directory, most recently used first.

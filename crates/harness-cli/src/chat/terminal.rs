@@ -1,9 +1,12 @@
 //! The terminal: raw mode that is always restored, keys and size.
 
 use std::io::{self, Write as _};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crossterm::event::{
-    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read,
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll,
+    read,
 };
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
@@ -14,6 +17,9 @@ use crate::terminal::drawing;
 
 /// Maximum number of buffered keys; the reader waits beyond it.
 const WAITING: usize = 1_024;
+
+/// How long the reader waits for a key before it looks whether it is to pause.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// Input from the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +37,8 @@ pub(super) struct Terminal(());
 
 impl Terminal {
     pub(super) fn take() -> io::Result<Self> {
-        enable_raw_mode()?;
+        take_back()?;
         let this = Self(());
-        execute!(drawing(), EnableBracketedPaste)?;
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             restore();
@@ -41,23 +46,87 @@ impl Terminal {
         }));
         Ok(this)
     }
+}
 
-    /// Starts to read input. The reading thread ends with the program.
-    pub(super) fn inputs() -> io::Result<mpsc::Receiver<Input>> {
+/// Keys and sizes, read by a thread that ends with the program.
+#[derive(Debug)]
+pub(super) struct Keys {
+    inputs: mpsc::Receiver<Input>,
+    gate: Arc<Gate>,
+}
+
+/// Lets the reading thread pause, so that another program receives the keys.
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<Reading>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reading {
+    #[default]
+    On,
+    /// The thread is to pause.
+    Pausing,
+    Paused,
+}
+
+impl Keys {
+    /// Starts to read.
+    pub(super) fn start() -> io::Result<Self> {
         let (sender, inputs) = mpsc::channel(WAITING);
+        let gate = Arc::new(Gate::default());
+        let of_thread = Arc::clone(&gate);
         std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
             loop {
-                let input = match read() {
-                    Ok(event) => of(event),
-                    Err(_) => Some(Input::Closed),
-                };
+                of_thread.pass();
+                let input =
+                    match poll(GLANCE).and_then(|ready| if ready { read().map(Some) } else { Ok(None) }) {
+                        Ok(event) => event.and_then(of),
+                        Err(_) => Some(Input::Closed),
+                    };
                 let closed = input == Some(Input::Closed);
                 if input.is_some_and(|input| sender.blocking_send(input).is_err()) || closed {
                     return;
                 }
             }
         })?;
-        Ok(inputs)
+        Ok(Self { inputs, gate })
+    }
+
+    /// Receives the next input.
+    pub(super) async fn next(&mut self) -> Input {
+        self.inputs.recv().await.unwrap_or(Input::Closed)
+    }
+
+    /// Stops reading. Returns when the thread has paused, or when it does not get that far.
+    pub(super) fn pause(&self) {
+        let mut state = self.gate.lock();
+        *state = Reading::Pausing;
+        let waits = |state: &mut Reading| *state == Reading::Pausing;
+        drop(self.gate.changed.wait_timeout_while(state, GLANCE * 10, waits));
+    }
+
+    /// Reads again.
+    pub(super) fn resume(&self) {
+        *self.gate.lock() = Reading::On;
+        self.gate.changed.notify_all();
+    }
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, Reading> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while reading is paused.
+    fn pass(&self) {
+        let mut state = self.lock();
+        while *state != Reading::On {
+            *state = Reading::Paused;
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
@@ -68,10 +137,16 @@ impl Drop for Terminal {
 }
 
 /// Restores the terminal; a failure is ignored because nothing else could be done.
-fn restore() {
+pub(super) fn restore() {
     let _ = disable_raw_mode();
     let _ = execute!(drawing(), DisableBracketedPaste, cursor::Show);
     let _ = drawing().flush();
+}
+
+/// Takes the terminal again after [`restore`].
+pub(super) fn take_back() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(drawing(), EnableBracketedPaste)
 }
 
 fn of(event: Event) -> Option<Input> {

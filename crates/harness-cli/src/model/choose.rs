@@ -27,6 +27,13 @@ const USUAL: [(&str, &str); 3] = [
     ("openrouter", "openrouter/anthropic/claude-sonnet-4.5"),
 ];
 
+/// Well-known models of providers, for completion.
+const KNOWN: [(&str, &[&str]); 3] = [
+    ("anthropic", &["claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-4-5"]),
+    ("openai", &["gpt-5", "gpt-5-mini"]),
+    ("openrouter", &["auto", "anthropic/claude-sonnet-4.5", "google/gemini-2.5-pro", "openai/gpt-5"]),
+];
+
 /// Source of answers.
 pub(crate) struct Source {
     pub(crate) model: Arc<dyn DynModel>,
@@ -92,6 +99,24 @@ pub(crate) fn usual(args: &ModelArgs) -> Result<String, CliError> {
     let names = [env::ANTHROPIC_KEY, env::OPENAI_KEY, env::OPENROUTER_KEY].join(" or ");
     announce(cfg!(feature = "http").then_some(names.as_str()));
     Ok(demo::NAME.to_owned())
+}
+
+/// Names of models that can be called: those of the registry file, well-known ones of the providers with an API key, and
+/// the demo model.
+pub(crate) fn known(args: &ModelArgs, registry: Option<&Registry>) -> Vec<String> {
+    let mut names: Vec<String> =
+        registry.map(|registry| registry.models().keys().cloned().collect()).unwrap_or_default();
+    let keys = Keys::load(args.keys.as_deref()).ok();
+    let has_key = |provider: &str| {
+        let provider = PROVIDERS.iter().find(|known| known.name == provider);
+        provider.zip(keys.as_ref()).is_some_and(|(provider, keys)| keys.of(provider).is_some())
+    };
+    for (provider, models) in KNOWN.iter().filter(|(provider, _)| has_key(provider)) {
+        names.extend(models.iter().map(|model| format!("{provider}/{model}")));
+    }
+    names.push(demo::NAME.to_owned());
+    names.dedup();
+    names
 }
 
 /// The model with its traffic written to a file, when that is asked for; no key that is at hand gets there.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Output, Person, Project, Reply, Running, Server};
+use crate::support::{Answer, Output, Person, Project, Reply, Running, Server, through};
 
 const SHIFT_TAB: &str = "\u{1b}[Z";
 const CTRL_D: &str = "\u{4}";
@@ -150,4 +150,100 @@ fn conversations_of_the_assistant_belong_to_the_directory() {
     let elsewhere = chat("b", &["--continue"]);
     assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);
     assert_eq!(chat("a", &["--continue"]).stdout, "Two.\n");
+}
+
+#[test]
+fn command_of_the_user_runs_and_the_model_sees_its_output_with_the_next_message() {
+    let server = Server::start([Reply::text("I see.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("!cat note.txt; exit 3\r").sees("│ two").sees("exit code 3");
+    assert_eq!(server.requests().len(), 0);
+    person.types("what is that?\r").sees("[output of `cat note.txt; exit 3`]").sees("I see.");
+    let request = server.requests()[0].to_string();
+    assert!(request.contains("one\\ntwo\\nthree\\nexit code 3"), "{request}");
+    leave(person);
+}
+
+#[test]
+fn file_is_chosen_from_the_menu_and_attached() {
+    let server = Server::start([Reply::text("I see.")]);
+    let project = Project::of(&[("src/tax.rs", "fn tax() {}"), ("src/total.rs", "")]);
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("explain @tax").sees("  @src/tax.rs").types("\t");
+    person.sees("› explain @src/tax.rs").types("please\r").sees("[file src/tax.rs]").sees("I see.");
+    assert!(server.requests()[0].to_string().contains("fn tax() {}"));
+    leave(person);
+}
+
+#[test]
+fn menu_lists_commands_with_what_they_do() {
+    let server = Server::start([]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person
+        .sees("/help for commands")
+        .types("/co")
+        .sees("/compact")
+        .sees("/cost")
+        .sees("show the usage of this chat");
+    person.types("\u{1b}[B\u{1b}[B\r").sees("no usage yet");
+    person.types("/model de").sees("  demo").types("\t\r").sees("demo answers from the next message on");
+    leave(person);
+}
+
+#[test]
+fn last_message_is_edited_after_escape_was_pressed_twice() {
+    let server = Server::start([Reply::text("One."), Reply::text("Two.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("first\r").sees("One.").sees("\nask ·");
+    person.types("\u{1b}").sees("press Esc again");
+    person.types("\u{1b}").sees("undid your last message").types(" again\r").sees("Two.");
+    let request = server.requests()[1].to_string();
+    assert!(request.contains("first again") && !request.contains("One."), "{request}");
+    leave(person);
+}
+
+#[test]
+fn draft_is_edited_in_the_editor_of_the_user() {
+    let server = Server::start([Reply::text("Done.")]);
+    let project =
+        Project::of(&[("edit.sh", "echo editing; read line; echo \"$line and $(cat \"$1\")\" > \"$1\"\n")]);
+    let mut command = project.command(&["chat", "--base-url", &server.url]);
+    command.env("HOME", project.path()).env("VISUAL", "sh edit.sh");
+    let person = Person::sit_down(command, 24, 80);
+    // The editor has the keys, and the chat has them again.
+    person.sees("/help for commands").types("draft\u{7}").sees("editing").types("typed\r");
+    person.sees("› typed and draft").types("!\r").sees("Done.");
+    assert!(server.requests()[0].to_string().contains("typed and draft!"));
+    leave(person);
+}
+
+#[test]
+fn missing_editor_is_reported_and_the_draft_is_kept() {
+    let server = Server::start([]);
+    let project = project();
+    let mut command = project.command(&["chat", "--base-url", &server.url]);
+    command.env("HOME", project.path()).env("EDITOR", "no-such-editor");
+    let person = Person::sit_down(command, 24, 80);
+    person
+        .sees("/help for commands")
+        .types("draft\u{7}")
+        .sees("editor `no-such-editor` not found")
+        .sees("› draft");
+    person.types("\u{15}");
+    leave(person);
+}
+
+#[test]
+fn suspended_chat_goes_on() {
+    let server = Server::start([Reply::text("Still here.")]);
+    let project = project();
+    let mut command = project.command(&["chat", "--base-url", &server.url]);
+    command.env("HOME", project.path());
+    let person = Person::sit_down(through(&["setsid"], &command), 24, 80);
+    // Without a shell that could continue it, the system does not stop the program.
+    person.sees("/help for commands").types("half\u{1a}").sees("› half").types(" done\r").sees("Still here.");
+    leave(person);
 }

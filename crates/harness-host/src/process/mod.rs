@@ -35,6 +35,7 @@ compile_error!("harness-host ends process groups by signals and needs a Unix sys
 mod capture;
 mod child;
 mod environment;
+mod foreground;
 mod group;
 mod inspection;
 mod lines;
@@ -48,6 +49,7 @@ mod table;
 pub use capture::{Capture, Shown};
 pub use child::Child;
 pub use environment::{Environment, PASSED};
+pub use foreground::foreground;
 pub use group::REAP;
 pub use inspection::deny_inspection;
 pub use lines::{Line, Lines};

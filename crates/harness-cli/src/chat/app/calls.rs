@@ -134,7 +134,7 @@ impl Calls {
 }
 
 /// A text with a bar before each line.
-fn indented(text: &str, width: usize, look: &Look) -> Vec<Line> {
+pub(super) fn indented(text: &str, width: usize, look: &Look) -> Vec<Line> {
     let mut wrapped = Text::default();
     for (number, line) in text.trim_end().lines().enumerate() {
         if number > 0 {

@@ -49,6 +49,12 @@ pub(crate) enum Action {
     Wipe,
     /// Change to the next mode.
     NextMode,
+    /// Run this command line of the user.
+    Run(String),
+    /// Open the draft in the user's editor.
+    Draft,
+    /// Suspend the chat.
+    Suspend,
     /// Exit.
     Quit,
 }
@@ -91,6 +97,10 @@ pub(crate) struct App {
     doing: Doing,
     /// Whether Ctrl-C was the last key.
     leaving: bool,
+    /// Whether Esc was the last key, without anything to interrupt.
+    rewinding: bool,
+    /// Start and line of the user's command in flight.
+    command: Option<(Time, String)>,
     /// Call whose denial reason is being written.
     explaining: bool,
     /// Whether the failure of the current compaction was reported.
@@ -121,6 +131,8 @@ impl App {
             waiting: Vec::new(),
             doing: Doing::Nothing,
             leaving: false,
+            rewinding: false,
+            command: None,
             explaining: false,
             failure_told: false,
             about: About::default(),
@@ -156,7 +168,29 @@ impl App {
 
     /// Whether something on the screen is animated.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.doing != Doing::Nothing
+        self.doing != Doing::Nothing || self.command.is_some()
+    }
+
+    /// Sets the user's command in flight.
+    pub(crate) fn set_command(&mut self, line: Option<&str>) {
+        self.command = line.map(|line| (self.now, line.to_owned()));
+    }
+
+    /// Shows a command of the user that has ended.
+    pub(crate) fn show_command(&mut self, line: &str, result: &str) {
+        self.talk.command(line, result);
+    }
+
+    /// Text of the editor.
+    pub(crate) fn draft(&self) -> &str {
+        self.composer.text()
+    }
+
+    /// Replaces the text of the editor.
+    pub(crate) fn set_draft(&mut self, text: &str) {
+        if let Edit::Cut { bytes } = self.composer.set_text(text) {
+            self.complain(&format!("message too long: {bytes} bytes were dropped"));
+        }
     }
 
     /// Model that answers, if known.
@@ -279,8 +313,14 @@ impl App {
             return self.control_c();
         }
         self.leaving = false;
+        let rewinding = std::mem::take(&mut self.rewinding);
         if let Some(wish) = self.decide(&key) {
             return wish;
+        }
+        let empty = self.composer.text().is_empty() && !self.explaining;
+        if empty && key.code == Code::Char('?') && !key.ctrl && !key.alt {
+            self.tell(&command::keys());
+            return None;
         }
         if key.alt && key.code == Code::Up {
             return (!self.waiting.is_empty()).then_some(Action::Recall);
@@ -292,6 +332,10 @@ impl App {
                 None
             }
             Edit::Changed => None,
+            Edit::None if key.code == Code::Esc && empty && !self.is_at_work() => {
+                self.rewinding = !rewinding;
+                rewinding.then_some(Action::Do(Command::Undo(1)))
+            }
             Edit::None => self.own_key(&key),
         }
     }
@@ -340,6 +384,8 @@ impl App {
             Code::Char('d') if key.ctrl && self.composer.text().is_empty() => Some(Action::Quit),
             Code::Char('l') if key.ctrl => Some(Action::Wipe),
             Code::BackTab => self.about.mode.is_some().then_some(Action::NextMode),
+            Code::Char('g') if key.ctrl => Some(Action::Draft),
+            Code::Char('z') if key.ctrl => Some(Action::Suspend),
             Code::Char('o') if key.ctrl => {
                 self.talk.show_calls(1);
                 None
@@ -374,6 +420,7 @@ impl App {
         match command::read(text) {
             Said::Text(text) if text.is_empty() => None,
             Said::Text(text) => Some(Action::Say(text)),
+            Said::Run(line) => Some(Action::Run(line)),
             Said::Unknown(line) => Some(Action::Guess(line)),
             Said::Misused(written) => {
                 self.complain(&format!("usage: {written}"));

@@ -7,8 +7,9 @@ use harness::core::message::{AssistantMessage, Block, Message};
 use harness::core::port::DeltaPart;
 use harness::core::{CallId, End, Outcome, StopReason, Time};
 
-use super::calls::{Calls, shown_call};
+use super::calls::{self, Calls, shown_call};
 use super::notes;
+use crate::chat::attach;
 use crate::render::line::{Line, Look, Styling, Text};
 use crate::render::markdown::MarkdownStream;
 use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, why};
@@ -20,6 +21,9 @@ const MOST_LINES: usize = 100_000;
 
 /// Maximum size in bytes of an answer that is compared with its stream.
 const MOST_STREAMED: usize = 4 << 20;
+
+/// Maximum number of shown lines of a command's output.
+const MOST_SHOWN: usize = 400;
 
 /// Kind of the last block. Steps follow each other directly; a blank line separates all other blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +221,7 @@ impl Talk {
             }
             self.answered = squeezed(&whole);
         } else if let Message::User(user) = message {
-            self.user(&shown_user(&user.content), user.origin.as_deref());
+            self.user(&attach::shown(&user.content), user.origin.as_deref());
         }
     }
 
@@ -285,7 +289,7 @@ impl Talk {
     pub(super) fn recall(&mut self, messages: &[std::sync::Arc<Message>]) {
         for message in messages {
             match &**message {
-                Message::User(user) => self.user(&shown_user(&user.content), user.origin.as_deref()),
+                Message::User(user) => self.user(&attach::shown(&user.content), user.origin.as_deref()),
                 Message::Assistant(answer) => self.recall_answer(answer),
                 Message::System(_) | Message::ToolResult(_) | Message::Custom(_) | _ => {}
             }
@@ -339,6 +343,21 @@ impl Talk {
         }
     }
 
+    /// Shows a command of the user with its result.
+    pub(super) fn command(&mut self, line: &str, result: &str) {
+        self.separate(Kind::User);
+        let mut head = Text::default();
+        head.push("! ", &Look::of(NOTE));
+        head.push(line, &Look::of(BOLD));
+        self.finish_all(head.wrap(self.width));
+        let lines = calls::indented(result, self.width, &Look::default());
+        let hidden = lines.len().saturating_sub(MOST_SHOWN);
+        self.finish_all(lines.into_iter().take(MOST_SHOWN));
+        if hidden > 0 {
+            self.finish(Line::of(DIM, &format!("… {hidden} more lines")));
+        }
+    }
+
     /// Shows whole calls, the newest last.
     pub(super) fn show_calls(&mut self, count: usize) {
         let lines = self.calls.whole(count, self.width);
@@ -386,17 +405,6 @@ fn call_line(style: Paint, mark: &str, call: &(String, String), took: &str) -> T
         line.push(&format!(" {arguments}"), &Look::of(DIM));
     }
     line
-}
-
-/// A message of the user as text, with images by type.
-fn shown_user(content: &[Block]) -> String {
-    let shown = content.iter().filter_map(|block| {
-        if let Block::Image(image) = block {
-            return Some(format!("[image {}]", image.mime_type.as_deref().unwrap_or_default()));
-        }
-        block.as_text().map(str::to_owned)
-    });
-    shown.collect::<Vec<_>>().join("\n")
 }
 
 fn squeezed(text: &str) -> String {

@@ -20,6 +20,10 @@ const MOST_WAITING: usize = 4;
 /// Maximum rows of the editor.
 const MOST_EDITED: usize = 10;
 
+/// Maximum rows of the editor beside a menu, and of a menu.
+const MOST_BESIDE_MENU: usize = 3;
+const MOST_CHOICES: usize = 8;
+
 impl App {
     /// Renders the live area for the size of the terminal.
     pub(crate) fn view(&self) -> Frame {
@@ -41,9 +45,11 @@ impl App {
         };
         rest.extend(self.asks.rows(width, keys));
         let most = self.rows.saturating_sub(rest.len() + 3).clamp(1, MOST_EDITED);
+        let most = if self.composer.has_menu() { most.min(MOST_BESIDE_MENU) } else { most };
+        let menu = self.rows.saturating_sub(rest.len() + most + 2).clamp(1, MOST_CHOICES);
         let prompt = if self.explaining { "why not? " } else { "› " };
         let indent = prompt.chars().count();
-        let edited = self.composer.view(width.saturating_sub(indent).max(1), most);
+        let edited = self.composer.view(width.saturating_sub(indent).max(1), most, menu);
         let cursor = (rest.len() + edited.cursor.0, indent + edited.cursor.1);
         for (number, row) in edited.rows.into_iter().enumerate() {
             let mut line = if number == 0 { Line::of(NOTE, prompt) } else { Line::new() };
@@ -68,6 +74,9 @@ impl App {
             running.iter().take(MOST_CALLS).map(|call| self.call(call, width)).collect();
         if running.len() > MOST_CALLS {
             rows.push(Line::of(DIM, &format!("  and {} more", running.len() - MOST_CALLS)));
+        }
+        if let Some((since, line)) = &self.command {
+            rows.push(self.moving(&format!("! {}", self.took(*since)), line.clone(), width));
         }
         if !running.is_empty() || !self.asks.is_empty() {
             return rows;
@@ -126,10 +135,12 @@ impl App {
             _ if self.explaining => {
                 "Enter denies the call and sends the reason to the model, Esc goes back".to_owned()
             }
+            Doing::Nothing if self.command.is_some() => "Esc stops the command".to_owned(),
             Doing::Stopping => "stopping".to_owned(),
             Doing::Compacting { since } => format!("compacting {}", self.took(since)),
             Doing::Working { .. } if !self.asks.is_empty() => "awaiting approval · Esc interrupts".to_owned(),
             Doing::Working { since } => format!("working {} · Esc interrupts", self.took(since)),
+            Doing::Nothing if self.rewinding => "press Esc again to edit your last message".to_owned(),
             Doing::Nothing => String::new(),
         };
         let mut parts = Vec::new();

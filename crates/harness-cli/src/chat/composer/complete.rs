@@ -16,11 +16,28 @@ pub(crate) enum Word<'a> {
     Path(&'a str),
 }
 
+/// A choice of a menu.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// The whole word.
+    pub(crate) text: String,
+    /// Description.
+    pub(crate) note: String,
+    /// Whether Enter also sends it: a command that can be used without arguments.
+    pub(crate) is_sent: bool,
+}
+
 /// Source of completions.
 pub(crate) trait Complete: Send {
     /// Returns whole words that start with this one, in display order. No space is added after a candidate that ends
     /// with a slash. Candidates that do not start with the word are ignored.
     fn candidates(&self, word: Word<'_>) -> Vec<String>;
+
+    /// Returns the choices that are listed while this word is typed, in display order. They replace the word and need not
+    /// start with it. Default none.
+    fn menu(&self, _word: Word<'_>) -> Vec<Item> {
+        Vec::new()
+    }
 }
 
 /// Completes nothing.

@@ -22,15 +22,7 @@ pub(super) struct Completion {
 impl Completion {
     /// Returns the candidates for the text before the cursor.
     pub(super) fn of(buffer: &Buffer, complete: &dyn Complete) -> Option<Self> {
-        let before = buffer.before();
-        let start = before
-            .char_indices()
-            .rev()
-            .find(|(_, c)| c.is_whitespace())
-            .map_or(0, |(at, c)| at + c.len_utf8());
-        let word = before.get(start..)?;
-        let command = buffer.text().split_whitespace().next().filter(|first| first.starts_with('/'));
-        let command = command.filter(|_| buffer.text().starts_with('/'));
+        let (start, word, command) = parts(buffer)?;
         let mut candidates = match command {
             Some(_) if start == 0 => known(word, complete.candidates(Word::Command(word))),
             Some(command) => known(word, complete.candidates(Word::Argument { command, word })),
@@ -66,6 +58,27 @@ impl Completion {
         self.chosen = Some(at);
         self.candidates.get(at).map_or("", String::as_str)
     }
+}
+
+/// Start of the word before the cursor, the word, and the command that the text starts with.
+fn parts(buffer: &Buffer) -> Option<(usize, &str, Option<&str>)> {
+    let before = buffer.before();
+    let start =
+        before.char_indices().rev().find(|(_, c)| c.is_whitespace()).map_or(0, |(at, c)| at + c.len_utf8());
+    let word = before.get(start..)?;
+    let command = buffer.text().split_whitespace().next().filter(|first| first.starts_with('/'));
+    Some((start, word, command.filter(|_| buffer.text().starts_with('/'))))
+}
+
+/// Start of the word before the cursor, and the word.
+pub(super) fn word(buffer: &Buffer) -> Option<(usize, Word<'_>)> {
+    let (start, word, command) = parts(buffer)?;
+    let word = match command {
+        Some(_) if start == 0 => Word::Command(word),
+        Some(command) if !word.starts_with('@') => Word::Argument { command, word },
+        Some(_) | None => Word::Path(word),
+    };
+    Some((start, word))
 }
 
 /// Candidates that start with the word, without duplicates.

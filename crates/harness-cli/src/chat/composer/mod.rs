@@ -6,6 +6,7 @@ mod complete;
 mod completion;
 mod history;
 mod key;
+mod menu;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -15,11 +16,12 @@ use crate::render::line::Line;
 use buffer::Buffer;
 use completion::Completion;
 use history::History;
+use menu::Menu;
 use search::{Search, Searched};
 
 #[cfg(test)]
 pub(crate) use complete::NoCandidates;
-pub(crate) use complete::{Complete, Word};
+pub(crate) use complete::{Complete, Item, Word};
 pub(crate) use key::{Code, Edit, Key};
 
 /// View of the editor.
@@ -29,7 +31,7 @@ pub(crate) struct View {
     pub(crate) rows: Vec<Line>,
     /// Row in `rows` and column of the cursor.
     pub(crate) cursor: (usize, usize),
-    /// Rows below the text, such as a search or candidates; at most three.
+    /// Rows below the text, such as a search, candidates or a menu.
     pub(crate) below: Vec<Line>,
 }
 
@@ -39,6 +41,9 @@ pub(crate) struct Composer {
     history: History,
     search: Option<Search>,
     completion: Option<Completion>,
+    menu: Option<Menu>,
+    /// Start of the word whose menu was closed.
+    dismissed: Option<usize>,
     complete: Box<dyn Complete>,
     /// Text that was cut last.
     killed: String,
@@ -52,6 +57,8 @@ impl Composer {
             history: History::new(history),
             search: None,
             completion: None,
+            menu: None,
+            dismissed: None,
             complete,
             killed: String::new(),
         }
@@ -66,6 +73,7 @@ impl Composer {
     pub(crate) fn set_text(&mut self, text: &str) -> Edit {
         self.search = None;
         self.completion = None;
+        self.menu = None;
         let all = 0..self.buffer.text().len();
         edited(self.buffer.replace(all, &typed(text)))
     }
@@ -88,8 +96,14 @@ impl Composer {
         Edit::Changed
     }
 
-    /// Returns the view in `columns` columns (at least 2) and at most `most_rows` rows, not counting the rows below.
-    pub(crate) fn view(&self, columns: usize, most_rows: usize) -> View {
+    /// Whether a menu is open.
+    pub(crate) fn has_menu(&self) -> bool {
+        self.menu.is_some() && self.search.is_none()
+    }
+
+    /// Returns the view in `columns` columns (at least 2) and at most `most_rows` rows, not counting the rows below; a menu
+    /// has at most `menu_rows`.
+    pub(crate) fn view(&self, columns: usize, most_rows: usize, menu_rows: usize) -> View {
         if let Some(search) = &self.search {
             let found = search.found.and_then(|at| self.history.entry(at));
             let text = found.unwrap_or(self.buffer.text());
@@ -101,6 +115,8 @@ impl Composer {
         let mut view = view::view(self.buffer.text(), self.buffer.cursor(), columns, most_rows);
         if let Some(completion) = &self.completion {
             view.below = view::candidates(&completion.candidates, completion.chosen, columns.max(4));
+        } else if let Some(menu) = &self.menu {
+            view.below = menu.rows(columns.max(4), menu_rows);
         }
         view
     }
@@ -115,6 +131,63 @@ impl Composer {
     }
 
     fn edit_key(&mut self, key: Key) -> Edit {
+        if let Some(edit) = self.menu_key(&key) {
+            return edit;
+        }
+        let types = matches!(key.code, Code::Char(_) | Code::Backspace | Code::Delete | Code::Paste(_));
+        let edit = self.plain_key(key);
+        if types && edit == Edit::Changed && self.completion.is_none() {
+            self.open_menu();
+        }
+        edit
+    }
+
+    /// Opens the menu of the word before the cursor, if it has one that the user did not close.
+    fn open_menu(&mut self) {
+        self.menu = Menu::of(&self.buffer, self.complete.as_ref());
+        let start = self.menu.as_ref().map(|menu| menu.word.start);
+        if start.is_none() || start != self.dismissed {
+            self.dismissed = None;
+        } else {
+            self.menu = None;
+        }
+    }
+
+    /// Handles a key of the menu; `None` if it is not one. Other keys close the menu, and typing opens it again.
+    fn menu_key(&mut self, key: &Key) -> Option<Edit> {
+        let mut menu = self.menu.take()?;
+        if key.ctrl || key.alt || key.shift && key.code != Code::BackTab {
+            return None;
+        }
+        let item = match key.code {
+            Code::Up | Code::Down => {
+                menu.turn(key.code == Code::Down);
+                self.menu = Some(menu);
+                return Some(Edit::Changed);
+            }
+            Code::Esc => {
+                self.dismissed = Some(menu.word.start);
+                return Some(Edit::Changed);
+            }
+            Code::Tab => menu.best()?,
+            Code::Enter => menu.chosen()?,
+            Code::Char(_) | Code::BackTab | Code::Backspace | Code::Delete | Code::Left | Code::Right => {
+                return None;
+            }
+            Code::Home | Code::End | Code::PageUp | Code::PageDown | Code::Paste(_) => return None,
+        };
+        let sends = key.code == Code::Enter && item.is_sent;
+        let spaced = item.text.ends_with('/') || self.buffer.after().starts_with(char::is_whitespace);
+        let text = if spaced || sends { item.text.clone() } else { item.text.clone() + " " };
+        let edit = self.complete_with(menu.word, &text);
+        if text.ends_with('/') {
+            // The files of a directory are chosen next.
+            self.open_menu();
+        }
+        Some(if sends { self.enter() } else { edit })
+    }
+
+    fn plain_key(&mut self, key: Key) -> Edit {
         if matches!(key.code, Code::Tab | Code::BackTab) {
             return self.tab(key.code == Code::Tab && !key.shift);
         }

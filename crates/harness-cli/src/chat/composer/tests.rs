@@ -161,10 +161,10 @@ fn the_history_is_searched() {
     check("draft<C-r>f<Home>x", "x|first");
     let mut composer = composer(&["first"]);
     press(&mut composer, "<C-r>fi");
-    let view = composer.view(40, 5);
+    let view = composer.view(40, 5, 8);
     assert_eq!((view.rows[0].plain(), view.below[0].plain()), ("first".to_owned(), "history: fi".to_owned()));
     press(&mut composer, "x");
-    assert_eq!(composer.view(40, 5).below[0].plain(), "history, not found: fix");
+    assert_eq!(composer.view(40, 5, 8).below[0].plain(), "history, not found: fix");
     press(&mut composer, "<Esc><C-r>f<Enter><C-_>");
     assert_eq!(shown(&composer), "|");
 }
@@ -186,9 +186,9 @@ fn tab_completes() {
     check("<Tab>", "|");
     let mut composer = composer(&[]);
     press(&mut composer, "/m<Tab><Tab>");
-    assert_eq!(composer.view(40, 5).below[0].plain(), "[/model] /mode ");
+    assert_eq!(composer.view(40, 5, 8).below[0].plain(), "[/model] /mode ");
     assert_eq!(press(&mut composer, "<Esc>"), Edit::Changed);
-    assert_eq!(composer.view(40, 5).below, []);
+    assert_eq!(composer.view(40, 5, 8).below, []);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn the_history_is_bounded() {
 fn check_view(script: &str, columns: usize, most_rows: usize, expected: &[&str], cursor: (usize, usize)) {
     let mut composer = composer(&[]);
     press(&mut composer, script);
-    let view = composer.view(columns, most_rows);
+    let view = composer.view(columns, most_rows, 8);
     assert_eq!(view.rows.iter().map(Line::plain).collect::<Vec<_>>(), expected);
     assert_eq!(view.cursor, cursor);
 }
@@ -281,7 +281,7 @@ proptest! {
             composer.key(key.clone());
             prop_assert!(is_boundary(composer.text(), composer.buffer.cursor()), "{key:?}: {:?}", shown(&composer));
             prop_assert!(!composer.text().chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
-            let view = composer.view(columns, most_rows);
+            let view = composer.view(columns, most_rows, 8);
             prop_assert!((1..=most_rows.max(1)).contains(&view.rows.len()));
             prop_assert!(view.cursor.0 < view.rows.len() && view.cursor.1 < columns.max(2), "{view:?}");
             for row in &view.rows {
@@ -310,4 +310,67 @@ proptest! {
         }
         prop_assert_eq!(composer.text(), "");
     }
+}
+
+/// Choices of a menu.
+struct Choices;
+
+impl Complete for Choices {
+    fn candidates(&self, _: Word<'_>) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn menu(&self, word: Word<'_>) -> Vec<Item> {
+        let items: &[(&str, bool)] = match word {
+            Word::Command(typed) if typed.starts_with('/') => &[("/cost", true), ("/save", false)],
+            Word::Path(typed) if typed.starts_with('@') => &[("@a.rs", false), ("@src/", false)],
+            Word::Command(_) | Word::Argument { .. } | Word::Path(_) => &[],
+        };
+        let item = |&(text, is_sent): &(&str, bool)| Item {
+            text: text.to_owned(),
+            note: "does".to_owned(),
+            is_sent,
+        };
+        items.iter().map(item).collect()
+    }
+}
+
+#[track_caller]
+fn check_menu(script: &str, expected: &str, rows: &[&str]) {
+    let mut composer = Composer::new(vec!["earlier".to_owned()], Box::new(Choices));
+    press(&mut composer, script);
+    assert_eq!(shown(&composer), expected);
+    let below: Vec<String> = composer.view(20, 4, 8).below.iter().map(Line::plain).collect();
+    assert_eq!(below, rows);
+}
+
+#[test]
+fn menu_opens_while_a_command_or_a_file_is_typed() {
+    check_menu("/", "/|", &["  /cost  does", "  /save  does"]);
+    check_menu("/<Down><Down>", "/|", &["  /cost  does", "› /save  does"]);
+    check_menu("see @", "see @|", &["  @a.rs  does", "  @src/  does"]);
+    check_menu("a / b", "a / b|", &[]);
+}
+
+#[test]
+fn chosen_word_replaces_the_typed_one() {
+    check_menu("/<Tab>", "/cost |", &[]);
+    check_menu("/<Up><Tab>x", "/save x|", &[]);
+    check_menu("see @s<Down><Enter>", "see @a.rs |", &[]);
+    check_menu("@s<Up><Enter>", "@src/|", &["  @a.rs  does", "  @src/  does"]);
+}
+
+#[test]
+fn enter_sends_a_chosen_command_without_arguments_and_what_is_typed_without_a_choice() {
+    let mut composer = Composer::new(Vec::new(), Box::new(Choices));
+    assert_eq!(press(&mut composer, "/<Down><Enter>"), Edit::Submit("/cost".to_owned()));
+    assert_eq!(press(&mut composer, "/sa<Enter>"), Edit::Submit("/sa".to_owned()));
+}
+
+#[test]
+fn closed_menu_stays_closed_for_the_word_and_other_keys_work_as_ever() {
+    check_menu("/<Esc>c", "/c|", &[]);
+    check_menu("/<Esc><Up>", "earlier|", &[]);
+    check_menu("@<Esc>x @", "@x @|", &["  @a.rs  does", "  @src/  does"]);
+    check_menu("/c<Left>", "/|c", &[]);
 }

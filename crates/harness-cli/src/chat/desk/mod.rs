@@ -1,26 +1,28 @@
 //! The loop of a chat at a terminal: connects the terminal, the thread and the chat's state.
 
+mod detour;
+
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::core::ThreadId;
-use harness::core::message::UserMessage;
+use harness::core::message::{Block, UserMessage};
 use harness::core::port::Decision;
+use harness::core::{Cancel, ThreadId};
 use harness::runtime::skill::Skill;
 use harness::runtime::{DeliveryMode, Status, Stream, StreamItem, ThreadEvent};
 use tokio::sync::mpsc;
 
-use super::app::{About, Action, App, Verdict, Waiting};
-use super::assistant::next_mode;
-use super::command::{self, Command};
-use super::conversation::{Begun, Conversation};
-use super::grants;
-use super::history::History;
-use super::images;
-use super::place;
-use super::terminal::Input;
-use super::words::Words;
+use crate::chat::app::{About, Action, App, Verdict, Waiting};
+use crate::chat::assistant::next_mode;
+use crate::chat::attach;
+use crate::chat::command::{self, Command};
+use crate::chat::conversation::{Begun, Conversation};
+use crate::chat::grants;
+use crate::chat::history::History;
+use crate::chat::place;
+use crate::chat::terminal::{Input, Keys};
+use crate::chat::words::Words;
 use crate::env;
 use crate::error::CliError;
 use crate::render::line::Styling;
@@ -48,6 +50,11 @@ enum Done {
     Failed(String),
     /// A compaction failed.
     NotShorter(String),
+    /// A command of the user ended.
+    Ran {
+        line: String,
+        result: String,
+    },
 }
 
 /// A chat at a terminal.
@@ -56,24 +63,23 @@ pub(super) struct Desk {
     app: App,
     screen: Screen<Out>,
     size: (usize, usize),
-    inputs: mpsc::Receiver<Input>,
+    keys: Keys,
     events: Stream,
     history: History,
     done: (mpsc::Sender<Done>, mpsc::Receiver<Done>),
     home: Option<PathBuf>,
-}
-
-/// Screen and its renderer.
-pub(super) struct Look {
-    pub(super) styling: Styling,
-    pub(super) inputs: mpsc::Receiver<Input>,
+    /// Stops the user's command in flight.
+    command: Option<Cancel>,
+    /// Output of the user's commands for the next message.
+    outputs: Vec<Block>,
 }
 
 impl Desk {
-    pub(super) fn new(chat: Conversation, begun: &Begun, look: Look) -> Self {
+    pub(super) fn new(chat: Conversation, begun: &Begun, styling: Styling, keys: Keys) -> Self {
         let (history, entries) = History::open(env::state().map(|state| state.join("chat-history.jsonl")));
         let size = size();
-        let mut app = App::new(look.styling, size, entries, Box::new(Words::of(&chat.thread.config())));
+        let mut app =
+            App::new(styling, size, entries, Box::new(Words::of(&chat.thread.config(), chat.known_models())));
         app.set_now(chat.now());
         let place = chat.assistant.as_ref().map(|assistant| place::of(assistant.folder()));
         *app.about_mut() = About { model: begun.model.clone(), place, window: begun.window, mode: None };
@@ -81,9 +87,10 @@ impl Desk {
         if let Some(why) = chat.assistant.as_ref().and_then(|assistant| assistant.unsandboxed.as_deref()) {
             app.complain(&format!("commands run without a sandbox ({why}); each one prompts"));
         }
-        let (events, screen) = (chat.events(), Screen::new(drawing(), look.styling));
+        let (events, screen) = (chat.events(), Screen::new(drawing(), styling));
         let (done, home) = (mpsc::channel(16), env::home());
-        Self { chat, app, screen, size, inputs: look.inputs, events, history, done, home }
+        let (command, outputs) = (None, Vec::new());
+        Self { chat, app, screen, size, keys, events, history, done, home, command, outputs }
     }
 
     /// Runs the chat until the user exits and all work has ended. Returns whether the user exited, as opposed to a
@@ -107,7 +114,7 @@ impl Desk {
             let wish = tokio::select! {
                 biased;
                 () = signals.next() => return Ok(false),
-                input = self.inputs.recv() => self.input(input.unwrap_or(Input::Closed)),
+                input = self.keys.next() => self.input(input),
                 told = self.events.next() => {
                     self.see(told);
                     None
@@ -117,6 +124,7 @@ impl Desk {
                         Done::Said(text) => self.app.tell(&text),
                         Done::Failed(text) => self.app.complain(&text),
                         Done::NotShorter(text) => self.app.not_shorter(&text),
+                        Done::Ran { line, result } => self.command_ended(&line, &result),
                     }
                     None
                 }
@@ -126,6 +134,8 @@ impl Desk {
             match wish {
                 Some(Action::Quit) => return Ok(true),
                 Some(Action::Wipe) => self.screen.wipe().map_err(written)?,
+                Some(Action::Draft) => self.edit_draft(signals).await?,
+                Some(Action::Suspend) => self.suspend()?,
                 Some(wish) => self.grant(wish).await,
                 None => {}
             }
@@ -143,7 +153,8 @@ impl Desk {
         self.resize(size());
         self.app.set_now(self.chat.now());
         let waiting = self.chat.thread.queue().into_iter();
-        let waiting = waiting.map(|entry| Waiting { entry: entry.id, text: entry.message.joined_text() });
+        let waiting =
+            waiting.map(|entry| Waiting { entry: entry.id, text: attach::shown(entry.message.content()) });
         self.app.set_waiting(waiting.collect());
         let held = self.chat.approvals.held(self.chat.thread.id());
         let preview = held.first().and_then(|first| self.chat.previews.of(&first.id()));
@@ -201,8 +212,13 @@ impl Desk {
         match wish {
             Action::Say(text) => self.say(&text),
             Action::Guess(line) => self.guess(&line),
+            Action::Interrupt if self.stop_command() => {}
             Action::Interrupt => {
                 self.chat.thread.abort("the user interrupted");
+            }
+            Action::Run(line) => {
+                self.history.add(&format!("!{line}"));
+                self.run_command(line);
             }
             Action::Recall => self.recall(),
             Action::Answer { proposed, verdict } => {
@@ -234,14 +250,14 @@ impl Desk {
                     next_mode(&modes);
                 }
             }
-            Action::Wipe | Action::Quit => {}
+            Action::Wipe | Action::Draft | Action::Suspend | Action::Quit => {}
         }
     }
 
     /// Sends a message: it starts a run, or is delivered between the iterations of the current one.
     fn say(&mut self, text: &str) {
         self.history.add(text);
-        let (message, problems) = images::message(text, self.home.as_deref());
+        let (message, problems) = attach::message(text, self.home.as_deref());
         for problem in problems {
             self.app.complain(&problem);
         }
@@ -249,7 +265,8 @@ impl Desk {
         self.deliver(message.from_origin(origin));
     }
 
-    fn deliver(&mut self, message: UserMessage) {
+    fn deliver(&mut self, mut message: UserMessage) {
+        message.content.append(&mut self.outputs);
         if let Err(fault) = self.chat.thread.execute(message, DeliveryMode::BetweenRounds) {
             self.app.complain(&fault.to_string());
         }
@@ -274,7 +291,7 @@ impl Desk {
     fn recall(&mut self) {
         let Some(last) = self.chat.thread.queue().pop() else { return };
         match self.chat.thread.cancel(&last.id) {
-            Ok(entry) => self.app.write(&entry.message.joined_text()),
+            Ok(entry) => self.app.write(&attach::typed(entry.message.content())),
             Err(fault) => self.app.complain(&fault.to_string()),
         }
     }
@@ -322,6 +339,7 @@ impl Desk {
     /// Subscribes to the current thread.
     fn follow(&mut self, what: &str) {
         self.events = self.chat.events();
+        self.outputs.clear();
         self.app.tell(&format!("started {what}; the previous one is kept"));
     }
 
@@ -472,7 +490,8 @@ impl Desk {
             return self.app.tell("no queued messages");
         }
         let lines = queue.iter().enumerate();
-        let lines = lines.map(|(number, entry)| format!("{}  {}", number + 1, entry.message.joined_text()));
+        let lines = lines
+            .map(|(number, entry)| format!("{}  {}", number + 1, attach::shown(entry.message.content())));
         self.app.tell(&lines.collect::<Vec<_>>().join("\n"));
     }
 
