@@ -36,6 +36,10 @@ const NEEDS: &[Need] = &[
     ("serve", |folder| {
         venv(&folder.join("serve"), &["openapi-spec-validator==0.9.0", "schemathesis==4.32.5"])
     }),
+    ("openai", |folder| {
+        venv(&folder.join("openai").join("python"), &["openai==3.57.0"])?;
+        npm::install(&folder.join("openai").join("node"), &["openai@7.57.0"])
+    }),
     ("agents", agents),
     ("local-model", |folder| local_model(&folder.join("local-model"))),
 ];

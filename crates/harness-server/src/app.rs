@@ -11,6 +11,7 @@ use harness::runtime::{Runtime, Thread};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::fault::Fault;
+use crate::openai::ResponseStore;
 use crate::options::ServerOptions;
 
 /// Maximum length of a thread's id in characters.
@@ -24,6 +25,8 @@ pub(crate) struct App {
     streams: Arc<Semaphore>,
     clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
     stopping: AtomicBool,
+    /// Responses of the OpenAI routes.
+    pub(crate) responses: ResponseStore,
     /// Held while a thread is looked up and created.
     pub(crate) creating: tokio::sync::Mutex<()>,
 }
@@ -59,6 +62,7 @@ impl App {
             streams: places(bounds.streams),
             clients: Arc::default(),
             stopping: AtomicBool::new(false),
+            responses: ResponseStore::new(&bounds),
             creating: tokio::sync::Mutex::default(),
             options,
         })
@@ -114,6 +118,29 @@ impl App {
             return Ok(self.runtime.thread(id));
         }
         Err(Fault::no_thread(name))
+    }
+
+    /// Creates a thread with a generated id.
+    pub(crate) async fn new_thread(&self, prefix: &str) -> Result<Thread, Fault> {
+        let _alone = self.creating.lock().await;
+        self.room()?;
+        Ok(self.runtime.thread(self.new_id(prefix)))
+    }
+
+    /// Generates an id: `prefix`, a hyphen, and a unique part.
+    pub(crate) fn new_id(&self, prefix: &str) -> String {
+        let run = self.options.ids.run_id();
+        let unique = run.as_str().strip_prefix("run-").unwrap_or(run.as_str());
+        format!("{prefix}-{unique}")
+    }
+
+    /// Closes a thread and removes its session. A session that cannot be removed is logged.
+    pub(crate) async fn discard(&self, thread: &Thread) {
+        thread.close().await;
+        let Some(stored) = &self.options.stored else { return };
+        if let Err(fault) = stored.remove_boxed(thread.id()).await {
+            tracing::warn!(thread = %thread.id(), %fault, "the session of a discarded thread was not removed");
+        }
     }
 
     pub(crate) async fn is_stored(&self, id: &ThreadId) -> Result<bool, Fault> {

@@ -75,6 +75,14 @@ impl Fault {
         Self { status, told }
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn detail(&self) -> &ErrorDetail {
+        &self.told
+    }
+
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
@@ -135,7 +143,10 @@ impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let unknown = self.status == StatusCode::UNAUTHORIZED;
-        let mut response = (self.status, Json(ErrorBody { error: self.told })).into_response();
+        let body = Json(ErrorBody { error: self.told.clone() });
+        let mut response = (self.status, body).into_response();
+        // Routes of other APIs convert the body.
+        response.extensions_mut().insert(self.told);
         if busy {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }

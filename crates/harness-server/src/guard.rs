@@ -74,6 +74,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         },
         Err(fault) => fault.into_response(),
     };
+    let response = crate::openai::in_their_form(&path, response);
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(%method, path, status = response.status().as_u16(), milliseconds, "request");
     response

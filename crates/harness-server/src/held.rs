@@ -85,8 +85,8 @@ pub(crate) async fn decide(
         let _ = changed.as_mut().now_or_never();
         let held = approvals.held(thread.id()).into_iter().find(|held| held.call.id == parked.call.id);
         if let Some(held) = held {
-            // What is asked now must be what was shown: a gate may have changed the arguments.
-            if held.call.name != parked.call.name || held.call.arguments != parked.call.arguments {
+            // The pending call must be the one that was shown.
+            if !same_call(&parked, &held) {
                 return Err(other_call(decided, &held));
             }
             approvals.decide(thread.id(), &held.id(), &held.digest(), decision.clone())?;
@@ -101,6 +101,12 @@ pub(crate) async fn decide(
             }
         }
     }
+}
+
+/// Whether a held call is the one that was shown: a gate may have changed its arguments.
+pub(crate) fn same_call(shown: &ProposedCall, held: &ProposedCall) -> bool {
+    let (shown, held) = (&shown.call, &held.call);
+    shown.id == held.id && shown.name == held.name && shown.arguments == held.arguments
 }
 
 fn other_call(decided: &Decided, call: &ProposedCall) -> RuntimeError {

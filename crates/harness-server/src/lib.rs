@@ -48,11 +48,13 @@
 mod app;
 mod body;
 mod connections;
+mod drive;
 mod error;
 mod fault;
 mod follow;
 mod guard;
 mod held;
+mod openai;
 mod options;
 mod routes;
 mod serve;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderValue;
+use harness::core::AgentId;
 use harness::core::port::Ids;
 use harness::runtime::Approvals;
 use harness::system::SystemIds;
@@ -39,6 +40,11 @@ pub struct Bounds {
     pub streams_per_client: usize,
     /// Concurrent requests without event streams; more are rejected with 503. Default: 1,024.
     pub requests: usize,
+    /// Responses of the OpenAI routes that can be read and continued; the oldest are dropped, with threads that no other
+    /// response needs. Default: 1,000.
+    pub responses: usize,
+    /// Size limit of all these responses in bytes of JSON. Default: 64 MiB.
+    pub response_bytes: usize,
     /// Silence after which a stream sends a comment to keep the connection alive. Default: 15 s.
     pub keep_alive: Duration,
     /// Time for open connections to finish after all runs have ended. Default: 5 s.
@@ -56,6 +62,8 @@ impl Default for Bounds {
             streams: 1_024,
             streams_per_client: 256,
             requests: 1_024,
+            responses: 1_000,
+            response_bytes: 64 * 1024 * 1024,
             keep_alive: Duration::from_secs(15),
             drain: Duration::from_secs(5),
         }
@@ -74,6 +82,7 @@ pub struct ServerOptions {
     pub(crate) approvals: Option<Approvals>,
     pub(crate) stored: Option<Arc<dyn DynStoredThreads>>,
     pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) agents: Vec<AgentId>,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -97,6 +106,7 @@ impl Default for ServerOptions {
             approvals: None,
             stored: None,
             ids: Arc::new(SystemIds::new()),
+            agents: Vec::new(),
         }
     }
 }
@@ -174,6 +184,13 @@ impl ServerOptions {
     /// Sets the generator of ids for threads without a name. Default: [`SystemIds`].
     pub fn ids(mut self, ids: impl Ids + 'static) -> Self {
         self.ids = Arc::new(ids);
+        self
+    }
+
+    /// Names the agents that a request of the OpenAI routes can start with, as the models `harness:AGENT`. Default:
+    /// none, so the only model is `harness`, the graph with its entry agent.
+    pub fn agents<A: Into<AgentId>>(mut self, agents: impl IntoIterator<Item = A>) -> Self {
+        self.agents = agents.into_iter().map(Into::into).collect();
         self
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct ServeArgs {
 }
 
 const NOTES: &str = "\
-GET /openapi.json describes the routes. --log info logs each request to standard error.
+GET /openapi.json describes the routes. Clients of OpenAI use the base URL http://ADDRESS:PORT/v1 and the model harness.
+
+ --log info logs each request to standard error.
 
 Ctrl-C ends streams and runs and saves the sessions; a second Ctrl-C exits immediately.";

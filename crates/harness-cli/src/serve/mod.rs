@@ -62,7 +62,7 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
         let stop = stop.clone();
         async move { stop.cancelled().await }
     };
-    let options = options.approvals(approvals);
+    let options = options.approvals(approvals).agents(threads.agents.iter().cloned());
     let serving = harness_server::serve(listener, threads.runtime.clone(), options, stopped);
     let served = tokio::select! {
         biased;

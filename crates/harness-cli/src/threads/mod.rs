@@ -7,11 +7,11 @@ pub(crate) mod found;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::core::ThreadId;
 use harness::core::port::{Approver, Clock, DynModel};
+use harness::core::{AgentId, ThreadId};
 use harness::runtime::Runtime;
 use harness::tools::{Modes, Registry};
-use harness::{Builder, SessionStore};
+use harness::{BoundGraph, Builder, SessionStore};
 
 use self::found::Found;
 use crate::agents::{Agents, has_output_schema};
@@ -35,6 +35,8 @@ pub(crate) struct Threads {
     /// Skills and context files in addition to the descriptor.
     pub(crate) found: Found,
     pub(crate) registry: Option<Registry>,
+    /// Agents of the descriptor, from its entry on.
+    pub(crate) agents: Vec<AgentId>,
 }
 
 /// Agents and storage of conversations.
@@ -68,6 +70,8 @@ impl Threads {
             (Some(_), _) | (None, None) => None,
         };
         let registry = bound.as_ref().and_then(|bound| bound.registry.as_ref()).or(models.as_ref());
+        let of_graph = |graph: &BoundGraph| graph.graph().agents().map(|agent| agent.id().into()).collect();
+        let agent_ids = graph.map(of_graph).unwrap_or_default();
         let are_validated = graph.is_some_and(|graph| has_output_schema(graph.graph()));
         let source = answers(&args.model, &args.backend, of.thread, clock, || {
             model::choose(&args.model, graph, registry, clock)
@@ -91,7 +95,7 @@ impl Threads {
         }
         let runtime = change(found.give(builder)).build_runtime()?;
         let Source { model, name: model_name, window, .. } = source;
-        Ok(Self { runtime, model, model_name, window, are_validated, found, registry })
+        Ok(Self { runtime, model, model_name, window, are_validated, found, registry, agents: agent_ids })
     }
 
     /// The modes that the registry names, shared by all of these conversations.

@@ -5,13 +5,10 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::support::{copy, harness, root};
-use crate::{installed, other, ran};
+use crate::support::harness;
+use crate::{guarded_example, installed, other, ran};
 
 const SCRIPT: &str = include_str!("acp.mjs");
-
-/// The files of the example that are needed here.
-const EXAMPLE: &str = "fixtures/examples/customer-support";
 
 /// What the editor saw.
 #[derive(Deserialize)]
@@ -62,12 +59,7 @@ fn talk() -> Seen {
     let folder = installed("acp");
     fs::write(folder.join("acp.mjs"), SCRIPT).unwrap();
     let desk = tempfile::tempdir().unwrap();
-    copy(&root().join(EXAMPLE), &desk.path().join("example"));
-    let registry = desk.path().join("example/registry.yaml");
-    let text = fs::read_to_string(&registry).unwrap();
-    let guarded = text.replace("    class: unsafe\n", "    class: unsafe\n    requires_approval: true\n");
-    assert_ne!(guarded, text, "a tool of the example is unsafe");
-    fs::write(&registry, guarded).unwrap();
+    guarded_example(&desk.path().join("example"));
     let program = harness(desk.path(), &[]);
     let mut node = other("node", &folder);
     node.arg("acp.mjs").arg(desk.path()).arg(program.get_program());

@@ -18,6 +18,7 @@ mod kill;
 mod local_model;
 mod mcp;
 mod model_server;
+mod openai;
 mod relay;
 mod serve;
 mod start_up;
@@ -29,10 +30,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::Running;
+use crate::support::{Running, copy, root};
 
 /// The shipped example, which the demo model answers.
 const EXAMPLE: &str = "fixtures/examples/customer-support/harness.yaml";
+
+/// Copies the example, with refunds that require approval.
+#[track_caller]
+fn guarded_example(folder: &Path) {
+    copy(root().join(EXAMPLE).parent().unwrap(), folder);
+    let registry = folder.join("registry.yaml");
+    let text = std::fs::read_to_string(&registry).unwrap();
+    let guarded = text.replace("    class: unsafe\n", "    class: unsafe\n    requires_approval: true\n");
+    assert_ne!(guarded, text, "a tool of the example is unsafe");
+    std::fs::write(&registry, guarded).unwrap();
+}
 
 /// The longest that a program may take that does many things.
 const LONG: Duration = Duration::from_mins(5);

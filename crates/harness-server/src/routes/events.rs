@@ -44,7 +44,13 @@ enum Until {
 }
 
 /// Client address of a request, if known.
-pub(super) struct Client(Option<IpAddr>);
+pub(crate) struct Client(Option<IpAddr>);
+
+impl Client {
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.0
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Client {
     type Rejection = Infallible;

@@ -7,6 +7,8 @@ mod runs;
 pub(crate) mod service;
 mod threads;
 
+pub(crate) use events::Client;
+
 use std::sync::Arc;
 
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -16,6 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::openai::routes as openai;
 
 /// OpenAPI description without routes.
 #[derive(utoipa::OpenApi)]
@@ -27,7 +30,9 @@ use crate::app::App;
             be added at any time.",
     ),
     modifiers(&Common),
-    components(schemas(crate::fault::ErrorBody, crate::fault::ErrorDetail)),
+    components(schemas(
+        crate::fault::ErrorBody, crate::fault::ErrorDetail, crate::openai::OpenAiError,
+    )),
 )]
 struct Description;
 
@@ -67,6 +72,13 @@ pub(crate) fn all() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(approvals::of_all))
         .routes(routes!(approvals::of_one))
         .routes(routes!(approvals::answer))
+        .routes(routes!(openai::list_models))
+        .routes(routes!(openai::show_model))
+        .routes(routes!(openai::create_chat_completion))
+        .routes(routes!(openai::create_response))
+        .routes(routes!(openai::show_response, openai::delete_response))
+        .routes(routes!(openai::create_conversation))
+        .routes(routes!(openai::show_conversation, openai::delete_conversation))
         .routes(routes!(service::health))
         .routes(routes!(service::openapi))
 }

@@ -80,7 +80,7 @@ pub(super) async fn create(
 ) -> Result<impl IntoResponse, Fault> {
     let id = match asked.id {
         Some(name) => thread_id(&name)?,
-        None => app.options.ids.run_id().as_str().replacen("run-", "thread-", 1).into(),
+        None => app.new_id("thread").into(),
     };
     let alone = app.creating.lock().await;
     app.room()?;

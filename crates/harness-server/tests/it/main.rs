@@ -10,12 +10,14 @@
 mod access;
 mod approvals;
 mod bounds;
+mod chat_completions;
 mod connections;
 mod crowd;
 mod description;
 mod examples;
 mod faults;
 mod queue;
+mod responses;
 mod restart;
 mod streams;
 mod support;

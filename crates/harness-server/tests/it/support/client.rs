@@ -16,7 +16,8 @@ pub(crate) struct Reply {
 impl Reply {
     /// The stable code of the fault.
     pub(crate) fn kind(&self) -> &str {
-        self.body["error"]["kind"].as_str().unwrap_or_default()
+        let error = &self.body["error"];
+        error["kind"].as_str().or(error["code"].as_str()).unwrap_or_default()
     }
 }
 

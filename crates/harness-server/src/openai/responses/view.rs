@@ -1,0 +1,159 @@
+//! Responses.
+
+use harness::core::Outcome;
+use harness::runtime::{Report, Thread};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::super::usage::Tokens;
+use super::super::verdict::{RunDetail, Verdict};
+use super::request::{Asked, Continued};
+use super::target::Target;
+use crate::app::App;
+
+/// Response of an agent graph.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ResponseView {
+    /// Id of the response, for `previous_response_id`.
+    pub(super) id: String,
+    /// `response`.
+    object: &'static str,
+    /// Time of the request in seconds since 1970.
+    created_at: i64,
+    /// `in_progress`, `completed`, `incomplete` or `failed`.
+    pub(super) status: &'static str,
+    /// Error of a failed run: `code` and `message`.
+    #[schema(value_type = Option<Object>)]
+    pub(super) error: Option<Value>,
+    /// Reason of `incomplete`: `max_output_tokens` for any limit, `content_filter` for a guardrail or a policy.
+    #[schema(value_type = Option<Object>)]
+    incomplete_details: Option<Value>,
+    /// Instructions of the request.
+    instructions: Option<String>,
+    /// Requested model.
+    model: String,
+    /// Items: `reasoning`, `message`, `mcp_call` for the tools that the server ran, and `mcp_approval_request` for
+    /// calls that require approval.
+    #[schema(value_type = Vec<Object>)]
+    pub(super) output: Vec<Value>,
+    /// Continued response.
+    previous_response_id: Option<String>,
+    /// Conversation: an object with an `id`.
+    #[schema(value_type = Option<Object>)]
+    conversation: Option<Value>,
+    /// Whether the response is stored.
+    pub(super) store: bool,
+    /// Data of the caller.
+    #[schema(value_type = Object)]
+    metadata: Map<String, Value>,
+    /// User of the run.
+    user: Option<String>,
+    /// Always `true`.
+    parallel_tool_calls: bool,
+    /// Always `auto`.
+    tool_choice: &'static str,
+    /// Always empty: the tools are those of the agents.
+    #[schema(value_type = Vec<Object>)]
+    tools: [(); 0],
+    /// Format of the answer.
+    #[schema(value_type = Object)]
+    text: Value,
+    /// Tokens of all model calls of the run; `null` if no model reported any.
+    usage: Option<ResponseUsage>,
+    /// End of the run in the words of harness; absent before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    harness: Option<RunDetail>,
+}
+
+/// Tokens of a run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct ResponseUsage {
+    /// Input tokens, including cached ones.
+    input_tokens: u64,
+    /// `cached_tokens`: those from a cache.
+    #[schema(value_type = Object)]
+    input_tokens_details: Value,
+    /// Output tokens, including reasoning.
+    output_tokens: u64,
+    /// `reasoning_tokens`: those of reasoning.
+    #[schema(value_type = Object)]
+    output_tokens_details: Value,
+    /// Sum of both.
+    total_tokens: u64,
+}
+
+impl From<Tokens> for ResponseUsage {
+    fn from(tokens: Tokens) -> Self {
+        Self {
+            input_tokens: tokens.input,
+            input_tokens_details: json!({ "cached_tokens": tokens.cached }),
+            output_tokens: tokens.output,
+            output_tokens_details: json!({ "reasoning_tokens": tokens.reasoning }),
+            total_tokens: tokens.total(),
+        }
+    }
+}
+
+impl ResponseView {
+    /// The response before its run.
+    pub(super) fn new(app: &App, asked: &Asked, target: &Target) -> Self {
+        let (previous_response_id, conversation) = match &asked.continued {
+            Continued::New => (None, None),
+            Continued::Response(id) => (Some(id.clone()), None),
+            Continued::Conversation(id) => (None, Some(json!({ "id": id }))),
+        };
+        let options = &target.prompt.options;
+        let format = match &options.output {
+            Some(schema) => {
+                json!({ "type": "json_schema", "name": "answer", "schema": schema, "strict": true })
+            }
+            None => json!({ "type": "text" }),
+        };
+        Self {
+            id: app.new_id("resp"),
+            object: "response",
+            created_at: now(&target.thread),
+            status: "in_progress",
+            error: None,
+            incomplete_details: None,
+            instructions: asked.echoed_instructions.clone(),
+            model: asked.model.clone(),
+            output: Vec::new(),
+            previous_response_id,
+            conversation,
+            store: asked.is_stored,
+            metadata: asked.metadata.clone().unwrap_or_default(),
+            user: options.user.as_deref().map(str::to_owned),
+            parallel_tool_calls: true,
+            tool_choice: "auto",
+            tools: [],
+            text: json!({ "format": format }),
+            usage: None,
+            harness: None,
+        }
+    }
+
+    /// Adds the end of the run.
+    pub(super) fn end(&mut self, report: &Report, pending: usize) {
+        let verdict = Verdict::of(report, pending);
+        let incomplete = |reason: &str| Some(json!({ "reason": reason }));
+        (self.status, self.incomplete_details) = match verdict {
+            Verdict::Answered | Verdict::Refused | Verdict::Pending => ("completed", None),
+            Verdict::Limited => ("incomplete", incomplete("max_output_tokens")),
+            Verdict::Filtered => ("incomplete", incomplete("content_filter")),
+            Verdict::Cancelled | Verdict::Failed => ("failed", None),
+        };
+        if self.status == "failed" {
+            let message = report.problem().unwrap_or_else(|| Outcome::Failed.as_str().to_owned());
+            self.error = Some(json!({ "code": "server_error", "message": message }));
+        }
+        self.usage = Tokens::of(report).map(ResponseUsage::from);
+        self.harness = Some(RunDetail::of(report));
+    }
+}
+
+/// Time in seconds since 1970.
+pub(in crate::openai) fn now(thread: &Thread) -> i64 {
+    thread.config().ports.clock.now().0.div_euclid(1_000)
+}
