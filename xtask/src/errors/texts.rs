@@ -330,6 +330,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
         "the `Host` header names a host that is not allowed",
         "use a loopback host name, or start the server with `--allow-host HOST`",
     ),
+    (
+        "server.lagged",
+        "the client reads too slowly: events of the run were lost",
+        "read the stream without pauses, or request the answer without a stream",
+    ),
     ("server.listen", "", "choose another address, or stop the program that uses it"),
     ("server.lost", "the removal of a thread was interrupted", "send the request again"),
     ("server.no_method", "the route does not support the method", "see `/openapi.json`"),
