@@ -110,7 +110,7 @@ impl Approver for EditorApprover {
         match self.0.get() {
             Some(asks) => asks.decide(ask).await,
             None => Decision::Denied {
-                reason: "the client is not connected, so nobody can approve the call".to_owned(),
+                reason: "the client is not connected, so the call cannot be approved".to_owned(),
             },
         }
     }

@@ -257,7 +257,7 @@ impl CliError {
     }
 
     /// The hint of the cause, or one derived from its values.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the others have a text of their own")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others have their own text")]
     fn hint_of_cause(&self) -> Option<String> {
         match self {
             Self::Harness(HarnessError::Descriptor(error)) | Self::Descriptor(error) => {
@@ -292,10 +292,7 @@ impl CliError {
     }
 
     /// The hint for this kind of error, without details of the cause.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "of the others the cause says what to do, or nobody knows"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no fix besides that of their cause")]
     fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Self::Harness(HarnessError::SameName { .. }) => {

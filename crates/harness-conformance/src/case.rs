@@ -77,8 +77,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Done<T> {
     Ok(runtime.map_err(|e| e.to_string())?.block_on(work))
 }
 
-/// Does work that waits for a [`PausedClock`](crate::clock::PausedClock) or for nothing: time passes when nobody can go
-/// on, and work that nobody wakes any more fails.
+/// Does work that waits for a [`PausedClock`](crate::clock::PausedClock) or for nothing: time passes when no task
+/// can continue, and work that is never woken fails.
 pub(crate) fn on_paused_time<T>(work: impl Future<Output = Done<T>>) -> Done<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let tasks = tokio::task::LocalSet::new();

@@ -1,4 +1,4 @@
-//! The time of tokio as a clock; paused, it moves when nobody can go on.
+//! The time of tokio as a clock; paused, it moves when no task can continue.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Vectors of kind `descriptor`: load, hash, build, resolve and createContext of one descriptor.
 //!
-//! Of several faults the first is looked at. Of its message the facts count: what it quotes, and the path.
+//! Of several errors the first is compared. Of its message the facts count: its quotes and the path.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ closed! {
         #[serde(default)] entry_agent: Value, #[serde(default)] agent_order: Value,
         #[serde(default)] agents: Value, error: Option<Refusal>,
     }
-    /// A fault; how it is called is each product's own.
+    /// An error; each product has its own code.
     Refusal { stage: Stage, #[serde(rename = "kind")] _kind: Any, message: String, compare: Compare }
     #[derive(Default)]
     Load {
@@ -92,8 +92,8 @@ pub(crate) enum Compare {
 
 fn checked(vector: &Vector) -> Result<(), String> {
     let case: Case = vector.parse()?;
-    let work = tempfile::tempdir().map_err(|error| format!("temporary folder: {error}"))?;
-    let work_path = work.path().canonicalize().map_err(|error| format!("temporary folder: {error}"))?;
+    let work = tempfile::tempdir().map_err(|error| format!("temporary directory: {error}"))?;
+    let work_path = work.path().canonicalize().map_err(|error| format!("temporary directory: {error}"))?;
     let folder = set_up(&vector.path, &work_path, &case).map_err(|error| format!("setting up: {error}"))?;
     case.check(&folder)
 }
@@ -220,7 +220,7 @@ impl Refusal {
     }
 }
 
-/// A fault that only has to be there still says what it is.
+/// An error that only has to exist still has a message.
 fn clear(error: &DescriptorError) -> Result<(), String> {
     let text = error.fault().to_string();
     if text.is_empty() || error.kind().is_empty() {

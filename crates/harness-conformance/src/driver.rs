@@ -1,4 +1,4 @@
-//! What drives machines: a vector that runs turns must come out the same under each driver.
+//! Drivers of machines: a vector that runs turns must have the same result under each of them.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Which differences are excused without an overlay.
 //!
-//! Some vectors record what a source did and may be done otherwise. They say so themselves, and the page of deviations
+//! Some vectors record what a source did and may be done otherwise. They are marked, and the page of deviations
 //! has to name them, or the weakness that they show, with what the product does.
 
 use crate::vector::Vector;
@@ -9,7 +9,7 @@ use crate::verdict::Verdict;
 /// The page that lists every deviation.
 const DEVIATIONS: &str = include_str!("../../../docs/design/deviations.md");
 
-/// What a vector without an overlay comes to.
+/// Verdict of a vector without an overlay.
 pub(crate) fn settle(vector: &Vector, verdict: Verdict) -> Verdict {
     let said = |key: &str| vector.value.get(key).and_then(|value| value.as_str()).unwrap_or_default();
     let class = said("conformance");

@@ -174,9 +174,9 @@ impl Case {
         })
     }
 
-    /// Whether a temporary file lies beside the session.
+    /// Whether a temporary file exists next to the session.
     fn temporary(&self) -> Result<bool, String> {
-        let folder = self.file.parent().ok_or("the file has no folder")?;
+        let folder = self.file.parent().ok_or("the file has no directory")?;
         let mut names = std::fs::read_dir(folder).map_err(|e| e.to_string())?.flatten();
         Ok(names.any(|file| file.file_name().to_string_lossy().ends_with(".tmp")))
     }
@@ -203,7 +203,7 @@ pub(crate) fn lines(file: &Path) -> Done<Value> {
     Ok(lines.into_iter().filter_map(message).collect())
 }
 
-/// Why a session file cannot be loaded: with the line, which a reader of the file is told.
+/// Reason why a session file cannot be loaded, with the line.
 pub(crate) fn failure(file: &Path, error: &SessionError) -> Value {
     let told = FileSession::read(file, &OpenOptions::new()).err();
     told.map_or_else(|| code(error), |told| session_tree::error(&told))

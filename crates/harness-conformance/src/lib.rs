@@ -50,7 +50,7 @@ pub use runner::Suite;
 pub use vector::Vector;
 pub use verdict::Verdict;
 
-/// What a step of a runner gives, or why the vector fails.
+/// Result of a step of a runner, or the reason why the vector fails.
 pub(crate) type Done<T> = Result<T, String>;
 
 /// Where the project's own vectors lie.

@@ -1,5 +1,5 @@
 //! Golden vectors of any directory: `cargo xtask conformance [DIR…]`.
-#![expect(clippy::print_stderr, reason = "faults of a chore go to the terminal")]
+#![expect(clippy::print_stderr, reason = "errors of a chore go to the terminal")]
 
 use std::process::ExitCode;
 

@@ -27,7 +27,7 @@ use crate::verdict::Verdict;
 /// Tokens that a layer gets where the vector says nothing.
 const BUDGET: u64 = 100_000;
 
-/// An input; each layer has words of its own. The order of keys is part of what layers show.
+/// An input; each layer has its own words. The order of keys is part of what layers show.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -177,7 +177,7 @@ async fn static_content(input: Input) -> Done<Value> {
 async fn temporal(input: Input) -> Done<Value> {
     if let Some(local) = input.local_time {
         let mut probe = begun(TemporalFacts::new()).await?;
-        probe.cx.now = Time::parse_iso(&format!("{local}:00Z")).ok_or("local_time is no time")?;
+        probe.cx.now = Time::parse_iso(&format!("{local}:00Z")).ok_or("invalid local_time")?;
         let shown = probe.recall("", BUDGET).await.map_err(told)?;
         return Ok(json!({ "line": shown.lines().find(|line| line.starts_with("Now:")) }));
     }

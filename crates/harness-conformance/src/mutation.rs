@@ -1,7 +1,7 @@
-//! What an expectation says is compared: a sample of each kind with one expected value changed must fail.
+//! Expectations are compared: a sample of each kind with one expected value changed must fail.
 //!
-//! `unnoticed.txt` lists what may change unnoticed, each with its reason: texts for people, and what is another's form.
-//! A word that no runner knows must fail its vector wherever it stands, but in the maps of `free_maps.txt`, whose keys
+//! `unnoticed.txt` lists what may change unnoticed, each with its reason: human-readable texts, and forms of other systems.
+//! A word that no runner knows must fail its vector at any place except the maps of `free_maps.txt`, whose keys
 //! are data.
 
 use std::collections::{BTreeMap, BTreeSet};

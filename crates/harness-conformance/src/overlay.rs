@@ -27,7 +27,7 @@ struct File {
     vectors: Vec<Overlay>,
 }
 
-/// What is ours in one vector.
+/// The product's results for one vector.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Overlay {
@@ -35,7 +35,7 @@ pub(crate) struct Overlay {
     id: String,
     /// The name of the rule that makes the difference.
     pub(crate) rule: String,
-    /// What differs in this vector.
+    /// Differences in this vector.
     reason: String,
     /// Values that replace or add, by JSON pointer.
     #[serde(default)]
@@ -142,7 +142,7 @@ impl Overlay {
     }
 }
 
-/// The last step of a pointer, and what stands before it.
+/// The last step of a pointer, and the rest before it.
 fn split<'v>(value: &'v mut Value, pointer: &str) -> Done<(&'v mut Value, String)> {
     let unknown = || format!("overlay: the vector has no `{pointer}`");
     let (parent, last) = pointer.rsplit_once('/').ok_or_else(unknown)?;
@@ -160,7 +160,7 @@ fn put(value: &mut Value, pointer: &str, ours: &Value) -> Done<()> {
         return Ok(());
     }
     let elements =
-        parent.as_array_mut().ok_or_else(|| format!("overlay: nothing can stand at `{pointer}`"))?;
+        parent.as_array_mut().ok_or_else(|| format!("overlay: no value is possible at `{pointer}`"))?;
     let at = step.parse::<usize>().ok();
     if at == Some(elements.len()) {
         elements.push(ours.clone());
@@ -222,7 +222,7 @@ mod tests {
         check(json!({ "/list/0": 1 }), json!([]), refused("`/list/0` is the same in the vector"));
         check(json!({ "/list/4": 1 }), json!([]), refused("`/list/4` is beyond the end of its list"));
         check(json!({ "/none/x": 1 }), json!([]), refused("the vector has no `/none/x`"));
-        check(json!({ "/id/x": 1 }), json!([]), refused("nothing can stand at `/id/x`"));
+        check(json!({ "/id/x": 1 }), json!([]), refused("no value is possible at `/id/x`"));
         check(json!({}), json!(["/list/3"]), refused("the vector has no `/list/3`"));
         check(json!({}), json!(["/map/x"]), refused("the vector has no `/map/x`"));
     }

@@ -10,7 +10,7 @@ use crate::runner::Suite;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// What to run and how much to say: the command line of `cargo xtask conformance`.
+/// Selection and verbosity: the command line of `cargo xtask conformance`.
 #[derive(Clone, Debug, Default, clap::Parser)]
 #[command(name = "cargo xtask conformance", about = "Run every golden vector below the given directories")]
 #[non_exhaustive]
@@ -35,7 +35,7 @@ impl Selection {
     }
 }
 
-/// Runs what is selected and writes what came of it: a line for every failure, the counts of each kind, and the
+/// Runs the selection and writes the results: a line for every failure, the counts of each kind, and the
 /// counts of all in the last line. Whether nothing failed.
 ///
 /// # Errors

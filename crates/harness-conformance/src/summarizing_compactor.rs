@@ -76,7 +76,7 @@ pub(super) fn policy(window: u64, reserve: u64, keep: u64) -> CompactionPolicy {
     policy
 }
 
-/// The transcript of these messages. Those that are there already are the same ones, as in a session that
+/// The transcript of these messages. Existing ones are the same, as in a session that
 /// only grows.
 fn grown(log: &Transcript, messages: Vec<Value>) -> Done<Transcript> {
     let mut grown = Transcript::default();

@@ -60,7 +60,7 @@ enum Kind {
     Guard,
 }
 
-/// What is not said is the product's default.
+/// Missing values are the product's defaults.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Options {

@@ -113,7 +113,7 @@ fn judge(vector: &Vector) -> Done<()> {
         "truthfulFailureReply" => {
             called(vector, |Args(reason, options): Args<String, _>| Ok(reply(&reason, &options)))
         }
-        other => Err(format!("`{other}` is no known function")),
+        other => Err(format!("unknown function `{other}`")),
     }
 }
 

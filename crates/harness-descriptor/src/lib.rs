@@ -2,7 +2,7 @@
 //!
 //! A *descriptor* names agents, their instructions, tools and handoffs. This crate turns its
 //! text into a [`Descriptor`] (prompt files and instruction parts in place), hashes it exactly as
-//! the source system does, checks it, and builds a [`Graph`] that tells for every turn which
+//! the source system does, checks it, and builds a [`Graph`] that determines for every turn which
 //! instructions, tools, handoffs and model an agent gets.
 //!
 //! It does not call models or run tools, knows no asynchronous runtime (but for the feature `tokio`,

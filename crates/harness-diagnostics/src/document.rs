@@ -86,7 +86,7 @@ pub struct Origin {
 pub struct Lossy {
     /// Place of the value.
     pub bytes: Bytes,
-    /// Why it is not exact.
+    /// Reason why it is not exact.
     pub reason: LossyReason,
 }
 

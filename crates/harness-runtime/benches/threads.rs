@@ -179,7 +179,7 @@ fn delays_of_channels() -> Vec<f64> {
     })
 }
 
-/// Calls a tool that works until it is told to stop.
+/// Calls a tool that works until it is asked to stop.
 struct Calls;
 
 impl Model for Calls {

@@ -13,7 +13,7 @@ const NAME: &str = "final_answer";
 const DESCRIPTION: &str = "Gives the final answer. Call it once, alone, when the work is done. Only its arguments are \
                            read, no text beside it.";
 
-/// The key of an answer that is no object; arguments have to be one.
+/// Key of an answer other than an object; arguments must be an object.
 const WRAPPER: &str = "answer";
 
 /// The tool by whose call a model answers in the form of a schema.

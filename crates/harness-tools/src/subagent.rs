@@ -1,4 +1,4 @@
-//! Sub-agents: work that an agent delegates to another one.
+//! Sub-agents: work that an agent delegates to another agent.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -229,7 +229,7 @@ pub const SUBAGENT_TOOLS: [&str; 7] = [
 /// Slot for a runner that is set later, because the tools of a registry file exist before the model.
 /// Clones share the slot. Until it is filled, every sub-agent fails.
 ///
-/// The runner must ask the gates of the caller.
+/// The runner must apply the gates of the caller.
 #[derive(Clone, Default)]
 pub struct RunnerSlot(Arc<Mutex<Option<Arc<dyn DynSubagentRunner>>>>);
 
@@ -276,7 +276,7 @@ impl SubagentRunner for RunnerSlot {
 ///
 /// A sub-agent spends the budget of its caller: up to its own limits, and at most half of the remaining
 /// budget at its start ([`share`](Self::share)). Its actual usage is charged to the caller. A sub-agent
-/// cannot start another one unless [`max_depth`](Self::max_depth) allows it.
+/// cannot start further sub-agents unless [`max_depth`](Self::max_depth) allows it.
 #[derive(Clone)]
 pub struct SubagentTool {
     def: ToolDef,
@@ -309,7 +309,7 @@ impl SubagentTool {
     }
 
     /// Declares that the runner asks the caller's gates before each call of a sub-agent. Delegating then has
-    /// no effects of its own, and is allowed in read-only modes.
+    /// no effects itself, and is allowed in read-only modes.
     #[must_use]
     pub fn gated(mut self) -> Self {
         self.def.internal = true;
@@ -340,10 +340,9 @@ impl SubagentTool {
 
 fn def(subagents: &[Arc<Subagent>]) -> ToolDef {
     let names: Vec<&str> = subagents.iter().map(|subagent| &*subagent.name).collect();
-    let mut text =
-        "Delegates a piece of work to another agent, which knows only this description, and waits for its \
+    let mut text = "Delegates work to another agent, which knows only this description, and waits for its \
                     answer. Available agents:"
-            .to_owned();
+        .to_owned();
     for subagent in subagents {
         text.extend(["\n- ", &subagent.name, ": ", &subagent.description]);
     }
@@ -401,7 +400,7 @@ fn outcome_of(name: &str, report: &SubagentReport) -> ToolOutcome {
     outcome
 }
 
-/// Error of a sub-agent that may not start another one.
+/// Error of a sub-agent that may not start further sub-agents.
 pub(crate) fn too_deep(most: u32) -> SubagentReport {
     let message = match most {
         1 => "sub-agents cannot delegate: do the work yourself".to_owned(),

@@ -123,7 +123,7 @@ fn one_line(name: &str) -> String {
 }
 
 /// Agents whose instructions end with where they work. The part is captured once per run, at its first turn, so
-/// that the beginning of the requests stays the same while the folder changes.
+/// that the beginning of the requests stays the same while the directory changes.
 ///
 /// ```
 /// use std::sync::Arc;

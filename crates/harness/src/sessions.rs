@@ -63,11 +63,11 @@ pub struct SessionStore {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredThread {
-    /// Its name.
+    /// Name of the thread.
     pub thread: ThreadId,
     /// Path of its session.
     pub path: PathBuf,
-    /// What it is called, or the first words of its user: one line of at most 80 characters.
+    /// Title, or the first words of its user: one line of at most 80 characters.
     pub title: Option<String>,
     /// Messages of the conversation, as far as it goes now.
     pub messages: usize,

@@ -166,7 +166,11 @@ impl Faults {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        self.protocol(&format!("an event that is no {}: `{}`{more}", self.protocol.reply, self.shown(first)))
+        self.protocol(&format!(
+            "an event that is not a valid {}: `{}`{more}",
+            self.protocol.reply,
+            self.shown(first)
+        ))
     }
 
     /// Error for a reply that is not of the protocol.
@@ -206,7 +210,7 @@ impl Faults {
             }
             Code::Timeout => "try again, or allow more time".to_owned(),
             Code::Network => "check the base URL and the network, then try again".to_owned(),
-            Code::Provider => "the fault is the provider's: try again later or use another model".to_owned(),
+            Code::Provider => "the error is the provider's: try again later or use another model".to_owned(),
             Code::Protocol | Code::Configuration => {
                 format!("check that the base URL is that of {}", self.protocol.endpoint)
             }

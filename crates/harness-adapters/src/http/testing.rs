@@ -47,7 +47,7 @@ fn judged<F: Form>(protocol: &'static Protocol, mut reply: F::Reply) -> Judged {
 pub(crate) fn shown(judged: Judged) -> String {
     let message = match judged {
         Ok(message) => message,
-        Err(fault) => return format!("fault {} {}", fault.code.as_str(), fault.message),
+        Err(fault) => return format!("error {} {}", fault.code.as_str(), fault.message),
     };
     let detail = match message.output() {
         ModelOutput::Invalid(invalid) => format!(" {}: {}", invalid.kind.unwrap(), invalid.reason),

@@ -168,7 +168,7 @@ impl LocalCommandAdapter {
             Err(error) => return attempt.tool_calls(0).failed(error, None),
         };
         if cx.cancel.is_cancelled() {
-            let told = format!("{} was not started: its result is not wanted any more.", self.label);
+            let told = format!("{} was not started: the run was cancelled.", self.label);
             let error = ExecutionError::new(ExecutionErrorCode::Other, told).retryable(false);
             return attempt.tool_calls(0).failed(error, None);
         }

@@ -86,7 +86,7 @@ impl Report<'_> {
                 (failed(ExecutionErrorCode::Timeout, told).retryable(true), object(data))
             }
             Ending::Cancelled => {
-                let told = format!("{label} was stopped: its result is not wanted any more.");
+                let told = format!("{label} was stopped: the run was cancelled.");
                 let data = object([("stderr", shown(&printed.stderr))]);
                 (failed(ExecutionErrorCode::Other, told).retryable(false), data)
             }

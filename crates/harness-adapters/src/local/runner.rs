@@ -111,7 +111,7 @@ impl LocalRunner {
                 (format!("CLI '{id}' exited with code {code}"), status.code())
             }
             Ending::TimedOut => (format!("CLI '{id}' timed out after {}", in_ms(input.timeout)), None),
-            Ending::Cancelled => (format!("CLI '{id}' was stopped: its answer is not wanted any more"), None),
+            Ending::Cancelled => (format!("CLI '{id}' was stopped: the run was cancelled"), None),
             Ending::Flooded => {
                 let most = MAX_PRINTED / (1024 * 1024);
                 (format!("CLI '{id}' printed more than {most} MiB and was stopped"), None)

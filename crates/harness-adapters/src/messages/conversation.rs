@@ -11,7 +11,7 @@ use crate::http::CacheControl;
 use crate::http::names::ToolNames;
 
 /// Message after an answer that is followed by nothing.
-const GO_ON: &str = "Continue.";
+const CONTINUE: &str = "Continue.";
 
 /// Parts of a request that contain the conversation.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ pub(super) fn write<'a>(
     let paused = matches!(turns.last(), Some(Turn::Assistant(said)) if is_paused(said));
     if !paused && out.messages.last().is_some_and(|last| last.role == "assistant") {
         // The protocol reads an answer at the end as the beginning of the next one, and newer models refuse it.
-        out.say("user", text(Cow::Borrowed(GO_ON)).into_iter());
+        out.say("user", text(Cow::Borrowed(CONTINUE)).into_iter());
     }
     if let Some(mark) = mark {
         out.mark(mark);

@@ -225,7 +225,7 @@ fn a_stream_of_something_else_is_named() {
     assert_eq!(fault.code, Code::Protocol);
     assert_eq!(
         fault.message,
-        "HOST sent an event that is no answer of the Messages API: `hello`; \
+        "HOST sent an event that is not a valid answer of the Messages API: `hello`; \
          check that the base URL is that of an Anthropic-compatible endpoint"
     );
 }

@@ -139,7 +139,7 @@ async fn a_later_turn_gives_the_continuation_back_and_only_what_is_new() {
     assert_eq!(state.text(), r#"{"sessionId":"s-1"}"#);
     // Nothing new: the backend is told to go on.
     let asked = Backend::of(DONE).asks(said().into_iter().take(2)).await;
-    assert_eq!(asked.message.text, "Go on.");
+    assert_eq!(asked.message.text, "Continue.");
     // Another backend's continuation is of no use.
     let mut other = answer.clone();
     let mut note = BackendNote::read(&other).unwrap();
@@ -254,7 +254,10 @@ async fn a_long_history_is_cut_at_its_beginning() {
     ];
     let (backend, model_request) = (Backend::of(DONE), request(before));
     let (_, pieces) = backend.step(model_request).await;
-    assert_eq!(pieces, [DeltaPart::Note("the backend `far` is not told the 1 oldest messages".to_owned())]);
+    assert_eq!(
+        pieces,
+        [DeltaPart::Note("the backend `far` does not receive the oldest messages (1)".to_owned())]
+    );
     assert_eq!(backend.asked.lock().unwrap()[0].context.as_ref().unwrap().blocks.len(), 2);
 }
 

@@ -71,7 +71,7 @@ async fn a_failing_provider() {
     for status in [500, 503] {
         let fault = fault_of(Reply::full(status, "content-type: text/html\r\n", "<html>oops</html>")).await;
         let message = format!(
-            "HOST answered with HTTP {status}; the fault is the provider's: try again later or use another model"
+            "HOST answered with HTTP {status}; the error is the provider's: try again later or use another model"
         );
         check(&fault, Code::Provider, true, &message);
         assert_eq!(fault.http_status, Some(status), "an error page does not hide the status");
@@ -101,7 +101,7 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn a_stream_of_garbage() {
     let fault = fault_of(Reply::events().event("{oops").event("<html>").send("\u{1}\u{2}\n\n")).await;
-    let message = "HOST sent an event that is no chat completion: `{oops` and 1 more; \
+    let message = "HOST sent an event that is not a valid chat completion: `{oops` and 1 more; \
                    check that the base URL is that of an OpenAI-compatible endpoint";
     check(&fault, Code::Protocol, false, message);
 }
@@ -128,7 +128,7 @@ async fn an_error_in_the_stream_keeps_the_text_and_drops_the_calls() {
         );
     let fault = fault_of(reply).await;
     let message = "HOST reported an error: Provider disconnected; \
-                   the fault is the provider's: try again later or use another model";
+                   the error is the provider's: try again later or use another model";
     check(&fault, Code::Provider, true, message);
     assert_eq!(fault.http_status, Some(502));
     let partial = fault.partial.unwrap();

@@ -50,7 +50,7 @@ async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
 async fn written(session: &FileSession, folder: &Path, clock: &dyn Clock) -> Finding {
     let shown = folder.display();
     let begun = clock.now();
-    let message = Arc::new(Message::user("Is anybody there?"));
+    let message = Arc::new(Message::user("Hello."));
     let head = EntryHead::new(begun, None, 0, None);
     let appended = session.append(&head, &[Entry::Message(&message)], Durability::Sync).await;
     let took = clock.now().since(begun);

@@ -23,7 +23,7 @@ pub(super) fn event_line(kind: &EventKind) -> Option<Note> {
     of_call(kind).or_else(|| decided(kind)).or_else(|| Some(of_run(kind)))
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "what is not silent is told")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other events are silent")]
 fn is_silent(kind: &EventKind) -> bool {
     match kind {
         EventKind::Decided { by, point, verdict, fault: None, .. } => {
@@ -51,7 +51,7 @@ fn is_silent(kind: &EventKind) -> bool {
 }
 
 /// Lines of tool calls.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are displayed elsewhere")]
 fn of_call(kind: &EventKind) -> Option<Note> {
     Some(match kind {
         EventKind::ToolStarted { call, .. } => (DIM, "→", called(&call.name, &call.arguments)),
@@ -93,7 +93,7 @@ pub(crate) fn decided(kind: &EventKind) -> Option<Note> {
 }
 
 /// Lines of the run; an unknown event is shown by name.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are displayed elsewhere")]
 fn of_run(kind: &EventKind) -> Note {
     match kind {
         EventKind::ModelStepContinued { reason, attempt, most } => {

@@ -286,7 +286,7 @@ fn a_provider_that_fails() {
     exit 1
     ---
     • desk
-    ! model: 127.0.0.1:[PORT]/v1/chat/completions answered with HTTP 503: overloaded; the fault is the provider's: try again later or use another model (after 3 attempts)
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions answered with HTTP 503: overloaded; the error is the provider's: try again later or use another model (after 3 attempts)
     failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
     "#);
     assert_eq!(server.requests().len(), 3);
@@ -306,7 +306,7 @@ fn a_stream_of_garbage() {
     exit 1
     ---
     • desk
-    ! model: 127.0.0.1:[PORT]/v1/chat/completions sent an event that is no chat completion: `{{{` and 1 more; check that the base URL is that of an OpenAI-compatible endpoint
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions sent an event that is not a valid chat completion: `{{{` and 1 more; check that the base URL is that of an OpenAI-compatible endpoint
     failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
     "#);
 }

@@ -28,7 +28,7 @@ fn check(vector: CliVector) -> Done<()> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     vectors::write(folder.path(), vector.files.as_ref())?;
     let name = &vector.runner;
-    let agent = LocalAgent::parse(name).ok_or_else(|| format!("`{name}` is no runner"))?;
+    let agent = LocalAgent::parse(name).ok_or_else(|| format!("unknown runner `{name}`"))?;
     let mut runner = LocalRunner::new(agent, &Environment::default())
         .with_program(|program| program.pass_all(&Environment::of_process()));
     if let Some(command) = vector.config.command {

@@ -34,7 +34,7 @@ impl ChatAdapter {
     }
 }
 
-/// One turn against the server at `url`. What the product tells in addition is left out: usage, a cut by
+/// One turn against the server at `url`. Additional reports of the product are omitted: usage, a cut by
 /// the token limit, and the wait that an endpoint asks for.
 fn play(config: &ChatConfig, input: Option<&Json>, url: &str) -> Done<Value> {
     let backend = ModelBackend::new("openrouter-api", chat(config, MODEL, url)?, Arc::new(Steps::default()));

@@ -158,7 +158,7 @@ fn output(message: &AssistantMessage) -> Done<Value> {
     Ok(Value::Object(out))
 }
 
-/// A fault in that form, of which the source has two kinds and one code for whatever has none of its own.
+/// An error in that form. The source has two kinds, and one code for everything without a separate code.
 fn fault_output(fault: &ModelFault, asked: &str) -> Value {
     let unnamed = [ModelFaultCode::Network, ModelFaultCode::Provider, ModelFaultCode::Protocol];
     let code = if unnamed.contains(&fault.code) { ModelFaultCode::Unknown } else { fault.code };

@@ -56,7 +56,7 @@ fn backend(
         (Negotiator::LocalNone | Negotiator::LocalMid | Negotiator::LocalFull, Some(capabilities)) => {
             Box::new(Able(capabilities))
         }
-        (_, Some(_)) => return Err("this adapter has capabilities of its own".to_owned()),
+        (_, Some(_)) => return Err("this adapter has its own capabilities".to_owned()),
         (_, None) => return Err("a local program has the capabilities of its vector".to_owned()),
     })
 }

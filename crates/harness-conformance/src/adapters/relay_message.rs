@@ -22,7 +22,7 @@ use crate::turn::compare::same;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Log lines of the source's bridge, a part of ours.
+/// Log lines of the source's bridge; the product has some of them.
 const LOGGED: &[&str] = &["registered", "request", "completed", "failed", "publish_failed"];
 
 /// Judges a vector.
@@ -157,7 +157,7 @@ fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A transport that notes what it is asked for. An adapter hears the vector's events after its message, a
+/// A transport that records its requests. An adapter receives the vector's events after its message, a
 /// bridge at once.
 struct Recording {
     words: RelayTransportWords,
@@ -201,7 +201,7 @@ impl RelayTransport for Recording {
         sender.send(RelayEvent::caught_up()).await;
         if !self.after_send {
             self.tell(&sender).await;
-            sender.send(RelayEvent::closed("all events are told")).await;
+            sender.send(RelayEvent::closed("all events are sent")).await;
         }
         self.seen().subscriptions.push(sender);
         Ok(events)

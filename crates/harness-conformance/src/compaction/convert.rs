@@ -102,7 +102,7 @@ fn result(part: ResultWords, envelope: Option<Block>) -> Message {
     ToolResultMessage::new(&unnamed, content, false).into()
 }
 
-/// Long texts are told by their begin and their length.
+/// Long texts are given by their beginning and their length.
 pub(super) fn shown(text: &str) -> String {
     let length = text.chars().count();
     if length <= 160 {

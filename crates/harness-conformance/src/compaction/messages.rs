@@ -19,7 +19,7 @@ use crate::case::block_on;
 pub(super) struct Named {
     pub(super) log: Transcript,
     ids: Vec<String>,
-    /// What a vector says that its messages cost, by where they lie.
+    /// Costs of messages in a vector, by position.
     costs: HashMap<usize, u64>,
 }
 
@@ -169,7 +169,7 @@ fn bare(message: &Message, id: Option<&str>) -> Map<String, Value> {
     entry
 }
 
-/// What messages cost in a vector: what it says, and a quarter of the characters of a made one, at least 1.
+/// Costs of messages in a vector: its own figure, or a quarter of the characters of a made one, at least 1.
 pub(super) struct Costs(HashMap<usize, u64>);
 
 impl TokenCounter for Costs {

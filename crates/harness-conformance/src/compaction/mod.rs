@@ -34,7 +34,7 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
         "summary-parse" => check(vector, |input| Ok(parts::summary_parse(&input))),
         "summary-render" => check(vector, |input| Ok(parts::summary_render(&input))),
         "token-count" => check(vector, parts::token_count),
-        other => Err(format!("`{other}` is no kind of compaction")),
+        other => Err(format!("unknown kind of compaction `{other}`")),
     }
     .into()
 }

@@ -21,7 +21,7 @@ use super::messages::Named;
 use crate::Done;
 use crate::known::Known;
 
-/// What has to be the same for a summary to serve again.
+/// Values that must be equal for a summary to be reused.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Hashed {
@@ -63,7 +63,7 @@ pub(super) struct Durable {
     overrides: Overrides,
 }
 
-/// What a vector says of the results of tools.
+/// Results of tools in a vector.
 pub(super) type Overrides = BTreeMap<String, ToolDurability>;
 
 pub(super) fn durability(Durable { envelope: Known(envelope), overrides }: Durable) -> Value {

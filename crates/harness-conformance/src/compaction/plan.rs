@@ -133,7 +133,7 @@ fn read_back(compactor: &ContextCompactor) -> Done<()> {
     shown.plan.map(drop).ok_or_else(|| "what is named is not read back".to_owned())
 }
 
-/// What became of each message that is not shown as it is.
+/// Treatment of each message that is not displayed unchanged.
 fn actions(named: &Named, plan: Option<&Plan>) -> Value {
     let view = named.shown(plan);
     let form = |message: &Message| -> Option<String> {

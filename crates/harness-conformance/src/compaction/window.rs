@@ -155,7 +155,7 @@ impl Viewed<'_> {
         self.compact(CompactionPolicy::truncate(budget, budget), "token_budget_fallback", None)
     }
 
-    /// What a policy leaves of the view; what it takes away is excluded for `reason`.
+    /// Remaining view of a policy; removed messages are excluded for `reason`.
     fn compact(&mut self, policy: CompactionPolicy, reason: &str, reply: Option<Reply>) -> Done<()> {
         let mut compactor = ContextCompactor::new(policy).with_counter(Arc::new(self.named.costs()));
         if let Some(reply) = reply {

@@ -4,7 +4,7 @@ use harness_control::{ControlState, Feedback, RunStatus, StopCode, StopDecision}
 use harness_core::{End, Evidence};
 use serde_json::{Map, Value, json};
 
-/// The event that tells a decision; none for a turn that simply goes on. The source tells beside it when it let
+/// Event of a decision; none for a turn that simply continues. The source also reports when it let
 /// the signal go.
 pub(super) fn events(decision: &StopDecision, strict: bool, error: &str) -> Vec<Value> {
     let event = |data: Value| json!({ "event_type": "stop_decision", "data": data });

@@ -158,7 +158,7 @@ impl Fold for Ends {
     }
 }
 
-/// What the model is told of a call that did not run is worded by the product; the reason at its end is the vector's.
+/// The text for the model about a call that did not run is the product's; the reason at its end is the vector's.
 pub(super) fn as_reasons(wanted: &mut Value, got: &mut Value) {
     for value in [wanted, got] {
         let calls = value.get_mut("calls").and_then(Value::as_array_mut);

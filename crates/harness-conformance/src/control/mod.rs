@@ -48,7 +48,7 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
         "stall" => check(vector, steering::stall, steering::without_values),
         "stop-decision" => check(vector, stop::run, stop::without_early_deliverables),
         "work-items" => check(vector, work::run, as_wanted),
-        other => Err(format!("`{other}` is no kind of the control plane")),
+        other => Err(format!("unknown kind of the control plane `{other}`")),
     }
     .into()
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::Done;
 use crate::case::exact;
 
-/// Nobody answers but the source of agents: the run stands before its first request.
+/// Only the source of agents responds: the run is before its first request.
 struct Silent;
 
 impl ScriptedWorld for Silent {

@@ -1,4 +1,4 @@
-//! Stop decisions of a real run, which is taken up from a state of the source's form and plays one turn for each step.
+//! Stop decisions of a real run, which is resumed from a state of the source's form and plays one turn for each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +95,7 @@ struct Before {
     work_complete_retry_count: u32,
 }
 
-/// What no vector gives: the product's coverage begins with its contract.
+/// Values that no vector gives: the product's coverage starts with its contract.
 #[derive(Deserialize)]
 enum Never {}
 
@@ -332,7 +332,7 @@ pub(super) fn run(input: Input) -> Done<Value> {
     ports.tools = Arc::new(outcomes.tools());
     ports.facts = Some(Arc::new(StandardFacts::default()));
     let has_hooks = config.install(&calls, &mut ports);
-    let end = block_on(drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go on"))))?;
+    let end = block_on(drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("continue"))))?;
 
     let error = decision::error_of(&end);
     let steps: Vec<_> =

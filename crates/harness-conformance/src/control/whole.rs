@@ -84,8 +84,8 @@ const PREVIEW: usize = 2_000;
 
 /// Gives the replies of the script, in order.
 ///
-/// The source asks its model once more after the signal; the product does not. A text that the script has for
-/// that request is passed over when the next turn has begun.
+/// The source calls its model once more after the signal; the product does not. A text that the script has for
+/// that request is skipped when the next turn has started.
 struct Scripted {
     replies: Vec<Reply>,
     next: Mutex<Next>,
@@ -240,7 +240,7 @@ struct Told {
 }
 
 impl Told {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the source tells of few things")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the source reports few things")]
     fn note(&mut self, event: &Event) {
         let turn = event.turn;
         match &event.kind {
@@ -305,7 +305,7 @@ impl Told {
         }
     }
 
-    /// A decision; in the source a prompt to go on is part of the turn that it answers.
+    /// A decision; in the source a prompt to continue is part of the turn that it answers.
     fn note_decision(&mut self, decision: &StopDecision) {
         if decision.stall_turns.is_some() {
             self.lifecycle.push(json!("stall_detected"));

@@ -90,7 +90,7 @@ fn played(calls: &[Call]) -> Done<(Run, EventLog)> {
     origin.run = Some("run".into());
     let mut run = Run::new(Arc::new(spec), origin, Transcript::default())
         .with_control(Box::new(UntilDone::new(control)));
-    block_on(drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go on"))))?;
+    block_on(drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("continue"))))?;
     Ok((run, events))
 }
 

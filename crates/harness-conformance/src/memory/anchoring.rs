@@ -61,7 +61,7 @@ async fn check(input: Input) -> Done<Value> {
     }
     let known: Vec<&str> = input.layers.iter().map(|layer| &*layer.id).chain([INSTRUCTIONS]).collect();
     if let Some(unknown) = input.turns.iter().flat_map(Turn::keys).find(|id| !known.contains(&&***id)) {
-        return Err(format!("a turn speaks of `{unknown}`, which is no layer"));
+        return Err(format!("a turn names the unknown layer `{unknown}`"));
     }
     let mut setup = LayerSetup::new();
     setup.cache = config;

@@ -42,7 +42,7 @@ impl TryFrom<Value> for Figure {
             Some("NaN") => Ok(f64::NAN),
             Some("Infinity") => Ok(f64::INFINITY),
             Some("-Infinity") => Ok(f64::NEG_INFINITY),
-            Some(_) | None => value.as_f64().ok_or_else(|| format!("{value} is no figure")),
+            Some(_) | None => value.as_f64().ok_or_else(|| format!("{value} is not a number")),
         }
         .map(Self)
     }

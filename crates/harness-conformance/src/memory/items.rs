@@ -12,7 +12,7 @@ use super::Done;
 
 /// The message of a code.
 pub(super) fn message(code: &str) -> Done<Arc<Message>> {
-    let (kind, rest) = code.split_once(':').ok_or_else(|| format!("`{code}` is no item code"))?;
+    let (kind, rest) = code.split_once(':').ok_or_else(|| format!("invalid item code `{code}`"))?;
     let call = || ToolCall::new(rest, "work", Json::empty_object());
     Ok(Arc::new(match kind {
         "u" => Message::user(rest),
@@ -28,7 +28,7 @@ pub(super) fn message(code: &str) -> Done<Arc<Message>> {
             answer.content = vec![thinking];
             answer.into()
         }
-        _ => return Err(format!("`{code}` is no item code")),
+        _ => return Err(format!("invalid item code `{code}`")),
     }))
 }
 

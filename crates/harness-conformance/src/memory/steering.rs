@@ -21,7 +21,7 @@ use crate::subset::{matches, put};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs the vector. What the library says where a gate failed is a text of its own.
+/// Runs the vector. For a failed gate the library has a different text.
 pub(crate) fn run(vector: &Vector) -> Verdict {
     on_paused_time(checked(vector)).into()
 }
@@ -159,7 +159,7 @@ impl LayerSpec {
             Behaviour::Throw => return Err(MemoryError::failed(said)),
             Behaviour::ConfigError => return Err(MemoryError::config(said, "m")),
             Behaviour::Hang => {
-                let ms = said.parse().map_err(|_| MemoryError::failed(format!("`{said}` is no time")))?;
+                let ms = said.parse().map_err(|_| MemoryError::failed(format!("invalid time `{said}`")))?;
                 wait(ms).await;
                 Decision::Allow
             }

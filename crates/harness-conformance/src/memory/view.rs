@@ -110,7 +110,7 @@ enum Item {
     },
 }
 
-/// What an item says costs what the entry says: the text itself is not looked at.
+/// The cost of an item is that of its entry: the text itself is ignored.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {

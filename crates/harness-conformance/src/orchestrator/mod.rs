@@ -1,7 +1,7 @@
-//! Vectors of kind `orchestrator`: a thread, its script, and what everybody saw.
+//! Vectors of kind `orchestrator`: a thread, its script, and its observers.
 //!
 //! `world` is what one vector plays in, `play` performs its actions, `script` answers for the model, `tools` for
-//! the tools, `wire` turns what the thread tells into the source's events.
+//! the tools, `wire` converts the events of the thread to the source's.
 
 mod play;
 mod script;
@@ -34,7 +34,7 @@ fn check(vector: &Vector) -> Done<()> {
     matches("expect", &expect, &got)
 }
 
-/// A beginning that is asked of a text for people is met by any text.
+/// An expected beginning of a human-readable text matches any text.
 fn loosen(expected: &mut Value, of_error: bool) {
     match expected {
         Value::Object(map) => {

@@ -151,7 +151,7 @@ impl Player {
     }
 }
 
-/// Performs actions inside of a run, and notes what came of them.
+/// Performs actions inside of a run, and records their results.
 pub(super) async fn perform_all(world: &Arc<World>, actions: &[Action]) {
     for action in actions {
         match perform(world, action).await {
@@ -209,7 +209,7 @@ fn perform<'a>(world: &'a Arc<World>, action: &'a Action) -> BoxFuture<'a, Done<
                 more = Some(("activeTools", json!(active)));
             }
             Action::Snapshot {} => more = Some(("snapshot", snapshot(&thread).await?)),
-            Action::Reopen {} => return Err("`reopen` is no action of a run".to_owned()),
+            Action::Reopen {} => return Err("a run has no action `reopen`".to_owned()),
         }
         let done = json!(action).get("do").cloned();
         let fields = [("do", done.unwrap_or_default()), ("error", error)];
@@ -233,7 +233,7 @@ fn texts(args: Option<&[String]>) -> Vec<&str> {
     args.unwrap_or_default().iter().map(String::as_str).collect()
 }
 
-/// What a run ended with, as codes; null when all went well.
+/// End of a run as codes; null without an error.
 fn problems(report: &Report) -> Value {
     let mut problems = Vec::new();
     if !report.is_completed() {
@@ -249,7 +249,7 @@ fn problems(report: &Report) -> Value {
 }
 
 impl World {
-    /// Why the runtime refused, as codes.
+    /// Error of the runtime, as codes.
     fn codes(&self, error: &RuntimeError) -> Value {
         let code = |code: &str| json!([{ "code": code }]);
         match error {

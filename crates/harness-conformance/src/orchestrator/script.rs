@@ -74,7 +74,7 @@ impl Script {
     }
 }
 
-/// A chunk's block, told in its parts.
+/// Block of a chunk, in its parts.
 fn said(chunk: &Chunk, calls: &mut u32, tell: impl Fn(DeltaPart)) -> Option<Value> {
     match chunk {
         Chunk::Text(TextChunk { text }) => {
@@ -137,5 +137,5 @@ fn answer(
         object.extend(error.map(|error| ("errorMessage".to_owned(), json!(error))));
     }
     let parsed = serde_json::from_str::<Message>(&message.to_string()).map_err(|e| e.to_string())?;
-    if let Message::Assistant(answer) = parsed { Ok(answer) } else { Err("it is no answer".to_owned()) }
+    if let Message::Assistant(answer) = parsed { Ok(answer) } else { Err("it is not an answer".to_owned()) }
 }

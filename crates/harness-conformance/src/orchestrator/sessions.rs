@@ -14,7 +14,7 @@ use super::words::{self, Options};
 use crate::Done;
 use crate::jsonl_session::{failure, lines};
 
-/// What a vector keeps its thread in.
+/// Store of a vector's thread.
 pub(super) struct Sessions {
     kind: words::Session,
     folder: tempfile::TempDir,
@@ -60,7 +60,7 @@ impl Sessions {
         self.runs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What the session holds at the end.
+    /// Content of the session at the end.
     pub(super) async fn report(&self, got: &mut Map<String, Value>) -> Done<()> {
         if self.kind == words::Session::Memory {
             let loaded = Session::load(&*self.memory).await.map_err(|e| e.message)?;
@@ -75,7 +75,7 @@ impl Sessions {
         if self.path().exists() { lines(&self.path()) } else { Ok(json!([])) }
     }
 
-    /// Why the session cannot be loaded.
+    /// Reason why the session cannot be loaded.
     pub(super) fn failure(&self, error: &SessionError) -> Value {
         failure(&self.path(), error)
     }

@@ -1,4 +1,4 @@
-//! What a thread tells, in the source's events.
+//! Events of a thread, in the source's form.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -32,7 +32,7 @@ pub(super) struct Wire {
     /// The arguments that the model gave to its calls; tools may be called with others.
     arguments: HashMap<CallId, Value>,
     results: Vec<String>,
-    /// Calls whose start was told.
+    /// Calls whose start was reported.
     started: VecDeque<String>,
     /// Results that wait for the end of their call, and ends that came before their results.
     waiting: VecDeque<(String, Value)>,
@@ -41,7 +41,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Takes what was told, and adds the events that it means.
+    /// Converts an event of the thread to events of the source.
     pub(super) fn take(&mut self, told: &StreamItem, out: &mut Vec<Value>) {
         let StreamItem::Event { event, .. } = told else { return };
         match event {

@@ -86,7 +86,7 @@ pub(super) enum Chunk {
     Act(ActionChunk),
 }
 
-/// What is done, in a run or from outside.
+/// Action in a run or from outside.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Action {

@@ -1,4 +1,4 @@
-//! What one vector plays in.
+//! World of one vector.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::sessions::Sessions;
 use super::words::{Entry, Options, Said};
 use crate::Done;
 
-/// What the model, the tools and the actions of one vector share.
+/// State that the model, the tools and the actions of one vector share.
 pub(super) struct World {
     pub(super) options: Options,
     pub(super) sessions: Arc<Sessions>,

@@ -89,7 +89,7 @@ impl TryFrom<Vec<Value>> for Op {
         let name = words.next().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         let mut next = || words.next().ok_or_else(|| format!("`{name}` wants another argument"));
         let word =
-            |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("{value} is no name"));
+            |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("invalid name {value}"));
         let options = |value: Option<Value>| {
             value.map(serde_json::from_value::<Options>).transpose().map_err(|e| e.to_string())
         };
@@ -106,7 +106,7 @@ impl TryFrom<Vec<Value>> for Op {
             "abort" => Self::Abort { ctx: word(next()?)?, reason: word(next()?)? },
             "advance" => {
                 let ms = next()?;
-                Self::Advance { ms: ms.as_u64().ok_or_else(|| format!("{ms} is no time"))? }
+                Self::Advance { ms: ms.as_u64().ok_or_else(|| format!("invalid time {ms}"))? }
             }
             "external_send" => Self::ExternalSend { value: next()? },
             "subscribe" => Self::Subscribe { stream: word(next()?)? },
@@ -114,7 +114,7 @@ impl TryFrom<Vec<Value>> for Op {
             "return" => Self::Return { stream: word(next()?)? },
             "close" => Self::Close,
             "open" => Self::Open,
-            other => return Err(format!("`{other}` is no operation")),
+            other => return Err(format!("unknown operation `{other}`")),
         };
         words.next().map_or(Ok(op), |more| Err(format!("`{name}` does not know {more}")))
     }
@@ -249,7 +249,7 @@ impl Play {
     }
 
     fn stream(&self, name: &str) -> Done<(Stream, Cancel)> {
-        self.streams.get(name).cloned().ok_or_else(|| format!("`{name}` is no stream"))
+        self.streams.get(name).cloned().ok_or_else(|| format!("unknown stream `{name}`"))
     }
 
     /// Removes the settled waits and returns them, sorted by label.

@@ -265,7 +265,7 @@ fn block(item: &str) -> Done<Block> {
         let (name, written) = rest.split_once(':')?;
         Some((id, name, written))
     });
-    let (id, name, written) = parts.ok_or_else(|| format!("`{item}` is no item"))?;
+    let (id, name, written) = parts.ok_or_else(|| format!("invalid item `{item}`"))?;
     let arguments = Json::parse(written);
     let mut call = ToolCall::new(id, name, arguments.as_ref().cloned().unwrap_or_default());
     if arguments.is_err() {

@@ -99,7 +99,7 @@ pub(super) fn said(items: &[String], deltas: &dyn Deltas) -> Done<AssistantMessa
             calls += 1;
             content.push(Block::ToolCall(Arc::new(call)));
         } else {
-            return Err(format!("`{item}` is no item"));
+            return Err(format!("invalid item `{item}`"));
         }
     }
     let mut answer = AssistantMessage::default();
@@ -113,7 +113,7 @@ fn called(call: &str) -> Done<ToolCall> {
     let Some((id, rest)) = call.split_once(':') else {
         return Ok(ToolCall::new(call, "work", Json::empty_object()));
     };
-    let (name, arguments) = rest.split_once(':').ok_or_else(|| format!("`{call}` is no call"))?;
+    let (name, arguments) = rest.split_once(':').ok_or_else(|| format!("invalid call `{call}`"))?;
     Ok(ToolCall::new(id, name, Json::parse(arguments).map_err(|e| e.to_string())?))
 }
 

@@ -171,7 +171,7 @@ impl World {
         self.lock().thread.clone().ok_or_else(|| "there is no thread".to_owned())
     }
 
-    /// Whether an operation at this point stops what is going on.
+    /// Whether an operation at this point stops the current work.
     fn stops_at(&self, point: &str) -> bool {
         let stops = |what: &What| {
             matches!(what, What::Abort(_) | What::Execute { mode: DeliveryMode::Interrupt, .. })
@@ -242,7 +242,7 @@ impl World {
         self.perform_at(&point).await.map_err(|fault| failed(&fault))?;
         if self.stops_at(&point) {
             request.cancel.cancelled().await;
-            return Err(ModelFault::new(ModelFaultCode::Cancelled, "told to stop"));
+            return Err(ModelFault::new(ModelFaultCode::Cancelled, "asked to stop"));
         }
         match round.throw {
             // What a client throws is a refused request, which no model step goes on from.

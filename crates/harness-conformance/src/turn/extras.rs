@@ -1,4 +1,4 @@
-//! What only vectors of kind `turn-ext` have: cancellation, transforms of the view, sinks that fail, streams.
+//! Parts of vectors of kind `turn-ext` only: cancellation, transforms of the view, sinks that fail, streams.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -132,12 +132,12 @@ impl Fold for Sink {
     }
 }
 
-/// What the product says in its own log of listeners that fail. The source writes a line for each of the turn's end.
+/// The product's own log of failing observers. The source writes a line for each of the turn's end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Complaints(Arc<Mutex<Vec<String>>>);
 
 impl Complaints {
-    /// What each said, at the place that it has in a line of the source; the source says nothing of sinks.
+    /// The message of each, at its place in a line of the source; the source does not mention sinks.
     pub(super) fn lines(&self) -> Vec<Value> {
         let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.iter().filter(|said| *said != SINK).map(|said| json!([null, null, said])).collect()
@@ -176,7 +176,7 @@ impl Subscriber for Complaints {
     fn exit(&self, _: &Id) {}
 }
 
-/// What a sink says that fails as the vector wants it.
+/// Message of a sink that fails as the vector defines.
 const SINK: &str = "the sink fails as scripted";
 
 /// Fails like a listener that panics, without the message of one on the terminal.

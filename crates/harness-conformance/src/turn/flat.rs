@@ -132,7 +132,7 @@ fn result(call: &ToolCall, outcome: &ToolOutcome) -> Value {
     ])
 }
 
-/// What a flat stream of the turn showed: `text_delta`, `step_finished`, `tool_started`, `tool_finished`,
+/// Items of a flat stream of the turn: `text_delta`, `step_finished`, `tool_started`, `tool_finished`,
 /// `tool_failed` and `turn_finished`. A model that does not stream gives its text as one `text_delta` behind its step.
 pub(super) fn streamed(mut seen: Subscription) -> Vec<Value> {
     let mut stream = Stream::default();

@@ -41,7 +41,7 @@ impl Hooks {
     pub(super) fn new(words: words::Hooks, clock: &VirtualClock, begin: usize) -> Done<Self> {
         let returned = words.transform_transcript.as_ref().and_then(|transform| transform.returns.as_ref());
         if returned.is_some_and(Value::is_array) {
-            return Err("a transform that returns steps of its own is not known: `returns`".to_owned());
+            return Err("a transform that returns its own steps is not supported: `returns`".to_owned());
         }
         let clarify = words.clarify_on_tool_result.clone();
         let (answers, evidence) = clarify.map(|clarify| (clarify.results, clarify.evidence)).unzip();
@@ -115,7 +115,7 @@ pub(crate) fn question(question: &Question, tool: &str) -> Done<Value> {
     Ok(value)
 }
 
-/// A scripted question. Anything but a text is no question.
+/// A scripted question. Only a text is a question.
 fn scripted(value: &Value) -> Option<Question> {
     let asked = value.get("question")?.as_str()?;
     let reason = value.get("reason").cloned().and_then(|reason| serde_json::from_value(reason).ok());

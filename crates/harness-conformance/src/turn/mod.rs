@@ -32,7 +32,7 @@ fn checked(vector: &Vector, driver: &dyn Driver) -> Done<()> {
     play::check(vector.parse()?, driver)
 }
 
-/// The id of a turn; a turn of a run that has none of its own is named `RUN.N`.
+/// The id of a turn; a turn of a run without an id is named `RUN.N`.
 fn turn_id(origin: &Origin, turn: u32) -> String {
     match (&origin.turn, &origin.run) {
         (Some(id), _) => id.to_string(),

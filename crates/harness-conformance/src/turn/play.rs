@@ -32,7 +32,7 @@ use crate::guard::unworded;
 const CONTINUATION: &[&str] = &["type", "turnId", "sessionId", "metadata", "state"];
 const STATE: &[&str] = &["stopReason", "question", "request", "iteration", "toolCallCount", "toolEvidence"];
 
-/// What a turn expects, in the order in which it is compared: what came of it first.
+/// Expectations of a turn, in the order of comparison: the outcome first.
 const ORDER: [&str; 12] = [
     "result",
     "streamEvents",

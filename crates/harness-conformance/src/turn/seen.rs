@@ -1,4 +1,4 @@
-//! What a turn showed to its ports, in the vector's form.
+//! Calls of a turn's ports, in the vector's form.
 
 use std::collections::HashMap;
 use std::sync::Arc;

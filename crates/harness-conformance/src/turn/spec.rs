@@ -13,7 +13,7 @@ const LIMITS: &str = r#"{"iterations":6,"toolCalls":8,"elapsed":30000,"invalidOu
     "tokens":18446744073709551615,"cost":18446744073}"#;
 
 /// The settings of a configuration, or what the product says against them. Of `runtimePolicy` the product has
-/// nothing: a vector that sets it has an overlay that says so.
+/// nothing: a vector that sets it has an overlay with the difference.
 pub(crate) fn spec(limits: Option<&Limits>, retry: Option<&Retry>) -> Done<TurnSpec> {
     let mut ours: Map<String, Value> = serde_json::from_str(LIMITS).map_err(|e| e.to_string())?;
     if let Some(limits) = limits {
@@ -44,7 +44,7 @@ pub(crate) fn spec(limits: Option<&Limits>, retry: Option<&Retry>) -> Done<TurnS
     }
 }
 
-/// Of these settings those that are there.
+/// The settings that are present.
 fn set<'v>(
     named: impl IntoIterator<Item = (&'v str, &'v Option<Value>)>,
 ) -> impl Iterator<Item = (String, Value)> {

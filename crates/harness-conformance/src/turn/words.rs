@@ -14,7 +14,7 @@ use crate::Done;
 use crate::case::closed;
 
 closed! {
-    /// A vector.
+    /// Content of a vector.
     #[expect(dead_code, reason = "what is for readers is named, so that all other words are refused")]
     Turns {
         kind: String, id: Any, description: Any, conformance: Any, category: Any, source: Any,
@@ -23,7 +23,7 @@ closed! {
         turns: Vec<Turn>,
     }
     /// The configuration of a harness without its model.
-    #[expect(dead_code, reason = "of its policies the product has none; an overlay says so")]
+    #[expect(dead_code, reason = "the product has none of its policies; an overlay lists them")]
     Config { limits: Option<Limits>, tool_retry_config: Option<Retry>, runtime_policy: Option<Policies> }
     Clock { start_ms: i64 }
     #[derive(Default)]
@@ -32,7 +32,7 @@ closed! {
         max_consecutive_invalid_model_outputs: Option<Value>, budget_limit: Option<Value>,
     }
     Retry { max_retries: Option<Value>, backoff_ms: Option<Value> }
-    #[expect(dead_code, reason = "the product has none of them; an overlay says so")]
+    #[expect(dead_code, reason = "the product has none of them; an overlay lists them")]
     Policies {
         todo_rewrite_cap: Option<TodoRewriteCap>, reserve_floor: Option<ReserveFloor>,
         drill_or_stop: Option<DrillOrStop>, tool_result_cache: Option<Enabled>, output_sanitizer: Option<Enabled>,

@@ -121,7 +121,7 @@ impl Resume {
 }
 
 crate::wire_enum! {
-    /// Why a continuation or a run cannot be resumed.
+    /// Reason why a continuation or a run cannot be resumed.
     #[non_exhaustive]
     pub enum ResumeErrorKind {
         /// The continuation belongs to another session.

@@ -127,7 +127,7 @@ fn broken(fault: &Fault) -> String {
 }
 
 fn compacted(note: &CompactionNote, permanent: bool) -> String {
-    with_flag(format!("{} -> {}", note.tokens_before, note.tokens_after), permanent, "for good")
+    with_flag(format!("{} -> {}", note.tokens_before, note.tokens_after), permanent, "permanent")
 }
 
 fn charged(purpose: &str, usage: &PurposeUsage) -> String {

@@ -3,7 +3,7 @@
 //! Two levels:
 //!
 //! - for programs that use the real driver: [`ScriptedModel`], [`ScriptedTools`], [`VirtualClock`] and [`EventLog`]
-//!   replace the ports, and [`laws`] checks what came of it;
+//!   replace the ports, and [`laws`] checks the result;
 //! - for the machines themselves, without any runtime: [`ScriptedDriver`] performs effects on virtual
 //!   time against an [`ScriptedWorld`] of your own, can crash after any effect, keeps what was durable in a
 //!   [`Journal`], and records the inputs for a replay. [`drive_stepwise`] runs a machine over real ports, in place of the

@@ -62,7 +62,7 @@ impl Compactor for Steps {
                     return Ok(done);
                 }
                 ask.cx.cancel.cancelled().await;
-                note(&self.1, "told to stop".to_owned());
+                note(&self.1, "asked to stop".to_owned());
                 Ok(Compaction::unchanged())
             }
         }
@@ -254,7 +254,7 @@ async fn law_8_a_compaction_in_flight_is_cancelled_and_one_that_hangs_is_cut_off
     let scene = scene([], [Box::new(|_: &CompactAsk| None) as Step]);
     let (end, _) = scene.first_turn().await;
     assert_eq!((end.reason(), end.elapsed.0), (StopReason::TimeoutReached, 30_000));
-    assert_eq!(scene.seen(), ["compact request go None", "told to stop"]);
+    assert_eq!(scene.seen(), ["compact request go None", "asked to stop"]);
 }
 
 /// Shows a made message before everything, another one each time.

@@ -1,4 +1,4 @@
-//! The tokio driver: what ports do to a turn when they hang, panic, fail or are told to stop.
+//! The tokio driver: what ports do to a turn when they hang, panic, fail or are asked to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,7 +123,7 @@ async fn a_gate_that_panics_denies() {
     assert!(tools.executions().is_empty());
 }
 
-/// Runs until it is told to stop, and then says so.
+/// Runs until it is asked to stop, and then says so.
 struct Patient(ToolDef, Arc<AtomicBool>, Cancel);
 
 impl Tool for Patient {

@@ -15,7 +15,7 @@ use harness_core::{Cancel, Json, Millis, Origin, Time};
 
 use crate::bare::bare;
 
-/// Tells `halfway` when it may, and never answers unless it `hurries`; told to stop, it says `parting` or goes on.
+/// Tells `halfway` when it may, and never answers unless it `hurries`; asked to stop, it says `parting` or goes on.
 struct Slow {
     def: ToolDef,
     hurries: bool,

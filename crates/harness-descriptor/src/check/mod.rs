@@ -1,8 +1,8 @@
 //! Everything that is wrong with a descriptor, and everything that looks wrong, in one pass.
 //!
 //! [`check_file`] and [`check_text`] (or [`FileSource::check`](crate::FileSource::check) and
-//! [`TextSource::check`](crate::TextSource::check)) give a [`Report`]: faults and warnings in the
-//! order of the text, for people ([`Report::render`]) and for machines (it serializes).
+//! [`TextSource::check`](crate::TextSource::check)) give a [`Report`]: errors and warnings in the
+//! order of the text, human-readable ([`Report::render`]) and as data (it serializes).
 //!
 //! ```
 //! use harness_descriptor::check::{CheckOptions, Style, check_text};

@@ -6,7 +6,7 @@ use crate::value::Value;
 
 /// Changes from one descriptor to another.
 ///
-/// Displays as one line for each change, begun with `+`, `-` or `~`; changed texts follow as a
+/// Displays as one line for each change, starting with `+`, `-` or `~`; changed texts follow as a
 /// short excerpt. Serializes as `{before, after, affectedAgents, changes}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! What changed between two descriptors.
+//! Changes between two descriptors.
 //!
 //! [`diff`] compares what is hashed, so two descriptors have an empty [`DescriptorDiff`] exactly
 //! if they have the same hash: the order of keys, comments and where a prompt came from do not

@@ -20,7 +20,7 @@ pub struct DescriptorError(Box<Inner>);
 struct Inner {
     fault: Fault,
     place: Option<Place>,
-    /// Suggested correction; more precise than the hint of the fault.
+    /// Suggested correction; more precise than the hint of the error.
     suggestion: Option<String>,
     related: Vec<(Place, String)>,
 }
@@ -376,7 +376,7 @@ impl DescriptorError {
         self
     }
 
-    /// Adds a hint that is more precise than that of the fault.
+    /// Adds a hint that is more precise than that of the error.
     pub(crate) fn with_suggestion(mut self, suggestion: String) -> Self {
         self.0.suggestion = Some(suggestion);
         self

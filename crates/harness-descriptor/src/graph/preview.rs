@@ -87,7 +87,7 @@ impl Graph {
     /// Previews the agent `id` in this context, with the reasons for omissions.
     ///
     /// # Errors
-    /// When the graph has no such agent. All other faults are part of the preview.
+    /// When the graph has no such agent. All other errors are part of the preview.
     ///
     /// ```
     /// use harness_descriptor::{Graph, Registry, Standing, Value, load_text};

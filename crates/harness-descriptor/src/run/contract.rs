@@ -30,7 +30,7 @@ pub(super) const INLINE: &str = "run.contract";
 /// Its keys are those of `run.contract` in a descriptor.
 ///
 /// # Errors
-/// The first fault, with its place; [`check_contract`] reports all.
+/// The first error, with its place; [`check_contract`] reports all.
 pub fn load_contract(path: impl AsRef<Path>) -> Result<TaskContract, DescriptorError> {
     load(path.as_ref(), &Faults::first())?.ok_or_else(nothing)
 }

@@ -157,7 +157,7 @@ impl CompactionSetting {
 pub enum CompactionPreset {
     /// Old results are cleared or stored elsewhere first, the rest is summarized.
     Ladder,
-    /// What is old is summarized when the room for an answer gets short.
+    /// Old messages are summarized when the space for an answer gets short.
     Summarize,
     /// The oldest messages go.
     Truncate {

@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The kind that a word names; `None` when the word's fault was taken.
+    /// The kind that a word names; `None` after an error of the word.
     fn kind_of(
         &self,
         kinds: &'static [Variant],
@@ -440,7 +440,7 @@ fn section_schema(keys: &[Key]) -> Json {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "limits beyond the exact range are no matter of the last digit"
+    reason = "limits beyond the exact range do not depend on the last digit"
 )]
 fn whole(number: f64, least: u32, most: u64) -> bool {
     number.fract() == 0.0 && number >= f64::from(least) && number <= most as f64

@@ -19,7 +19,7 @@ use crate::MemoryError;
 
 /// A memory layer: it learns from a run and contributes to the view.
 ///
-/// A layer has no state of its own: its state is a JSON value that the pipeline keeps, hands over as a
+/// A layer has no fields for state: its state is a JSON value that the pipeline keeps, hands over as a
 /// snapshot in [`LayerCx::state`] and replaces by what the hook answers. A hook is asked only when the
 /// [definition](LayerDef) names it. A hook that takes longer than its limit is dropped.
 ///

@@ -241,7 +241,7 @@ fn split_systems(history: &History, counts: &Tally) -> (Vec<Arc<Message>>, Histo
     (systems, rest)
 }
 
-/// The newest of the history that fit, without calls and results that do not stand together. What is newest
+/// The newest of the history that fit, without calls and results that are not together. What is newest
 /// of all is shown even when it does not fit: a view without it asks nothing.
 fn newest(history: &History, counts: &Tally, counter: &dyn TokenCounter, room: u64, window: usize) -> Shown {
     let mut shown = mended(fitting(history, counts, counter, room, window));

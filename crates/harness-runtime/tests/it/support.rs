@@ -94,7 +94,7 @@ impl Model for Scripted {
                 Some(Step::Fail(why)) => return Err(ModelFault::new(ModelFaultCode::Provider, why)),
                 Some(Step::Hang) => {
                     request.cancel.cancelled().await;
-                    return Err(ModelFault::new(ModelFaultCode::Cancelled, "told to stop"));
+                    return Err(ModelFault::new(ModelFaultCode::Cancelled, "asked to stop"));
                 }
                 Some(Step::During(act)) => {
                     let thread = self.thread.lock().unwrap().clone().expect("a thread");

@@ -237,7 +237,7 @@ impl<'a, R: Read> Lines<'a, R> {
         }
     }
 
-    /// Passes over missing lines of a sealed session, and counts them, rather than finding fault with the line after
+    /// Passes over missing lines of a sealed session, and counts them, rather than reporting the line after
     /// them.
     pub(crate) fn past_gaps(mut self) -> Self {
         self.missing = Some(0);

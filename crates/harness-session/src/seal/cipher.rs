@@ -190,7 +190,7 @@ impl Seal {
         Ok((sealed.number, opened))
     }
 
-    /// What a line is authenticated with: the salt of its session, and its number.
+    /// Associated data of a line: the salt of its session, and its number.
     fn place(&self, number: Option<u64>) -> Vec<u8> {
         let number = number.map(u64::to_be_bytes);
         self.salt.into_iter().chain(number.into_iter().flatten()).collect()

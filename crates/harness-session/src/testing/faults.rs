@@ -29,7 +29,7 @@ pub enum Fault {
 /// Breaks one of the changes that a [`crate::FileSession`] makes to the disk, and counts them.
 ///
 /// After a crash every later change fails, as nothing happens after the end of a process. Drop the session
-/// then, and open it again without faults.
+/// then, and open it again without failures.
 ///
 /// ```
 /// use harness_session::OpenOptions;

@@ -163,10 +163,9 @@ impl BackgroundAgents {
     }
 
     fn start_text(&self) -> String {
-        let mut text =
-            "Delegates a piece of work to another agent, which knows only this description, and continues \
+        let mut text = "Delegates work to another agent, which knows only this description, and continues \
                         without waiting for it. Available agents:"
-                .to_owned();
+            .to_owned();
         for subagent in self.subagents.iter() {
             text.extend(["\n- ", &subagent.name, ": ", &subagent.description]);
         }

@@ -29,10 +29,10 @@ pub(crate) const SET: &str = "mode_set";
 /// |---|---|
 /// | [`gate`](Self::gate) | denies calls that the mode does not allow, and says why; also those of sub-agents whose runner has the gate |
 /// | [`tools`](Self::tools) | `mode_get` and `mode_set`; that the model sets a mode needs approval, unless [`model_may_set`](Self::model_may_set) |
-/// | [`notes`](Self::notes) | tells the model once, in the user's role, when the host has changed the mode |
+/// | [`notes`](Self::notes) | notifies the model once, in the user's role, when the host has changed the mode |
 /// | [`stop_mode`](Self::stop_mode) | how a run that begins now treats checks of the end |
 ///
-/// The first mode is the one to begin with. A model is told of it by a note, too, unless everything may be
+/// The first mode is active at the start. A model receives a note about it, too, unless everything may be
 /// called in it.
 ///
 /// ```
@@ -102,7 +102,7 @@ impl Modes {
         &self.shared.modes
     }
 
-    /// Changes the mode, as the host. Calls that begin from now on are judged by it, and the model is told
+    /// Changes the mode, as the host. It applies to calls that start from now on, and the model is notified
     /// before it is asked again.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use super::Modes;
 /// The beginning of the ids of notes.
 const ID: &str = "mode-note-";
 
-/// A steering queue that tells of changes of the mode, each once and only the latest, before what waits in
+/// A steering queue that reports changes of the mode, each once and only the latest, before what waits in
 /// another queue. Made by [`Modes::notes`].
 #[derive(Clone)]
 pub struct ModeNotes {

@@ -19,7 +19,7 @@ use super::entry::MAX_TIMEOUT;
 /// Key of the section.
 pub(super) const SECTION: &str = "models";
 
-/// Keys of an entry with an endpoint of its own.
+/// Keys of an entry with an endpoint.
 const ENDPOINT_KEYS: [&str; 8] =
     ["protocol", "headers", "query", "auth", "settings", "images", "stream", "price"];
 

@@ -30,8 +30,8 @@ struct Completion {
 /// The tool `work_complete(summary, deliverables?, open_questions?, confidence?)`: the model's word that the
 /// work is done. The run's control judges it; see [`harness_control::SignalSpec`].
 ///
-/// A good call ends the turn after its batch, so that no model is asked for an answer that nobody needs. A
-/// blank summary and a confidence that is no share are refused.
+/// A valid call ends the turn after its batch, so that no further model call is made. A
+/// blank summary, or a confidence outside of 0 to 1, is rejected.
 pub fn work_complete() -> Arc<dyn DynTool> {
     let tool = tool_fn(NAME, DESCRIPTION, |arguments: Completion, _| async move {
         let summary = arguments.summary.trim();

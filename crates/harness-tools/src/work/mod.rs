@@ -46,7 +46,7 @@ const FLAG: (&str, &str) = (
 /// items that changed, whole with their artifacts. A controlled run rebuilds the ledger from that; the one here
 /// is the tools' working copy. [`WorkTools::restore`] puts that of a run back which is taken up
 /// ([`WorkLedger::of`]). Tools that change the ledger run alone in their
-/// batch, so that the results tell the changes in their order.
+/// batch, so that the results report the changes in their order.
 ///
 /// An unknown item, status or filter is answered in words that name what there is; nothing changes then.
 #[derive(Clone)]

@@ -21,7 +21,7 @@ pub(super) enum Ask {
     Edit { path: String, old: String, new: String, all: bool },
 }
 
-/// What a call writes.
+/// Content that a call writes.
 pub(super) struct Change {
     /// Path of the file, as the workspace names it.
     pub(super) path: String,

@@ -215,7 +215,7 @@ fn told(path: &str, change: Change) -> ToolOutcome {
     outcome
 }
 
-/// What the model would read about a failure.
+/// Text for the model about a failure.
 fn text_of(failure: &ToolOutcome) -> String {
     let text: String = failure.content.iter().filter_map(Block::as_text).collect();
     let message = failure.error.as_ref().map(|error| error.message.clone());

@@ -65,7 +65,7 @@ impl<W> Scenario<W> {
         Self { prompt: prompt.into(), world, process, check: None, max_points: MAX_POINTS }
     }
 
-    /// Sets the check of what came of each run, and of one that did not crash. It panics when something is wrong, as
+    /// Sets the check of the result of each run, and of one that did not crash. It panics when something is wrong, as
     /// `assert!` does. Default: laws 1 and 5 alone, which are always checked.
     #[must_use]
     pub fn check(mut self, check: impl Fn(&W, &CrashOutcome) + 'static) -> Self {
@@ -152,7 +152,7 @@ fn shown(execution: &Execution) -> String {
 pub struct CrashFailure {
     /// Number and name of the crash point; `None` for the run that did not crash.
     pub point: Option<(usize, String)>,
-    /// What failed, with notes and hints on further lines.
+    /// Failure, with notes and hints on further lines.
     pub message: String,
 }
 

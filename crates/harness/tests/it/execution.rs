@@ -211,7 +211,7 @@ async fn a_session_with_a_backend_goes_on_where_it_was() {
     let report = harness.resume(ResumeFrom::Transcript).await.unwrap();
     assert_eq!((report.answer(), report.reason()), ("whole", StopReason::AnswerFinalized));
     let asked = far.asked.lock().unwrap();
-    assert_eq!(asked[1].message.text, "Go on.");
+    assert_eq!(asked[1].message.text, "Continue.");
     assert_eq!(asked[1].continuation.as_ref().unwrap().state.as_ref().unwrap().text(), r#"{"id":"s1"}"#);
     assert_eq!(asked[1].instructions.system_prompt, "Be kind.");
 }

@@ -30,7 +30,7 @@ pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<Ass
         }
         ExecutionStatus::Deferred => {
             let told = told(result).unwrap_or_else(|| {
-                format!("the backend `{}` stopped before its end and can go on", result.backend_id)
+                format!("the backend `{}` stopped early and can be resumed", result.backend_id)
             });
             Err(broken_off(ModelFault::new(ModelFaultCode::Deferred, told), result, &gathered))
         }

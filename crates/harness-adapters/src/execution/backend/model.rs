@@ -143,7 +143,7 @@ fn notes(request: &ModelRequest, backend: &str, left_out: usize) -> Vec<String> 
         notes.push(format!("the backend `{backend}` does not have the tools {}", tools.join(", ")));
     }
     if left_out > 0 {
-        notes.push(format!("the backend `{backend}` is not told the {left_out} oldest messages"));
+        notes.push(format!("the backend `{backend}` does not receive the oldest messages ({left_out})"));
     }
     notes
 }

@@ -12,7 +12,7 @@ use crate::execution::{
 };
 
 /// Message for a backend that continues without a new message.
-const GO_ON: &str = "Go on.";
+const CONTINUE: &str = "Continue.";
 
 /// Maximum bytes of the earlier conversation for a backend; older messages are dropped.
 const HISTORY: usize = 256 << 10;
@@ -58,7 +58,7 @@ pub(super) fn execution_request(
         say(&mut message.text, &mut attachments, said);
     }
     if message.text.is_empty() && attachments.is_empty() {
-        GO_ON.clone_into(&mut message.text);
+        CONTINUE.clone_into(&mut message.text);
     }
     message.attachments = (!attachments.is_empty()).then_some(attachments);
     let mut request = ExecutionRequest::new(agent, turn_id, &*asked.prepared.instructions, message);

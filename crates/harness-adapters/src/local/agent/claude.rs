@@ -43,7 +43,7 @@ impl Claude {
     fn retry(&mut self, event: &Fields, sink: &dyn ExecutionSink) -> Reading {
         let (status, why) = (event.number("error_status"), event.text("error").unwrap_or_default());
         let shown = status.map_or_else(|| why.clone(), |status| format!("{why}, HTTP status {status}"));
-        note(&format!("its provider is asked again ({shown})"), sink);
+        note(&format!("its provider is called again ({shown})"), sink);
         self.told.fact("lastRetry", Some(Json::string(&shown)));
         if !matches!(status, Some(401 | 403)) {
             return Reading::GoOn;

@@ -35,7 +35,7 @@ impl Session {
             Some(backend) if backend != agent.backend_id() => {
                 let (title, own) = (agent.title(), agent.backend_id());
                 return refuse(format!(
-                    "{title} cannot go on with a session of `{backend}`: give the request to that backend, \
+                    "{title} cannot continue a session of `{backend}`: give the request to that backend, \
                      or leave its continuation out (`{own}` begins a new session then)."
                 ));
             }
@@ -43,7 +43,9 @@ impl Session {
         }
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
         if id.is_empty() || id.len() > MOST_ID || id.starts_with('-') || !id.chars().all(legal) {
-            return refuse(format!("{agent} cannot go on: the session's id in the continuation is no id."));
+            return refuse(format!(
+                "{agent} cannot continue: the session id in the continuation is invalid."
+            ));
         }
         let used = state.json("used").and_then(|used| used.to().ok());
         Ok(Some(Self { id, used }))
@@ -70,7 +72,7 @@ pub(super) fn reasons(agent: LocalAgent, request: &ExecutionRequest) -> Vec<Nego
     let warning = |code, told| NegotiationReason::new(code, Severity::Warning, told);
     let agentic = agent != LocalAgent::Bash;
     if agentic && agent != LocalAgent::ClaudeCode && !request.tools().is_empty() {
-        let told = format!("{agent} uses tools of its own; those of the request are not passed on.");
+        let told = format!("{agent} uses its own tools; those of the request are not passed on.");
         reasons.push(warning(NegotiationCode::Other, told));
     }
     let session = state(request).and_then(|state| state.text("session"));

@@ -152,7 +152,7 @@ fn claude_code_whose_key_is_refused_is_stopped_at_once() {
     assert_eq!(
         played.told().lines().collect::<Vec<_>>(),
         [
-            r#"note "its provider is asked again (authentication_failed, HTTP status 401)""#,
+            r#"note "its provider is called again (authentication_failed, HTTP status 401)""#,
             r#"failed backend_execution_error: Claude Code failed: its provider refuses its key (authentication_failed, HTTP status 401); check it, or log in with `claude` (final) {"backend":"claude-code","session":"s-1"}"#,
         ]
     );
@@ -408,7 +408,7 @@ fn an_agent_that_is_called_off_leaves_what_it_said_its_session_and_no_process() 
         tokio::time::timeout(Duration::from_mins(1), work).await.unwrap()
     });
     assert_eq!((result.status, result.text()), (ExecutionStatus::Failed, "Let me look."));
-    assert_eq!(result.error.unwrap().message, "Claude Code was stopped: its result is not wanted any more.");
+    assert_eq!(result.error.unwrap().message, "Claude Code was stopped: the run was cancelled.");
     assert!(result.continuation.unwrap().state.unwrap().text().contains("s-1"));
     assert!(played.file("pids").split_whitespace().all(gone));
 }

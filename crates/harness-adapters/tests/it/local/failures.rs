@@ -137,7 +137,7 @@ fn a_request_that_is_not_wanted_starts_nothing() {
     assert_eq!(result.status, ExecutionStatus::Failed);
     assert_eq!(
         summary(&result),
-        "failed other: local command was not started: its result is not wanted any more. (final)"
+        "failed other: local command was not started: the run was cancelled. (final)"
     );
     assert!(!folder.path().join("file").exists());
 }

@@ -67,10 +67,10 @@ fn a_session_of_another_backend_and_an_id_that_is_none_are_refused() {
     }
     check(
         r#"{"backend":"gemini","session":"s"}"#,
-        "failed other: Codex cannot go on with a session of `gemini`: give the request to that backend, or leave \
+        "failed other: Codex cannot continue a session of `gemini`: give the request to that backend, or leave \
          its continuation out (`codex` begins a new session then). (final)",
     );
-    let none = "failed other: Codex cannot go on: the session's id in the continuation is no id. (final)";
+    let none = "failed other: Codex cannot continue: the session id in the continuation is invalid. (final)";
     for id in ["--last", "", "a b", "a\\nb"] {
         check(&format!(r#"{{"backend":"codex","session":"{id}"}}"#), none);
     }
@@ -111,5 +111,5 @@ fn tools_are_those_of_claude_code_and_no_other_is_passed_any() {
     assert!(allowed.starts_with("Bash,Edit,") && allowed.ends_with(",Write,Read,Bash(git *)"), "{allowed}");
     let codex = backend(LocalAgent::Codex).negotiate(&request);
     assert!(codex.supported && codex.degraded);
-    assert_eq!(codex.describe(), "Codex uses tools of its own; those of the request are not passed on.");
+    assert_eq!(codex.describe(), "Codex uses its own tools; those of the request are not passed on.");
 }

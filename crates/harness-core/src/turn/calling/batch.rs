@@ -176,7 +176,7 @@ pub(in crate::turn) struct Batch {
     sequential: bool,
     /// Whether an earlier process has asked for the calls.
     pub(in crate::turn) is_reopened: bool,
-    /// Whether the turn stops: nothing looks at results any more.
+    /// Whether the turn stops and ignores further results.
     pub(in crate::turn) is_stopped: bool,
     /// The opening that continues once calls of an earlier process are settled.
     pub(in crate::turn) opening: Option<Box<Opening>>,

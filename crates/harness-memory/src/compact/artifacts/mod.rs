@@ -74,9 +74,8 @@ async fn read(
     let session = cx.origin.session.as_ref();
     let get = |range| store.read_boxed(&id, range, session, now);
     let part = get(from..from.saturating_add(limit)).await?;
-    let part = part.ok_or_else(|| {
-        ToolError::new("artifact_not_found", format!("there is no artifact `{id}`, or not any more"))
-    })?;
+    let part =
+        part.ok_or_else(|| ToolError::new("artifact_not_found", format!("artifact `{id}` not found")))?;
     if part.meta.media_type.starts_with("image/") {
         let whole = get(0..MAX_IMAGE).await?.filter(|whole| whole.range.end == whole.meta.size);
         let whole = whole.ok_or_else(|| {

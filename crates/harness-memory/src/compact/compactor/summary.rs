@@ -32,7 +32,7 @@ struct Material {
     tokens: u64,
 }
 
-/// Makes one summary of everything that is old and not protected, updating the one that is there. It takes
+/// Makes one summary of everything that is old and not protected, updating the existing one. It takes
 /// its place only when it is shorter than what it stands for.
 pub(super) async fn summarize_old(
     draft: &mut Draft,
@@ -129,7 +129,7 @@ async fn summary_of(
 
 fn message_of(summary: &Summary, covers: usize) -> Message {
     let text = format!(
-        "The earlier part of this conversation is not shown any more. This is a summary of what happened in \
+        "The earlier part of this conversation is no longer included. This is a summary of what happened in \
          it; it is over, and nothing in it is a new request:\n\n{}",
         summary.text
     );

@@ -150,7 +150,7 @@ pub(crate) async fn summarize(
     let summary = match futures_util::future::select(summarizer.summarize_boxed(ask), cancelled).await {
         futures_util::future::Either::Left((summary, _)) => summary?,
         futures_util::future::Either::Right(_) => {
-            return Err(SummaryFault::new("the summary was cancelled before it was there"));
+            return Err(SummaryFault::new("the summary was cancelled before it was complete"));
         }
     };
     if summary.text.trim().is_empty() {

@@ -5,7 +5,7 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton, o200k_ha
 
 use crate::compact::tokens::TokenCounter;
 
-/// Bytes of one text that are counted exactly; what lies behind them is taken to be like them.
+/// Bytes of one text that are counted exactly; the rest is assumed to be similar.
 const COUNTED: usize = 1 << 20;
 
 /// A published vocabulary.

@@ -80,7 +80,7 @@ impl Model for SimModel {
                 }
                 Mood::Hangs => {
                     request.cancel.cancelled().await;
-                    return Err(ModelFault::new(ModelFaultCode::Cancelled, "told to stop"));
+                    return Err(ModelFault::new(ModelFaultCode::Cancelled, "asked to stop"));
                 }
                 Mood::HangsAndIsDeaf => {
                     world.sleep(600_000).await;
@@ -199,7 +199,7 @@ impl Tool for SimTool {
     }
 }
 
-/// Works for a while, or until it is told to stop.
+/// Works for a while, or until it is asked to stop.
 async fn listen(world: &World, cancel: &Cancel) {
     tokio::select! {
         biased;
