@@ -58,15 +58,24 @@ impl<H: Host> State<H> {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: NewSessionRequest, answer, line| new.begin(ask, answer, line),
+                async move |ask: NewSessionRequest, answer, line| {
+                    new.begin(ask, answer, line);
+                    Ok(())
+                },
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: LoadSessionRequest, answer, line| load.load(ask, answer, line),
+                async move |ask: LoadSessionRequest, answer, line| {
+                    load.load(ask, answer, line);
+                    Ok(())
+                },
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: ResumeSessionRequest, answer, line| resume.resume(ask, answer, line),
+                async move |ask: ResumeSessionRequest, answer, line| {
+                    resume.resume(ask, answer, line);
+                    Ok(())
+                },
                 on_receive_request!(),
             )
             .on_receive_request(
@@ -141,19 +150,15 @@ impl<H: Host> State<H> {
         ask: NewSessionRequest,
         answer: Responder<NewSessionResponse>,
         connection: Connection,
-    ) -> Result<(), Error> {
-        let setup = match setup(ask.cwd, ask.mcp_servers) {
-            Ok(setup) => setup,
-            Err(refused) => return answer.respond_with_error(refused),
-        };
+    ) {
         self.spawn(answer, move |state| async move {
+            let setup = setup(ask.cwd, ask.mcp_servers)?;
             state.room()?;
             let opened = state.server.host.begin(setup.clone()).await.map_err(|fault| told(&fault))?;
             let session = state.open(opened, setup, connection);
             let answer = NewSessionResponse::new(session.id.clone()).modes(session.modes());
             Ok((answer, Some(session)))
         });
-        Ok(())
     }
 
     fn load(
@@ -161,17 +166,13 @@ impl<H: Host> State<H> {
         ask: LoadSessionRequest,
         answer: Responder<LoadSessionResponse>,
         connection: Connection,
-    ) -> Result<(), Error> {
-        let setup = match setup(ask.cwd, ask.mcp_servers) {
-            Ok(setup) => setup,
-            Err(refused) => return answer.respond_with_error(refused),
-        };
+    ) {
         self.spawn(answer, move |state| async move {
+            let setup = setup(ask.cwd, ask.mcp_servers)?;
             let session = state.again(&ask.session_id, setup, connection).await?;
             session.replay().await?;
             Ok((LoadSessionResponse::new().modes(session.modes()), Some(session)))
         });
-        Ok(())
     }
 
     fn resume(
@@ -179,17 +180,13 @@ impl<H: Host> State<H> {
         ask: ResumeSessionRequest,
         answer: Responder<ResumeSessionResponse>,
         connection: Connection,
-    ) -> Result<(), Error> {
-        let setup = match setup(ask.cwd, ask.mcp_servers) {
-            Ok(setup) => setup,
-            Err(refused) => return answer.respond_with_error(refused),
-        };
+    ) {
         self.spawn(answer, move |state| async move {
+            let setup = setup(ask.cwd, ask.mcp_servers)?;
             let session = state.again(&ask.session_id, setup, connection).await?;
             session.pass().await?;
             Ok((ResumeSessionResponse::new().modes(session.modes()), Some(session)))
         });
-        Ok(())
     }
 
     fn list(

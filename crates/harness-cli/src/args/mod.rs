@@ -119,8 +119,8 @@ impl Command {
     /// Trace options; `None` for commands that run no agent.
     pub(crate) fn spans(&self) -> Option<&SpanArgs> {
         match self {
-            Self::Run(args) => Some(&args.spans),
-            Self::Resume(args) => Some(&args.spans),
+            Self::Run(args) => Some(&args.options.spans),
+            Self::Resume(args) => Some(&args.options.spans),
             Self::Chat(args) => Some(&args.threads.spans),
             Self::Serve(args) => Some(&args.threads.spans),
             Self::Acp(args) => Some(&args.threads.spans),
@@ -145,8 +145,8 @@ impl Command {
     /// Whether the output is JSON, including errors.
     pub(crate) fn json(&self) -> bool {
         match self {
-            Self::Run(args) => args.json,
-            Self::Resume(args) => args.json,
+            Self::Run(args) => args.options.json,
+            Self::Resume(args) => args.options.json,
             Self::Show(args) => args.json,
             Self::Check(args) => args.json,
             Self::Replay(args) => args.json,
@@ -199,6 +199,13 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "session")]
     pub(crate) allow_changed: bool,
 
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+/// Options of `run` and `resume`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunOptions {
     /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
     /// (repeatable)
     #[arg(long, value_name = "KEY=VALUE|FILE")]

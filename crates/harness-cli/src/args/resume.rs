@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{
-    ApprovalArgs, BackendArgs, ContextArg, LimitArgs, MessageArg, ModelArgs, RunArgs, SpanArgs, UntilArgs,
-    ViewArgs,
-};
+use super::{MessageArg, RunArgs, RunOptions, UntilArgs};
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
@@ -32,43 +29,8 @@ pub(crate) struct ResumeArgs {
     #[arg(long)]
     pub(crate) allow_changed: bool,
 
-    /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
-    /// (repeatable)
-    #[arg(long, value_name = "KEY=VALUE|FILE")]
-    pub(crate) context: Vec<ContextArg>,
-
-    /// Require an answer that matches the JSON Schema in this file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) output_schema: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) approvals: ApprovalArgs,
-
-    /// Write the run record to this file, for `harness inspect`, `replay` and `regress`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) run_record: Option<PathBuf>,
-
-    /// Print one JSON event per line, and the result as the last line
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) model: ModelArgs,
-
-    #[command(flatten)]
-    pub(crate) backend: BackendArgs,
-
-    #[command(flatten)]
-    pub(crate) until: UntilArgs,
-
-    #[command(flatten)]
-    pub(crate) limits: LimitArgs,
-
-    #[command(flatten)]
-    pub(crate) view: ViewArgs,
-
-    #[command(flatten)]
-    pub(crate) spans: SpanArgs,
+    pub(crate) options: RunOptions,
 }
 
 impl ResumeArgs {
@@ -81,17 +43,7 @@ impl ResumeArgs {
             session: Some(self.session.clone()),
             resume: true,
             allow_changed: self.allow_changed,
-            context: self.context.clone(),
-            output_schema: self.output_schema.clone(),
-            approvals: self.approvals.clone(),
-            run_record: self.run_record.clone(),
-            json: self.json,
-            model: self.model.clone(),
-            backend: self.backend.clone(),
-            until,
-            limits: self.limits.clone(),
-            view: self.view.clone(),
-            spans: self.spans.clone(),
+            options: RunOptions { until, ..self.options.clone() },
         }
     }
 }

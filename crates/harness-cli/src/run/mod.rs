@@ -78,29 +78,30 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let bound = bind::bind(descriptor, args.registry.as_deref(), &clock)?;
     let message = message::message(message, args.resume)?;
-    let overrides = context::overrides(&args.context)?;
-    let schema = args.output_schema.as_deref().map(context::output_schema).transpose()?;
+    let overrides = context::overrides(&args.options.context)?;
+    let schema = args.options.output_schema.as_deref().map(context::output_schema).transpose()?;
     check_outputs(args)?;
     let session = open_session(args, descriptor, &bound.graph, &*clock).await?;
     let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
     let thread = session.as_ref().and_then(Session::id);
     let thread = thread.map(|id| ThreadId::from(id.as_str()));
-    let choose = || model::choose(&args.model, Some(&bound.graph), bound.registry.as_ref(), &clock);
-    let source = answers(&args.model, &args.backend, thread, &clock, choose)?;
+    let choose = || model::choose(&args.options.model, Some(&bound.graph), bound.registry.as_ref(), &clock);
+    let source = answers(&args.options.model, &args.options.backend, thread, &clock, choose)?;
     let hash = bound.graph.hash();
     let Bound { graph, registry } = bound;
-    let until = Until::of(&args.until, graph.graph().run(), descriptor)?;
+    let until = Until::of(&args.options.until, graph.graph().run(), descriptor)?;
     let controlled_by = until.control().cloned();
     let texts = Texts {
         are_controlled: controlled_by.is_some(),
         are_validated: schema.is_some() || has_output_schema(graph.graph()),
     };
     let (control, commands) = RenderControl::new();
-    let approver = CommandLineApprover::new(args.approvals.policy().unwrap_or(Approve::Ask));
+    let approver = CommandLineApprover::new(args.options.approvals.policy().unwrap_or(Approve::Ask));
     let approver = approver.beside(control.clone()).with_decisions(decisions);
     let (graph, needs, file) = (Some(graph), Needs::of(registry.as_ref()), args.session.as_deref());
     let agents = Agents { graph, needs, overrides, source: &source, clock: &clock, session: file };
-    let builder = agents.builder(&args.limits, &args.view, &args.spans, approver.clone())?;
+    let builder =
+        agents.builder(&args.options.limits, &args.options.view, &args.options.spans, approver.clone())?;
     let mut builder = of_one_run(builder, args, until, descriptor, session)?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
@@ -124,7 +125,9 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
         registry.close().await;
     }
     let report = match report {
-        Err(error @ RuntimeError::NothingToResume { .. }) => return nothing_to_resume(&error, args.json),
+        Err(error @ RuntimeError::NothingToResume { .. }) => {
+            return nothing_to_resume(&error, args.options.json);
+        }
         report => report?,
     };
     let proposed = approver.pending();
@@ -144,8 +147,11 @@ fn nothing_to_resume(error: &RuntimeError, json: bool) -> Result<Exit, CliError>
 
 /// Fails if an output file of the run cannot be written.
 fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
-    let until = &args.until;
-    for path in [&args.session, &args.model.record, &args.run_record, &until.report].into_iter().flatten() {
+    let until = &args.options.until;
+    for path in [&args.session, &args.options.model.record, &args.options.run_record, &until.report]
+        .into_iter()
+        .flatten()
+    {
         // A session that is to be resumed is opened, and never made.
         if !(args.resume && args.session.as_ref() == Some(path)) {
             outputs::check_session(path)?;
@@ -185,7 +191,7 @@ fn of_one_run(
     if let (Some(path), true) = (&args.session, until.is_on()) {
         builder = builder.checkpoints(FileCheckpoints::open(Location::of(path).beside("runs"))?);
     }
-    if let Some(path) = &args.run_record {
+    if let Some(path) = &args.options.run_record {
         builder = builder.record(recording(Some(path), descriptor, args.registry.as_deref()));
     }
     Ok(until.build(builder))
@@ -217,7 +223,7 @@ async fn decisions(
     graph: &BoundGraph,
     session: Option<&FileSession>,
 ) -> Result<Decisions, CliError> {
-    if !args.approvals.names_calls() {
+    if !args.options.approvals.names_calls() {
         return Ok(Decisions::default());
     }
     let loaded = match session {
@@ -228,7 +234,7 @@ async fn decisions(
         let tool = graph.tools().iter().find(|tool| tool.tool_def().name == call.name);
         tool.map_or(Ok(()), |tool| tool.check_dyn(arguments).map_err(|fault| fault.to_string()))
     };
-    Ok(Decisions::of(&args.approvals, &decisions::pending(&loaded), check)?)
+    Ok(Decisions::of(&args.options.approvals, &decisions::pending(&loaded), check)?)
 }
 
 /// Chooses the backend, or the model that `choose` finds.
@@ -259,7 +265,7 @@ struct Texts {
 }
 
 fn renderer(args: &RunArgs, spec: &RunSpec, texts: Texts) -> Box<dyn Render> {
-    let shown: Box<dyn Render> = if args.json {
+    let shown: Box<dyn Render> = if args.options.json {
         Box::new(JsonLines::new(terminal::json()))
     } else {
         let has_status = texts.are_controlled && Stream::Err.is_terminal();
@@ -269,7 +275,7 @@ fn renderer(args: &RunArgs, spec: &RunSpec, texts: Texts) -> Box<dyn Render> {
         let on = if texts.are_validated { on.accepted() } else { on };
         Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
     };
-    match args.limits.max_cost {
+    match args.options.limits.max_cost {
         Some(_) => Box::new(CostNotice::new(shown, terminal::messages())),
         None => shown,
     }
@@ -307,7 +313,7 @@ fn finish(
         contract: run.control.and_then(|control| control.contract.as_ref()),
         next: next.as_deref(),
     };
-    for line in until::leave_behind(&args.until, report, &details)? {
+    for line in until::leave_behind(&args.options.until, report, &details)? {
         let _ = writeln!(notes, "{line}");
     }
     if let Some(next) = &next {
@@ -338,7 +344,7 @@ fn more(report: &Report, session: &str) -> String {
 
 /// Option that selects the backend again.
 fn on_backend(args: &RunArgs) -> String {
-    args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}")).unwrap_or_default()
+    args.options.backend.backend.as_ref().map(|backend| format!(" --backend {backend}")).unwrap_or_default()
 }
 
 /// Next steps for a run that is not complete.

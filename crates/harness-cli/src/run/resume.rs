@@ -22,7 +22,7 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<Exit, CliError> {
 
 /// The new message, or else the message that started the session.
 fn until(args: &ResumeArgs, begun: &RunStart) -> UntilArgs {
-    let mut until = args.until.clone();
+    let mut until = args.options.until.clone();
     until.until_done |= begun.until_done;
     until.mode = until.mode.or(begun.mode);
     until.contract = until.contract.or_else(|| begun.contract.clone());

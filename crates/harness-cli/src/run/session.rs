@@ -44,10 +44,10 @@ impl RunStart {
         Self {
             descriptor: whole(descriptor),
             registry: args.registry.as_deref().and_then(whole),
-            until_done: args.until.until_done,
-            mode: args.until.mode,
-            contract: args.until.contract.as_deref().and_then(whole),
-            workspace: args.until.workspace.as_deref().and_then(whole),
+            until_done: args.options.until.until_done,
+            mode: args.options.until.mode,
+            contract: args.options.until.contract.as_deref().and_then(whole),
+            workspace: args.options.until.workspace.as_deref().and_then(whole),
         }
     }
 }
