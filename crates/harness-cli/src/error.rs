@@ -116,14 +116,14 @@ pub(crate) enum CliError {
     Invalid(Box<Diagnostic>),
     #[error(transparent)]
     Runtime(#[from] harness::runtime::RuntimeError),
-    /// `chat --continue` or `--pick` without a previous session.
+    /// `chat --continue` or `--resume` without a previous session.
     #[error("no previous session{}", within(folder.as_deref()))]
     NoConversation { folder: Option<PathBuf> },
     /// An unreadable directory of skills or templates.
     #[error("cannot read the {what} directory {}: {source}", folder.display())]
     NoFolder { what: &'static str, folder: PathBuf, source: io::Error },
-    /// `chat --pick` over a pipe.
-    #[error("`--pick` requires a terminal")]
+    /// `chat --resume` over a pipe.
+    #[error("`--resume` requires a terminal")]
     NoTerminal,
     /// A line of a chat over a pipe.
     #[error("unknown command `{}`", line.trim())]

@@ -16,17 +16,17 @@ pub(crate) struct ChatArgs {
     pub(crate) descriptor: Option<PathBuf>,
 
     /// Continue the last conversation with this descriptor
-    #[arg(long = "continue", conflicts_with_all = ["session", "pick"])]
+    #[arg(long = "continue", conflicts_with_all = ["session", "resume"])]
     pub(crate) continue_last: bool,
 
     /// Store the session in this file, or as a thread of a database (chats.db#NAME), or continue the one it
     /// holds [default: a new file in ~/.local/state/harness/chats]
-    #[arg(long, value_name = "FILE", conflicts_with = "pick", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume", value_hint = ValueHint::FilePath)]
     pub(crate) session: Option<PathBuf>,
 
-    /// Choose a conversation with this descriptor from a list
+    /// Choose a conversation with this descriptor from a list that can be searched
     #[arg(long)]
-    pub(crate) pick: bool,
+    pub(crate) resume: bool,
 
     /// Choose when to use colors
     #[arg(long, value_enum, default_value_t = Color::Auto)]

@@ -87,7 +87,7 @@ fn descriptor(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
 
 async fn over_pipe(args: &ChatArgs) -> Result<Exit, CliError> {
     let mut signals = listen()?;
-    if args.pick {
+    if args.resume {
         return Err(CliError::NoTerminal);
     }
     let file = file(args)?;
@@ -102,7 +102,7 @@ async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
     let taken = |source| CliError::Io { action: "use the terminal", source };
     let styling = if Stream::Out.has_styles() { Styling::Colour } else { Styling::Plain };
     // What is wrong with the arguments is told on a terminal as it was.
-    let picked = if args.pick { Some(stored(args)?) } else { None };
+    let picked = if args.resume { Some(stored(args)?) } else { None };
     let mut file = file(args)?;
     let mut inputs = None;
     if let Some(threads) = picked {

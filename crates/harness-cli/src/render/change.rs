@@ -47,6 +47,14 @@ pub(crate) fn change_rows(
     rows
 }
 
+/// Rows of a change of a part of a file: removed and added lines with their surroundings, without a heading.
+pub(crate) fn part_rows(before: &str, after: &str, width: usize) -> Vec<Line> {
+    let old: Vec<&str> = before.lines().collect();
+    let new: Vec<&str> = after.lines().collect();
+    let groups = group_diff_ops(compared(&old, &new), CONTEXT);
+    groups.iter().flat_map(|group| body(group, (&old, &new), false, width)).collect()
+}
+
 fn compared(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     let start = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let rest = |lines: &[&str]| lines.len() - start;
@@ -86,19 +94,26 @@ fn hunk(ops: &[DiffOp], (old, new): (&[&str], &[&str]), width: usize) -> Vec<Lin
     let mut head = Text::default();
     head.push(&format!("@@ -{of_old} +{of_new} @@"), &Look::of(DIM));
     let mut rows = head.chop(width);
+    rows.extend(body(ops, (old, new), true, width));
+    rows
+}
+
+fn body(ops: &[DiffOp], (old, new): (&[&str], &[&str]), is_file: bool, width: usize) -> Vec<Line> {
+    let mut rows = Vec::new();
     for op in ops {
         let (removed, added) = (old.get(op.old_range()), new.get(op.new_range()));
         if op.tag() == DiffTag::Equal {
-            rows.extend(lines(" ", DIM, removed, width));
+            rows.extend(lines((" ", DIM), removed, is_file, width));
         } else {
-            rows.extend(lines("-", BAD, removed, width));
-            rows.extend(lines("+", GOOD, added, width));
+            rows.extend(lines(("-", BAD), removed, is_file, width));
+            rows.extend(lines(("+", GOOD), added, is_file, width));
         }
     }
     rows
 }
 
-fn lines(sign: &str, style: Paint, lines: Option<&[&str]>, width: usize) -> Vec<Line> {
+/// Rows of lines. Those of a file say that its last line has no end.
+fn lines((sign, style): (&str, Paint), lines: Option<&[&str]>, is_file: bool, width: usize) -> Vec<Line> {
     let mut rows = Vec::new();
     for line in lines.unwrap_or_default() {
         let mut text = Text::default();
@@ -109,7 +124,7 @@ fn lines(sign: &str, style: Paint, lines: Option<&[&str]>, width: usize) -> Vec<
             row.append(part);
             rows.push(row);
         }
-        if !line.ends_with('\n') {
+        if is_file && !line.ends_with('\n') {
             rows.push(Line::of(DIM, "\\ no line end at the end of the file"));
         }
     }

@@ -23,7 +23,7 @@ use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
 
 pub(crate) use answer::{AnswerOn, size};
-pub(crate) use change::change_rows;
+pub(crate) use change::{change_rows, part_rows};
 pub(crate) use control::{RenderCommands, RenderControl};
 pub(crate) use cost::CostNotice;
 pub(crate) use event_line::{decided, repaired, shortened, stalled};

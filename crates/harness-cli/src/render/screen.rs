@@ -87,6 +87,12 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
+    /// Rings the bell and sends a notification (OSC 9), which terminals that do not know it ignore. The text must be plain.
+    pub(crate) fn call_user(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(format!("\x1b]9;{text}\x1b\\\x07").as_bytes())?;
+        self.out.flush()
+    }
+
     /// Clears the terminal; the next draw starts at its top.
     pub(crate) fn wipe(&mut self) -> io::Result<()> {
         (self.shown, self.cursor) = (Vec::new(), (0, 0));

@@ -75,7 +75,7 @@ fn a_chat_that_nobody_can_answer_is_refused() {
     check_refused(&["harness.yaml", "--model", "scripted"], "no API key for model `scripted`");
     let local = ["harness.yaml", "--base-url", "http://127.0.0.1:9/v1"];
     check_refused(&[&local[..], &["--continue"]].concat(), "no previous session");
-    check_refused(&[&local[..], &["--pick"]].concat(), "`--pick` requires a terminal");
+    check_refused(&[&local[..], &["--resume"]].concat(), "`--resume` requires a terminal");
 }
 
 #[test]

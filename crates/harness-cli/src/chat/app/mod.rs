@@ -5,6 +5,7 @@
 
 mod asks;
 mod calls;
+mod edits;
 mod notes;
 mod talk;
 #[cfg(test)]
@@ -17,7 +18,7 @@ use harness::core::event::{Event, EventKind};
 use harness::core::message::{Message, Usage};
 use harness::core::outcome::TotalUsage;
 use harness::core::port::ProposedCall;
-use harness::core::{CallId, EntryId, Time};
+use harness::core::{CallId, EntryId, Millis, Time};
 use harness::runtime::{Status, ThreadEvent};
 use harness::tools::FilePreview;
 
@@ -66,6 +67,9 @@ pub(crate) struct Waiting {
     pub(crate) text: String,
 }
 
+/// Duration of a run after which its end calls the user.
+const LONG: Millis = Millis(10_000);
+
 /// Activity of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
@@ -103,6 +107,8 @@ pub(crate) struct App {
     command: Option<(Time, String)>,
     /// Call whose denial reason is being written.
     explaining: bool,
+    /// Whether the user is to be called: a long run ended or waits for an approval.
+    calls_user: bool,
     /// Whether the failure of the current compaction was reported.
     failure_told: bool,
     about: About,
@@ -134,6 +140,7 @@ impl App {
             rewinding: false,
             command: None,
             explaining: false,
+            calls_user: false,
             failure_told: false,
             about: About::default(),
             used: TotalUsage::default(),
@@ -273,7 +280,17 @@ impl App {
         self.talk.see_event(event);
     }
 
+    /// Whether the user is to be called, once for each reason.
+    pub(crate) fn take_call(&mut self) -> bool {
+        std::mem::take(&mut self.calls_user)
+    }
+
     fn see_status(&mut self, status: &Status) {
+        if let (Doing::Working { since }, Status::Idle | Status::AwaitingApproval { .. }) =
+            (self.doing, status)
+        {
+            self.calls_user |= self.now.since(since) >= LONG;
+        }
         self.doing = match status {
             Status::Generating { since, .. } | Status::AwaitingApproval { since, .. } => {
                 Doing::Working { since: *since }

@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 
 use harness::core::event::{Event, EventKind};
-use harness::core::message::{AssistantMessage, Block, Message};
+use harness::core::message::{AssistantMessage, Block, Message, ToolCall};
 use harness::core::port::DeltaPart;
+use harness::core::tool::ToolOutcome;
 use harness::core::{CallId, End, Outcome, StopReason, Time};
 
 use super::calls::{self, Calls, shown_call};
+use super::edits;
 use super::notes;
 use crate::chat::attach;
 use crate::render::line::{Line, Look, Styling, Text};
@@ -131,7 +133,7 @@ impl Talk {
             EventKind::ToolFinished { call, outcome, duration, .. } => {
                 self.calls.finish(call, outcome, *duration);
                 if self.handed_off.as_ref() != Some(&call.id) {
-                    self.step_line(call_line(GOOD, "✓", &shown_call(call), &duration.to_string()));
+                    self.finished_call(call, outcome, &duration.to_string());
                 }
             }
             EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
@@ -340,6 +342,21 @@ impl Talk {
             let mut wrapped = Text::default();
             wrapped.push(line, &Look::of(style));
             self.finish_all(wrapped.wrap(self.width));
+        }
+    }
+
+    /// Shows a call that succeeded; an edit of a file with its change.
+    fn finished_call(&mut self, call: &ToolCall, outcome: &ToolOutcome, took: &str) {
+        let width = self.width.saturating_sub(2).max(4);
+        let Some((path, rows)) = edits::shown(call, outcome, width) else {
+            return self.step_line(call_line(GOOD, "✓", &shown_call(call), took));
+        };
+        self.step_line(call_line(GOOD, "✓", &(call.name.to_string(), path), took));
+        for row in rows {
+            let mut line = Line::new();
+            line.pad(2);
+            line.append(row);
+            self.finish(line);
         }
     }
 

@@ -567,3 +567,31 @@ fn status_line_tells_mode_model_place_and_used_context() {
     ");
     stage.app.key(Key::of(Code::BackTab)).unwrap();
 }
+
+#[test]
+fn end_of_a_long_run_calls_the_user_once() {
+    for (millis, expected) in [(9_000, false), (10_000, true)] {
+        let mut stage = Stage::new(60, 6);
+        stage.works();
+        stage.tick(millis);
+        stage.app.see(&ThreadEvent::Status(Status::Idle));
+        assert_eq!([stage.app.take_call(), stage.app.take_call()], [expected, false], "{millis}");
+    }
+}
+
+#[test]
+fn edit_is_shown_with_its_change() {
+    let mut stage = Stage::new(40, 12);
+    let call = r#""call":{"id":"e1","name":"file_edit","arguments":{"path":"a.rs","old_string":"one\ntwo","new_string":"one\n2"}}"#;
+    let done = r#""outcome":{"status":"success","content":[]},"durationMs":3"#;
+    stage.event("tool_finished", &format!("{call},{done}"));
+    insta::assert_snapshot!(stage.shown(), @r"
+    ✓ file_edit 3 ms a.rs
+       one
+      -two
+      +2
+    ───────────────────────────────────────
+    ›
+    /help
+    ");
+}

@@ -111,6 +111,9 @@ impl Desk {
             self.take_stock();
             let finished = self.app.take_finished();
             self.screen.draw(&finished, &self.app.view(), self.size.0).map_err(written)?;
+            if self.app.take_call() {
+                self.screen.call_user("harness: waiting for you").map_err(written)?;
+            }
             let wish = tokio::select! {
                 biased;
                 () = signals.next() => return Ok(false),
