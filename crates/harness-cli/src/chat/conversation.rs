@@ -99,18 +99,8 @@ impl Conversation {
         asks: bool,
     ) -> Result<(Self, Begun), CliError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let hash = args.descriptor.as_deref().map(load_file).transpose()?;
-        let hash = hash.map(|descriptor| descriptor.hash().to_string());
-        let (meta, store, now) = (meta(args), Store::default(), clock.now());
-        let thread = file.map(|file| store.open(file, meta.clone(), now)).transpose()?;
-        if let (Some(file), Some(thread)) = (file, &thread) {
-            // Its earlier owner may have been killed: nothing that it had started works beside what follows.
-            wait_for_orphans().await?;
-            if let Some(session) = store.session(thread).filter(|_| !args.threads.allow_changed) {
-                same_descriptor(&session, file, hash.as_deref())?;
-            }
-        }
-        let thread = thread.unwrap_or_else(|| ThreadId::from(format!("chat-{:x}", now.0)));
+        let (meta, store) = (meta(args), Store::default());
+        let thread = stored_thread(args, file, &store, &meta, clock.now()).await?;
         let approvals = Approvals::new();
         let is_alone = args.descriptor.is_none() && args.threads.backend.backend.is_none();
         let assistant = is_alone.then(|| Assistant::open(Path::new("."), &clock)).transpose()?;
@@ -118,12 +108,7 @@ impl Conversation {
         let edits = assistant.as_ref().map(|assistant| assistant.edits.clone());
         let prompts = Prompts { approvals: approvals.clone(), edits, previews: previews.clone() };
         let standing = prompts.standing(assistant.as_ref());
-        let approver = if asks && args.approve == Approve::Ask {
-            let modes = assistant.as_ref().map(|assistant| assistant.modes.clone());
-            Decider::Person { standing: standing.clone(), modes }
-        } else {
-            Decider::Rule(CommandLineApprover::new(args.approve))
-        };
+        let approver = decider(args.approve, asks, &standing, assistant.as_ref());
         let of = Of { descriptor: args.descriptor.as_deref(), sessions: None, thread: Some(thread.clone()) };
         let descriptor = args.descriptor.as_deref();
         let templates = found::templates(&args.templates, descriptor, command::unusable).await?;
@@ -291,6 +276,40 @@ impl Conversation {
 fn compactor(model: &Arc<dyn DynModel>, window: u64) -> Arc<dyn DynCompactor> {
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
     Arc::new(ContextCompactor::new(CompactionPolicy::summarize(window)).with_summarizer(summarizer))
+}
+
+/// Approver of the calls: the user if the chat is interactive, unless the command line decides.
+fn decider(
+    approve: Approve,
+    asks: bool,
+    standing: &StandingApprovals,
+    assistant: Option<&Assistant>,
+) -> Decider {
+    if asks && approve == Approve::Ask {
+        let modes = assistant.map(|assistant| assistant.modes.clone());
+        return Decider::Person { standing: standing.clone(), modes };
+    }
+    Decider::Rule(CommandLineApprover::new(approve))
+}
+
+/// Opens the session of the conversation, and names its thread. Without a file it is not stored.
+async fn stored_thread(
+    args: &ChatArgs,
+    file: Option<&Path>,
+    store: &Store,
+    meta: &Json,
+    now: Time,
+) -> Result<ThreadId, CliError> {
+    let hash = args.descriptor.as_deref().map(load_file).transpose()?;
+    let hash = hash.map(|descriptor| descriptor.hash().to_string());
+    let Some(file) = file else { return Ok(ThreadId::from(format!("chat-{:x}", now.0))) };
+    let thread = store.open(file, meta.clone(), now)?;
+    // Its earlier owner may have been killed: nothing that it had started works beside what follows.
+    wait_for_orphans().await?;
+    if let Some(session) = store.session(&thread).filter(|_| !args.threads.allow_changed) {
+        same_descriptor(&session, file, hash.as_deref())?;
+    }
+    Ok(thread)
 }
 
 fn meta(args: &ChatArgs) -> Json {
