@@ -80,6 +80,11 @@ pub(crate) enum CliError {
     NoDescriptor,
     #[error("the run left no record")]
     NoRecord,
+    /// A folder for `inspect`.
+    #[error("no run record in the folder `{}`", folder.display())]
+    NoRecords { folder: PathBuf },
+    #[error("{found} or more run records, more than the {most} that can be shown at once")]
+    TooManyRecords { found: usize, most: usize },
     #[error("no message given")]
     NoMessage,
     #[error("invalid message on standard input: {problem}")]
@@ -175,7 +180,8 @@ impl CliError {
             Self::NotWritten { .. } => "cli.not_written",
             Self::NoParent { .. } => "cli.no_directory",
             Self::NoDescriptor => "cli.no_descriptor",
-            Self::NoRecord => "cli.no_record",
+            Self::NoRecord | Self::NoRecords { .. } => "cli.no_record",
+            Self::TooManyRecords { .. } => "cli.too_many_records",
             Self::NoMessage => "cli.no_message",
             Self::Message { .. } => "cli.message",
             Self::NoKey { .. } => "cli.no_key",
@@ -315,6 +321,8 @@ impl CliError {
             Self::Exists { .. } => "choose another directory or pass `--force`; nothing was written",
             Self::NotWritten { .. } => "check that the directory exists and is writable",
             Self::NoDescriptor => "pass `--descriptor FILE`",
+            Self::NoRecords { .. } => "write one with `harness run --run-record FOLDER/NAME.json`",
+            Self::TooManyRecords { .. } => "name fewer records",
             Self::NoMessage => {
                 "pass it as an argument or on standard input, or use `--resume` with `--session`"
             }

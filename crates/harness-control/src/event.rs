@@ -32,6 +32,9 @@ pub enum ControlEvent {
         sections: Vec<String>,
         /// Estimated tokens.
         tokens: u64,
+        /// Text of the guidance.
+        #[serde(default)]
+        text: String,
     },
     /// Work items changed.
     WorkItemsChanged {

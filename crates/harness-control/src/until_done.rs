@@ -121,7 +121,8 @@ impl Control for UntilDone {
     fn guide(&mut self, at: &RunProgress) -> Option<Arc<Message>> {
         let guidance = self.state.guidance(&self.spec, at)?;
         let (sections, tokens) = (guidance.sections, guidance.tokens);
-        self.events.push(ControlEvent::GuidanceInjected { sections, tokens });
+        let text = guidance.message.joined_text();
+        self.events.push(ControlEvent::GuidanceInjected { sections, tokens, text });
         Some(guidance.message)
     }
 

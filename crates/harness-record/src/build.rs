@@ -5,15 +5,16 @@ use std::sync::Arc;
 use harness_core::decide::Point;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::Message;
-use harness_core::{AgentId, CallId, End, Evidence, GateName, GuardStage, Json, Outcome};
-use serde::Deserialize;
+use harness_core::{AgentId, CallId, End, Evidence, GuardStage, Json, Outcome};
+use serde::{Deserialize, Serialize};
 
 use super::candidate::Candidate;
 use super::entries::{
-    ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, Note, PolicyDecision, Resource,
-    StopJudgement,
+    ApprovalEntry, ControlEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, Note,
+    PolicyDecision, Resource, StopJudgement,
 };
 use super::fold::{RecordOptions, State};
+use super::prompts::Prompts;
 use super::redact::Redacting;
 use super::run_record::{RECORD_KIND, RECORD_VERSION, RunRecord, RunStatus};
 
@@ -45,7 +46,7 @@ impl State {
                 let policy = facts.as_ref().and_then(|facts| facts.to::<PolicyFacts>().ok());
                 match policy {
                     Some(facts) => self.policy(event, call, facts),
-                    None => self.gate(event, call, by, verdict, reason.clone()),
+                    None => self.gate(event, call),
                 }
             }
             EventKind::Decided { by, point, verdict, reason, .. } if point == Point::End.as_str() => {
@@ -87,6 +88,7 @@ impl State {
                 value: reached.map(|reached| reached.value),
                 ceiling: reached.map(|reached| reached.ceiling),
             }),
+            EventKind::Control { event: report } => self.controlled(event, report),
             kind => {
                 if let Some(text) = note(kind) {
                     self.notes.push(Note { seq, timestamp, turn, kind: kind.name().to_owned(), text });
@@ -115,18 +117,53 @@ impl State {
         });
     }
 
-    fn gate(&mut self, event: &Event, call: &CallId, gate: &GateName, verdict: &str, reason: Option<String>) {
+    fn gate(&mut self, event: &Event, call: &CallId) {
         let (seq, timestamp, turn) = self.stamp(event);
+        let EventKind::Decided { by, verdict, reason, facts, duration, .. } = &event.kind else { return };
         self.gates.push(GateDecision {
             seq,
             timestamp,
             turn,
             call_id: call.clone(),
-            gate: gate.clone(),
-            verdict: verdict.to_owned(),
-            reason,
+            gate: by.clone(),
+            verdict: verdict.to_string(),
+            reason: reason.clone(),
+            facts: facts.clone(),
+            duration_ms: duration.0,
         });
     }
+
+    /// Records a report of the control. Guidance becomes part of the request that carries it.
+    fn controlled(&mut self, event: &Event, report: &Json) {
+        let (seq, timestamp, turn) = self.stamp(event);
+        let mut report = report.clone();
+        if let Ok(Guidance { kind, text, sections, tokens }) = report.to::<Guidance>()
+            && kind == GUIDANCE
+        {
+            self.guided(event, &text);
+            report = Json::of(&GuidanceNote { kind, sections, tokens }).unwrap_or_default();
+        }
+        self.controls.push(ControlEntry { seq, timestamp, turn, event: report });
+    }
+}
+
+/// Kind of a report of guidance.
+const GUIDANCE: &str = "guidance_injected";
+
+/// Report of guidance behind a request.
+#[derive(Deserialize)]
+struct Guidance {
+    kind: String,
+    text: String,
+    sections: Json,
+    tokens: Json,
+}
+
+#[derive(Serialize)]
+struct GuidanceNote {
+    kind: String,
+    sections: Json,
+    tokens: Json,
 }
 
 /// Text of a note.
@@ -156,6 +193,8 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
     let (ended_at, end) = state.end.as_ref()?;
     let mut redacting = state.redacting.clone();
     let items = redacting.items(&state.items);
+    let prompts = prompts(&mut redacting, state);
+    let items = if redacting.has_failed() { Vec::new() } else { items };
     let (context_snapshot, context_redacted) = redacting.context();
     let provider = options.candidate.provider.clone().or_else(|| provider_of(state));
     let agent_name =
@@ -190,6 +229,7 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         unknown_item_count: state.unknown,
         prompt_snapshots: state.prompts.clone(),
         request_fingerprints: state.fingerprints.clone(),
+        prompts,
         model_calls: state.model_calls.clone(),
         tool_calls: state.tool_calls.clone(),
         handoffs: state.handoffs.clone(),
@@ -202,6 +242,7 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         waived: end.waived.clone(),
         limits_reached: state.limits.clone(),
         limits: options.limits.clone(),
+        control_events: state.controls.clone(),
         notes: state.notes.clone(),
         usage: end.usage.clone(),
         metadata: options.metadata.clone(),
@@ -210,6 +251,27 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         clean(&mut record, &redacting);
     }
     Some(record)
+}
+
+/// What the models received, redacted; none after a failed redaction.
+fn prompts(redacting: &mut Redacting, state: &State) -> Option<Prompts> {
+    let mut prompts = state.collector.as_ref()?.prompts()?;
+    prompts.messages = redacting.items(&prompts.messages);
+    if redacting.has_failed() {
+        return None;
+    }
+    if redacting.is_active() {
+        prompts.instructions.iter_mut().for_each(|text| *text = redacting.text(text));
+        for tool in &mut prompts.tools {
+            tool.description = redacting.text(&tool.description);
+            tool.parameters = redacting.json(&tool.parameters);
+        }
+        for offer in &mut prompts.offers {
+            let parts = [&mut offer.settings, &mut offer.output].into_iter().flatten();
+            parts.for_each(|part| *part = redacting.json(part));
+        }
+    }
+    Some(prompts)
 }
 
 fn candidate(options: &RecordOptions, state: &State, provider: Option<String>) -> Candidate {
@@ -294,7 +356,6 @@ fn clean(record: &mut RunRecord, redacting: &Redacting) {
     record.response.iter_mut().for_each(text);
     record.error_message.iter_mut().for_each(text);
     json(&mut record.evidence);
-    record.prompt_snapshots.iter_mut().filter_map(|entry| entry.prompt_text.as_mut()).for_each(text);
     for call in &mut record.model_calls {
         if let Some(fault) = &mut call.fault {
             text(&mut fault.message);
@@ -310,7 +371,11 @@ fn clean(record: &mut RunRecord, redacting: &Redacting) {
         entry.reason.iter_mut().for_each(text);
         entry.metadata.iter_mut().for_each(json);
     }
-    record.gate_decisions.iter_mut().filter_map(|entry| entry.reason.as_mut()).for_each(text);
+    for entry in &mut record.gate_decisions {
+        entry.reason.iter_mut().for_each(text);
+        entry.facts.iter_mut().for_each(json);
+    }
+    record.control_events.iter_mut().for_each(|entry| json(&mut entry.event));
     record.approvals.iter_mut().filter_map(|entry| entry.reason.as_mut()).for_each(text);
     record.stop_judgements.iter_mut().filter_map(|entry| entry.reason.as_mut()).for_each(text);
     record.waived.iter_mut().for_each(|waiver| text(&mut waiver.why));

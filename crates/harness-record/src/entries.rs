@@ -7,7 +7,12 @@ use harness_core::message::Usage;
 use harness_core::{AgentId, CallId, Fault, GateName, Json, ModelName, ToolName};
 use serde::{Deserialize, Serialize};
 
-/// Instructions of a model request: their hash, and their text if prompts are recorded.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Instructions of a model request: their hash. Their text is in [`Prompts`](super::Prompts).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -25,7 +30,7 @@ pub struct PromptSnapshot {
     pub model: Option<ModelName>,
     /// SHA-256 of the text in hexadecimal; empty without text.
     pub prompt_hash: String,
-    /// Text of the instructions.
+    /// Text of the instructions, in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_text: Option<String>,
 }
@@ -237,6 +242,27 @@ pub struct GateDecision {
     /// Reason of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Facts of the decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Json>,
+    /// Duration in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub duration_ms: u64,
+}
+
+/// Report of the run's control, for example about work items or the end of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ControlEntry {
+    /// Number of the event.
+    pub seq: u64,
+    /// Time of the event.
+    pub timestamp: String,
+    /// Number of the last model request; 0 before the first.
+    pub turn: u32,
+    /// Report: an object with a `kind`. Guidance is without its text, which is part of the prompts.
+    pub event: Json,
 }
 
 /// Decision of a guardrail about a prompt, a result or an answer.

@@ -12,27 +12,44 @@ use harness_core::{AgentId, CallId, End, Fault, Json, RunId, Time, ToolName, Tur
 
 use super::candidate::Candidate;
 use super::entries::{
-    ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry, Note,
-    PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry,
+    ApprovalEntry, ControlEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry,
+    Note, PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry,
 };
+use super::prompts::{PromptCollector, Request};
 use super::redact::{Redacting, Redaction};
 use super::request::{AgentPart, Messages, SCHEMA};
 use super::run_record::RunRecord;
 
 /// Options of records.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordOptions {
     /// Data of the caller. Default none.
     pub metadata: Option<Json>,
     /// Redaction. Default none.
     pub redaction: Redaction,
-    /// Whether to record the text of instructions. Default only their hash.
-    pub prompt_text: bool,
+    /// Whether to record what the models received. Default true.
+    pub prompts: bool,
+    /// Maximum size of the recorded [`Prompts`](super::Prompts), approximately and in bytes. Default 8 MiB. Requests
+    /// beyond it are counted.
+    pub prompt_bytes: u64,
     /// Known fields of the candidate; missing ones are taken from events.
     pub candidate: Candidate,
     /// Limits in force, in the caller's form. Default none.
     pub limits: Option<Json>,
+}
+
+impl Default for RecordOptions {
+    fn default() -> Self {
+        Self {
+            metadata: None,
+            redaction: Redaction::none(),
+            prompts: true,
+            prompt_bytes: 8 << 20,
+            candidate: Candidate::default(),
+            limits: None,
+        }
+    }
 }
 
 /// Input of a run that is not part of its events.
@@ -88,6 +105,10 @@ pub(super) struct State {
     pub(super) prepared: Option<Arc<PreparedAgent>>,
     agent: AgentPart,
     pub(super) first_model: Option<String>,
+    /// Collects what the models receive, if it is recorded.
+    pub(super) collector: Option<PromptCollector>,
+    guidance: Option<((u32, u32), Arc<Message>)>,
+    pub(super) controls: Vec<ControlEntry>,
     requests: u32,
     asked_at: Time,
     attempts: HashMap<CallId, u32>,
@@ -133,6 +154,8 @@ impl RecordFold {
             let NextRun { redacting, history } = std::mem::take(&mut self.next);
             let redacting = redacting.unwrap_or_else(|| self.options.redaction.start(None));
             let mut state = State { redacting, started: event.at, has_run: starts, ..State::default() };
+            let RecordOptions { prompts, prompt_bytes, .. } = self.options;
+            state.collector = prompts.then(|| PromptCollector::new(prompt_bytes));
             state.earlier = history.len();
             for message in &history {
                 state.hashes.push(message);
@@ -151,7 +174,6 @@ impl RecordFold {
 
 impl Fold for RecordFold {
     fn apply(&mut self, event: &Event) {
-        let prompt_text = self.options.prompt_text;
         let provider = self.options.candidate.provider.clone();
         let state = self.state_for(event);
         #[expect(clippy::wildcard_enum_match_arm, reason = "the rest are decisions and notes")]
@@ -162,7 +184,7 @@ impl Fold for RecordFold {
                 state.plan = Some(plan.clone());
                 state.decided(event);
             }
-            EventKind::ModelStepStarted { .. } => state.requested(event, prompt_text, provider),
+            EventKind::ModelStepStarted { .. } => state.requested(event, provider),
             EventKind::ModelStepFinished { output_type, usage, duration } => {
                 if let Some(call) = state.open_model_call() {
                     call.output_type = Some(output_type.to_string());
@@ -226,7 +248,7 @@ impl State {
         self.items.push(Arc::clone(message));
     }
 
-    fn requested(&mut self, event: &Event, prompt_text: bool, provider: Option<String>) {
+    fn requested(&mut self, event: &Event, provider: Option<String>) {
         self.close_model_call(event.at);
         self.input.get_or_insert(self.items.len());
         self.requests += 1;
@@ -245,9 +267,11 @@ impl State {
             } else {
                 canonical::sha256_hex(instructions)
             },
-            prompt_text: prompt_text.then(|| instructions.to_owned()),
+            prompt_text: None,
         });
-        let planned = self.plan.take().map(|plan| Messages::planned(&plan, &self.items, self.unknown));
+        let plan = self.plan.take();
+        self.collect(event, &prepared, plan.as_ref());
+        let planned = plan.map(|plan| Messages::planned(&plan, &self.items, self.unknown));
         let hashes = planned.as_ref().unwrap_or(&self.hashes).hashes(&self.agent);
         self.fingerprints.push(RequestFingerprint {
             seq: event.seq,
@@ -278,6 +302,35 @@ impl State {
             item: None,
             fault: None,
         });
+    }
+
+    /// Collects what the model receives in a request.
+    fn collect(&mut self, event: &Event, prepared: &Arc<PreparedAgent>, plan: Option<&Plan>) {
+        let EventKind::ModelStepStarted { closing, ending, .. } = &event.kind else { return };
+        let Some(collector) = &mut self.collector else { return };
+        collector.add(&Request {
+            turn: self.requests,
+            prepared,
+            closing: *closing == Some(true),
+            plan,
+            ending: ending.as_ref(),
+            items: self.items.len(),
+            unknown: usize::try_from(self.unknown).unwrap_or(usize::MAX),
+        });
+        // Attempts of one iteration carry the same guidance.
+        if let Some((of, guidance)) = &self.guidance
+            && *of == (event.turn, event.iteration)
+        {
+            collector.guide(self.requests, guidance);
+        }
+    }
+
+    /// Adds guidance behind the last request, and the further ones of its iteration.
+    pub(super) fn guided(&mut self, event: &Event, text: &str) {
+        let Some(collector) = &mut self.collector else { return };
+        let guidance = Arc::new(Message::user(text));
+        collector.guide(self.requests, &guidance);
+        self.guidance = Some(((event.turn, event.iteration), guidance));
     }
 
     /// The model call in flight.

@@ -44,6 +44,7 @@ mod fold;
 mod governance;
 mod inspect;
 mod model;
+mod prompts;
 mod recording;
 mod redact;
 mod regress;
@@ -61,14 +62,15 @@ pub use candidate::Candidate;
 pub use compare::{CompareOptions, Comparison, Metrics, Section, Summary, compare_records};
 pub use difference::{Difference, DifferenceKind};
 pub use entries::{
-    ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry, Note,
-    PolicyDecision, PromptSnapshot, RequestFingerprint, Resource, StopJudgement, ToolCallEntry,
+    ApprovalEntry, ControlEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry,
+    Note, PolicyDecision, PromptSnapshot, RequestFingerprint, Resource, StopJudgement, ToolCallEntry,
 };
 pub use error::{RecordError, RecordFile};
 pub use fold::{RecordFold, RecordOptions, RunStart};
 pub use governance::{GovernanceEvent, GovernancePolicy, Severity, Subject, Trace, governance_events};
-pub use inspect::{render_html, render_text};
+pub use inspect::{render_comparison_html, render_html, render_runs_html, render_text};
 pub use model::RecordedModel;
+pub use prompts::{Offer, OfferedTool, PromptRequest, Prompts, SeenMessage, SeenRequest, ViewPart};
 pub use recording::{Recorded, Recording, RunRecorder};
 pub use redact::{RedactError, Redaction, Redactor};
 pub use regress::{

@@ -56,10 +56,11 @@ impl Recording {
         self
     }
 
-    /// Records the text of instructions. Default only their hash.
+    /// Leaves out what the models received: instructions, tools and planned messages. Their hashes are recorded. Default
+    /// with prompts.
     #[must_use]
-    pub fn prompt_text(mut self) -> Self {
-        self.options.prompt_text = true;
+    pub fn without_prompts(mut self) -> Self {
+        self.options.prompts = false;
         self
     }
 

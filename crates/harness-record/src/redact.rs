@@ -52,13 +52,16 @@ pub trait Redactor: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Redaction {
     paths: Vec<String>,
+    keys: Option<harness_core::Redactor>,
     custom: Option<Arc<dyn Redactor>>,
 }
 
 impl std::fmt::Debug for Redaction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let custom = self.custom.is_some();
-        f.debug_struct("Redaction").field("paths", &self.paths).field("custom", &custom).finish()
+        let Self { paths, keys, .. } = self;
+        let mut debug = f.debug_struct("Redaction");
+        debug.field("paths", paths).field("keys", keys).field("custom", &custom).finish()
     }
 }
 
@@ -72,6 +75,14 @@ impl Redaction {
     #[must_use]
     pub fn paths<T: Into<String>>(mut self, paths: impl IntoIterator<Item = T>) -> Self {
         self.paths.extend(paths.into_iter().map(Into::into));
+        self
+    }
+
+    /// Redacts known secrets, such as API keys, in what the driver does not redact: instructions, tools, messages of a
+    /// planned view.
+    #[must_use]
+    pub fn secrets(mut self, known: harness_core::Redactor) -> Self {
+        self.keys = Some(known);
         self
     }
 
@@ -161,7 +172,13 @@ impl Redacting {
 
     /// Whether there is anything to redact.
     pub(super) fn is_active(&self) -> bool {
-        !self.redaction.paths.is_empty() || self.redaction.custom.is_some() || self.failed.is_some()
+        let Redaction { paths, keys, custom } = &self.redaction;
+        !paths.is_empty() || keys.is_some() || custom.is_some() || self.has_failed()
+    }
+
+    /// Whether the redaction of the context or an item has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.is_some()
     }
 
     /// Redacts a suspended proposal. If its arguments change, the texts that repeat them are removed.
@@ -189,7 +206,7 @@ impl Redacting {
         if self.failed.is_some() {
             return REDACTED.to_owned();
         }
-        let clean = self.secrets.text(text).into_owned();
+        let clean = self.without_keys(&self.secrets.text(text));
         if self.redaction.custom.is_none() {
             return clean;
         }
@@ -215,18 +232,37 @@ impl Redacting {
                 clean = new;
             }
         }
-        self.own(self.secrets.json(&clean))
+        clean = self.secrets.json(&clean);
+        if let Some(keys) = &self.redaction.keys {
+            clean = keys.json(&clean);
+        }
+        self.own(clean)
+    }
+
+    fn without_keys(&self, text: &str) -> String {
+        self.redaction.keys.as_ref().map_or_else(|| text.to_owned(), |keys| keys.text(text).into_owned())
     }
 
     fn item(&self, item: &Arc<Message>) -> Result<Arc<Message>, &'static str> {
-        let mut clean = Arc::clone(item);
+        let mut clean = self.message_without_keys(item)?;
         if !self.redaction.paths.is_empty() {
-            clean = Arc::new(self.message(item));
+            clean = Arc::new(self.message(&clean));
         }
         let Some(redactor) = &self.redaction.custom else { return Ok(clean) };
         let item = Json::of(&*clean).map_err(|_| "a message has no JSON form")?;
         let item = guarded(|| redactor.item(item))?;
         item.to::<Message>().map(Arc::new).map_err(|_| "the redactor returned an invalid message")
+    }
+
+    /// Redacts the known secrets of a message, which is unchanged without one.
+    fn message_without_keys(&self, item: &Arc<Message>) -> Result<Arc<Message>, &'static str> {
+        let Some(keys) = &self.redaction.keys else { return Ok(Arc::clone(item)) };
+        let json = Json::of(&**item).map_err(|_| "a message has no JSON form")?;
+        let clean = keys.json(&json);
+        if clean == json {
+            return Ok(Arc::clone(item));
+        }
+        Ok(clean.to::<Message>().map_or_else(|_| Arc::new(Message::user(REDACTED)), Arc::new))
     }
 
     fn message(&self, message: &Message) -> Message {

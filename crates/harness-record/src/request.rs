@@ -33,15 +33,16 @@ struct RequestForm<'a> {
     tools: Vec<ToolForm<'a>>,
 }
 
+/// A tool as a model sees it.
 #[derive(Serialize)]
-struct ToolForm<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: Json,
+pub(super) struct ToolForm<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) parameters: Json,
 }
 
 impl<'a> ToolForm<'a> {
-    fn of(def: &'a ToolDef) -> Self {
+    pub(super) fn of(def: &'a ToolDef) -> Self {
         Self {
             name: def.name.as_str(),
             description: &def.description,
@@ -257,6 +258,11 @@ fn items_of(message: &Message) -> Vec<Json> {
         }
     }
     items
+}
+
+/// Whether a model can see something of a message.
+pub(super) fn is_shown(message: &Message) -> bool {
+    !items_of(message).is_empty()
 }
 
 /// Joined text if all blocks are text, otherwise the blocks.

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::candidate::Candidate;
 use super::entries::{
-    ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry, Note,
-    PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry,
+    ApprovalEntry, ControlEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry,
+    Note, PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry, is_zero,
 };
+use super::prompts::Prompts;
 use crate::error::{RecordError, RecordFile};
 
 /// `kind` of a record file.
@@ -109,10 +110,13 @@ pub struct RunRecord {
     /// not cover them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_item_count: u64,
-    /// Instructions of each model request.
+    /// Hash of the instructions of each model request.
     pub prompt_snapshots: Vec<PromptSnapshot>,
     /// Hashes of each model request.
     pub request_fingerprints: Vec<RequestFingerprint>,
+    /// What the model received in each request; `None` in records without prompts and after a failed redaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<Prompts>,
     /// Model calls.
     pub model_calls: Vec<ModelCallEntry>,
     /// Tool calls in the order of their ends.
@@ -146,6 +150,9 @@ pub struct RunRecord {
     /// Limits in force, as given by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Json>,
+    /// Reports of the run's control.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub control_events: Vec<ControlEntry>,
     /// Other events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
@@ -154,11 +161,6 @@ pub struct RunRecord {
     /// Data of the caller; by convention, that of the harness is under `harness`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Header of a record.

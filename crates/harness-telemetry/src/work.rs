@@ -118,7 +118,7 @@ impl Work {
             EventKind::AgentPrepared { prepared } => self.prepared = Some(Arc::clone(prepared)),
             EventKind::TurnStarted { agent, resumed } => self.begin_turn(event.turn, agent, *resumed),
             EventKind::MessageAppended { message, .. } => self.appended(message),
-            EventKind::ModelStepStarted { agent, model } => {
+            EventKind::ModelStepStarted { agent, model, .. } => {
                 self.asked(agent, model.as_ref(), event.iteration);
             }
             EventKind::ModelStepFinished { output_type, usage, .. } => {

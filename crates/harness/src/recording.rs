@@ -1,14 +1,22 @@
 //! Graph and limits of a harness in its records.
 
-use harness_core::Json;
 use harness_core::run::RunSpec;
+use harness_core::{Json, Redactor};
 use harness_descriptor::{Graph, Value};
 use harness_record::Recording;
 use serde::Serialize;
 
-/// A recording of runs of this graph under these limits.
-pub(crate) fn completed(mut recording: Recording, graph: Option<&Graph>, spec: &RunSpec) -> Recording {
+/// A recording of runs of this graph under these limits, without the secrets that the driver knows.
+pub(crate) fn completed(
+    mut recording: Recording,
+    graph: Option<&Graph>,
+    spec: &RunSpec,
+    secrets: Option<&Redactor>,
+) -> Recording {
     let options = &mut recording.options;
+    if let Some(secrets) = secrets {
+        options.redaction = std::mem::take(&mut options.redaction).secrets(secrets.clone());
+    }
     if let Some(graph) = graph {
         options.redaction = std::mem::take(&mut options.redaction).paths(marked_paths(graph));
         let known = &mut options.candidate.registry_version;

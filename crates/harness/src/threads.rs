@@ -162,7 +162,8 @@ fn config(assembled: Assembled, recording: Option<Recording>, from_entry: bool) 
     if graph.is_some_and(|graph| graph.agents().any(|agent| agent.output().is_some())) {
         config.validate_output();
     }
-    config.record = recording.map(|recording| completed(recording, graph, &spec));
+    let secrets = config.ports.redactor.as_ref();
+    config.record = recording.map(|recording| completed(recording, graph, &spec, secrets));
     config.run = spec;
     config.control = control.map(|control| {
         let new: Arc<NewControl> = Arc::new(move || Box::new(UntilDone::new(Arc::clone(&control))));

@@ -38,7 +38,7 @@ pub(crate) use descriptors::{
 };
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use folders::{SkillArgs, TemplateArgs};
-pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
+pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs, RunRecordArgs};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use session::{
@@ -218,9 +218,8 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) approvals: ApprovalArgs,
 
-    /// Write the run record to this file, for `harness inspect`, `replay` and `regress`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) run_record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) recorded: RunRecordArgs,
 
     /// Print one JSON event per line, and the result as the last line
     #[arg(long)]

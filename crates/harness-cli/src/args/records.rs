@@ -7,6 +7,18 @@ use harness::record::{AnswersFrom, InputMode, ReplayMode};
 
 use super::{ContextArg, ModelArgs};
 
+/// The run record that a command writes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RunRecordArgs {
+    /// Write the run record to this file, for `harness inspect`, `replay` and `regress`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) run_record: Option<PathBuf>,
+
+    /// Leave instructions, tools and planned messages out of the run record
+    #[arg(long, requires = "run_record")]
+    pub(crate) no_prompts: bool,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_CODES)]
 pub(crate) struct ReplayArgs {
@@ -34,9 +46,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
-    /// Write the record of the replay to this file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) run_record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) recorded: RunRecordArgs,
 
     /// Print the comparison as one JSON object
     #[arg(long)]
@@ -62,12 +73,13 @@ pub(crate) struct RegressArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = INSPECT_EXAMPLES)]
 pub(crate) struct InspectArgs {
-    /// Run record, written by `harness run --run-record`
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) record: PathBuf,
+    /// Run records, written by `harness run --run-record`, or folders of them
+    #[arg(required = true, value_name = "RECORD|FOLDER", value_hint = ValueHint::AnyPath)]
+    pub(crate) records: Vec<PathBuf>,
 
-    /// Write an HTML page to this file
+    /// Write an HTML page to this file: one run, two runs side by side, or a list of runs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "json"], value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
 
@@ -75,7 +87,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, conflicts_with = "json")]
     pub(crate) text: bool,
 
-    /// Print the record as JSON
+    /// Print each record as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -183,3 +195,10 @@ Exit codes:
     0  every case passed, or changed without failing
     1  a case failed
     2  invalid arguments or suite; nothing was run";
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+    harness inspect run.json                          # a timeline as text
+    harness inspect run.json --html run.html          # a page for any browser
+    harness inspect old.json new.json --html ab.html  # two runs side by side
+    harness inspect records/ --html runs.html         # all runs of a folder";

@@ -17,7 +17,7 @@ use harness::system::SystemClock;
 use harness::{BoundGraph, Harness};
 
 use super::recording::{files, recording};
-use crate::args::{ContextArg, LiveArgs};
+use crate::args::{ContextArg, LiveArgs, RunRecordArgs};
 use crate::bind;
 use crate::descriptor;
 use crate::error::CliError;
@@ -34,7 +34,7 @@ pub(super) struct How<'a> {
     pub(super) answers: AnswersFrom,
     pub(super) live: &'a LiveArgs,
     pub(super) context: &'a [ContextArg],
-    pub(super) run_record: Option<PathBuf>,
+    pub(super) recorded: &'a RunRecordArgs,
 }
 
 /// Result of a repeated run.
@@ -65,7 +65,7 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     };
     let (send, receive) = std::sync::mpsc::channel();
     let (recorded, mode) = (record.clone(), how.mode);
-    let recording = recording(how.run_record.as_deref(), &descriptor, registry.as_deref());
+    let recording = recording(how.recorded, &descriptor, registry.as_deref());
     let context = overlaid(record, how.context, &bound.graph)?;
     let harness = Harness::new(model)
         .redactor(secrets::redactor())

@@ -6,6 +6,8 @@ use harness::core::Json;
 use harness::record::{FileSink, Recording, RunRecord};
 use serde::{Deserialize, Serialize};
 
+use crate::args::RunRecordArgs;
+
 /// The program's part of a record's metadata: the files required to repeat the run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -24,15 +26,18 @@ struct Metadata {
     harness: Files,
 }
 
-/// Recording of a run with these files, written to `path` if it is set.
-pub(crate) fn recording(path: Option<&Path>, descriptor: &Path, registry: Option<&Path>) -> Recording {
+/// Recording of a run with these files, written as the arguments say.
+pub(crate) fn recording(args: &RunRecordArgs, descriptor: &Path, registry: Option<&Path>) -> Recording {
     let harness =
         Files { descriptor: Some(descriptor.to_owned()), registry: registry.map(Path::to_path_buf) };
     let mut recording = Recording::new();
     if let Ok(metadata) = Json::of(&Metadata { harness }) {
         recording = recording.metadata(metadata);
     }
-    match path {
+    if args.no_prompts {
+        recording = recording.without_prompts();
+    }
+    match &args.run_record {
         Some(path) => recording.sink(FileSink::new(path)),
         None => recording,
     }

@@ -3,7 +3,7 @@
 use harness::record::{Case, CaseRunner, CaseStatus, NoJudge, RunRecord, Suite, run_suite};
 
 use super::again::{How, again};
-use crate::args::{LiveArgs, RegressArgs};
+use crate::args::{LiveArgs, RegressArgs, RunRecordArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -33,7 +33,7 @@ impl CaseRunner for Runner<'_> {
             answers: self.live.answers().unwrap_or(case.answers),
             live: self.live,
             context: &[],
-            run_record: None,
+            recorded: &RunRecordArgs::default(),
         };
         match Box::pin(again(baseline, how)).await {
             Ok(again) => Ok(RunRecord::clone(&again.record)),

@@ -27,7 +27,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<Exit, CliError> {
         answers: args.model.answers().unwrap_or(AnswersFrom::Recorded),
         live: &args.model,
         context: &args.context,
-        run_record: args.run_record.clone(),
+        recorded: &args.recorded,
     };
     let again = block_on(again(&record, how))?;
     if let Some(failed) = &again.record_failed {

@@ -148,7 +148,7 @@ fn nothing_to_resume(error: &RuntimeError, json: bool) -> Result<Exit, CliError>
 /// Fails if an output file of the run cannot be written.
 fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
     let until = &args.options.until;
-    for path in [&args.session, &args.options.model.record, &args.options.run_record, &until.report]
+    for path in [&args.session, &args.options.model.record, &args.options.recorded.run_record, &until.report]
         .into_iter()
         .flatten()
     {
@@ -191,8 +191,9 @@ fn of_one_run(
     if let (Some(path), true) = (&args.session, until.is_on()) {
         builder = builder.checkpoints(FileCheckpoints::open(Location::of(path).beside("runs"))?);
     }
-    if let Some(path) = &args.options.run_record {
-        builder = builder.record(recording(Some(path), descriptor, args.registry.as_deref()));
+    let recorded = &args.options.recorded;
+    if recorded.run_record.is_some() {
+        builder = builder.record(recording(recorded, descriptor, args.registry.as_deref()));
     }
     Ok(until.build(builder))
 }

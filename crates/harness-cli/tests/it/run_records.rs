@@ -51,6 +51,7 @@ fn a_record_is_shown_as_text() {
     user: hello
 
     1. desk asks scripted · [TIME] · 100 + 7 tokens
+       instructions: You are the desk.
        → look {"n":1}
        ← success in [TIME]: {"seen":1}
 
@@ -80,6 +81,54 @@ fn a_record_is_shown_as_a_page_as_json_and_as_events() {
     let output = project.harness(&["inspect", "run.json", "--events"]);
     let event: Value = serde_json::from_str(output.stdout.lines().next().unwrap()).unwrap();
     assert_eq!(event["type"], "aioc.run.completed");
+}
+
+#[test]
+fn a_record_holds_what_the_model_saw_unless_it_is_left_out() {
+    let server = Server::start([Reply::text("Hi."), Reply::text("Hi.")]);
+    let project = Project::plain();
+    project.ask(&server.url, &["--run-record", "with.json"]);
+    project.ask(&server.url, &["--run-record", "without.json", "--no-prompts"]);
+    let prompts = |file: &str| {
+        let record: Value = serde_json::from_str(&project.read(file)).unwrap();
+        record["prompts"].clone()
+    };
+    let with = prompts("with.json");
+    assert_eq!(with["tools"][0]["name"], "look");
+    assert_eq!(
+        with["requests"],
+        json!([{ "turn": 1, "offer": 0, "view": [{ "items": { "from": 0, "to": 1 } }] }])
+    );
+    assert_eq!(prompts("without.json"), Value::Null);
+
+    // Both show the same run.
+    let output = project.harness(&["inspect", "with.json", "without.json"]);
+    assert!(output.stdout.ends_with("\nno difference\n"), "{}{}", output.stdout, output.stderr);
+    project.harness(&["inspect", "with.json", "without.json", "--html", "pair.html"]);
+    assert!(project.read("pair.html").contains("Two runs side by side"));
+}
+
+#[test]
+fn a_folder_is_shown_as_a_list_of_its_runs() {
+    let project = recorded();
+    std::fs::create_dir(project.path().join("runs")).unwrap();
+    project.write("runs/a.json", &project.read("run.json"));
+    project.write("runs/other.json", "{}");
+    let output = project.harness(&["inspect", "runs"]);
+    assert!(output.stdout.starts_with("runs/a.json: completed · "), "{}", output.stdout);
+    assert!(
+        output.stderr.starts_with("skipped: ") && output.stderr.contains("other.json"),
+        "{}",
+        output.stderr
+    );
+    let output = project.harness(&["inspect", "runs", "--html", "runs.html"]);
+    assert_eq!(output.stdout, "runs.html\n", "{}", output.stderr);
+    assert!(project.read("runs.html").contains("1 run<"));
+
+    std::fs::remove_file(project.path().join("runs/a.json")).unwrap();
+    let output = project.harness(&["inspect", "runs"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("error: no run record in the folder `runs`"), "{}", output.stderr);
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn guidance_is_told_once_in_a_request_and_stored_nowhere() {
     );
     assert!(!played.log.iter().any(|message| message.joined_text().contains("harness-guidance")));
     for event in played.control_events() {
-        if let ControlEvent::GuidanceInjected { sections, tokens } = event {
+        if let ControlEvent::GuidanceInjected { sections, tokens, .. } = event {
             let mut distinct = sections.clone();
             distinct.dedup();
             assert_eq!(sections, distinct);

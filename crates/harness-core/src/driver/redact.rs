@@ -76,6 +76,15 @@ impl Redactor {
         self.known().text(text)
     }
 
+    /// The value without secrets.
+    #[must_use]
+    pub fn json(&self, value: &Json) -> Json {
+        match self.json_text(value.text()) {
+            Some(clean) => Json::parse(&clean).unwrap_or_else(|_| Json::string(REDACTED)),
+            None => value.clone(),
+        }
+    }
+
     /// Redacts a tool's outcome. One that is invalid without its secrets becomes an error.
     pub fn outcome(&self, outcome: ToolOutcome) -> ToolOutcome {
         let withheld = |()| {

@@ -190,6 +190,10 @@ events! {
         agent: AgentId = "agent",
         /// Requested model.
         model: Option<ModelName> = "model",
+        /// Whether the model cannot call tools, because the turn is about to end; absent otherwise.
+        closing: Option<bool> = "closing",
+        /// Message behind the view of the request that is not in the transcript, after an interrupted response.
+        ending: Option<Arc<Message>> = "ending",
     },
     /// A model responded.
     ModelStepFinished = "model_step_finished" {

@@ -53,12 +53,15 @@ impl Asking {
         }
         self.view.emit(&mut turn.cx);
         let Some(prepared) = turn.data.prepared.clone() else { return invariant("the agent is not known") };
+        let with_tools = turn.data.last_stop.is_none();
+        let ending = ending(turn);
         turn.cx.event(EventKind::ModelStepStarted {
             agent: prepared.agent.clone(),
             model: prepared.model.clone(),
+            closing: (!with_tools).then_some(true),
+            ending: ending.clone(),
         });
-        let with_tools = turn.data.last_stop.is_none();
-        let (progress, plan, grant) = (self.progress(turn), self.plan(turn), self.grant);
+        let (progress, plan, grant) = (self.progress(turn), self.plan(ending), self.grant);
         turn.cx.sh.request = Some(Op::Model { progress, plan, prepared, with_tools, grant });
         WAIT
     }
@@ -90,13 +93,10 @@ impl Asking {
         progress
     }
 
-    /// The view of the request; behind a broken step it ends with [`CONTINUE`].
-    fn plan(&self, turn: &TurnCx<'_>) -> Option<Plan> {
+    /// The view of the request, with the message behind it.
+    fn plan(&self, ending: Option<Arc<Message>>) -> Option<Plan> {
         let plan = self.view.plan.as_ref();
-        if turn.data.broken == 0 {
-            return plan.cloned();
-        }
-        Some(Plan::followed_by(plan, guidance_message(CONTINUE.to_owned())))
+        ending.map_or_else(|| plan.cloned(), |ending| Some(Plan::followed_by(plan, ending)))
     }
 
     /// Charges the usage of an answer. Returns it with unique call ids and its tokens.
@@ -190,7 +190,7 @@ impl Asking {
             return;
         }
         let with_tools = turn.data.last_stop.is_none();
-        let input = match self.plan(turn) {
+        let input = match self.plan(ending(turn)) {
             Some(plan) => request_tokens(&View::planned(turn.cx.log.prefix(), plan), &prepared, with_tools),
             None => log_tokens(turn).saturating_add(prepared_tokens(&prepared, with_tools)),
         };
@@ -225,6 +225,11 @@ fn log_tokens(turn: &mut TurnCx<'_>) -> u64 {
 fn breaks_off(fault: &ModelFault) -> bool {
     use ModelFaultCode::{Network, Protocol, Provider, Timeout};
     fault.http_status.is_none() && matches!(fault.code, Provider | Network | Timeout | Protocol)
+}
+
+/// The message behind the view of a request: [`CONTINUE`] behind a broken step.
+fn ending(turn: &TurnCx<'_>) -> Option<Arc<Message>> {
+    (turn.data.broken > 0).then(|| guidance_message(CONTINUE.to_owned()))
 }
 
 /// Continues behind a broken step.

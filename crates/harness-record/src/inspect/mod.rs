@@ -1,10 +1,9 @@
-//! Rendering of a record: as a trace page, or as text.
+//! Rendering of records: as trace pages, or as text.
 
-mod html;
-mod spans;
+mod page;
 mod text;
 mod timeline;
 mod write;
 
-pub use html::render_html;
+pub use page::{render_comparison_html, render_html, render_runs_html};
 pub use text::render_text;

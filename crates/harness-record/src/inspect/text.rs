@@ -21,8 +21,9 @@ pub fn render_text(record: &RunRecord) -> String {
         said(&mut out, message);
     }
     marks(&mut out, &timeline.before);
+    let mut instructions = None;
     for step in &timeline.steps {
-        self::step(&mut out, step);
+        self::step(&mut out, step, &mut instructions);
     }
     let _ = writeln!(out, "\nended: {}", line(&why(record)));
     if let Some(response) = &record.response {
@@ -73,15 +74,18 @@ fn said(out: &mut String, message: &Message) {
     let _ = writeln!(out, "{}: {}", message.role(), harmless(&message.joined_text()));
 }
 
-fn step(out: &mut String, step: &Step<'_>) {
+/// Writes a step. `known` are the instructions of the step before, which are not repeated.
+fn step<'a>(out: &mut String, step: &Step<'a>, known: &mut Option<&'a str>) {
     let call = step.call;
     let model = call.model.as_ref().map(|model| format!(" asks {model}")).unwrap_or_default();
     let tokens = tokens(call).map(|tokens| format!(" · {tokens}")).unwrap_or_default();
     let who = line(&format!("{}{model}", call.agent_name));
     let _ = writeln!(out, "\n{}. {who} · {}{tokens}", call.turn, Millis(call.duration_ms));
-    if let Some(text) = step.prompt.and_then(|prompt| prompt.prompt_text.as_deref()) {
+    let instructions = step.instructions.filter(|text| !text.is_empty());
+    if let Some(text) = instructions.filter(|text| *known != Some(*text)) {
         let _ = writeln!(out, "   instructions: {}", short(text));
     }
+    *known = instructions;
     if let Some(fault) = &call.fault {
         let _ = writeln!(out, "   ! {}", line(&fault.to_string()));
     }

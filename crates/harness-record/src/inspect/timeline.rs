@@ -1,11 +1,13 @@
 //! Timeline of a run in reading order.
 
+use harness_core::CallId;
 use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage};
 
 use crate::entries::{
-    ApprovalEntry, GateDecision, HandoffEntry, ModelCallEntry, PolicyDecision, PromptSnapshot,
-    RequestFingerprint, ToolCallEntry,
+    ApprovalEntry, GateDecision, HandoffEntry, ModelCallEntry, PolicyDecision, RequestFingerprint,
+    ToolCallEntry,
 };
+use crate::prompts::SeenRequest;
 use crate::run_record::RunRecord;
 
 /// Tone of an element.
@@ -31,7 +33,9 @@ pub(super) struct CallDetail<'a> {
     pub(super) entry: Option<&'a ToolCallEntry>,
     pub(super) result: Option<&'a ToolResultMessage>,
     pub(super) policies: Vec<&'a PolicyDecision>,
+    /// Gates that did more than allow the call.
     pub(super) gates: Vec<&'a GateDecision>,
+    pub(super) all_gates: Vec<&'a GateDecision>,
     pub(super) approvals: Vec<&'a ApprovalEntry>,
     pub(super) handoff: Option<&'a HandoffEntry>,
 }
@@ -39,7 +43,10 @@ pub(super) struct CallDetail<'a> {
 /// Model request with everything before the next one.
 pub(super) struct Step<'a> {
     pub(super) call: &'a ModelCallEntry,
-    pub(super) prompt: Option<&'a PromptSnapshot>,
+    /// Instructions of the request.
+    pub(super) instructions: Option<&'a str>,
+    /// What the model received.
+    pub(super) seen: Option<SeenRequest<'a>>,
     pub(super) request: Option<&'a RequestFingerprint>,
     pub(super) answer: Option<&'a AssistantMessage>,
     pub(super) calls: Vec<CallDetail<'a>>,
@@ -98,7 +105,8 @@ fn step<'a>(record: &'a RunRecord, call: &'a ModelCallEntry, until: Option<u64>)
     let is_bare = |entry: &&ToolCallEntry| entry.turn == turn && answer.is_none();
     Step {
         call,
-        prompt: record.prompt_snapshots.iter().find(|prompt| prompt.turn == turn),
+        instructions: record.instructions(turn),
+        seen: record.seen_request(turn),
         request: record.request_fingerprints.iter().find(|request| request.turn == turn),
         answer,
         calls,
@@ -119,26 +127,20 @@ fn call_detail<'a>(
     result: Option<&'a ToolResultMessage>,
 ) -> CallDetail<'a> {
     let id = &call.id;
+    let is_of = |of: u32, about: &CallId| of == turn && *about == *id;
+    let all_gates: Vec<_> =
+        record.gate_decisions.iter().filter(|entry| is_of(entry.turn, &entry.call_id)).collect();
+    let policies = record.policy_decisions.iter().filter(|entry| is_of(entry.turn, &entry.call_id));
+    let approvals = record.approvals.iter().filter(|entry| is_of(entry.turn, &entry.call_id));
     CallDetail {
         call,
-        entry: record.tool_calls.iter().find(|entry| entry.turn == turn && entry.call_id == *id),
+        entry: record.tool_calls.iter().find(|entry| is_of(entry.turn, &entry.call_id)),
         result,
-        policies: record
-            .policy_decisions
-            .iter()
-            .filter(|entry| entry.turn == turn && entry.call_id == *id)
-            .collect(),
-        gates: record
-            .gate_decisions
-            .iter()
-            .filter(|entry| entry.turn == turn && entry.call_id == *id && entry.verdict != "allow")
-            .collect(),
-        approvals: record
-            .approvals
-            .iter()
-            .filter(|entry| entry.turn == turn && entry.call_id == *id)
-            .collect(),
-        handoff: record.handoffs.iter().find(|entry| entry.turn == turn && entry.call_id == *id),
+        policies: policies.collect(),
+        gates: all_gates.iter().copied().filter(|entry| entry.verdict != "allow").collect(),
+        all_gates,
+        approvals: approvals.collect(),
+        handoff: record.handoffs.iter().find(|entry| is_of(entry.turn, &entry.call_id)),
     }
 }
 

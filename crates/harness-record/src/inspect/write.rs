@@ -28,8 +28,9 @@ impl Render for SafeText<'_> {
     }
 }
 
-fn escaped(text: &str) -> String {
-    let text = cut(text);
+/// Text for an element or an attribute.
+pub(super) fn escaped(text: &str) -> String {
+    let text = visible(text);
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -38,13 +39,21 @@ fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            '\r' => {}
-            c if is_hidden(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
     out
+}
+
+/// Text that is cut and has no hidden characters. Not escaped.
+pub(super) fn visible(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => Some(c),
+        '\r' => None,
+        c if is_hidden(c) => Some('\u{fffd}'),
+        c => Some(c),
+    };
+    cut(text).chars().filter_map(shown).collect()
 }
 
 /// Text for a terminal, without control characters.

@@ -209,23 +209,6 @@ fn a_fingerprint_covers_the_view_and_not_the_transcript() {
 }
 
 #[test]
-fn prompts_are_recorded_as_hashes_unless_their_text_is_asked_for() {
-    let record = usual().run().record;
-    let prompts: Vec<_> =
-        record.prompt_snapshots.iter().map(|prompt| prompt.prompt_text.as_deref()).collect();
-    assert_eq!(prompts, [None, None, None]);
-    assert_eq!(record.prompt_snapshots[0].prompt_hash, canonical::sha256_hex("You are the desk."));
-    assert!(!record.to_json().unwrap().text().contains("You are the desk."));
-
-    let mut scene = usual();
-    scene.options.prompt_text = true;
-    let record = scene.run().record;
-    let prompts: Vec<_> =
-        record.prompt_snapshots.iter().filter_map(|prompt| prompt.prompt_text.as_deref()).collect();
-    assert_eq!(prompts, ["You are the desk.", "You are the desk.", "You are the expert."]);
-}
-
-#[test]
 fn a_conversation_that_goes_on_is_in_the_record_or_counted() {
     let history = || vec![Arc::new(Message::user("Hello")), Arc::new(AssistantMessage::text("Hi.").into())];
     let mut scene = Scene::new([says("Yes.")], []);

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use harness_core::message::{Block, Message};
-use harness_record::{render_html, render_text};
+use harness_record::{render_comparison_html, render_html, render_runs_html, render_text};
 use sha2::{Digest as _, Sha256};
 
 use super::*;
@@ -33,7 +33,6 @@ pub(super) fn eventful() -> RunRecord {
         ],
     );
     scene.policy = true;
-    scene.options.prompt_text = true;
     scene.options.candidate.package_version = Some("harness 0.1.0".to_owned());
     scene.options.limits = Some(json(r#"{"iterations":32,"toolCalls":128}"#));
     scene.context = Some(json(r#"{"customer":{"name":"Ada","tier":"gold"},"locale":"en"}"#));
@@ -63,7 +62,6 @@ fn text_shows_the_run_in_order() {
        ← failed, never ran: Not here.
 
     2. desk asks small · 40 ms · 100 + 7 tokens
-       instructions: You are the desk.
        → to_expert {"why":"refund"}
          handoff: desk → expert
        ← success in 0 ms: {"handoffTo":"expert","accepted":true,"payload":{"why":"refund"}}
@@ -74,7 +72,6 @@ fn text_shows_the_run_in_order() {
        ← failed in 5 ms: the card on file has expired; a voucher was sent instead
 
     4. expert asks large · 30 ms · 120 + 5 tokens
-       instructions: You are the expert.
        Your refund of €12.50 for order 1042 is on its way, and you will get a mail about it.
 
     ended: completed (answer_finalized)
@@ -144,7 +141,7 @@ fn wait_for_an_approval_is_a_span_of_its_call() {
         serde_json::from_str(usual().run().record.to_json().unwrap().text()).unwrap();
     let entry = |seq: u64, at: &str| {
         serde_json::json!({ "seq": seq, "timestamp": at, "turn": 1, "callId": "c1", "gate": "pay", "verdict": "hold",
-            "decision": "granted" })
+            "decision": "granted", "facts": { "limit": 100 } })
     };
     value["gateDecisions"] = serde_json::json!([entry(1, "2026-01-01T00:00:00.040Z")]);
     value["approvals"] = serde_json::json!([entry(2, "2026-01-01T00:00:00.100Z")]);
@@ -155,11 +152,19 @@ fn wait_for_an_approval_is_a_span_of_its_call() {
         rows(&page)
     );
     assert!(page.contains("waiting for approval 60 ms"));
+    assert!(page.contains("Facts of pay: hold") && page.contains("&quot;limit&quot;: 100"));
 }
 
 #[test]
 fn every_link_has_a_target() {
-    let page = render_html(&eventful());
+    let (usual, eventful) = (usual().run().record, eventful());
+    check_links(&render_html(&eventful));
+    check_links(&render_comparison_html(&eventful, &usual));
+    check_links(&render_runs_html(&[eventful, usual]));
+}
+
+#[track_caller]
+fn check_links(page: &str) {
     let parts = |mark: &str| -> Vec<String> {
         page.split(mark).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
     };
@@ -171,8 +176,8 @@ fn every_link_has_a_target() {
     assert_eq!(distinct.len(), ids.len(), "ids are unique");
 }
 
-const HOSTILE: &str =
-    "</style></script><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}\u{1b}[31m\"'&lt;";
+const HOSTILE: &str = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}\u{1b}[31m\"'&lt;]]>\
+     [x](javascript:alert(1))![x](data:text/html,x)";
 
 #[test]
 fn hostile_content_stays_text() {
@@ -197,10 +202,13 @@ fn hostile_content_stays_text() {
     let page = render_html(&record);
     let found: Vec<String> = tags(&page).into_iter().filter(|tag| !known.contains(tag)).collect();
     assert!(found.is_empty(), "{found:?}");
-    for hidden in ['\u{202e}', '\u{1b}'] {
-        assert!(!page.contains(hidden) && !render_text(&record).contains(hidden));
+    for page in [page, render_comparison_html(&record, &record), render_runs_html(&[record.clone()])] {
+        for hidden in ['\u{202e}', '\u{1b}'] {
+            assert!(!page.contains(hidden) && !render_text(&record).contains(hidden));
+        }
+        assert_eq!((page.matches("</style>").count(), page.matches("</script>").count()), (1, 1));
+        assert_eq!((page.matches("<img").count(), page.matches("href=\"javascript").count()), (0, 0));
     }
-    assert_eq!((page.matches("</style>").count(), page.matches("</script>").count()), (1, 1));
 }
 
 /// The distinct tags of a page, without its script and with numbers as `0`.
@@ -227,4 +235,111 @@ fn record_without_messages_can_be_shown() {
     let text = render_text(&record);
     assert!(text.contains("→ look (not in the record) success"), "{text}");
     assert!(render_html(&record).contains("not in the record"));
+}
+
+/// The content of each request, as text without markup.
+fn requests(page: &str) -> String {
+    let parts = page.split("<details class=\"request\">").skip(1);
+    let text = |part: &str| {
+        let words: Vec<&str> = part.split('>').filter_map(|part| part.split('<').next()).collect();
+        let words: Vec<&str> = words.into_iter().map(str::trim).filter(|word| !word.is_empty()).collect();
+        words.join(" | ")
+    };
+    let open_to_end = |part: &str| {
+        let mut depth = 1_i32;
+        let mut end = part.len();
+        for (at, _) in part.match_indices('<') {
+            if part[at..].starts_with("<details") {
+                depth += 1;
+            } else if part[at..].starts_with("</details>") {
+                depth -= 1;
+                if depth == 0 {
+                    end = at;
+                    break;
+                }
+            }
+        }
+        part[..end].to_owned()
+    };
+    parts.map(|part| text(&open_to_end(part))).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn each_request_shows_what_is_new_in_it() {
+    let mut scene = usual();
+    scene.prompt = Some(Message::user("Where is **order 7**?"));
+    insta::assert_snapshot!(requests(&render_html(&scene.run().record)), @r"
+    Request | · 1 message · 4 tools | Instructions | You are the desk. | Messages | · 1 | user | Where is | order 7 | ? | Tools | · 4 | look | Looks at something. | {&quot;type&quot;: &quot;object&quot;} | pay | Pays. | {} | drop | Drops it. | {} | to_expert | Knows all. | {} | Settings | {&quot;temperature&quot;: 0.5}
+    Request | · 4 messages · 4 tools | Instructions: as in | request 1 | Messages | · 4 | The first 1 as in | request 1 | assistant | call of | look | {&quot;order&quot;: 7} | call of | look | {&quot;order&quot;: 8} | tool result | result of | look | {&quot;at&quot;: &quot;Oslo&quot;} | tool result | result of | look | there is no order 8 | Tools: as in | request 1 | Settings | {&quot;temperature&quot;: 0.5}
+    Request | · 6 messages · 3 tools | Instructions | You are the expert. | Messages | · 6 | The first 4 as in | request 2 | assistant | call of | to_expert | {} | tool result | result of | to_expert | {&quot;handoffTo&quot;: &quot;expert&quot;, &quot;accepted&quot;: true, &quot;payload&quot;: {}} | Tools | · 3 | look | Looks at something. | {&quot;type&quot;: &quot;object&quot;} | pay | Pays. | {} | drop | Drops it. | {} | Settings | {&quot;temperature&quot;: 0.5}
+    ");
+}
+
+#[test]
+fn page_grows_with_the_run_and_not_with_its_square() {
+    let page = |looks: usize| {
+        let look = |at: usize| asks([call(&format!("c{at}"), "look", "{}")]);
+        let outcomes = (0..looks).map(|_| ToolOutcome::text("x".repeat(2_000)));
+        let mut scene = Scene::new((0..looks).map(look).chain([says("Done.")]), outcomes);
+        scene.spec.turn.limits.iterations = 1_000;
+        render_html(&scene.run().record).len()
+    };
+    let [few, some, many] = [10, 40, 70].map(page);
+    assert!(many - some <= (some - few) * 21 / 20, "{few}, {some} and {many} bytes");
+    assert!(many < 70 * 12_000, "{many} bytes");
+}
+
+#[test]
+fn long_texts_of_a_page_are_cut() {
+    let mut scene = Scene::new([says(&"word ".repeat(100_000))], []);
+    scene.prompt = Some(Message::user("*".repeat(1_000_000)));
+    let page = render_html(&scene.run().record);
+    assert!(page.len() < 400_000, "{} bytes", page.len());
+    assert!(page.contains("more characters"));
+}
+
+#[test]
+fn two_runs_stand_side_by_side_with_their_differences() {
+    let (left, mut right) = (usual().run().record, usual().run().record);
+    assert!(render_comparison_html(&left, &right).contains("Same answer, tool calls"));
+    right.response = Some("It is lost.".to_owned());
+    let page = render_comparison_html(&left, &right);
+    let table = page.split_once("<h2>Differences</h2>").unwrap().1.split("</table>").next().unwrap();
+    assert!(table.contains(">response<") && table.contains("It is lost."), "{table}");
+    assert!(table.contains("It is on its way."));
+    assert_eq!(page.matches("story-pair\"").count(), 3, "one pair per request");
+}
+
+#[test]
+fn several_runs_are_listed_by_their_start() {
+    let mut later = eventful();
+    later.started_at = "2026-01-02T00:00:00.000Z".to_owned();
+    let page = render_runs_html(&[later, usual().run().record]);
+    let list = page.split_once("<tbody>").unwrap().1.split("</tbody>").next().unwrap();
+    let (first, second) = (list.find("Where is order 7?").unwrap(), list.find("My order 1042").unwrap());
+    assert!(first < second);
+    assert!(page.contains("<details class=\"run\" id=\"run-2-top\"") && page.contains("<b>2 of 2</b>"));
+}
+
+#[test]
+fn work_and_contract_are_shown_over_time() {
+    let mut value: serde_json::Value =
+        serde_json::from_str(usual().run().record.to_json().unwrap().text()).unwrap();
+    let entry = |seq: u64, event: serde_json::Value| serde_json::json!({ "seq": seq, "timestamp": "2026-01-01T00:00:00.040Z", "turn": 1, "event": event });
+    value["controlEvents"] = serde_json::json!([
+        entry(
+            1,
+            serde_json::json!({ "kind": "work_items_changed", "changed": ["a"], "closed": 1, "total": 3 })
+        ),
+        entry(
+            2,
+            serde_json::json!({ "kind": "stop_decided", "decision": { "code": "contract_not_satisfied",
+            "stops": false, "turn": 1, "maxTurns": 5, "contractVerified": false } })
+        ),
+        entry(3, serde_json::json!({ "kind": "brand_new", "x": 1 })),
+    ]);
+    let page = render_html(&RunRecord::from_text("r.json", &value.to_string()).unwrap());
+    for said in ["1 of 3 items closed", "contract not met", "the run continues", "brand_new"] {
+        assert!(page.contains(said), "{said}");
+    }
 }

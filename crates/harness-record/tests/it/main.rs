@@ -6,6 +6,7 @@ mod fold;
 mod governance;
 mod inspect;
 mod policies;
+mod prompts;
 mod redact;
 mod regress;
 mod replay;

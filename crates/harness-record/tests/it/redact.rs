@@ -30,7 +30,6 @@ fn leaky() -> Scene {
 fn recorded(redaction: Redaction) -> RunRecord {
     let mut scene = leaky();
     scene.options.redaction = redaction;
-    scene.options.prompt_text = true;
     scene.run().record
 }
 
