@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::json::Json;
 use crate::machine::{Input, Reply, Start};
 use crate::message::{Block, Message, ToolCall};
 use crate::port::{DeltaPart, Secret};
@@ -79,9 +80,9 @@ impl Redactor {
     /// The value without secrets.
     #[must_use]
     pub fn json(&self, value: &Json) -> Json {
-        match self.json_text(value.text()) {
-            Some(clean) => Json::parse(&clean).unwrap_or_else(|_| Json::string(REDACTED)),
-            None => value.clone(),
+        match self.known().json(value.text()) {
+            Cow::Owned(clean) => Json::parse(&clean).unwrap_or_else(|_| Json::string(REDACTED)),
+            Cow::Borrowed(_) => value.clone(),
         }
     }
 
@@ -207,7 +208,6 @@ impl ToolUpdates for RedactedUpdates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Json;
 
     fn redactor() -> Redactor {
         Redactor::new(

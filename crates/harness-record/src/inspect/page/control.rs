@@ -76,9 +76,9 @@ impl RunPage<'_> {
                             (details(false, "Content", &pretty(&entry.event)))
                         },
                     }
-                    @if let Some(call) = asking {
-                        " " a.link.small href={ "#" (self.anchor(call.seq)) } { "request " (entry.turn) }
-                    }
+                }
+                @if let Some(call) = asking {
+                    a.link.small href={ "#" (self.anchor(call.seq)) } { "request " (entry.turn) }
                 }
             }
         }
@@ -97,11 +97,8 @@ fn work(report: &Report) -> Markup {
 }
 
 fn decided(decision: &Decision) -> Markup {
-    let tone = match (decision.stops, decision.code.as_str()) {
-        (true, "done" | "completed") => Tone::Good,
-        (true, _) => Tone::Plain,
-        (false, _) => Tone::Warn,
-    };
+    let unmet = [decision.contract_verified, decision.work_items_verified].contains(&Some(false));
+    let tone = if decision.stops && !unmet { Tone::Good } else { Tone::Warn };
     let met = |met: bool| if met { (Tone::Good, "met") } else { (Tone::Bad, "not met") };
     html! {
         (badge(tone, &decision.code))

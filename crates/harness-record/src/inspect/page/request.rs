@@ -118,7 +118,7 @@ impl RunPage<'_> {
             details.part {
                 summary { "Tools" span.soft { " · " (seen.tools.len()) } }
                 @for tool in &seen.tools {
-                    details.tool {
+                    details.offered {
                         summary {
                             b.mono { (SafeText(tool.name.as_str())) }
                             " " span.soft { (SafeText(&start(&tool.description))) }

@@ -33,7 +33,7 @@ impl RunPage<'_> {
                     }
                 }
                 div.ticks.soft.small aria-hidden="true" {
-                    @for part in 0..=4_u64 { span { (Millis(whole / 4 * part)) } }
+                    @for part in 0..=4_u64 { span { (Millis(whole.saturating_mul(part) / 4)) } }
                 }
                 @for span in &spans { (row(span, whole)) }
             }
