@@ -40,6 +40,7 @@ const NEEDS: &[Need] = &[
         venv(&folder.join("openai").join("python"), &["openai==3.57.0"])?;
         npm::install(&folder.join("openai").join("node"), &["openai@7.57.0"])
     }),
+    ("trace-page", browser),
     ("agents", agents),
     ("local-model", |folder| local_model(&folder.join("local-model"))),
 ];
@@ -101,6 +102,15 @@ fn brokers(folder: &Path) -> Result<()> {
     npm::install(&folder.join("source"), &["@agent-assistant/harness@0.10.4"])?;
     npm::install(&folder.join("broker-6"), &["@agent-relay/broker-linux-x64@6.3.6"])?;
     npm::install(&folder.join("broker-9"), &["@agent-relay/broker-linux-x64@9.1.6"])
+}
+
+/// What drives a browser and checks pages in it. The browser itself comes from the system.
+fn browser(folder: &Path) -> Result<()> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    if !names.iter().any(|name| process::succeeds(process::command(name).arg("--version"))) {
+        return Err(Fault::new("Chromium is not installed (Debian: apt-get install chromium)"));
+    }
+    npm::install(&folder.join("trace-page"), &["puppeteer-core@24.43.1", "axe-core@4.14.1"])
 }
 
 /// Four agents of other makers.

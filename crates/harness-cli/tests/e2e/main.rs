@@ -25,6 +25,7 @@ mod start_up;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the other test program uses the rest")]
 mod support;
+mod trace_page;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

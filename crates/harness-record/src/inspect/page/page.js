@@ -94,6 +94,13 @@
     inside.forEach(box => { box.open = open; });
   }
 
+  // What scrolls can be reached with the keyboard.
+  function reach(within) {
+    for (const box of all("pre, .scroll", within)) {
+      if (box.scrollHeight > box.clientHeight || box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    }
+  }
+
   function theme() {
     const root = document.documentElement, now = getComputedStyle(root).colorScheme;
     const dark = now === "dark" || (now !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
@@ -136,6 +143,9 @@
   one("expand").addEventListener("click", () => setAll(true));
   one("collapse").addEventListener("click", () => setAll(false));
   one("theme").addEventListener("click", theme);
+  document.addEventListener("toggle", event => reach(event.target), true);
+  addEventListener("resize", () => reach(document));
   addEventListener("hashchange", show);
+  reach(document);
   show();
 })();

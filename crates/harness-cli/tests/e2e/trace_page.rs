@@ -1,0 +1,85 @@
+//! Trace pages in Chromium: nothing is fetched or refused by the page's own policy, keys, links and search work,
+//! nothing is too wide for a phone, and axe-core finds no obstacle.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::support::{copy, harness, root};
+use crate::{installed, other, ran};
+
+const SCRIPT: &str = include_str!("trace_page.mjs");
+
+/// What was found of a page in one view.
+#[derive(Debug, Deserialize)]
+struct Found {
+    path: String,
+    view: String,
+    problems: Vec<String>,
+    wide: bool,
+    faults: Vec<String>,
+    closed: bool,
+    visited: String,
+    opened: bool,
+    help: bool,
+    link: bool,
+    search: bool,
+}
+
+#[test]
+fn trace_pages_work_in_a_browser() {
+    let folder = installed("trace-page");
+    let pages = pages(&folder.join("pages"));
+    fs::write(folder.join("look.mjs"), SCRIPT).unwrap();
+    let mut node = other("node", &folder);
+    node.args(["look.mjs", &chromium().to_string_lossy()]).args(&pages);
+    let found: Vec<Found> = ran(node).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found.len(), pages.len() * 3, "each page in three views");
+    for page in &found {
+        let place = format!("{} {}", page.path, page.view);
+        assert!(page.problems.is_empty() && page.faults.is_empty(), "{page:#?}");
+        assert!(!page.wide, "{place} is wider than its window");
+        assert!(page.closed && page.opened && page.help, "{page:#?}");
+        assert!(page.visited.starts_with('#') && page.link, "{page:#?}");
+        assert!(page.search, "{page:#?}");
+    }
+    println!("{} pages in 3 views", pages.len());
+}
+
+/// Pages of one run, of two runs side by side and of a folder.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let _ = fs::remove_dir_all(folder);
+    let examples = root().join("fixtures").join("examples");
+    for (example, arguments) in [
+        ("customer-support", ["Where is my order 1042?", "--replay=recordings/where-is-my-order.jsonl"]),
+        ("folder-report", ["Write the report.", "--replay=recordings/report.jsonl"]),
+    ] {
+        let folder = folder.join(example);
+        copy(&examples.join(example), &folder);
+        let record = format!("--run-record=../{example}.json");
+        ran(harness(&folder, &["run", "harness.yaml", arguments[0], arguments[1], &record]));
+    }
+    fs::create_dir(folder.join("runs")).unwrap();
+    for record in ["customer-support.json", "folder-report.json"] {
+        fs::copy(folder.join(record), folder.join("runs").join(record)).unwrap();
+    }
+    for arguments in [
+        ["inspect", "folder-report.json", "--html", "one.html"].as_slice(),
+        &["inspect", "customer-support.json", "folder-report.json", "--html", "two.html"],
+        &["inspect", "runs", "--html", "all.html"],
+    ] {
+        ran(harness(folder, arguments));
+    }
+    ["one.html", "two.html", "all.html"].map(|page| folder.join(page)).to_vec()
+}
+
+/// The browser, which `cargo xtask e2e` has looked for.
+fn chromium() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = || std::env::split_paths(&path);
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found =
+        names.iter().find_map(|name| places().map(|place| place.join(name)).find(|file| file.is_file()));
+    found.unwrap_or_else(|| panic!("none of {names:?} is installed"))
+}
