@@ -192,9 +192,7 @@ fn note(kind: &EventKind) -> Option<String> {
 pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord> {
     let (ended_at, end) = state.end.as_ref()?;
     let mut redacting = state.redacting.clone();
-    let items = redacting.items(&state.items);
-    let prompts = prompts(&mut redacting, state);
-    let items = if redacting.has_failed() { Vec::new() } else { items };
+    let (items, prompts) = content(&mut redacting, state);
     let (context_snapshot, context_redacted) = redacting.context();
     let provider = options.candidate.provider.clone().or_else(|| provider_of(state));
     let agent_name =
@@ -247,10 +245,15 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         usage: end.usage.clone(),
         metadata: options.metadata.clone(),
     };
-    if redacting.is_active() {
-        clean(&mut record, &redacting);
-    }
+    clean(&mut record, &redacting);
     Some(record)
+}
+
+/// Messages and prompts, redacted; none of them after a failed redaction.
+fn content(redacting: &mut Redacting, state: &State) -> (Vec<Arc<Message>>, Option<Prompts>) {
+    let items = redacting.items(&state.items);
+    let prompts = prompts(redacting, state);
+    if redacting.has_failed() { (Vec::new(), None) } else { (items, prompts) }
 }
 
 /// What the models received, redacted; none after a failed redaction.
@@ -350,6 +353,9 @@ fn error(end: &End) -> (Option<String>, Option<String>) {
 
 /// Redacts the record outside its items.
 fn clean(record: &mut RunRecord, redacting: &Redacting) {
+    if !redacting.is_active() {
+        return;
+    }
     let text = |text: &mut String| *text = redacting.text(text);
     let json = |json: &mut Json| *json = redacting.json(json);
     text(&mut record.question);
