@@ -87,7 +87,7 @@ impl ScriptedWorld for Desk {
             Op::Model { .. } => Reply::Model(Ok(Arc::new(Message::Assistant(answer(log))))),
             Op::Tool { call, .. } => {
                 *self.runs.entry(call.id.clone()).or_default() += 1;
-                Reply::Tool(Ok(Box::new(run_tool(call.name.as_str(), log))))
+                Reply::Tool(Ok(Arc::new(run_tool(call.name.as_str(), log))))
             }
             Op::Facts { .. } => Reply::Facts(Ok(Json::empty_object())),
             other => panic!("{other:?}"),

@@ -1,5 +1,6 @@
 //! Cancellation.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,10 @@ pub struct Cancel(Arc<Signal>);
 
 #[derive(Debug)]
 struct Signal {
+    /// Wakes those that wait.
     token: CancellationToken,
+    /// Whether this signal itself has fired. Reading it takes no lock.
+    has_fired: AtomicBool,
     reason: OnceLock<Arc<str>>,
     parent: Option<Cancel>,
 }
@@ -43,7 +47,7 @@ impl Cancel {
     }
 
     fn of(token: CancellationToken, parent: Option<Self>) -> Self {
-        Self(Arc::new(Signal { token, reason: OnceLock::new(), parent }))
+        Self(Arc::new(Signal { token, has_fired: AtomicBool::new(false), reason: OnceLock::new(), parent }))
     }
 
     /// Creates a signal that fires with this one and can fire alone.
@@ -66,20 +70,27 @@ impl Cancel {
         if !self.is_cancelled() {
             return None;
         }
-        let signals = std::iter::successors(Some(self), |signal| signal.0.parent.as_ref());
-        let mut reasons =
-            signals.filter(|signal| signal.is_cancelled()).filter_map(|signal| signal.0.reason.get());
+        let mut reasons = self
+            .with_parents()
+            .filter(|signal| signal.is_cancelled())
+            .filter_map(|signal| signal.0.reason.get());
         Some(reasons.next().cloned().unwrap_or_else(|| "cancelled".into()))
     }
 
     /// Fires without a reason.
     pub fn cancel(&self) {
+        self.0.has_fired.store(true, Ordering::Release);
         self.0.token.cancel();
     }
 
     /// Whether the signal has fired.
     pub fn is_cancelled(&self) -> bool {
-        self.0.token.is_cancelled()
+        self.with_parents().any(|signal| signal.0.has_fired.load(Ordering::Acquire))
+    }
+
+    /// This signal and those that it fires with, the nearest first.
+    fn with_parents(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |signal| signal.0.parent.as_ref())
     }
 
     /// Completes when the signal fires; immediately if it has.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 
-use super::perform::Performer;
+use super::perform::{Starter, Work};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
@@ -13,7 +13,7 @@ use crate::event::EventKind;
 use crate::ids::OpId;
 use crate::machine::{AgentProgress, Effect, Input, Machine, Op, Phase, Reply};
 use crate::outcome::{Fault, FaultSource, Purpose};
-use crate::port::{BoxFuture, CompactReason, Compaction, CompactionNote, Ledger, Progress};
+use crate::port::{CompactReason, Compaction, CompactionNote, Ledger, Progress};
 use crate::time::Time;
 
 /// Compacts the transcript of a machine that is not running, whatever the compactor's trigger. The transcript becomes
@@ -73,20 +73,10 @@ fn start<'p, P: Phase>(
     machine: &Machine<P>,
     ports: &'p Ports,
     sink: &'p Sink<'p>,
-    (cancel, ledger): (&Cancel, &Ledger),
+    (cancel, ledger): (&Cancel, &'p Ledger),
     op: Op,
-) -> BoxFuture<'p, Reply> {
-    let performer = Performer {
-        ports,
-        sink,
-        log: machine.log().prefix(),
-        origin: Arc::clone(machine.origin()),
-        turn: machine.turn(),
-        deadline: None,
-        cancel: cancel.clone(),
-        ledger: ledger.clone(),
-    };
-    performer.start(OpId(u64::MAX), op)
+) -> Work<'p> {
+    Starter { ports, sink, ledger, machine, deadline: None, cancel }.start(OpId(u64::MAX), op)
 }
 
 /// Applies a compaction, stores it and publishes its events.

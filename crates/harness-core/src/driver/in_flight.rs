@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 
-use super::perform::Performer;
+use super::perform::{Starter, Work};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
 use crate::ids::OpId;
 use crate::machine::{Input, Machine, Op, Phase, Reply};
-use crate::outcome::{Purpose, TotalUsage};
-use crate::port::{AppendSource, BoxFuture, Ledger};
+use crate::outcome::TotalUsage;
+use crate::port::{AppendSource, Ledger};
 use crate::time::{Millis, Time};
 
 /// Operations in flight, and the inputs that a driver waits for: replies, the caller's cancellation, and wake-ups.
@@ -28,7 +28,7 @@ pub(crate) struct InFlight<'p> {
     /// fail of a cancellation before the machine has fixed its stop reason.
     token: Cancel,
     /// Reserves and charges model calls that ports make.
-    ledger: Ledger,
+    ledger: &'p Ledger,
     running: Vec<Running<'p>>,
     /// Replies that are handed on before anything is polled.
     ready: VecDeque<(OpId, Reply)>,
@@ -45,7 +45,7 @@ struct Running<'p> {
     /// A store is never given up: what it did would be unknown, and a message that is stored twice is twice in the
     /// conversation.
     is_store: bool,
-    reply: BoxFuture<'p, Reply>,
+    work: Work<'p>,
 }
 
 impl Drop for InFlight<'_> {
@@ -57,14 +57,20 @@ impl Drop for InFlight<'_> {
 }
 
 impl<'p> InFlight<'p> {
-    pub(crate) fn new(ports: &'p Ports, sink: &'p Sink<'p>, cancel: &'p Cancel, grace: Millis) -> Self {
+    pub(crate) fn new(
+        ports: &'p Ports,
+        sink: &'p Sink<'p>,
+        ledger: &'p Ledger,
+        cancel: &'p Cancel,
+        grace: Millis,
+    ) -> Self {
         Self {
             ports,
             sink,
             cancel,
             cancel_sent: false,
             token: Cancel::new(),
-            ledger: Ledger::unlimited(Purpose::Answer),
+            ledger,
             running: Vec::new(),
             ready: VecDeque::new(),
             grace,
@@ -78,19 +84,15 @@ impl<'p> InFlight<'p> {
         if let Op::Append { source: AppendSource::Steering, .. } = op {
             self.injecting = Some(id);
         }
-        self.ledger.sync(machine.left());
-        let performer = Performer {
-            ports: self.ports,
-            sink: self.sink,
-            log: machine.log().prefix(),
-            origin: Arc::clone(machine.origin()),
-            turn: machine.turn(),
-            deadline: machine.cut_off(),
-            cancel: self.token.clone(),
-            ledger: self.ledger.clone(),
-        };
+        if !matches!(op, Op::Model { .. }) {
+            self.ledger.sync(machine.left());
+        }
+        let &mut Self { ports, sink, ledger, .. } = self;
+        let starter =
+            Starter { ports, sink, ledger, machine, deadline: machine.cut_off(), cancel: &self.token };
         let is_store = matches!(op, Op::Store { .. } | Op::Save { .. });
-        self.running.push(Running { id, is_store, reply: performer.start(id, op) });
+        let work = starter.start(id, op);
+        self.running.push(Running { id, is_store, work });
     }
 
     /// Takes what ports have spent on models since the last call.
@@ -160,7 +162,7 @@ impl<'p> InFlight<'p> {
             return Some(ready);
         }
         let mut running = self.running.iter_mut().enumerate();
-        let (at, reply) = running.find_map(|(at, running)| match running.reply.poll_unpin(cx) {
+        let (at, reply) = running.find_map(|(at, running)| match running.work.poll_unpin(cx) {
             Poll::Ready(reply) => Some((at, reply)),
             Poll::Pending => None,
         })?;

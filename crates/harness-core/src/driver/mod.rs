@@ -23,11 +23,12 @@ use sink::Sink;
 
 use crate::base::panic_text;
 use crate::cancel::Cancel;
-use crate::event::{Event, Hub};
+use crate::event::Hub;
 use crate::ids::EntryId;
 use crate::machine::{Effect, Input, Machine, Phase, Reply, Start};
 use crate::origin::Origin;
-use crate::outcome::End;
+use crate::outcome::{End, Purpose};
+use crate::port::Ledger;
 
 /// Runs a machine to its end.
 ///
@@ -44,14 +45,14 @@ pub async fn drive<P: Phase>(
 ) -> Arc<End> {
     *machine.ports_mut() = ports.set();
     let sink = Sink::new(&ports.hub, ports.redactor.as_ref());
+    let ledger = Ledger::unlimited(Purpose::Answer);
     let mut abandoned = AbandonOnDrop { hub: &ports.hub, origin: Arc::clone(machine.origin()), ended: false };
     let mut driver = Driver {
         machine,
         ports,
         sink: &sink,
-        in_flight: InFlight::new(ports, &sink, cancel, ports.grace),
+        in_flight: InFlight::new(ports, &sink, &ledger, cancel, ports.grace),
         effects: Vec::new(),
-        events: Vec::new(),
         drained: Vec::new(),
     };
     let mut input = Input::Start(Box::new(start));
@@ -87,7 +88,6 @@ struct Driver<'p, P: Phase> {
     sink: &'p Sink<'p>,
     in_flight: InFlight<'p>,
     effects: Vec<Effect>,
-    events: Vec<Event>,
     /// Entries of the steering queue that are released once they are stored.
     drained: Vec<EntryId>,
 }
@@ -117,20 +117,22 @@ impl<P: Phase> Driver<'_, P> {
 
     /// Performs the effects in order. Returns the end when it is among them.
     async fn perform(&mut self) -> Option<Arc<End>> {
+        let events = self.effects.iter().filter_map(Effect::as_event);
+        if let Some(last) = events.clone().next_back() {
+            self.sink.saw(last.seq);
+            self.ports.hub.publish(events);
+        }
         let mut done = None;
-        for effect in self.effects.drain(..) {
+        for effect in self.effects.extract_if(.., |effect| effect.as_event().is_none()) {
             match effect {
-                Effect::Event(event) => self.events.push(event),
+                Effect::Event(_) => {}
+                // It runs when the next input is waited for.
                 Effect::Perform(id, op) => self.in_flight.start(self.machine, id, op),
                 Effect::AbortAll => self.in_flight.abort(self.ports.clock.now()),
                 Effect::Done(end) => done = Some(end),
             }
         }
-        if let Some(last) = self.events.last() {
-            self.sink.saw(last.seq);
-            self.ports.hub.publish(&self.events);
-            self.events.clear();
-        }
+        self.effects.clear();
         // When the end could not be stored, drained messages are in its transcript all the same.
         if done.is_some() || self.machine.is_settled() {
             self.release_drained();

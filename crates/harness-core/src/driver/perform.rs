@@ -1,7 +1,9 @@
 //! Performs operations through ports.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 
@@ -14,7 +16,8 @@ use crate::cancel::Cancel;
 use crate::decide::{Answered, DecideCx, Subject};
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::json::Json;
-use crate::machine::{AgentProgress, Op, Reply};
+use crate::machine::{AgentProgress, Machine, Op, Phase, Reply};
+use crate::message::{AssistantMessage, Message};
 use crate::origin::Origin;
 use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::port::{
@@ -22,38 +25,150 @@ use crate::port::{
     ModelFaultCode, ModelRequest, PrepareAsk, PreparedAgent, ViewCx,
 };
 use crate::time::{Millis, Time};
-use crate::tool::{ArgumentFault, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates};
+use crate::tool::{ArgumentFault, ToolCx, ToolDef, ToolOutcome, ToolScope, ToolUpdates, Updates};
 use crate::transcript::{Plan, Prefix, View};
+
+/// Starts operations over a machine as it is now.
+pub(super) struct Starter<'p, 'm, P: Phase> {
+    pub(super) ports: &'p Ports,
+    pub(super) sink: &'p Sink<'p>,
+    /// Reserves and charges model calls that ports make.
+    pub(super) ledger: &'p Ledger,
+    pub(super) machine: &'m Machine<P>,
+    /// When the operation is cut off; `None` when nothing cuts it off.
+    pub(super) deadline: Option<Time>,
+    pub(super) cancel: &'m Cancel,
+}
+
+impl<'p, P: Phase> Starter<'p, '_, P> {
+    /// Starts an operation.
+    pub(super) fn start(&self, id: OpId, op: Op) -> Work<'p> {
+        let failed = failed_reply(&op);
+        let started = catch_unwind(AssertUnwindSafe(|| self.running(id, op)));
+        let running = started.unwrap_or_else(|panic| {
+            let reply = failed(&panic_text(&*panic));
+            Running::Other(Box::pin(std::future::ready(Some(reply))))
+        });
+        Work { running, failed }
+    }
+
+    fn running(&self, id: OpId, op: Op) -> Running<'p> {
+        let (ports, machine, deadline, cancel) =
+            (self.ports, self.machine, self.deadline, self.cancel.clone());
+        match op {
+            Op::Model { progress, plan, prepared, with_tools, .. } => {
+                let (view, thinking, key) = (view(machine.log().prefix(), plan), None, None);
+                let request =
+                    ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
+                self.sink.start(id);
+                let agent = request.prepared.agent.clone();
+                Running::Model(agent, ports.model.step_boxed(request, self.sink))
+            }
+            Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
+                let (origin, updates) = (Arc::clone(machine.origin()), updates(ports));
+                let ledger = self.ledger.for_purpose(Purpose::Child);
+                let cx = ToolCx {
+                    call,
+                    origin,
+                    agent,
+                    iteration,
+                    message,
+                    index,
+                    attempt,
+                    deadline,
+                    grant,
+                    cancel,
+                    updates,
+                    ledger,
+                };
+                Running::Tool(ports.tools.call_boxed(cx))
+            }
+            op => {
+                let (log, origin, turn) =
+                    (machine.log().prefix(), Arc::clone(machine.origin()), machine.turn());
+                let performer = Performer { ports, ledger: self.ledger, log, origin, turn, deadline, cancel };
+                Running::Other(Box::pin(performer.perform(op)))
+            }
+        }
+    }
+}
+
+/// An operation in flight. Its reply reports a port that is missing or panics.
+pub(super) struct Work<'p> {
+    running: Running<'p>,
+    failed: fn(&str) -> Reply,
+}
+
+enum Running<'p> {
+    /// The model answers; the agent is that of the request.
+    Model(AgentId, BoxFuture<'p, Result<AssistantMessage, ModelFault>>),
+    Tool(BoxFuture<'p, Result<ToolOutcome, Fault>>),
+    /// Gives no reply when its port is missing.
+    Other(BoxFuture<'p, Option<Reply>>),
+}
+
+impl Future for Work<'_> {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.running.poll(cx)));
+        match polled {
+            Ok(polled) => {
+                polled.map(|reply| reply.unwrap_or_else(|| (self.failed)("its port is not configured")))
+            }
+            Err(panic) => Poll::Ready((self.failed)(&panic_text(&*panic))),
+        }
+    }
+}
+
+impl Running<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
+        match self {
+            Self::Model(agent, answer) => {
+                answer.poll_unpin(cx).map(|answer| Some(Reply::Model(by(agent, answer))))
+            }
+            Self::Tool(outcome) => {
+                outcome.poll_unpin(cx).map(|outcome| Some(Reply::Tool(outcome.map(Arc::new))))
+            }
+            Self::Other(reply) => reply.poll_unpin(cx),
+        }
+    }
+}
+
+/// The answer of a model in the name of the agent, unless it names another.
+fn by(
+    agent: &AgentId,
+    answer: Result<AssistantMessage, ModelFault>,
+) -> Result<Arc<Message>, Box<ModelFault>> {
+    match answer {
+        Ok(mut answer) => {
+            answer.agent.get_or_insert_with(|| agent.clone());
+            Ok(Arc::new(answer.into()))
+        }
+        Err(mut fault) => {
+            if let Some(partial) = &mut fault.partial {
+                partial.agent.get_or_insert_with(|| agent.clone());
+            }
+            Err(Box::new(fault))
+        }
+    }
+}
 
 /// Performs one operation, over the transcript as it was when the operation started.
 pub(super) struct Performer<'p> {
     pub(super) ports: &'p Ports,
-    pub(super) sink: &'p Sink<'p>,
-    pub(super) log: Prefix,
+    ledger: &'p Ledger,
+    log: Prefix,
     pub(super) origin: Arc<Origin>,
     /// The turn of the run, from 1.
     pub(super) turn: u32,
-    /// When the operation is cut off; `None` when nothing cuts it off.
-    pub(super) deadline: Option<Time>,
-    pub(super) cancel: Cancel,
-    /// Reserves and charges model calls that ports make.
-    pub(super) ledger: Ledger,
+    deadline: Option<Time>,
+    cancel: Cancel,
 }
 
 impl<'p> Performer<'p> {
-    /// Starts an operation. The reply reports a port that is missing or panics.
-    pub(super) fn start(self, id: OpId, op: Op) -> BoxFuture<'p, Reply> {
-        let failed = failed_reply(&op);
-        Box::pin(async move {
-            match AssertUnwindSafe(self.perform(id, op)).catch_unwind().await {
-                Ok(reply) => reply.unwrap_or_else(|| failed("its port is not configured")),
-                Err(panic) => failed(&panic_text(&*panic)),
-            }
-        })
-    }
-
     /// Performs an operation; `None` when its port is missing.
-    async fn perform(self, id: OpId, op: Op) -> Option<Reply> {
+    async fn perform(self, op: Op) -> Option<Reply> {
         let ports = self.ports;
         Some(match op {
             Op::Prepare { agent, iteration } => {
@@ -85,12 +200,12 @@ impl<'p> Performer<'p> {
                 Reply::Noted(layers.complete_boxed(outcome, &cx).await)
             }
             Op::Compact { reason, plan, measured, standing } => {
-                let (view, cx) = (self.view(plan.clone()), self.view_cx(*standing, Purpose::Compaction));
+                let (view, cx) =
+                    (view(self.log.clone(), plan.clone()), self.view_cx(*standing, Purpose::Compaction));
                 let measured = measured.map(|measured| *measured);
                 let ask = CompactAsk { reason, view, plan, measured, cx };
                 Reply::Compacted(ports.compactor.as_deref()?.compact_boxed(ask).await.map(Box::new))
             }
-            op @ Op::Model { .. } => self.model(id, op).await?,
             Op::Arguments { call } => Reply::Arguments(ports.tools.check_dyn(&call).map_err(Box::new)),
             Op::Gate { gate, proposed } => {
                 let (gate, cx) = (ports.gates.get(gate as usize)?, self.decide_cx(Purpose::Judge));
@@ -105,7 +220,7 @@ impl<'p> Performer<'p> {
                 let noted = ports.approver.as_deref()?.prepare_boxed(*request).await;
                 Reply::ApprovalNoted(noted.map(Box::new))
             }
-            op @ Op::Tool { .. } => self.tool(op).await?,
+            Op::Model { .. } | Op::Tool { .. } => return None,
             Op::Drain { point } => Reply::Drained(ports.steering.as_ref()?.waiting_at(point)),
             Op::Facts { ask } => Reply::Facts(self.facts(&ask).await),
             Op::Store { records } => store(&self, &records).await?,
@@ -122,27 +237,6 @@ impl<'p> Performer<'p> {
         Some((self.ports.layers.as_deref()?, self.view_cx(standing, Purpose::Layer)))
     }
 
-    async fn model(self, id: OpId, op: Op) -> Option<Reply> {
-        let Op::Model { progress, plan, prepared, with_tools, .. } = op else { return None };
-        let (view, agent) = (self.view(plan), prepared.agent.clone());
-        self.sink.start(id, agent.clone());
-        let (deadline, cancel) = (self.deadline, self.cancel);
-        let (thinking, key) = (None, None);
-        let request = ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
-        Some(Reply::Model(match self.ports.model.step_boxed(request, self.sink).await {
-            Ok(mut answer) => {
-                answer.agent.get_or_insert(agent);
-                Ok(Arc::new(answer.into()))
-            }
-            Err(mut fault) => {
-                if let Some(partial) = &mut fault.partial {
-                    partial.agent.get_or_insert(agent);
-                }
-                Err(Box::new(fault))
-            }
-        }))
-    }
-
     async fn check(self, check: u32, subject: &Subject) -> Option<Reply> {
         let check = self.ports.checks.get(check as usize)?;
         let purpose = match subject {
@@ -152,38 +246,6 @@ impl<'p> Performer<'p> {
         };
         let cx = self.decide_cx(purpose);
         Some(Reply::Check(Box::new(check.judge(subject, &cx, &*self.ports.clock).await)))
-    }
-
-    async fn tool(self, op: Op) -> Option<Reply> {
-        let Op::Tool { call, agent, iteration, message, index, attempt, grant } = op else { return None };
-        let updates = self.ports.updates.clone().map(|inner| match &self.ports.redactor {
-            Some(redactor) => {
-                Arc::new(RedactedUpdates { inner, redactor: redactor.clone() }) as Arc<dyn ToolUpdates>
-            }
-            None => inner,
-        });
-        let cx = ToolCx {
-            call,
-            origin: self.origin,
-            agent,
-            iteration,
-            message,
-            index,
-            attempt,
-            deadline: self.deadline,
-            grant,
-            cancel: self.cancel,
-            updates: Updates::to(updates),
-            ledger: self.ledger.for_purpose(Purpose::Child),
-        };
-        Some(Reply::Tool(self.ports.tools.call_boxed(cx).await.map(Box::new)))
-    }
-
-    fn view(&self, plan: Option<Plan>) -> View {
-        match plan {
-            Some(plan) => View::planned(self.log.clone(), plan),
-            None => View::whole(self.log.clone()),
-        }
     }
 
     fn view_cx(&self, standing: AgentProgress, purpose: Purpose) -> ViewCx {
@@ -203,6 +265,23 @@ impl<'p> Performer<'p> {
         let (log, origin, cancel) = (self.log.clone(), Arc::clone(&self.origin), self.cancel.clone());
         let (now, ledger) = (self.ports.clock.now(), self.ledger.for_purpose(purpose));
         DecideCx { log, origin, cancel, now, ledger }
+    }
+}
+
+/// The receiver of a tool's updates, without known secrets.
+fn updates(ports: &Ports) -> Updates {
+    Updates::to(ports.updates.clone().map(|inner| match &ports.redactor {
+        Some(redactor) => {
+            Arc::new(RedactedUpdates { inner, redactor: redactor.clone() }) as Arc<dyn ToolUpdates>
+        }
+        None => inner,
+    }))
+}
+
+fn view(log: Prefix, plan: Option<Plan>) -> View {
+    match plan {
+        Some(plan) => View::planned(log, plan),
+        None => View::whole(log),
     }
 }
 

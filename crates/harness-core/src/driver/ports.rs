@@ -139,6 +139,7 @@ impl Ports {
             session: self.session.is_some(),
             checkpoints: self.checkpoints.is_some(),
             steering: self.steering.is_some(),
+            listeners: !self.hub.is_silent(),
         }
     }
 }

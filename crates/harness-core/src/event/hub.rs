@@ -180,6 +180,11 @@ impl Hub {
         Subscription(shared)
     }
 
+    /// Whether there are no receivers.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.folds.is_empty() && self.rings.is_empty()
+    }
+
     /// Whether there are receivers of deltas.
     pub(crate) fn wants_deltas(&self) -> bool {
         !self.rings.is_empty()

@@ -29,13 +29,13 @@ pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> 
         check(cx, &plan, FaultSource::Compactor)
     };
     if let Err(fault) = checked {
-        cx.event(EventKind::CompactionFailed { fault });
+        cx.event(|| EventKind::CompactionFailed { fault });
         return None;
     }
     cx.shorten(&plan);
     store(cx, &note, &plan, true);
     let (duration, usage, emitted) = (cx.now.since(since), Box::new(usage), Arc::clone(&note));
-    cx.event(EventKind::CompactionCompleted { note: emitted, permanent: true, plan, usage, duration });
+    cx.event(|| EventKind::CompactionCompleted { note: emitted, permanent: true, plan, usage, duration });
     Some(note)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn charge(total: &mut TotalUsage, cx: &mut Cx<'_>, own: TotalUsage) -
         cx.sh.budgets.settle(Grant::default(), own.amount());
         used.add(Purpose::Compaction, &own);
         let purpose = Purpose::Compaction;
-        cx.event(EventKind::ModelUsageCharged { purpose, usage: Box::new(own) });
+        cx.event(|| EventKind::ModelUsageCharged { purpose, usage: Box::new(own) });
     }
     used
 }
@@ -65,15 +65,15 @@ pub(crate) fn check(cx: &Cx<'_>, plan: &Plan, part: FaultSource) -> Result<(), F
 }
 
 pub(crate) fn emit_start(cx: &mut Cx<'_>, reason: &CompactReason) {
-    cx.event(EventKind::CompactionStarted { trigger: Cow::Borrowed(reason.as_str()) });
+    cx.event(|| EventKind::CompactionStarted { trigger: Cow::Borrowed(reason.as_str()) });
 }
 
 /// Emits the errors of a compaction, and how full the window is.
 pub(crate) fn emit_troubles(cx: &mut Cx<'_>, failed: Vec<Fault>, pressure: Option<Pressure>) {
     for fault in failed {
-        cx.event(EventKind::CompactionFailed { fault });
+        cx.event(|| EventKind::CompactionFailed { fault });
     }
     if let Some(Pressure { estimate, soft, blocking, window }) = pressure {
-        cx.event(EventKind::ContextPressure { estimate, soft, blocking, window });
+        cx.event(|| EventKind::ContextPressure { estimate, soft, blocking, window });
     }
 }

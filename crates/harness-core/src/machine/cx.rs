@@ -107,9 +107,21 @@ impl Cx<'_> {
         Cx { now: *now, sh, log, fx, outbox, ports }
     }
 
-    pub(crate) fn event(&mut self, kind: EventKind) {
+    /// Emits an event. Without listeners it is numbered, and not made.
+    pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
+        if let Some(seq) = self.number() {
+            self.emit_event(seq, kind());
+        }
+    }
+
+    /// The number of the next event; `None` without listeners.
+    fn number(&mut self) -> Option<u64> {
         let seq = self.sh.next_seq;
         self.sh.next_seq += 1;
+        self.ports.listeners.then_some(seq)
+    }
+
+    fn emit_event(&mut self, seq: u64, kind: EventKind) {
         let origin = Arc::clone(&self.sh.origin);
         let (turn, iteration) = (self.sh.turn, self.sh.iteration);
         self.emit(Effect::Event(Event { seq, at: self.now, origin, turn, iteration, kind }));
@@ -163,8 +175,9 @@ impl Cx<'_> {
             appended.push(Appended { from, event: self.sh.next_seq });
         }
         for at in from..self.log.len() {
-            if let Some(message) = self.log.get(at).cloned() {
-                self.event(EventKind::MessageAppended { index: at as u64, message });
+            if let (Some(seq), Some(message)) = (self.number(), self.log.get(at)) {
+                let message = Arc::clone(message);
+                self.emit_event(seq, EventKind::MessageAppended { index: at as u64, message });
             }
         }
     }
@@ -213,7 +226,7 @@ impl Cx<'_> {
 
     /// The result of an optional port; its error is emitted.
     pub(crate) fn tolerate<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
-        result.map_err(|fault| self.event(EventKind::PartFailed { fault })).ok()
+        result.map_err(|fault| self.event(|| EventKind::PartFailed { fault })).ok()
     }
 
     /// Charges usage of models by ports.
@@ -223,7 +236,7 @@ impl Cx<'_> {
             if *purpose == Purpose::Compaction {
                 self.sh.compacting.add(*purpose, used);
             }
-            self.event(EventKind::ModelUsageCharged { purpose: *purpose, usage: used.clone() });
+            self.event(|| EventKind::ModelUsageCharged { purpose: *purpose, usage: used.clone() });
         }
     }
 

@@ -70,7 +70,7 @@ impl Cx<'_> {
         let DecidedParts { verdict, reason, facts, took: duration, fault } = parts;
         let (point, verdict) = (point.as_str().into(), verdict.into());
         let fault = fault.map(Box::new);
-        self.event(EventKind::Decided { by, point, call, verdict, reason, facts, duration, fault });
+        self.event(|| EventKind::Decided { by, point, call, verdict, reason, facts, duration, fault });
     }
 }
 

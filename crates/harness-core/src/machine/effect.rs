@@ -33,6 +33,13 @@ pub enum Effect {
     Done(Arc<End>),
 }
 
+impl Effect {
+    /// The event, if this publishes one.
+    pub(crate) fn as_event(&self) -> Option<&Event> {
+        if let Self::Event(event) = self { Some(event) } else { None }
+    }
+}
+
 /// A record for the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

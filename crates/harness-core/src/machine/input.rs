@@ -104,7 +104,7 @@ pub enum Reply {
     /// Of [`crate::machine::Op::NoteApproval`].
     ApprovalNoted(Result<Box<Prepared>, Fault>),
     /// Of [`crate::machine::Op::Tool`].
-    Tool(Result<Box<ToolOutcome>, Fault>),
+    Tool(Result<Arc<ToolOutcome>, Fault>),
     /// Of [`crate::machine::Op::Drain`].
     Drained(Vec<(EntryId, Arc<Message>)>),
     /// Of [`crate::machine::Op::Facts`].

@@ -135,7 +135,7 @@ impl<P: Phase> Machine<P> {
         let (_, _, mut cx) = self.parts(now, effects);
         if done.usage != TotalUsage::default() {
             let usage = Box::new(done.usage.as_one());
-            cx.event(EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
+            cx.event(|| EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
         }
         let note = compaction::take_permanent(&mut cx, done, since);
         self.release(now, effects);
@@ -191,7 +191,7 @@ impl<P: Phase> Machine<P> {
         let (spec, phase, mut cx) = self.parts(now, effects);
         let mut end = None;
         match (input, &mut completion) {
-            (Input::PartFailed(fault), _) => cx.event(EventKind::PartFailed { fault }),
+            (Input::PartFailed(fault), _) => cx.event(|| EventKind::PartFailed { fault }),
             (Input::Spent(spent), completion) => {
                 cx.spend(&spent);
                 match completion {
@@ -327,7 +327,7 @@ impl<P: Phase> Machine<P> {
         let pending = &mut self.shared.pending;
         let cut = pending.extract_if(.., |(id, _)| unstored.contains(id)).map(|(_, what)| what).collect();
         let (spec, phase, mut cx) = self.parts(now, effects);
-        cx.event(EventKind::PersistFailed { message: why });
+        cx.event(|| EventKind::PersistFailed { message: why });
         phase.not_stored(spec, &mut cx, cut)
     }
 

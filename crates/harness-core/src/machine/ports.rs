@@ -29,6 +29,8 @@ pub struct PortSet {
     pub checkpoints: bool,
     /// Whether there is a steering queue.
     pub steering: bool,
+    /// Whether anything listens to events. Without listeners they are numbered, and not made. Default yes.
+    pub listeners: bool,
 }
 
 impl Default for PortSet {
@@ -43,6 +45,7 @@ impl Default for PortSet {
             session: false,
             checkpoints: false,
             steering: false,
+            listeners: true,
         }
     }
 }

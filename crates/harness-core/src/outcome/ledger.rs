@@ -1,5 +1,6 @@
 //! Ledger of a run: reserves and charges the model calls of its parts.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Purpose, PurposeUsage, TotalUsage};
@@ -40,7 +41,14 @@ use crate::message::Usage;
 #[derive(Clone, Debug)]
 pub struct Ledger {
     purpose: Purpose,
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Whether settled usage was not taken yet. Reading it takes no lock.
+    has_spent: AtomicBool,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
@@ -59,8 +67,8 @@ struct State {
 impl Ledger {
     /// Creates a ledger without limits, for tests and for work outside of runs.
     pub fn unlimited(purpose: Purpose) -> Self {
-        let state = State { left: Amount::UNLIMITED, ..State::default() };
-        Self { purpose, state: Arc::new(Mutex::new(state)) }
+        let state = Mutex::new(State { left: Amount::UNLIMITED, ..State::default() });
+        Self { purpose, shared: Arc::new(Shared { state, ..Shared::default() }) }
     }
 
     /// Returns a handle for calls with another purpose.
@@ -117,15 +125,20 @@ impl Ledger {
         state.reserved = state.reserved.minus(reserved);
         state.spent.get_or_insert_default().add(self.purpose, used);
         state.spent_amount = state.spent_amount.plus(used.amount());
+        self.shared.has_spent.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the usage that was settled through any handle since the last call.
     pub fn take(&self) -> Option<TotalUsage> {
+        if !self.shared.has_spent.load(Ordering::Acquire) {
+            return None;
+        }
         let mut state = self.lock();
+        self.shared.has_spent.store(false, Ordering::Release);
         let spent = state.spent.take()?;
         state.left = state.left.minus(std::mem::take(&mut state.spent_amount));
         Some(spent)

@@ -51,7 +51,7 @@ impl RunState {
     /// Emits the events of the control.
     pub(super) fn emit_control(&mut self, cx: &mut Cx<'_>) {
         for event in self.control.take_events() {
-            cx.event(EventKind::Control { event });
+            cx.event(|| EventKind::Control { event });
         }
     }
 

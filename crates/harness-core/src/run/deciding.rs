@@ -152,7 +152,7 @@ impl RunState {
     /// Ends the run with a question to the user.
     fn ask_user(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, text: String) -> Option<End> {
         let RunStage::Deciding(judging) = &mut self.stage else { return None };
-        cx.event(EventKind::ClarificationRequested { question: text.clone() });
+        cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
         let mut message = AssistantMessage::clarification(&text);
         message.agent.clone_from(&judging.end.agent);
         Arc::make_mut(&mut judging.end).answer = Some(text);

@@ -184,7 +184,7 @@ impl Phase for RunState {
 
     fn ended(&self, cx: &mut Cx<'_>, end: &Arc<End>) {
         cx.persist(Record::RunEnd(Arc::clone(end)));
-        cx.event(EventKind::RunFinished { end: Arc::clone(end) });
+        cx.event(|| EventKind::RunFinished { end: Arc::clone(end) });
     }
 }
 
@@ -194,7 +194,7 @@ impl RunState {
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount, deadline));
         let descriptor_hash = cx.sh.origin.descriptor_hash.clone();
-        cx.event(EventKind::RunStarted { descriptor_hash });
+        cx.event(|| EventKind::RunStarted { descriptor_hash });
         cx.sh.appended = Some(Vec::new());
         self.rest_before(cx, start);
         None
@@ -227,7 +227,7 @@ impl RunState {
         end.control = report;
         if let Some(stop) = stop {
             if let Evidence::Limit(reached) = stop.evidence {
-                cx.event(EventKind::LimitReached { reason: stop.reason, reached: Some(reached) });
+                cx.event(|| EventKind::LimitReached { reason: stop.reason, reached: Some(reached) });
             }
             end.continuation = Continuation::of(cx, &stop, end.agent.clone(), &end.usage).map(Box::new);
             end.stop = stop;

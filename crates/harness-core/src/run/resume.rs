@@ -248,7 +248,7 @@ impl RunState {
         self.reopen_budget(spec, cx, saved);
         let from = saved.messages.min(cx.log.len());
         let (turn, since) = (cx.sh.turn, cx.log.len() - from);
-        cx.event(EventKind::RunTakenUp { turn, messages: since as u64 });
+        cx.event(|| EventKind::RunTakenUp { turn, messages: since as u64 });
         cx.append_stored(from);
         let RunStage::Between(waiting) = &mut self.stage else { return None };
         if since == 0 && start.prompt.is_empty() {

@@ -10,7 +10,8 @@ use crate::driver::sink::Sink;
 use crate::ids::OpId;
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
-use crate::outcome::End;
+use crate::outcome::{End, Purpose};
+use crate::port::Ledger;
 use crate::time::Millis;
 use crate::transcript::Transcript;
 
@@ -48,7 +49,8 @@ pub async fn drive_stepwise<P: Phase>(
     start: Start,
 ) -> (Arc<End>, Machine<P>) {
     let sink = Sink::new(&ports.hub, None);
-    let mut in_flight = InFlight::new(ports, &sink, cancel, Millis(0));
+    let ledger = Ledger::unlimited(Purpose::Answer);
+    let mut in_flight = InFlight::new(ports, &sink, &ledger, cancel, Millis(0));
     let mut driver =
         ScriptedDriver::new(machine.with_ports(ports.set()), Later::default(), ports.clock.now());
     let (mut started, mut published, mut drained) = (0, 0, Vec::new());

@@ -6,7 +6,7 @@
 mod pairing;
 mod plan;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
@@ -73,7 +73,7 @@ impl Log {
 pub struct Transcript {
     prefix: Prefix,
     /// Ids of all calls, built by the first search.
-    calls: OnceLock<BTreeSet<CallId>>,
+    calls: OnceLock<HashSet<CallId>>,
     /// Messages that are known to be legal, up to the last answer.
     legal: usize,
 }
@@ -93,7 +93,7 @@ impl Transcript {
         self.calls().contains(id)
     }
 
-    fn calls(&self) -> &BTreeSet<CallId> {
+    fn calls(&self) -> &HashSet<CallId> {
         self.calls.get_or_init(|| self.iter().flat_map(|message| call_ids(message)).collect())
     }
 

@@ -55,7 +55,7 @@ impl Asking {
         let Some(prepared) = turn.data.prepared.clone() else { return invariant("the agent is not known") };
         let with_tools = turn.data.last_stop.is_none();
         let ending = ending(turn);
-        turn.cx.event(EventKind::ModelStepStarted {
+        turn.cx.event(|| EventKind::ModelStepStarted {
             agent: prepared.agent.clone(),
             model: prepared.model.clone(),
             closing: (!with_tools).then_some(true),
@@ -166,7 +166,7 @@ impl Asking {
             append_partial(&mut turn.cx, partial, "the answer that asked for it broke off");
         }
         let failure = Fault::new(FaultSource::Model, fault.code.as_str(), std::mem::take(&mut fault.message));
-        turn.cx.event(EventKind::ModelStepFailed { fault: failure.clone(), usage });
+        turn.cx.event(|| EventKind::ModelStepFailed { fault: failure.clone(), usage });
         failure
     }
 
@@ -174,6 +174,7 @@ impl Asking {
     pub(super) fn take_cut_answer(&mut self, turn: &mut TurnCx<'_>, partial: Option<Arc<Message>>) {
         let arrived = partial.as_ref().and_then(|message| message.as_assistant()).cloned();
         let mut cut = arrived.unwrap_or_default();
+        cut.agent.get_or_insert_with(|| turn.data.agent_id());
         // The request was sent, and counts.
         self.estimate(turn, &mut cut);
         self.charge(turn, &cut, false);
@@ -236,7 +237,7 @@ fn ending(turn: &TurnCx<'_>) -> Option<Arc<Message>> {
 pub(super) fn continue_broken(turn: &mut TurnCx<'_>, reason: impl Into<Cow<'static, str>>) -> Step {
     turn.data.broken = turn.data.broken.saturating_add(1);
     let (reason, attempt, most) = (reason.into(), turn.data.broken, turn.spec.continue_broken);
-    turn.cx.event(EventKind::ModelStepContinued { reason, attempt, most });
+    turn.cx.event(|| EventKind::ModelStepContinued { reason, attempt, most });
     drain(Then::Iterate)
 }
 

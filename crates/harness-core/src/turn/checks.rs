@@ -23,8 +23,12 @@ pub(super) enum Checked {
 }
 
 impl TurnCx<'_> {
-    /// Starts the checks of `subject` at `point`. Returns whether there is one.
-    pub(super) fn start_checks(&mut self, point: Point, subject: Subject) -> bool {
+    /// Starts the checks at `point`. Returns whether there is one; only then the subject is made.
+    pub(super) fn start_checks(&mut self, point: Point, subject: impl FnOnce(&Self) -> Subject) -> bool {
+        if self.cx.ports.next_check(point, 0).is_none() {
+            return false;
+        }
+        let subject = subject(self);
         self.next_check(point, 0, subject).is_none()
     }
 
@@ -92,7 +96,7 @@ impl TurnCx<'_> {
             self.check_limits()?;
         }
         let text = std::mem::take(&mut question.text);
-        self.cx.event(EventKind::ClarificationRequested { question: text.clone() });
+        self.cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
         self.data.answer = Some(text.clone());
         self.data.question = Some(text);
         let evidence = if let Some(Subject::Result { call, outcome, .. }) = &subject {

@@ -108,6 +108,6 @@ fn iterate(turn: &mut TurnCx<'_>) -> Step {
 impl Injection {
     fn append(self, cx: &mut Cx<'_>) {
         cx.append(self.messages);
-        cx.event(EventKind::SteeringInjected { entries: self.entries });
+        cx.event(|| EventKind::SteeringInjected { entries: self.entries });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 
 use crate::message::{ToolCall, ToolResultMessage};
@@ -21,17 +22,23 @@ pub(super) const LONGEST: u32 = 16;
 pub(super) struct CallResult {
     at: usize,
     call: Arc<ToolCall>,
+    /// Hash of the payload, in which most results differ.
+    hash: u64,
 }
 
 impl CallResult {
     /// The result at a position; `None` when it is empty.
     pub(super) fn of(log: &Transcript, at: usize, call: &Arc<ToolCall>) -> Option<Self> {
-        payload_at(log, at).map(|_| Self { at, call: Arc::clone(call) })
+        let payload = payload_at(log, at)?;
+        let mut hasher = DefaultHasher::new();
+        hasher.write(payload.as_bytes());
+        Some(Self { at, call: Arc::clone(call), hash: hasher.finish() })
     }
 
-    /// Whether tool, arguments and payload are equal. Payloads are compared, not hashes of them.
+    /// Whether tool, arguments and payload are equal, not only their hashes.
     fn equals(&self, other: &Self, log: &Transcript) -> bool {
-        self.call.name == other.call.name
+        self.hash == other.hash
+            && self.call.name == other.call.name
             && self.call.arguments == other.call.arguments
             && payload_at(log, self.at) == payload_at(log, other.at)
     }

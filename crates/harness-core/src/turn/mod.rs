@@ -86,7 +86,7 @@ impl Phase for TurnState {
             (stage, Input::Wake) => {
                 if let Some(reached) = turn.overdue() {
                     let reason = StopReason::TimeoutReached;
-                    turn.cx.event(EventKind::LimitReached { reason, reached: Some(reached) });
+                    turn.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
                     return self.close(spec, cx, Stop::new(reason, Evidence::Limit(reached)), true);
                 }
                 let Stage::Calling(batch) = stage else { return None };
@@ -138,7 +138,7 @@ impl Phase for TurnState {
     }
 
     fn ended(&self, cx: &mut Cx<'_>, end: &Arc<End>) {
-        cx.event(EventKind::TurnFinished { end: Arc::clone(end) });
+        cx.event(|| EventKind::TurnFinished { end: Arc::clone(end) });
     }
 }
 

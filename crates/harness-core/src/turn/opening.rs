@@ -119,7 +119,7 @@ impl Opening {
     /// Starts the checks of the prompt. Returns whether there is one.
     fn starts_checks(&self, turn: &mut TurnCx<'_>) -> bool {
         let written: Vec<_> = self.prompt.iter().filter(|message| is_written(message)).cloned().collect();
-        !written.is_empty() && turn.start_checks(Point::Prompt, Subject::Prompt(written))
+        !written.is_empty() && turn.start_checks(Point::Prompt, |_| Subject::Prompt(written))
     }
 
     fn on_check(

@@ -116,7 +116,7 @@ impl Opening {
             let how = settle_open(&turn.cx, slot, before, continues && !open.broken);
             self.count_repaired(turn, how);
             let call = &slot.call;
-            turn.cx.event(EventKind::CallRepaired { call: Arc::clone(call), how });
+            turn.cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
         }
         Some(batch)
     }

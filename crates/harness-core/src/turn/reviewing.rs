@@ -42,10 +42,10 @@ impl Reviewing {
                 turn.cx.perform(Pending::AfterModel, Op::AfterModel { answer, standing });
                 WAIT
             }
-            Self::New(answer) => {
-                let answer = Arc::clone(answer);
-                self.check(turn, answer)
-            }
+            Self::New(_) => match self.take_new() {
+                Some(answer) => self.check(turn, answer),
+                None => WAIT,
+            },
             Self::Checks => WAIT,
             Self::Learning | Self::Accepted => self.act(turn),
         }
@@ -77,15 +77,19 @@ impl Reviewing {
 
     /// Takes an answer that is not in the transcript.
     pub(super) fn take_new(&mut self) -> Option<Arc<Message>> {
-        let answer = if let Self::New(answer) = self { Arc::clone(answer) } else { return None };
-        *self = Self::Accepted;
-        Some(answer)
+        match std::mem::replace(self, Self::Accepted) {
+            Self::New(answer) => Some(answer),
+            other => {
+                *self = other;
+                None
+            }
+        }
     }
 
     /// Shows an answer to the checks, if there are any.
     fn check(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Step {
         if let Some(subject) = subject_of(turn, &answer)
-            && turn.start_checks(Point::Answer, subject)
+            && turn.start_checks(Point::Answer, |_| subject)
         {
             *self = Self::Checks;
             return WAIT;
@@ -119,7 +123,7 @@ impl Reviewing {
     fn on_wrong_form(&mut self, turn: &mut TurnCx<'_>, subject: Subject, reason: String) -> Step {
         *self = Self::Accepted;
         if let Subject::Answer { message: Some(answer), .. } = subject {
-            append_answer(turn, answer);
+            append_answer(turn, &answer);
         }
         turn.data.invalid += 1;
         after_invalid(turn, Invalid { kind: Some(WRONG_FORM.to_owned()), ..Invalid::new(reason) }, None)
@@ -127,7 +131,7 @@ impl Reviewing {
 
     /// Takes an answer that nothing speaks against into the transcript.
     fn accept(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Step {
-        append_answer(turn, Arc::clone(&answer));
+        append_answer(turn, &answer);
         let counts = |message: &AssistantMessage| !matches!(message.output(), ModelOutput::Invalid(_));
         if turn.cx.ports.layers.is_some() && answer.as_assistant().is_some_and(counts) {
             *self = Self::Learning;
@@ -135,18 +139,22 @@ impl Reviewing {
             turn.cx.perform(Pending::LayerStore, Op::LayerStore { answer, standing });
             return WAIT;
         }
-        self.act(turn)
+        self.act_on(turn, &answer)
     }
 
     /// Does what the answer asks for that is the last message of the transcript.
     fn act(&mut self, turn: &mut TurnCx<'_>) -> Step {
-        *self = Self::Accepted;
         let Some(last) = turn.cx.log.last().cloned() else { return WAIT };
+        self.act_on(turn, &last)
+    }
+
+    fn act_on(&mut self, turn: &mut TurnCx<'_>, last: &Arc<Message>) -> Step {
+        *self = Self::Accepted;
         let Some(answer) = last.as_assistant() else {
             return invariant("the last message is not an answer");
         };
         if turn.spec.continue_broken > 0
-            && let Some(code) = check_whole(turn, &last, answer)?
+            && let Some(code) = check_whole(turn, last, answer)?
         {
             return continue_broken(turn, code);
         }
@@ -160,7 +168,7 @@ impl Reviewing {
                 drain(Then::Complete)
             }
             ModelOutput::Clarification { question } => {
-                turn.cx.event(EventKind::ClarificationRequested { question: question.clone() });
+                turn.cx.event(|| EventKind::ClarificationRequested { question: question.clone() });
                 turn.data.answer = Some(question);
                 stop(StopReason::ClarificationRequired, Evidence::None)
             }
@@ -177,7 +185,7 @@ impl Reviewing {
                 stop(StopReason::ModelRefused, Evidence::None)
             }
             ModelOutput::Invalid(invalid) => {
-                answer_unrun(&mut turn.cx, &last, "the answer that asked for it was not usable");
+                answer_unrun(&mut turn.cx, last, "the answer that asked for it was not usable");
                 self.on_invalid(turn, invalid)
             }
         }
@@ -185,8 +193,10 @@ impl Reviewing {
 
     fn on_invalid(&mut self, turn: &mut TurnCx<'_>, invalid: Invalid) -> Step {
         turn.data.invalid += 1;
-        let progress = turn.data.progress(&turn.cx);
-        let subject = Subject::Invalid { invalid: Box::new(invalid.clone()), progress };
+        let subject = |turn: &TurnCx<'_>| Subject::Invalid {
+            invalid: Box::new(invalid.clone()),
+            progress: turn.data.progress(&turn.cx),
+        };
         if !turn.start_checks(Point::Invalid, subject) {
             return after_invalid(turn, invalid, None);
         }
@@ -206,8 +216,7 @@ impl Reviewing {
             Self::Checks => {
                 if let Some(Subject::Answer { message: Some(answer), .. }) = turn.data.checked.as_deref() {
                     let duration = turn.cx.now.since(turn.data.last_step.asked_at);
-                    let finished = step_finished(answer.as_assistant(), duration);
-                    turn.cx.event(finished);
+                    turn.cx.event(|| step_finished(answer.as_assistant(), duration));
                 }
             }
             Self::Accepted => {}
@@ -218,7 +227,7 @@ impl Reviewing {
 /// Appends an answer that came too late to be acted on.
 pub(super) fn keep_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
     if answer.as_assistant().is_some() {
-        append_answer(turn, answer);
+        append_answer(turn, &answer);
         answer_last_unrun(&mut turn.cx, "the turn had ended");
     }
 }
@@ -226,7 +235,7 @@ pub(super) fn keep_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
 /// The approver has taken note of the model's own request.
 fn on_approval_noted(turn: &mut TurnCx<'_>, result: Result<Box<Prepared>, Fault>) -> Step {
     let Prepared { request, continuation } = *or_stop(result)?;
-    turn.cx.event(requested(&request, None));
+    turn.cx.event(|| requested(&request, None));
     turn.data.replaced = continuation;
     stop(StopReason::ApprovalRequired, Evidence::Approval(request))
 }
@@ -247,8 +256,10 @@ fn subject_of(turn: &TurnCx<'_>, answer: &Arc<Message>) -> Option<Subject> {
 
 /// The turn has an answer in the words of tools: checks look at it, if there are any.
 pub(super) fn answer_with(turn: &mut TurnCx<'_>, text: String) -> Step {
-    let (agent, output) = (turn.data.agent_id(), turn.data.output());
-    let subject = Subject::Answer { text: text.clone(), agent, message: None, output };
+    let subject = |turn: &TurnCx<'_>| {
+        let (agent, output) = (turn.data.agent_id(), turn.data.output());
+        Subject::Answer { text: text.clone(), agent, message: None, output }
+    };
     if turn.start_checks(Point::Answer, subject) {
         return enter(Stage::Reviewing(Reviewing::Checks));
     }
@@ -303,17 +314,16 @@ fn after_invalid(turn: &mut TurnCx<'_>, invalid: Invalid, guidance: Option<Strin
 
 /// The answer is kept and does not count; the model reads why, and answers again.
 fn answer_again(turn: &mut TurnCx<'_>, answer: &Arc<Message>, guidance: String) -> Step {
-    append_answer(turn, Arc::clone(answer));
+    append_answer(turn, answer);
     answer_unrun(&mut turn.cx, answer, "the answer was not accepted");
     turn.guide(guidance);
     enter(Stage::Viewing(Viewing::default()))
 }
 
-fn append_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
+fn append_answer(turn: &mut TurnCx<'_>, answer: &Arc<Message>) {
     let duration = turn.cx.now.since(turn.data.last_step.asked_at);
-    let finished = step_finished(answer.as_assistant(), duration);
-    turn.cx.append_one(answer);
-    turn.cx.event(finished);
+    turn.cx.append_one(Arc::clone(answer));
+    turn.cx.event(|| step_finished(answer.as_assistant(), duration));
 }
 
 /// `message`: what the model answered.

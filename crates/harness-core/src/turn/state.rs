@@ -135,7 +135,7 @@ impl TurnCx<'_> {
         let prepared = or_stop(result)?;
         self.data.agent = Some(prepared.agent.clone());
         if self.data.prepared.as_ref() != Some(&prepared) {
-            self.cx.event(EventKind::AgentPrepared { prepared: Arc::clone(&prepared) });
+            self.cx.event(|| EventKind::AgentPrepared { prepared: Arc::clone(&prepared) });
         }
         self.data.prepared = Some(prepared);
         self.data.is_stale = false;
@@ -145,7 +145,7 @@ impl TurnCx<'_> {
     /// Emits the start of the turn: its agent is known.
     pub(super) fn announce(&mut self) {
         let (agent, resumed) = (self.data.agent_id(), self.data.resumed);
-        self.cx.event(EventKind::TurnStarted { agent, resumed });
+        self.cx.event(|| EventKind::TurnStarted { agent, resumed });
     }
 
     /// Appends a message by which the machine itself guides the model.
@@ -160,14 +160,14 @@ impl TurnCx<'_> {
     }
 
     pub(super) fn stop_at_limit<T>(&mut self, reason: StopReason, reached: Reached) -> Step<T> {
-        self.cx.event(EventKind::LimitReached { reason, reached: Some(reached) });
+        self.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
         stop(reason, Evidence::Limit(reached))
     }
 
     /// Makes the next step the last one, without tools.
     pub(super) fn close_with(&mut self, reached: Reached) {
         let reason = reached.limit.into();
-        self.cx.event(EventKind::LimitReached { reason, reached: Some(reached) });
+        self.cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
         self.data.last_stop = Some(Stop::new(reason, Evidence::Limit(reached)));
     }
 
@@ -255,6 +255,6 @@ pub(super) fn emit_refused(cx: &mut Cx<'_>, refused: usize) {
             "{refused} messages were left out: a layer adds neither results of calls nor answers with calls"
         );
         let fault = Fault::new(FaultSource::Layer, "append_refused", text);
-        cx.event(EventKind::PartFailed { fault });
+        cx.event(|| EventKind::PartFailed { fault });
     }
 }

@@ -118,7 +118,7 @@ impl Viewing {
             }
             Err(fault) => {
                 cx.sh.view.plan = None;
-                cx.event(EventKind::CompactionFailed { fault });
+                cx.event(|| EventKind::CompactionFailed { fault });
             }
         }
     }
@@ -177,7 +177,7 @@ impl Viewing {
         usage: &TotalUsage,
     ) {
         if let Err(fault) = check(cx, &plan, FaultSource::Compactor) {
-            return cx.event(EventKind::CompactionFailed { fault });
+            return cx.event(|| EventKind::CompactionFailed { fault });
         }
         let plan = plan.opened(cx.log.len());
         self.plan = Some(plan.clone());
@@ -189,7 +189,7 @@ impl Viewing {
         let note = Arc::new(note);
         store(cx, &note, &plan, false);
         let (duration, usage) = (cx.now.since(self.since), Box::new(usage.clone()));
-        cx.event(EventKind::CompactionCompleted { note, permanent: false, plan, usage, duration });
+        cx.event(|| EventKind::CompactionCompleted { note, permanent: false, plan, usage, duration });
     }
 
     fn ask_model(&mut self) -> Step {
@@ -257,5 +257,5 @@ fn near_limit(turn: &TurnCx<'_>) -> Option<Reached> {
 
 fn emit_plan(cx: &mut Cx<'_>, by: &str, plan: &Plan) {
     let (messages, spans) = (cx.log.len() as u64, plan.spans.len() as u64);
-    cx.event(EventKind::ViewPlanned { by: by.to_owned(), messages, spans, plan: plan.clone() });
+    cx.event(|| EventKind::ViewPlanned { by: by.to_owned(), messages, spans, plan: plan.clone() });
 }

@@ -37,7 +37,7 @@ impl ScriptedWorld for Wants {
             }
             _ => {
                 self.executed += 1;
-                Reply::Tool(Ok(Box::new(ToolOutcome::text("4"))))
+                Reply::Tool(Ok(Arc::new(ToolOutcome::text("4"))))
             }
         })
     }

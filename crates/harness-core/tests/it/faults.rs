@@ -84,7 +84,7 @@ impl Stage {
                 let failed = call.name == "fail";
                 let outcome =
                     if failed { ToolOutcome::error("bad", "no") } else { ToolOutcome::text("fine") };
-                Reply::Tool(Ok(Box::new(outcome)))
+                Reply::Tool(Ok(Arc::new(outcome)))
             }
             Op::Check { .. } => Reply::Check(Box::new(CheckDecision::from(CheckVerdict::Accept).into())),
             Op::Drain { .. } => Reply::Drained(Vec::new()),

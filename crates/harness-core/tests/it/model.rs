@@ -181,9 +181,9 @@ impl ScriptedWorld for Script {
             }
             Op::Model { .. } => Reply::Model(Ok(Arc::new(self.answer().into()))),
             Op::Tool { call, .. } if call.name == "works" => {
-                Reply::Tool(Ok(Box::new(ToolOutcome::text("fine"))))
+                Reply::Tool(Ok(Arc::new(ToolOutcome::text("fine"))))
             }
-            Op::Tool { .. } => Reply::Tool(Ok(Box::new(ToolOutcome::error("bad", "it failed")))),
+            Op::Tool { .. } => Reply::Tool(Ok(Arc::new(ToolOutcome::error("bad", "it failed")))),
             other => unreachable!("nobody is there for {other:?}"),
         })
     }

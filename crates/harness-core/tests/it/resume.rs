@@ -78,7 +78,7 @@ impl ScriptedWorld for Shop {
                 let arguments = call.arguments.text().to_owned();
                 self.ran.entry(call.id.clone()).or_default().push(arguments);
                 let outcome = ToolOutcome::text(format!("ran {}", call.id));
-                return Answer::After(Millis(10), Reply::Tool(Ok(Box::new(outcome))));
+                return Answer::After(Millis(10), Reply::Tool(Ok(Arc::new(outcome))));
             }
             other => panic!("nobody asks for {other:?} here"),
         })

@@ -51,7 +51,7 @@ impl ScriptedWorld for Desk {
             }
             Op::Tool { call, .. } => {
                 *self.runs.entry(call.id.clone()).or_default() += 1;
-                Reply::Tool(Ok(Box::new(ToolOutcome::text(format!("did {}", call.id)))))
+                Reply::Tool(Ok(Arc::new(ToolOutcome::text(format!("did {}", call.id)))))
             }
             Op::Check { subject, .. } => {
                 let Subject::End { progress, .. } = &**subject else { panic!("{subject:?}") };

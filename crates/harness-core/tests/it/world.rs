@@ -276,7 +276,7 @@ impl World {
             10 => ToolOutcome::structured(Json::parse(r#"{"n":1}"#).expect("JSON")),
             _ => return Reply::Tool(Err(Fault::new(FaultSource::Tool, "panic", "the tool panicked"))),
         };
-        Reply::Tool(Ok(Box::new(outcome)))
+        Reply::Tool(Ok(Arc::new(outcome)))
     }
 
     fn gate(&mut self) -> Reply {

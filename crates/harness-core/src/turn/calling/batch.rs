@@ -44,8 +44,8 @@ pub(in crate::turn) struct Finished {
 }
 
 impl Finished {
-    pub(in crate::turn) fn ran(outcome: Box<ToolOutcome>, fault: Option<Fault>) -> Self {
-        Self { outcome: Arc::from(outcome), message: None, fault, ran: true, note: None }
+    pub(in crate::turn) fn ran(outcome: Arc<ToolOutcome>, fault: Option<Fault>) -> Self {
+        Self { outcome, message: None, fault, ran: true, note: None }
     }
 
     pub(in crate::turn) fn not_run(outcome: ToolOutcome) -> Self {
@@ -91,7 +91,7 @@ pub(in crate::turn) struct CallState {
     /// The parked call; an approval is bound to it.
     pub(in crate::turn) parked_as: Option<Box<PendingCall>>,
     /// The outcome of the last failed attempt, until the next one ends.
-    pub(in crate::turn) last: Option<Box<ToolOutcome>>,
+    pub(in crate::turn) last: Option<Arc<ToolOutcome>>,
 }
 
 impl CallState {

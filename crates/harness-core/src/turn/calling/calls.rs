@@ -74,8 +74,10 @@ impl Batch {
             let evidence = Evidence::Tool { name: Arc::from(unknown.call.name.as_str()), code: None };
             return stop(StopReason::ToolUnavailable, evidence);
         }
-        let calls = self.slots.iter().map(|slot| Arc::clone(&slot.call)).collect();
-        turn.cx.event(EventKind::ToolRequested { calls, parallel: Some(!self.is_sequential()) });
+        turn.cx.event(|| {
+            let calls = self.slots.iter().map(|slot| Arc::clone(&slot.call)).collect();
+            EventKind::ToolRequested { calls, parallel: Some(!self.is_sequential()) }
+        });
         Continue(())
     }
 
@@ -118,7 +120,7 @@ impl Batch {
         }
         if is_first {
             data.usage.tool_calls += 1;
-            cx.event(EventKind::ToolStarted { call: Arc::clone(&slot.call) });
+            cx.event(|| EventKind::ToolStarted { call: Arc::clone(&slot.call) });
         }
         if let Some(to) = handoff {
             return self.hand_off(turn, at, to);
@@ -143,11 +145,11 @@ impl Batch {
         let outcome = ToolOutcome::structured(Json::of(&result).unwrap_or_default());
         turn.data.agent = Some(to.clone());
         turn.data.is_stale = true;
-        turn.cx.event(EventKind::HandedOff { call, from, to });
-        self.finish(turn, at, Finished::ran(Box::new(outcome), None))
+        turn.cx.event(|| EventKind::HandedOff { call, from, to });
+        self.finish(turn, at, Finished::ran(Arc::new(outcome), None))
     }
 
-    fn on_tool(&mut self, turn: &mut TurnCx<'_>, at: u32, result: Result<Box<ToolOutcome>, Fault>) -> Step {
+    fn on_tool(&mut self, turn: &mut TurnCx<'_>, at: u32, result: Result<Arc<ToolOutcome>, Fault>) -> Step {
         let Some((outcome, fault)) = self.charge(turn, at, result) else { return WAIT };
         if outcome.is_retryable() && self.may_retry(turn, at) {
             self.wait_to_retry(turn, at, outcome);
@@ -166,7 +168,7 @@ impl Batch {
             && turn.cx.sh.budgets.spent().is_none()
     }
 
-    fn wait_to_retry(&mut self, turn: &mut TurnCx<'_>, at: u32, outcome: Box<ToolOutcome>) {
+    fn wait_to_retry(&mut self, turn: &mut TurnCx<'_>, at: u32, outcome: Arc<ToolOutcome>) {
         let Some(slot) = self.slot_mut(at) else { return };
         let backoff = turn.spec.retry.wait(slot.attempt);
         slot.attempt += 1;
@@ -176,7 +178,7 @@ impl Batch {
         let until = turn.cx.now.after(backoff);
         slot.progress = if backoff.0 == 0 { Progress::Ready } else { Progress::Waiting(until) };
         slot.last = Some(outcome);
-        turn.cx.event(EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error });
+        turn.cx.event(|| EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error });
     }
 
     /// Starts the retries whose time has come.

@@ -223,7 +223,7 @@ fn check_arguments(cx: &mut Cx<'_>, at: u32, slot: &CallState) {
 fn ask_approver(turn: &mut TurnCx<'_>, at: u32, slot: &mut CallState) {
     let Some(proposed) = proposed(turn, slot) else { return };
     let proposed = Box::new(proposed.held(slot.hold_reason()));
-    turn.cx.event(requested(&proposed.request(), Some(proposed.digest())));
+    turn.cx.event(|| requested(&proposed.request(), Some(proposed.digest())));
     if turn.cx.ports.approver {
         turn.cx.perform(Pending::Approve(at), Op::Approve { proposed });
     } else {
@@ -266,7 +266,7 @@ pub(in crate::turn) fn emit_decision(cx: &mut Cx<'_>, call: CallId, decision: &D
         Decision::Denied { reason } => ("denied", Some(reason.clone())),
         Decision::Later => ("later", None),
     };
-    cx.event(EventKind::ApprovalDecided { call, decision: name.to_owned(), reason });
+    cx.event(|| EventKind::ApprovalDecided { call, decision: name.to_owned(), reason });
 }
 
 /// Rejects arguments that are out of bounds, before anything else reads them.

@@ -29,13 +29,13 @@ impl Batch {
         &mut self,
         turn: &mut TurnCx<'_>,
         at: u32,
-        result: Result<Box<ToolOutcome>, Fault>,
-    ) -> Option<(Box<ToolOutcome>, Option<Fault>)> {
+        result: Result<Arc<ToolOutcome>, Fault>,
+    ) -> Option<(Arc<ToolOutcome>, Option<Fault>)> {
         let slot = self.slot_mut(at)?;
         let grant = std::mem::take(&mut slot.grant);
         let (outcome, fault) = match result {
             Ok(outcome) => (outcome, None),
-            Err(fault) => (Box::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
+            Err(fault) => (Arc::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
         };
         // The call itself counts beside what was spent within it.
         let own = Amount { tool_calls: slot.own_calls, ..Amount::NONE };
@@ -61,7 +61,7 @@ impl Batch {
         }
         let text = "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
         let outcome = ToolOutcome::with_error(ToolStatus::Timeout, "interrupted", text);
-        Finished::ran(Box::new(outcome), None)
+        Finished::ran(Arc::new(outcome), None)
     }
 
     pub(super) fn answer(&mut self, turn: &mut TurnCx<'_>, at: u32, outcome: ToolOutcome) -> Step<()> {
@@ -173,9 +173,10 @@ impl Batch {
     fn checks_result(&mut self, turn: &mut TurnCx<'_>, at: u32) -> bool {
         let Some(slot) = self.slot(at) else { return false };
         let Some(finished) = slot.finished().filter(|finished| finished.ran) else { return false };
-        let (call, outcome) = (Arc::clone(&slot.call), Arc::clone(&finished.outcome));
-        let subject = Subject::Result { call, outcome, progress: turn.data.progress(&turn.cx) };
-        let checks = turn.start_checks(Point::Result, subject);
+        let checks = turn.start_checks(Point::Result, |turn| {
+            let (call, outcome) = (Arc::clone(&slot.call), Arc::clone(&finished.outcome));
+            Subject::Result { call, outcome, progress: turn.data.progress(&turn.cx) }
+        });
         self.checking = checks.then_some(at);
         checks
     }
@@ -185,7 +186,7 @@ impl Batch {
     pub(super) fn judge(&self, turn: &mut TurnCx<'_>, at: u32) -> Step<()> {
         if let Some(stop) = self.stop_for_result(turn, at) {
             if stop.reason == StopReason::RedundantToolLoop {
-                turn.cx.event(EventKind::LimitReached { reason: stop.reason, reached: None });
+                turn.cx.event(|| EventKind::LimitReached { reason: stop.reason, reached: None });
             }
             return Step::Break(Box::new(stop));
         }
@@ -309,11 +310,13 @@ fn settle_ongoing(
 }
 
 fn emit_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, duration: Millis) {
-    let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
-    cx.event(if outcome.is_error() {
-        let (ran, fault) = (finished.ran, finished.fault.clone());
-        EventKind::ToolFailed { call, outcome, duration, ran, fault, note }
-    } else {
-        EventKind::ToolFinished { call, outcome, duration, note }
+    cx.event(|| {
+        let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
+        if outcome.is_error() {
+            let (ran, fault) = (finished.ran, finished.fault.clone());
+            EventKind::ToolFailed { call, outcome, duration, ran, fault, note }
+        } else {
+            EventKind::ToolFinished { call, outcome, duration, note }
+        }
     });
 }

@@ -236,12 +236,12 @@ fn with_usage(mut message: AssistantMessage, mut words: Words<'_>) -> Read<Assis
 fn execution(mut words: Words<'_>) -> Read<Reply> {
     let how = words.word();
     if how == "ok" {
-        return Ok(Reply::Tool(Ok(Box::new(ToolOutcome::text(words.0)))));
+        return Ok(Reply::Tool(Ok(Arc::new(ToolOutcome::text(words.0)))));
     }
     let (code, text) = (words.word(), words.0);
     match how {
-        "error" => Ok(Reply::Tool(Ok(Box::new(ToolOutcome::error(code, text))))),
-        "retry" => Ok(Reply::Tool(Ok(Box::new(ToolOutcome::retryable(code, text))))),
+        "error" => Ok(Reply::Tool(Ok(Arc::new(ToolOutcome::error(code, text))))),
+        "retry" => Ok(Reply::Tool(Ok(Arc::new(ToolOutcome::retryable(code, text))))),
         "fault" => Ok(Reply::Tool(Err(Fault::new(FaultSource::Tool, code, text)))),
         other => Err(format!("`{other}` is no result: `ok`, `error`, `retry` or `fault` was expected")),
     }
