@@ -221,6 +221,16 @@ proptest! {
     }
 
     #[test]
+    fn law_7_without_listeners_a_turn_does_the_same(case in case()) {
+        let driver = case.run();
+        let mut heard = replay(&mut case.machine(), driver.inputs());
+        heard.retain(|effect| !matches!(effect, Effect::Event(_)));
+        let mut silent = case.clone();
+        silent.ports.listeners = false;
+        prop_assert_eq!(replay(&mut silent.machine(), driver.inputs()), heard);
+    }
+
+    #[test]
     fn law_7_events_are_ordered_and_replays_give_the_same(case in case()) {
         let driver = case.run();
         check_order(driver.events(), &end(&driver));
