@@ -52,6 +52,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
         Work { running, failed }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "one performer performs all other operations")]
     fn running(&self, id: OpId, op: Op) -> Running<'p> {
         let (ports, machine, deadline, cancel) =
             (self.ports, self.machine, self.deadline, self.cancel.clone());

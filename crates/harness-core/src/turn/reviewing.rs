@@ -77,13 +77,10 @@ impl Reviewing {
 
     /// Takes an answer that is not in the transcript.
     pub(super) fn take_new(&mut self) -> Option<Arc<Message>> {
-        match std::mem::replace(self, Self::Accepted) {
-            Self::New(answer) => Some(answer),
-            other => {
-                *self = other;
-                None
-            }
+        if !matches!(self, Self::New(_)) {
+            return None;
         }
+        if let Self::New(answer) = std::mem::replace(self, Self::Accepted) { Some(answer) } else { None }
     }
 
     /// Shows an answer to the checks, if there are any.
