@@ -67,6 +67,10 @@ pub(crate) struct Waiting {
     pub(crate) text: String,
 }
 
+/// Notice for the page keys.
+const SCROLLING: &str =
+    "earlier output is in the scrollback of your terminal: use Shift-PgUp, the mouse wheel or its search";
+
 /// Duration of a run after which its end calls the user.
 const LONG: Millis = Millis(10_000);
 
@@ -401,6 +405,10 @@ impl App {
             Code::Char('d') if key.ctrl && self.composer.text().is_empty() => Some(Action::Quit),
             Code::Char('l') if key.ctrl => Some(Action::Wipe),
             Code::BackTab => self.about.mode.is_some().then_some(Action::NextMode),
+            Code::PageUp | Code::PageDown => {
+                self.tell(SCROLLING);
+                None
+            }
             Code::Char('g') if key.ctrl => Some(Action::Draft),
             Code::Char('z') if key.ctrl => Some(Action::Suspend),
             Code::Char('o') if key.ctrl => {
@@ -418,8 +426,6 @@ impl App {
             | Code::Down
             | Code::Home
             | Code::End
-            | Code::PageUp
-            | Code::PageDown
             | Code::Paste(_) => None,
         }
     }
