@@ -51,11 +51,12 @@
     mark(word);
   }
 
-  function show() {
+  // Shows the target of the address. A link opens it; a visit with a key leaves it as it is.
+  function show(opens = true) {
     const target = location.hash.length > 1 && one(decodeURIComponent(location.hash.slice(1)));
     all(".target").forEach(element => element.classList.remove("target"));
     if (!target) return;
-    for (let box = target; box; box = box.parentElement) {
+    for (let box = opens ? target : target.parentElement; box; box = box.parentElement) {
       if (box.tagName === "DETAILS") box.open = true;
       if (box.hidden && box.matches("[data-block], [data-pair], details.run")) box.hidden = false;
     }
@@ -81,7 +82,8 @@
   }
 
   function go(block) {
-    if (location.hash === "#" + block.id) show(); else location.hash = block.id;
+    history.replaceState(null, "", "#" + block.id);
+    show(false);
     block.focus({ preventScroll: true });
   }
 
@@ -145,7 +147,7 @@
   one("theme").addEventListener("click", theme);
   document.addEventListener("toggle", event => reach(event.target), true);
   addEventListener("resize", () => reach(document));
-  addEventListener("hashchange", show);
+  addEventListener("hashchange", () => show());
   reach(document);
   show();
 })();
