@@ -121,11 +121,17 @@ impl Exit {
         }
     }
 
-    /// The table as plain text, for `--help`.
+    /// The table as plain text, for `--help` of commands that run agents.
     pub(crate) fn help() -> String {
+        Self::help_without(&[])
+    }
+
+    /// The table as plain text, for `--help` of a command that never ends with some codes.
+    pub(crate) fn help_without(omitted: &[Self]) -> String {
         let mut text = String::from("Exit codes:\n");
-        for exit in Self::ALL {
-            let _ = writeln!(text, "  {:>3}  {}", exit.code(), exit.meaning());
+        for exit in Self::ALL.into_iter().filter(|exit| !omitted.contains(exit)) {
+            let meaning = if exit == Self::Failed { "failed" } else { exit.meaning() };
+            let _ = writeln!(text, "  {:>3}  {meaning}", exit.code());
         }
         text
     }

@@ -48,8 +48,6 @@ mod tools;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use args::{Cli, Command};
 use error::CliError;
 use exit::Exit;
@@ -63,7 +61,7 @@ fn main() -> ExitCode {
     // the system does not offer that, nothing is lost but this protection.
     let _ = harness::host::process::deny_inspection();
     env::learn_secrets();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::of_process() {
         Ok(cli) => cli,
         Err(told) => return usage(&told),
     };
@@ -80,6 +78,9 @@ fn main() -> ExitCode {
 }
 
 fn go(cli: &Cli) -> Result<Exit, CliError> {
+    if cli.no_color {
+        anstream::ColorChoice::Never.write_global();
+    }
     session::use_key(cli.session_key.as_deref())?;
     let finish = telemetry::start(cli.log.as_deref(), cli.command.spans())?;
     let done = carry_out(&cli.command);
@@ -118,6 +119,7 @@ fn carry_out(command: &Command) -> Result<Exit, CliError> {
         Command::Session(args) => session::session(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => completions::completions(args),
+        Command::Man(args) => completions::man(args),
     }
 }
 

@@ -144,3 +144,10 @@ pub(crate) struct CompletionsArgs {
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write one page for each command to this directory, created if necessary [default: print the page of `harness`]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: Option<PathBuf>,
+}

@@ -2,16 +2,17 @@
 
 use std::fmt::Write as _;
 
-use clap::Subcommand as _;
+use clap::builder::StyledStr;
+use clap::{CommandFactory as _, Subcommand as _};
 
-use super::Command;
+use super::{Cli, Command};
 
 /// Headings, with the commands of each in the order of a reader's work.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Run agents", &["run", "chat", "resume", "serve", "acp", "bridge"]),
     ("Define agents", &["new", "check", "show", "graph", "diff", "hash", "schema", "tools"]),
     ("Inspect and test", &["session", "inspect", "replay", "regress"]),
-    ("Set up", &["doctor", "completions"]),
+    ("Set up", &["doctor", "completions", "man"]),
 ];
 
 /// The text after the options.
@@ -19,6 +20,61 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   harness run harness.yaml \"Where is my order 1042?\"
   harness chat --model ollama/llama3.2";
+
+/// Examples of each command, without the name of the program.
+const COMMANDS: [(&str, &[&str]); 21] = [
+    (
+        "run",
+        &[
+            "run harness.yaml \"Where is my order 1042?\"",
+            "run \"And the stove?\" --session ada.jsonl --max-cost 0.5",
+        ],
+    ),
+    ("chat", &["chat", "chat --model ollama/llama3.2 --session ada.jsonl"]),
+    ("resume", &["resume ada.jsonl", "resume ada.jsonl --deny call-1=\"too much\""]),
+    ("serve", &["serve --sessions threads", "serve --listen 0.0.0.0:8787 --token-file token"]),
+    ("acp", &["acp harness.yaml", "acp --model ollama/llama3.2"]),
+    ("bridge", &["bridge --cli codex --channel specialists"]),
+    ("new", &["new my-desk"]),
+    ("check", &["check", "check agents/*.yaml --json"]),
+    ("show", &["show", "show --agent desk --context customer.premium=true"]),
+    ("graph", &["graph", "graph harness.yaml --format dot"]),
+    ("diff", &["diff old.yaml new.yaml", "diff old.yaml --json"]),
+    ("hash", &["hash", "hash harness.yaml --agents"]),
+    ("schema", &["schema > descriptor.schema.json", "schema --events"]),
+    ("tools", &["tools", "tools --call find_order --input '{\"order_id\":\"1042\"}'"]),
+    ("session", &["session list", "session show ada.jsonl", "session search \"order 1042\" chats.db"]),
+    ("inspect", &["inspect order.json", "inspect order.json --html order.html"]),
+    ("replay", &["replay order.json", "replay order.json --descriptor new.yaml"]),
+    ("regress", &["regress suite.yaml"]),
+    ("doctor", &["doctor", "doctor --json"]),
+    ("completions", &["completions bash > ~/.local/share/bash-completion/completions/harness"]),
+    ("man", &["man | man -l -", "man ~/.local/share/man/man1"]),
+];
+
+/// The command line with examples in the help of each command.
+pub(crate) fn command() -> clap::Command {
+    COMMANDS.iter().fold(Cli::command(), |program, (name, examples)| {
+        let lines: Vec<String> = examples.iter().map(|example| format!("  harness {example}")).collect();
+        let block = format!("Examples:\n{}", lines.join("\n"));
+        program.mut_subcommand(name, |command| add(command, &block))
+    })
+}
+
+/// Puts a block before the notes of a command.
+fn add(command: clap::Command, block: &str) -> clap::Command {
+    let with = |notes: Option<&StyledStr>| match notes {
+        Some(notes) => format!("{block}\n\n{notes}"),
+        None => block.to_owned(),
+    };
+    let short = with(command.get_after_help());
+    let long = command.get_after_long_help().map(|notes| with(Some(notes)));
+    let command = command.after_help(short);
+    match long {
+        Some(long) => command.after_long_help(long),
+        None => command,
+    }
+}
 
 /// Help template of the program.
 pub(super) fn template() -> String {
@@ -48,5 +104,33 @@ mod tests {
         names.sort_unstable();
         listed.sort_unstable();
         assert_eq!(listed, names);
+    }
+
+    #[test]
+    fn examples_are_valid_command_lines() {
+        for (name, examples) in COMMANDS {
+            for example in examples {
+                let line = example.split(['>', '|']).next().unwrap();
+                let words = words(line);
+                let parsed = command().try_get_matches_from([&["harness".to_owned()], &*words].concat());
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+                assert_eq!(words[0], name);
+            }
+        }
+    }
+
+    /// The words of a line in the rules of a shell, without escapes.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.trim().chars() {
+            match quote {
+                Some(open) if c == open => quote = None,
+                None if c == '"' || c == '\'' => quote = Some(c),
+                None if c == ' ' => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(c),
+            }
+        }
+        words
     }
 }

@@ -22,7 +22,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint};
 use harness::core::Millis;
 use harness::core::message::Cost;
 use harness::descriptor::CompactionPreset;
@@ -34,10 +34,12 @@ pub(crate) use bridge::{BridgeArgs, BrokerArgs};
 pub(crate) use chat::{ChatArgs, Color};
 pub(crate) use descriptor::DescriptorArg;
 pub(crate) use descriptors::{
-    CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
+    CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, ManArgs, NewArgs, SchemaArgs,
+    ShowArgs,
 };
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use folders::{SkillArgs, TemplateArgs};
+pub(crate) use help::command;
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs, RunRecordArgs};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use serve::ServeArgs;
@@ -69,6 +71,17 @@ pub(crate) struct Cli {
     /// Encrypt new sessions with the key in this file, and open encrypted ones with it
     #[arg(long, global = true, value_name = "FILE", env = env::SESSION_KEY, hide_env_values = true, value_hint = ValueHint::FilePath)]
     pub(crate) session_key: Option<PathBuf>,
+
+    /// Print without colors, like a non-empty `NO_COLOR`
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+}
+
+impl Cli {
+    /// The program's arguments, with the help of all commands.
+    pub(crate) fn of_process() -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&help::command().try_get_matches()?)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -113,6 +126,8 @@ pub(crate) enum Command {
     Bridge(BridgeArgs),
     /// Generate shell completions
     Completions(CompletionsArgs),
+    /// Generate man pages
+    Man(ManArgs),
 }
 
 impl Command {
@@ -138,7 +153,8 @@ impl Command {
             | Self::Tools(_)
             | Self::Doctor(_)
             | Self::Bridge(_)
-            | Self::Completions(_) => None,
+            | Self::Completions(_)
+            | Self::Man(_) => None,
         }
     }
 
@@ -164,7 +180,8 @@ impl Command {
             | Self::Graph(_)
             | Self::Schema(_)
             | Self::New(_)
-            | Self::Completions(_) => false,
+            | Self::Completions(_)
+            | Self::Man(_) => false,
         }
     }
 }
@@ -224,6 +241,10 @@ pub(crate) struct RunOptions {
     /// Print one JSON event per line, and the result as the last line
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Print only the answer, errors and the reason for an early stop
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -10,7 +10,7 @@ use super::values::presets;
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
-#[command(after_help = Exit::help())]
+#[command(after_help = Exit::help_without(&[Exit::Failed, Exit::NeedsClarification, Exit::AwaitingApproval, Exit::Deferred]))]
 pub(crate) struct SessionArgs {
     #[command(subcommand)]
     pub(crate) verb: SessionVerb,

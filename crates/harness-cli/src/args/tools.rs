@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
-#[command(after_help = Exit::help())]
+#[command(after_help = Exit::help_without(&[Exit::NeedsClarification, Exit::Deferred]))]
 pub(crate) struct ToolsArgs {
     /// Registry file, or a directory with a `registry.yaml` [default: `registry.yaml` next to the `harness.yaml` in
     /// the current or nearest parent directory]

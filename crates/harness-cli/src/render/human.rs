@@ -14,6 +14,7 @@ use super::event_line::{called, event_line, stalled};
 use super::harmless::{harmless, one_line};
 use super::status::Status;
 use super::style::{BAD, DIM, GOOD, NOTE};
+use super::waiting::Waiting;
 use crate::terminal::{Paint, erase_line};
 
 /// Shows a run to a user.
@@ -26,12 +27,19 @@ pub(crate) struct Human<A: Write, P> {
     backend_tools: Vec<(CallId, ToolName)>,
     /// Progress of the run, on a terminal.
     status: Option<Status>,
-    /// Whether its line is shown below everything else.
+    /// What the run waits for, on a terminal.
+    waiting: Option<Waiting>,
+    /// Whether a line in place is shown below everything else.
     status_shown: bool,
+    /// Whether only the answer and problems are shown.
+    quiet: bool,
 }
 
 /// Maximum number of tracked running tools of a backend.
 const OPEN_TOOLS: usize = 256;
+
+/// Maximum number of displayed lines that a failed tool wrote to standard error.
+const STDERR_LINES: usize = 3;
 
 impl<A: Write, P: Write> Human<A, P> {
     pub(crate) fn new(answer: A, progress: P, on: AnswerOn) -> Self {
@@ -41,7 +49,9 @@ impl<A: Write, P: Write> Human<A, P> {
             handed_off: None,
             backend_tools: Vec::new(),
             status: None,
+            waiting: None,
             status_shown: false,
+            quiet: false,
         }
     }
 
@@ -50,17 +60,32 @@ impl<A: Write, P: Write> Human<A, P> {
         Self { status, ..self }
     }
 
+    /// Adds a line, updated in place, of what the run waits for. Requires a terminal.
+    pub(crate) fn with_waiting(self, is_shown: bool) -> Self {
+        Self { waiting: is_shown.then(Waiting::default), ..self }
+    }
+
+    /// Shows only the answer and problems.
+    pub(crate) fn quiet(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
+    }
+
     /// Shows the progress, unless text is being shown.
     fn show_status(&mut self) {
+        if let Some(status) = &self.status {
+            self.show_in_place(&status.line());
+        }
+    }
+
+    /// Shows a line that the next output replaces, unless text is being shown.
+    fn show_in_place(&mut self, line: &str) {
         if self.answer.is_inside_line() {
             return;
         }
         self.hide_status();
-        if let Some(status) = &self.status {
-            let _ = write!(self.progress, "{DIM}{}{DIM:#}", status.line());
-            let _ = self.progress.flush();
-            self.status_shown = true;
-        }
+        let _ = write!(self.progress, "{DIM}{line}{DIM:#}");
+        let _ = self.progress.flush();
+        self.status_shown = true;
     }
 
     fn hide_status(&mut self) {
@@ -102,6 +127,11 @@ impl<A: Write, P: Write> Human<A, P> {
 
     /// Writes a progress line. A failure to write is not an error of the run.
     fn note(&mut self, style: Paint, mark: &str, text: &str) -> io::Result<()> {
+        if self.quiet { Ok(()) } else { self.line(style, mark, text) }
+    }
+
+    /// Writes a line, even when quiet.
+    fn line(&mut self, style: Paint, mark: &str, text: &str) -> io::Result<()> {
         self.answer.end_line()?;
         // In one piece, because others write to standard error, too.
         let erase = if std::mem::take(&mut self.status_shown) { erase_line() } else { String::new() };
@@ -122,7 +152,7 @@ impl<A: Write, P: Write> Human<A, P> {
         }
         match event_line(&event.kind) {
             Some(_) if self.tells_of_handoff(&event.kind) => Ok(()),
-            Some((style, mark, text)) => self.note(style, mark, &text),
+            Some((style, mark, text)) => self.note(style, mark, &(text + &stderr_of(&event.kind))),
             None => Ok(()),
         }
     }
@@ -155,6 +185,9 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
     fn see(&mut self, seen: &Seen) -> io::Result<()> {
         match seen {
             Seen::Event(event) => {
+                if let Some(waiting) = &mut self.waiting {
+                    waiting.see(event);
+                }
                 self.event(event)?;
                 let is_shown = self.status.as_mut().is_some_and(|status| status.see(event));
                 if is_shown || !self.status_shown && self.status.as_ref().is_some_and(Status::has_begun) {
@@ -166,6 +199,14 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
             Seen::Lagged { missed } => self.note(NOTE, "•", &format!("{missed} events were not shown")),
             _ => Ok(()),
         }
+    }
+
+    fn wait(&mut self, seconds: u32) -> io::Result<()> {
+        let Some(waiting) = &self.waiting else { return Ok(()) };
+        let line = waiting.line(seconds);
+        let status = self.status.as_ref().filter(|status| status.has_begun()).map(Status::line);
+        self.show_in_place(&status.map_or(line.clone(), |status| format!("{status} {line}")));
+        Ok(())
     }
 
     fn pause(&mut self) -> io::Result<()> {
@@ -181,18 +222,34 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
             None => self.answer.without_answer()?,
         }
         if let Some(why) = why(&end.stop.evidence) {
-            self.note(BAD, "!", &why)?;
+            self.line(BAD, "!", &why)?;
         }
         if let Some(fault) = &end.persist_failed {
-            self.note(BAD, "!", &format!("session not saved completely: {}", one_line(fault)))?;
+            self.line(BAD, "!", &format!("session not saved completely: {}", one_line(fault)))?;
         }
         let style = match end.outcome() {
             Outcome::Completed => GOOD,
             Outcome::NeedsClarification | Outcome::AwaitingApproval | Outcome::Deferred => NOTE,
             Outcome::Failed => BAD,
         };
-        self.note(style, &format!("{}", end.outcome()), &summary(end))
+        let (outcome, summary) = (end.outcome(), summary(end));
+        if outcome == Outcome::Completed {
+            return self.note(style, outcome.as_str(), &summary);
+        }
+        self.line(style, outcome.as_str(), &summary)
     }
+}
+
+/// The last lines that a failed tool wrote to standard error, one per line.
+fn stderr_of(kind: &EventKind) -> String {
+    let EventKind::ToolFailed { outcome, .. } = kind else { return String::new() };
+    let mut texts = outcome.content.iter().filter_map(|block| block.as_text());
+    let Some((_, stderr)) = texts.next_back().and_then(|text| text.rsplit_once("\nstderr:\n")) else {
+        return String::new();
+    };
+    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(STDERR_LINES));
+    last.fold(String::new(), |text, line| text + &format!("\n  {DIM}{}{DIM:#}", one_line(line)))
 }
 
 /// Evidence of a stop that the stop reason does not contain.
@@ -247,4 +304,37 @@ fn summary(end: &End) -> String {
     }
     parts.push(end.elapsed.to_string());
     parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(fields: &str) -> Seen {
+        let line = format!(r#"{{"seq":0,"at":0,"turn":1,"iteration":1,{fields},"origin":{{}}}}"#);
+        Seen::Event(serde_json::from_str(&line).unwrap())
+    }
+
+    #[test]
+    fn waiting_is_one_line_in_place() {
+        let mut progress = Vec::new();
+        let mut human = Human::new(Vec::new(), &mut progress, AnswerOn::Pipe).with_waiting(true);
+        human.see(&event(r#""type":"model_step_started","agent":"desk","model":"m""#)).unwrap();
+        human.wait(1).unwrap();
+        human.wait(2).unwrap();
+        human.see(&event(r#""type":"persist_failed","message":"full""#)).unwrap();
+        drop(human);
+        let erase = erase_line();
+        let expected = format!(
+            "{DIM}… m · 1 s{DIM:#}{erase}{DIM}… m · 2 s{DIM:#}{erase}{BAD}!{BAD:#} session not saved: full\n"
+        );
+        assert_eq!(String::from_utf8(progress).unwrap(), expected);
+    }
+
+    #[test]
+    fn nothing_waits_without_a_terminal() {
+        let mut progress = Vec::new();
+        Human::new(Vec::new(), &mut progress, AnswerOn::Pipe).wait(9).unwrap();
+        assert_eq!(progress, b"");
+    }
 }

@@ -15,9 +15,11 @@ mod proposed;
 pub(crate) mod screen;
 mod status;
 mod style;
+mod waiting;
 
 use std::io;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
@@ -39,6 +41,11 @@ pub(crate) trait Render: Send {
     /// Shows one item.
     fn see(&mut self, seen: &Seen) -> io::Result<()>;
 
+    /// Shows that nothing happened for `seconds`.
+    fn wait(&mut self, _seconds: u32) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Ends the current line, so that others may write to the terminal until the next item.
     fn pause(&mut self) -> io::Result<()> {
         Ok(())
@@ -59,7 +66,7 @@ impl Rendering {
         mut renderer: Box<dyn Render>,
         stop: Cancel,
     ) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let work = move || {
             let shown = runtime.block_on(show(subscription, commands, &mut *renderer));
             if shown.is_err() {
@@ -77,20 +84,31 @@ impl Rendering {
     }
 }
 
+/// Time between two reports that nothing happened.
+const TICK: Duration = Duration::from_secs(1);
+
 /// Shows everything; available items go before commands.
 async fn show(
     mut subscription: Subscription,
     mut commands: RenderCommands,
     renderer: &mut dyn Render,
 ) -> io::Result<()> {
+    let mut idle = 0_u32;
     loop {
         tokio::select! {
             biased;
             seen = subscription.next() => match seen {
-                Some(seen) => renderer.see(&seen)?,
+                Some(seen) => {
+                    idle = 0;
+                    renderer.see(&seen)?;
+                }
                 None => return Ok(()),
             },
             command = commands.next() => control::obey(command, &mut commands, renderer).await?,
+            () = tokio::time::sleep(TICK) => {
+                idle = idle.saturating_add(1);
+                renderer.wait(idle)?;
+            }
         }
     }
 }

@@ -269,12 +269,14 @@ fn renderer(args: &RunArgs, spec: &RunSpec, texts: Texts) -> Box<dyn Render> {
     let shown: Box<dyn Render> = if args.options.json {
         Box::new(JsonLines::new(terminal::json()))
     } else {
-        let has_status = texts.are_controlled && Stream::Err.is_terminal();
+        let is_live = Stream::Err.is_terminal() && !args.options.quiet;
+        let has_status = texts.are_controlled && is_live;
         let status = has_status.then(|| Status::of(spec));
         let on = AnswerOn::stdout();
         let on = if texts.are_controlled { on.at_end() } else { on };
         let on = if texts.are_validated { on.accepted() } else { on };
-        Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
+        let human = Human::new(on.out(), terminal::messages(), on);
+        Box::new(human.with_status(status).with_waiting(is_live).quiet(args.options.quiet))
     };
     match args.options.limits.max_cost {
         Some(_) => Box::new(CostNotice::new(shown, terminal::messages())),

@@ -30,6 +30,7 @@ mod files;
 mod hostile;
 mod json;
 mod limits;
+mod manners;
 mod model_endpoints;
 mod models;
 mod new;
