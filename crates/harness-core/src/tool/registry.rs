@@ -130,10 +130,11 @@ impl ToolRegistry for Toolbox {
         self.get(&call.name).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
     }
 
-    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+    fn call(&self, cx: ToolCx) -> impl Future<Output = Result<ToolOutcome, Fault>> + Send {
         let name = &cx.call.name;
         let missing = || Fault::new(FaultSource::Tool, "tool_missing", format!("tool `{name}` not found"));
-        Ok(self.get(name).ok_or_else(missing)?.call_boxed(cx).await)
+        let outcome = self.get(name).ok_or_else(missing).map(|tool| tool.call_boxed(cx));
+        async move { Ok(outcome?.await) }
     }
 }
 

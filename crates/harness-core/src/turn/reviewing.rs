@@ -158,7 +158,7 @@ impl Reviewing {
         match answer.output() {
             ModelOutput::ToolRequest => {
                 let (calls, at) = (answer.tool_calls().cloned(), turn.cx.log.len().saturating_sub(1));
-                enter(Stage::Calling(Box::new(Batch::new(calls, at, turn.spec, turn.data.tools()))))
+                enter(Stage::Calling(Batch::new(calls, at, turn.spec, turn.data.tools())))
             }
             ModelOutput::FinalAnswer => {
                 turn.data.answer = Some(last.joined_text());

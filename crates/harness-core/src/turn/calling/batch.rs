@@ -199,9 +199,9 @@ impl Batch {
         answer_at: usize,
         spec: &TurnSpec,
         tools: &[ToolDef],
-    ) -> Self {
+    ) -> Box<Self> {
         let sequential = spec.execution == Execution::Sequential;
-        let mut batch = Self { answer_at, sequential, ..Self::default() };
+        let mut batch = Box::new(Self { answer_at, sequential, ..Self::default() });
         for call in calls {
             let at = tools.iter().position(|def| def.name == call.name);
             let def = at.and_then(|at| tools.get(at));
