@@ -16,6 +16,7 @@ const ORDER: &[&str] = &[
     "wire",
     "display",
     "json",
+    "redact",
     "canonical",
     "stored",
     "schema",
