@@ -148,7 +148,10 @@ impl RunPage<'_> {
                 summary { "Messages" span.soft { " · " (messages(seen)) } }
                 ol.messages {
                     @if known > 0 {
-                        li.soft.small { "The first " (known) " as in " (self.link_to(before)) }
+                        li.soft.small {
+                            @if known == 1 { "The first message" } @else { "The first " (known) " messages" }
+                            " as in " (self.link_to(before))
+                        }
                     }
                     @for message in new { (self.message(message, shown, &mut links)) }
                     @if links > MOST_LINKS {
