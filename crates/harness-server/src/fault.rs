@@ -107,6 +107,12 @@ impl Fault {
             .hint("create it with POST /v1/threads")
     }
 
+    pub(crate) fn no_route(path: &str) -> Self {
+        let message = format!("there is no route `{path}`");
+        Self::new(StatusCode::NOT_FOUND, "server.no_route", message)
+            .hint("GET /openapi.json lists the routes")
+    }
+
     /// Error for a limit of the server that is reached.
     pub(crate) fn full(what: &str, bound: usize) -> Self {
         let message = format!("the server is full: {bound} {what}");

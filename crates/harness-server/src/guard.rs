@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use secrecy::ExposeSecret as _;
@@ -93,16 +93,27 @@ fn admitted(app: &App, request: &Request) -> Result<(), Fault> {
     }
     if let Some(origin) = headers.get(ORIGIN)
         && !app.options.origins.contains(origin)
+        && !is_own(app, origin, host)
     {
         let origin = String::from_utf8_lossy(origin.as_bytes());
         let message = format!("pages of the origin `{origin}` are not allowed");
         let hint = "allow the origin where the server is started";
         return Err(Fault::new(StatusCode::FORBIDDEN, "server.origin_refused", message).hint(hint));
     }
-    if !OPEN.contains(&request.uri().path()) {
+    let path = request.uri().path();
+    if !OPEN.contains(&path) && !crate::page::is_page(path) {
         known(app, headers)?;
     }
     Ok(())
+}
+
+/// Whether an origin is that of the server's own page. For a server that accepts any host name without a token, a foreign
+/// name could lead to it.
+fn is_own(app: &App, origin: &HeaderValue, host: &str) -> bool {
+    let origin = origin.to_str().unwrap_or_default();
+    let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let is_named = app.options.token.is_some() || matches!(app.options.hosts, Hosts::Named(_));
+    is_named && name.is_some_and(|name| name.eq_ignore_ascii_case(host))
 }
 
 /// Rejects repeated headers that control access: implementations differ in which one counts, and a

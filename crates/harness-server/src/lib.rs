@@ -56,6 +56,7 @@ mod guard;
 mod held;
 mod openai;
 mod options;
+mod page;
 mod routes;
 mod serve;
 mod stored;
@@ -102,6 +103,7 @@ fn router_of(app: Arc<App>) -> Router {
     let (described, description) = routes::all().split_for_parts();
     let options = &app.options;
     let mut router = described
+        .merge(page::routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(DescriptionText(text_of(&description).into())))
@@ -123,8 +125,7 @@ fn cors(options: &ServerOptions) -> CorsLayer {
 }
 
 async fn no_route(uri: Uri) -> Fault {
-    let message = format!("there is no route `{}`", uri.path());
-    Fault::new(StatusCode::NOT_FOUND, "server.no_route", message).hint("GET /openapi.json lists the routes")
+    Fault::no_route(uri.path())
 }
 
 async fn no_method(method: Method, uri: Uri) -> Fault {

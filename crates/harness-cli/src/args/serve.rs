@@ -41,7 +41,7 @@ pub(crate) struct ServeArgs {
 }
 
 const NOTES: &str = "\
-GET /openapi.json describes the routes. Clients of OpenAI use the base URL http://ADDRESS:PORT/v1 and the model harness.
+Open http://ADDRESS:PORT/ in a browser to chat, and /docs for the routes. Clients of OpenAI use the base URL http://ADDRESS:PORT/v1 and the model harness.
 
  --log info logs each request to standard error.
 

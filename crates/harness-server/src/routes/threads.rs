@@ -56,7 +56,9 @@ pub(super) async fn list(
     let mut rest = known.into_iter().filter(|(id, _)| *id > after);
     let line = |(id, stored): (String, Option<StoredThread>)| {
         let id = ThreadId::from(id);
+        let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(&id).len());
         let status = app.runtime.existing(&id).map_or(Status::Idle, |thread| thread.status());
+        let status = held::status(status, held);
         ThreadLine::new(id, &status, stored)
     };
     let threads: Vec<ThreadLine> = rest.by_ref().take(limit).map(line).collect();

@@ -62,7 +62,7 @@ async fn what_is_not_there_is_told_as_json() {
         (Method::GET, "/v1/threads/%2Ehidden", (404, "server.no_thread")),
         (Method::GET, "/v1/threads/%ff", (400, "request.path")),
         (Method::GET, "/v1/threads/a/b", (404, "server.no_route")),
-        (Method::GET, "/", (404, "server.no_route")),
+        (Method::GET, "/none", (404, "server.no_route")),
         (Method::PUT, "/v1/threads/a", (405, "server.no_method")),
         (Method::DELETE, "/v1/threads/a/queue/msg-1", (404, "runtime.not_waiting")),
     ] {

@@ -16,6 +16,7 @@ mod crowd;
 mod description;
 mod examples;
 mod faults;
+mod page;
 mod queue;
 mod responses;
 mod restart;

@@ -1,0 +1,115 @@
+// One open thread: its transcript, status, queue and approvals, kept current by its events.
+
+import { call, follow } from "./api.js";
+import { el } from "./dom.js";
+
+const path = (id, rest = "") => `/v1/threads/${encodeURIComponent(id)}${rest}`;
+
+export class OpenThread {
+  constructor(id, parts) {
+    Object.assign(this, parts);
+    this.id = id;
+    this.stop = new AbortController();
+    this.state = "idle";
+  }
+
+  isCurrent = () => !this.stop.signal.aborted;
+
+  close() { this.stop.abort(); }
+
+  async open() {
+    while (this.isCurrent()) {
+      try {
+        const next = await this.load();
+        await follow(path(this.id, `/events?from=${next}`), this.stop.signal, (name, data) => this.receive(name, data));
+      } catch (error) {
+        if (!this.isCurrent()) return;
+        this.report(error);
+        if (error.status) return;
+      }
+      if (this.isCurrent()) await new Promise((resume) => setTimeout(resume, 2000));
+    }
+  }
+
+  async load() {
+    const view = await call("GET", path(this.id));
+    const page = await call("GET", path(this.id, "/messages?limit=1000"));
+    if (!this.isCurrent()) return view.nextSeq;
+    this.transcript.clear();
+    if (page.from > 0) this.transcript.note(`${page.from} earlier messages are not shown.`);
+    page.messages.forEach((message, index) => this.transcript.message(page.from + index, message));
+    for (const block of view.answer ?? []) {
+      if (block.type === "text") this.transcript.delta("text", block.text);
+      if (block.type === "thinking") this.transcript.delta("thinking", block.thinking);
+    }
+    if (view.error) this.transcript.note(view.error, true);
+    this.setState(view.status.state);
+    await Promise.all([this.loadApprovals(), this.loadQueue()]);
+    this.transcript.toEnd();
+    return view.nextSeq;
+  }
+
+  setState(state) {
+    this.state = state;
+    this.onState(state);
+  }
+
+  receive(name, data) {
+    if (name === "delta") this.delta(data.part);
+    else if (name === "event") this.event(data.event);
+    else if (name === "status") {
+      this.setState(data.status.state);
+      this.loadApprovals();
+    } else if (name === "queue" || name === "run_started") this.loadQueue();
+    else if (name === "run_ended") {
+      this.transcript.endLive();
+      const { outcome, problem } = data.report;
+      if (problem && outcome !== "awaiting_approval") this.transcript.note(problem, outcome === "failed");
+      this.loadApprovals();
+    } else if (name === "run_failed") this.transcript.note(data.error.message, true);
+    else if (name === "lagged" || name === "reset") this.load().catch((error) => this.report(error));
+  }
+
+  delta(part) {
+    if (part.text !== undefined) this.transcript.delta("text", part.text);
+    if (part.thinking !== undefined) this.transcript.delta("thinking", part.thinking);
+  }
+
+  event(event) {
+    if (event.origin?.parent) return;
+    if (event.type === "message_appended") this.transcript.message(event.index, event.message);
+    else if (event.type === "model_step_started") this.transcript.endLive();
+    else if (event.type === "approval_requested" || event.type === "approval_decided") this.loadApprovals();
+  }
+
+  loadApprovals() {
+    const load = async () => {
+      if (!this.isCurrent()) return;
+      try {
+        const held = await this.approvals.load(this.id, this.isCurrent);
+        if (this.state === "generating" && held > 0) this.setState("awaiting_approval");
+      } catch (error) { this.report(error); }
+    };
+    // A call is announced just before it is held.
+    setTimeout(load, 250);
+    return load();
+  }
+
+  async loadQueue() {
+    const { entries } = await call("GET", path(this.id, "/queue"));
+    if (!this.isCurrent()) return;
+    const line = (entry) => {
+      const said = (entry.message.content ?? []).map((block) => block.text ?? `[${block.type}]`).join("");
+      const remove = () => call("DELETE", path(this.id, `/queue/${encodeURIComponent(entry.id)}`)).catch(this.report);
+      return el("li", {}, el("span", { class: "said" }, said),
+        el("span", { class: "when" }, entry.delivery === "between_rounds" ? "next step" : "after the run"),
+        el("button", { type: "button", "aria-label": `Remove “${said}”`, onclick: remove }, "Remove"));
+    };
+    this.queue.hidden = entries.length === 0;
+    this.queue.replaceChildren(el("h2", {}, "Queued"), el("ul", {}, ...entries.map(line)));
+  }
+
+  send(how, text) { return call("POST", path(this.id, `/${how}`), { text }); }
+
+  abort() { return call("POST", path(this.id, "/abort"), {}); }
+}
