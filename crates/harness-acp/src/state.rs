@@ -58,24 +58,15 @@ impl<H: Host> State<H> {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: NewSessionRequest, answer, line| {
-                    new.begin(ask, answer, line);
-                    Ok(())
-                },
+                async move |ask: NewSessionRequest, answer, line| new.begin(ask, answer, line),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: LoadSessionRequest, answer, line| {
-                    load.load(ask, answer, line);
-                    Ok(())
-                },
+                async move |ask: LoadSessionRequest, answer, line| load.load(ask, answer, line),
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: ResumeSessionRequest, answer, line| {
-                    resume.resume(ask, answer, line);
-                    Ok(())
-                },
+                async move |ask: ResumeSessionRequest, answer, line| resume.resume(ask, answer, line),
                 on_receive_request!(),
             )
             .on_receive_request(
@@ -144,13 +135,16 @@ impl<H: Host> State<H> {
             session.cancel();
         }
     }
+}
 
+#[expect(clippy::unnecessary_wraps, reason = "a handler of a request returns a result")]
+impl<H: Host> State<H> {
     fn begin(
         self: &Arc<Self>,
         ask: NewSessionRequest,
         answer: Responder<NewSessionResponse>,
         connection: Connection,
-    ) {
+    ) -> Result<(), Error> {
         self.spawn(answer, move |state| async move {
             let setup = setup(ask.cwd, ask.mcp_servers)?;
             state.room()?;
@@ -159,6 +153,7 @@ impl<H: Host> State<H> {
             let answer = NewSessionResponse::new(session.id.clone()).modes(session.modes());
             Ok((answer, Some(session)))
         });
+        Ok(())
     }
 
     fn load(
@@ -166,13 +161,14 @@ impl<H: Host> State<H> {
         ask: LoadSessionRequest,
         answer: Responder<LoadSessionResponse>,
         connection: Connection,
-    ) {
+    ) -> Result<(), Error> {
         self.spawn(answer, move |state| async move {
             let setup = setup(ask.cwd, ask.mcp_servers)?;
             let session = state.again(&ask.session_id, setup, connection).await?;
             session.replay().await?;
             Ok((LoadSessionResponse::new().modes(session.modes()), Some(session)))
         });
+        Ok(())
     }
 
     fn resume(
@@ -180,15 +176,18 @@ impl<H: Host> State<H> {
         ask: ResumeSessionRequest,
         answer: Responder<ResumeSessionResponse>,
         connection: Connection,
-    ) {
+    ) -> Result<(), Error> {
         self.spawn(answer, move |state| async move {
             let setup = setup(ask.cwd, ask.mcp_servers)?;
             let session = state.again(&ask.session_id, setup, connection).await?;
             session.pass().await?;
             Ok((ResumeSessionResponse::new().modes(session.modes()), Some(session)))
         });
+        Ok(())
     }
+}
 
+impl<H: Host> State<H> {
     fn list(
         self: &Arc<Self>,
         ask: ListSessionsRequest,
