@@ -1,5 +1,6 @@
 //! State of a connection, and its request handlers.
 
+use std::array::from_fn;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,15 +47,12 @@ impl<H: Host> State<H> {
     /// Handlers delay the next message, so long work is a separate task; anything that determines
     /// the order (which session, which prompt) is done before.
     pub(crate) async fn serve(self: &Arc<Self>, channel: Channel) -> Result<(), Error> {
-        let [initialize, new, load, resume, list, close, mode, prompt, cancel, end] =
-            std::array::from_fn(|_| Arc::clone(self));
+        let [init, new, load, resume, list, close, mode, prompt, cancel, end] = from_fn(|_| Arc::clone(self));
         Agent
             .v1()
             .name("harness")
             .on_receive_request(
-                async move |_: InitializeRequest, answer: Responder<InitializeResponse>, _| {
-                    answer.respond(initialize.introduction())
-                },
+                async move |_: InitializeRequest, answer, _| answer.respond(init.introduction()),
                 on_receive_request!(),
             )
             .on_receive_request(
