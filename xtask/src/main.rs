@@ -12,8 +12,6 @@ mod conformance;
 mod counts;
 mod docs;
 mod e2e;
-#[cfg(test)]
-mod errors;
 mod fault;
 mod fuzz;
 mod markdown;

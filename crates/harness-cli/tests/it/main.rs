@@ -22,6 +22,7 @@ mod descriptors;
 mod doctor;
 mod door;
 mod endings;
+mod error_page;
 mod event_page;
 mod event_schema;
 mod example;

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use expect_test::expect_file;
 
-use crate::repo::root;
+use crate::support::root;
 use source::{Code, Codes};
 
 const INTRODUCTION: &str = "\
@@ -42,7 +42,9 @@ fn page(codes: &Codes) -> (String, Vec<String>) {
         for (code, text) in codes.iter().filter(|(code, _)| code.split('.').next() == Some(area)) {
             let (message, fix) = texts_of(code, text);
             if message.is_empty() || fix.is_empty() {
-                lacking.push(format!("{code}: add message and fix to xtask/src/errors/texts.rs"));
+                lacking.push(format!(
+                    "{code}: add message and fix to crates/harness-cli/tests/it/error_page/texts.rs"
+                ));
             }
             writeln!(page, "| `{code}` | {} | {} |", cell(&message), cell(&fix)).unwrap();
         }
@@ -83,7 +85,7 @@ fn the_page_is_current_and_complete() {
     let codes = codes();
     let (page, lacking) = page(&codes);
     assert_eq!(lacking, Vec::<String>::new());
-    expect_file!["../../../docs/reference/errors.md"].assert_eq(&page);
+    expect_file!["../../../../../docs/reference/errors.md"].assert_eq(&page);
 }
 
 #[test]
