@@ -15,12 +15,19 @@ use crate::repo::Workspace;
 /// Which checks to run.
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Options {
-    /// Only the check with this name; without one, all but those that take long to install: agents and local-model.
+    /// Only the check with this name; without one, all but agents and local-model, which take long to install, and screenshots.
     #[arg(value_name = "CHECK")]
     pub(crate) check: Option<String>,
     /// How many runs the check `kill` ends at random moments; default 60.
     #[arg(long, value_name = "N")]
     pub(crate) kills: Option<usize>,
+}
+
+impl Options {
+    /// The check with this name alone.
+    pub(crate) fn only(check: &str) -> Self {
+        Self { check: Some(check.to_owned()), kills: None }
+    }
 }
 
 /// A check that needs more than the program, and what installs that below a folder.
@@ -40,13 +47,14 @@ const NEEDS: &[Need] = &[
         venv(&folder.join("openai").join("python"), &["openai==3.57.0"])?;
         npm::install(&folder.join("openai").join("node"), &["openai@7.57.0"])
     }),
-    ("trace-page", browser),
+    ("trace-page", |folder| browser(&folder.join("trace-page"))),
+    ("screenshots", |folder| browser(&folder.join("screenshots"))),
     ("agents", agents),
     ("local-model", |folder| local_model(&folder.join("local-model"))),
 ];
 
 /// Checks that run only by name.
-const LONG: [&str; 2] = ["agents", "local-model"];
+const LONG: [&str; 3] = ["agents", "local-model", "screenshots"];
 
 /// Builds the release program, installs what the checks need and runs them. A check whose needs cannot be installed is
 /// left out, unless it was asked for by name.
@@ -110,7 +118,7 @@ fn browser(folder: &Path) -> Result<()> {
     if !names.iter().any(|name| process::succeeds(process::command(name).arg("--version"))) {
         return Err(Fault::new("Chromium is not installed (Debian: apt-get install chromium)"));
     }
-    npm::install(&folder.join("trace-page"), &["puppeteer-core@24.43.1", "axe-core@4.14.1"])
+    npm::install(folder, &["puppeteer-core@24.43.1", "axe-core@4.14.1"])
 }
 
 /// Four agents of other makers.

@@ -47,6 +47,8 @@ enum Chore {
     Conformance(conformance::Arguments),
     /// Run the release program end to end.
     E2e(e2e::Options),
+    /// Take the pictures of the documentation, in `docs/images`.
+    Screenshots,
     /// Measure this project and its peers.
     #[command(subcommand)]
     Bench(bench::Chore),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Chore::Nightly(options) => ci::run_nightly(&options),
         Chore::Conformance(arguments) => conformance::run(&arguments),
         Chore::E2e(options) => e2e::run(&options, &mut TestCounts::default()),
+        Chore::Screenshots => e2e::run(&e2e::Options::only("screenshots"), &mut TestCounts::default()),
         Chore::Bench(chore) => bench::run(&chore),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),

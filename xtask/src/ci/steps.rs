@@ -124,7 +124,7 @@ fn end_to_end(progress: &mut Progress) -> Result<()> {
 }
 
 fn only(check: &str, progress: &mut Progress) -> Result<()> {
-    e2e::run(&e2e::Options { check: Some(check.to_owned()), kills: None }, &mut progress.tests)
+    e2e::run(&e2e::Options::only(check), &mut progress.tests)
 }
 
 fn kills(progress: &mut Progress) -> Result<()> {

@@ -20,6 +20,7 @@ mod mcp;
 mod model_server;
 mod openai;
 mod relay;
+mod screenshots;
 mod serve;
 mod start_up;
 #[path = "../support/mod.rs"]

@@ -76,7 +76,7 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
 
 /// The browser, which `cargo xtask e2e` has looked for.
 #[expect(clippy::disallowed_methods, reason = "the folders of programs are in the environment alone")]
-fn chromium() -> PathBuf {
+pub(crate) fn chromium() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = || std::env::split_paths(&path);
     let names = ["chromium", "chromium-browser", "google-chrome"];

@@ -54,6 +54,11 @@ impl Person {
         self.types(text).types("\r")
     }
 
+    /// Looks at what the terminal shows.
+    pub(crate) fn screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.screen.0.lock().unwrap().shown.screen())
+    }
+
     /// Waits until a text is shown.
     #[track_caller]
     pub(crate) fn sees(&self, text: &str) -> &Self {
