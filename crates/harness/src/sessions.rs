@@ -197,12 +197,16 @@ impl StoredThread {
 
     fn read(thread: ThreadId, path: PathBuf, tree: &Tree) -> Self {
         let loaded = tree.loaded(Leaf::Last);
-        let first = loaded.messages.iter().find(|message| matches!(***message, Message::User(_)));
-        let title = tree.name().map(str::to_owned).or_else(|| first.map(|message| message.joined_text()));
+        let title = tree.name().map(short).or_else(|| Self::title_of(loaded.messages.iter()));
         let last = tree.nodes().iter().rev().find(|node| matches!(node.body, Body::Message(_)));
         let last_at = last.map(|node| node.at.clone()).filter(|at| !at.is_empty());
-        let (title, messages) = (title.map(|title| short(&title)), loaded.messages.len());
-        Self { thread, path, title, messages, last_at, problem: None }
+        Self { thread, path, title, messages: loaded.messages.len(), last_at, problem: None }
+    }
+
+    /// Title of a conversation without a name: the start of its first user message, in one line of at most 80 characters.
+    pub fn title_of<'m>(messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Option<String> {
+        let first = messages.into_iter().find(|message| matches!(***message, Message::User(_)))?;
+        Some(short(&first.joined_text()))
     }
 }
 

@@ -54,16 +54,25 @@ pub(super) async fn list(
     let limit = query.limit.unwrap_or(100).clamp(1, PAGE);
     let after = query.after.unwrap_or_default();
     let mut rest = known.into_iter().filter(|(id, _)| *id > after);
-    let line = |(id, stored): (String, Option<StoredThread>)| {
-        let id = ThreadId::from(id);
-        let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(&id).len());
-        let status = app.runtime.existing(&id).map_or(Status::Idle, |thread| thread.status());
-        let status = held::status(status, held);
-        ThreadLine::new(id, &status, stored)
-    };
-    let threads: Vec<ThreadLine> = rest.by_ref().take(limit).map(line).collect();
+    let mut threads = Vec::new();
+    for (id, stored) in rest.by_ref().take(limit) {
+        threads.push(line(&app, ThreadId::from(id), stored).await);
+    }
     let next = rest.next().and_then(|_| threads.last().map(|line| line.id.clone()));
     Ok(Json(ThreadList { threads, next }))
+}
+
+async fn line(app: &App, id: ThreadId, stored: Option<StoredThread>) -> ThreadLine {
+    let thread = app.runtime.existing(&id);
+    let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(&id).len());
+    let status = thread.as_ref().map_or(Status::Idle, Thread::status);
+    let mut stored = stored.unwrap_or_else(|| StoredThread::new(id.clone()));
+    if let (None, Some(thread)) = (&stored.title, &thread)
+        && let Ok(messages) = thread.messages().await
+    {
+        stored.title = harness::StoredThread::title_of(messages.iter());
+    }
+    ThreadLine::new(id, &held::status(status, held), stored)
 }
 
 /// Creates a thread and its session.

@@ -49,7 +49,7 @@ pub(crate) struct ThreadLine {
     pub(crate) id: ThreadId,
     /// Status of the thread.
     pub(crate) status: StatusView,
-    /// Title, if its session has one.
+    /// Name of its session, or the start of its first user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     /// Time of the last message as ISO text, if its session has one.
@@ -64,8 +64,7 @@ pub(crate) struct ThreadLine {
 }
 
 impl ThreadLine {
-    pub(crate) fn new(id: ThreadId, status: &Status, stored: Option<StoredThread>) -> Self {
-        let stored = stored.unwrap_or_else(|| StoredThread::new(id.clone()));
+    pub(crate) fn new(id: ThreadId, status: &Status, stored: StoredThread) -> Self {
         let StoredThread { title, updated, messages, problem, .. } = stored;
         Self { id, status: status.into(), title, updated_at: updated, messages, problem }
     }

@@ -209,6 +209,7 @@ async fn fault_37_awaiting_approval_is_a_state_of_its_own() {
     }
     let listed = server.client.get("/v1/threads").await.body;
     assert_eq!(listed["threads"][0]["status"]["state"], "awaiting_approval");
+    assert_eq!(listed["threads"][0]["title"], "call pay", "the start of the first message");
     server.client.post(&path(&approval), about(&approval, json!({ "decision": "granted" }))).await;
     server.client.get("/v1/threads/a/response").await;
     assert_eq!(server.client.get("/v1/threads/a/status").await.body["state"], "idle");

@@ -1,7 +1,7 @@
 // Pending approvals, with the whole call that a decision is about.
 
 import { call } from "./api.js";
-import { el, json } from "./dom.js";
+import { el, json, words } from "./dom.js";
 
 export class Approvals {
   constructor(section, report) {
@@ -38,10 +38,10 @@ export class Approvals {
         this.report(error);
       }
     };
-    const who = [`Agent ${approval.agent}`, approval.reason].filter(Boolean).join(" · ");
+    const who = words([`Agent ${approval.agent}`, approval.reason].filter(Boolean).join(" · "));
     const card = el("article", { class: "approval", "data-id": approval.id },
       el("h2", {}, "Approve ", el("code", {}, approval.tool), "?"),
-      el("p", { class: "who" }, who),
+      el("p", { class: "who" }, ...who),
       el("pre", { "aria-label": "Arguments", tabindex: "0" }, json(approval.arguments)),
       el("div", { class: "row" },
         el("button", { type: "button", class: "primary", onclick: () => decide("granted") }, "Approve"),

@@ -19,3 +19,7 @@ export const plain = (text) =>
   text.replace(HIDDEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 export const json = (value) => plain(typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "");
+
+// A sentence, with what is between backticks as code.
+export const words = (text) =>
+  plain(text).split("`").map((part, at) => (at % 2 ? el("code", {}, part) : part));
