@@ -13,10 +13,10 @@ use harness::{Builder, SessionStore};
 use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
 
 use crate::args::AcpArgs;
-use crate::env;
 use crate::error::CliError;
 use crate::session::options;
 use crate::threads::{Of, Threads, found};
+use crate::{env, model};
 
 /// One set of parts for each session, so that tools and modes are its own.
 pub(super) struct CommandLine {
@@ -57,7 +57,9 @@ impl CommandLine {
             Of { descriptor: Some(&self.descriptor), sessions: self.store(), thread: Some(thread.clone()) };
         let templates = found::templates(&self.args.templates, of.descriptor, found::untypable).await?;
         let change = |builder: Builder| builder.templates(templates);
-        Threads::open(of, &self.args.threads, approver, &self.clock, change).await
+        let threads = Threads::open(of, &self.args.threads, approver, &self.clock, change).await?;
+        model::announce(threads.notice.as_deref());
+        Ok(threads)
     }
 
     async fn thread(&self, id: &ThreadId, setup: &SessionSetup) -> Result<Opened, HostFault> {

@@ -41,6 +41,8 @@ pub(super) struct Begun {
     pub(super) model: String,
     /// Context window of the model in tokens, if it is known.
     pub(super) window: Option<u64>,
+    /// The line about the demo model, if it answers.
+    pub(super) notice: Option<String>,
     /// Earlier messages.
     pub(super) before: Vec<Arc<Message>>,
 }
@@ -132,6 +134,7 @@ impl Conversation {
             title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), title),
             model: threads.model_name.clone().unwrap_or_default(),
             window: args.threads.view.window.or(threads.window),
+            notice: threads.notice.clone(),
             before,
         };
         let (folder, models) = (folder(args), args.threads.model.clone());

@@ -55,7 +55,8 @@ use crate::terminal::{Stream, drawing};
 
 /// Chats with agents, or with a model.
 pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
-    let args = &settled(ChatArgs { descriptor: descriptor(args)?, ..args.clone() })?;
+    let (args, notice) = settled(ChatArgs { descriptor: descriptor(args)?, ..args.clone() })?;
+    let args = &args;
     match args.color {
         Color::Auto => {}
         Color::Always => anstream::ColorChoice::Always.write_global(),
@@ -63,21 +64,23 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
     }
     block_on(async {
         if stdin().is_terminal() && Stream::Out.is_terminal() {
-            at_terminal(args).await
+            at_terminal(args, notice).await
         } else {
-            over_pipe(args).await
+            over_pipe(args, notice).await
         }
     })
 }
 
-/// The arguments with the usual model if nothing names what answers.
-fn settled(mut args: ChatArgs) -> Result<ChatArgs, CliError> {
+/// The arguments with the usual model if nothing names what answers, and the line about the demo model if it is the one.
+fn settled(mut args: ChatArgs) -> Result<(ChatArgs, Option<String>), CliError> {
     let ModelArgs { model, base_url, replay, .. } = &args.threads.model;
     let named = args.descriptor.is_some() || model.is_some() || base_url.is_some() || replay.is_some();
     if !named && args.threads.backend.backend.is_none() {
-        args.threads.model.model = Some(model::usual(&args.threads.model)?);
+        let (name, notice) = model::usual(&args.threads.model)?;
+        args.threads.model.model = Some(name);
+        return Ok((args, notice));
     }
-    Ok(args)
+    Ok((args, None))
 }
 
 /// The descriptor of the arguments, or the default one if it exists.
@@ -85,19 +88,20 @@ fn descriptor(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
     args.descriptor.as_deref().map_or_else(descriptor::search, |named| descriptor::at(named).map(Some))
 }
 
-async fn over_pipe(args: &ChatArgs) -> Result<Exit, CliError> {
+async fn over_pipe(args: &ChatArgs, notice: Option<String>) -> Result<Exit, CliError> {
     let mut signals = listen()?;
     if args.resume {
         return Err(CliError::NoTerminal);
     }
     let file = file(args)?;
-    let (mut chat, _) = Conversation::open(args, file.as_deref(), false).await?;
+    let (mut chat, begun) = Conversation::open(args, file.as_deref(), false).await?;
+    model::announce(notice.or(begun.notice).as_deref());
     let exit = pipe::talk(&mut chat, args.whole, &mut signals).await;
     chat.close().await;
     exit
 }
 
-async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
+async fn at_terminal(args: &ChatArgs, notice: Option<String>) -> Result<Exit, CliError> {
     let mut signals = listen()?;
     let taken = |source| CliError::Io { action: "use the terminal", source };
     let styling = if Stream::Out.has_styles() { Styling::Colour } else { Styling::Plain };
@@ -115,7 +119,8 @@ async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
         file = threads.get(number).map(|(_, path)| path.clone());
         inputs = Some(keys);
     }
-    let (chat, begun) = Conversation::open(args, file.as_deref(), true).await?;
+    let (chat, mut begun) = Conversation::open(args, file.as_deref(), true).await?;
+    begun.notice = notice.or(begun.notice).or_else(|| model::demo_notice(&begun.model));
     let terminal = Terminal::take().map_err(taken)?;
     let keys = match inputs {
         Some(keys) => keys,

@@ -43,12 +43,14 @@ pub(crate) struct Source {
     pub(crate) name: Option<String>,
     /// Context window in tokens, if the registry file declares it.
     pub(crate) window: Option<u64>,
+    /// The line about the demo model that answers in place of a live one.
+    pub(crate) notice: Option<String>,
 }
 
 impl Source {
     /// A model, or a backend in its place.
     pub(crate) fn live(model: Arc<dyn DynModel>, name: Option<String>) -> Self {
-        Self { model: Arc::new(Noticed(model)), replay: None, name, window: None }
+        Self { model: Arc::new(Noticed(model)), replay: None, name, window: None, notice: None }
     }
 
     fn replay(path: &Path) -> Result<Self, CliError> {
@@ -57,9 +59,21 @@ impl Source {
     }
 }
 
+/// Chooses as [`find`], and reports on standard error that the demo model answers in place of a live one.
+pub(crate) fn choose(
+    args: &ModelArgs,
+    graph: Option<&BoundGraph>,
+    registry: Option<&Registry>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Source, CliError> {
+    let source = find(args, graph, registry, clock)?;
+    announce(source.notice.as_deref());
+    Ok(source)
+}
+
 /// Chooses by the command line, the API keys, the models of the registry file and the names of the graph's
 /// models.
-pub(crate) fn choose(
+pub(crate) fn find(
     args: &ModelArgs,
     graph: Option<&BoundGraph>,
     registry: Option<&Registry>,
@@ -87,18 +101,32 @@ pub(crate) fn choose(
 }
 
 /// The name of the model that answers when neither the command line nor a descriptor names one: the usual one of the
-/// first provider with an API key, or else the demo model.
-pub(crate) fn usual(args: &ModelArgs) -> Result<String, CliError> {
+/// first provider with an API key, or else the demo model. The second value is the line about the demo model.
+pub(crate) fn usual(args: &ModelArgs) -> Result<(String, Option<String>), CliError> {
     let keys = Keys::load(args.keys.as_deref())?;
     let with_key = USUAL.iter().find(|(provider, _)| {
         PROVIDERS.iter().any(|known| known.name == *provider && keys.of(known).is_some())
     });
     if let Some((_, model)) = with_key.filter(|_| cfg!(feature = "http")) {
-        return Ok((*model).to_owned());
+        return Ok(((*model).to_owned(), None));
     }
+    let (why, remedy) = match usual_keys() {
+        Some(keys) => ("no API key set", keys),
+        None => (NO_LIVE, BUILD.to_owned()),
+    };
+    Ok((demo::NAME.to_owned(), Some(notice(&format!("{why}: "), &remedy))))
+}
+
+/// The line about the demo model if it answers under that name.
+pub(crate) fn demo_notice(name: &str) -> Option<String> {
+    let remedy = usual_keys().unwrap_or_else(|| BUILD.to_owned());
+    Demo::named(name).map(|_| notice("", &remedy))
+}
+
+/// How to have a usual model of a provider; `None` in a build without live models.
+fn usual_keys() -> Option<String> {
     let names = [env::ANTHROPIC_KEY, env::OPENAI_KEY, env::OPENROUTER_KEY].join(" or ");
-    announce(cfg!(feature = "http").then_some(names.as_str()));
-    Ok(demo::NAME.to_owned())
+    cfg!(feature = "http").then(|| format!("set {names}, or pass --model"))
 }
 
 /// Names of models that can be called: those of the registry file, well-known ones of the providers with an API key, and
@@ -136,17 +164,25 @@ fn names(graph: &BoundGraph) -> Vec<String> {
 
 /// The demo model in place of a live one, and a line about it.
 fn stand_in(keys: &[String]) -> Source {
-    announce(keys.last().map(String::as_str));
-    Source::live(Arc::new(Demo::Quick), Some(demo::NAME.to_owned()))
+    let (why, remedy) = match keys.last() {
+        Some(keys) => ("no API key set", format!("set {keys}, or pass --model")),
+        None => (NO_LIVE, BUILD.to_owned()),
+    };
+    let notice = Some(notice(&format!("{why}: "), &remedy));
+    Source { notice, ..Source::live(Arc::new(Demo::Quick), Some(demo::NAME.to_owned())) }
 }
 
-/// Reports on standard error that the demo model answers because these variables are not set; `None` in a build without
-/// live models.
-fn announce(keys: Option<&str>) {
-    let (why, remedy) = match keys {
-        Some(keys) => ("no API key set", format!("set {keys}, or pass --model")),
-        None => ("no live models in this build", "build with --features http".to_owned()),
-    };
-    let line = format!("{why}: using the rule-based demo model ({remedy} for a live one)");
-    let _ = writeln!(terminal::messages(), "{line}");
+/// Reason for the demo model, and its remedy, in a build without live models.
+const NO_LIVE: &str = "no live models in this build";
+const BUILD: &str = "build with --features http";
+
+fn notice(why: &str, remedy: &str) -> String {
+    format!("{why}using the rule-based demo model ({remedy} for a live one)")
+}
+
+/// Reports a line about the demo model on standard error.
+pub(crate) fn announce(notice: Option<&str>) {
+    if let Some(line) = notice {
+        let _ = writeln!(terminal::messages(), "{line}");
+    }
 }

@@ -20,7 +20,7 @@ use crate::model::keys::read_private;
 use crate::signal::Signals;
 use crate::terminal;
 use crate::threads::{Of, Threads};
-use crate::{secrets, session};
+use crate::{model, secrets, session};
 
 impl From<ServerError> for CliError {
     fn from(error: ServerError) -> Self {
@@ -53,6 +53,7 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
     let descriptor = args.descriptor.find()?;
     let of = Of { descriptor: Some(&descriptor), sessions, thread: None };
     let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, |builder| builder).await?;
+    model::announce(threads.notice.as_deref());
     let listening = |source| CliError::Listen { address: args.listen, source };
     let listener = TcpListener::bind(args.listen).await.map_err(listening)?;
     announce(listener.local_addr().map_err(listening)?)?;

@@ -30,6 +30,8 @@ pub(crate) struct Threads {
     pub(crate) model_name: Option<String>,
     /// Context window of the model, if the registry file declares it.
     pub(crate) window: Option<u64>,
+    /// The line about the demo model that answers in place of a live one, for the caller to show.
+    pub(crate) notice: Option<String>,
     /// Whether an output schema validates the answers.
     pub(crate) are_validated: bool,
     /// Skills and context files in addition to the descriptor.
@@ -74,7 +76,7 @@ impl Threads {
         let agent_ids = graph.map(of_graph).unwrap_or_default();
         let are_validated = graph.is_some_and(|graph| has_output_schema(graph.graph()));
         let source = answers(&args.model, &args.backend, of.thread, clock, || {
-            model::choose(&args.model, graph, registry, clock)
+            model::find(&args.model, graph, registry, clock)
         })?;
         let overrides = context::overrides(&args.context)?;
         let mut found = Found::read(&args.folders, of.descriptor).await?;
@@ -94,8 +96,18 @@ impl Threads {
             builder = builder.any_descriptor();
         }
         let runtime = change(found.give(builder)).build_runtime()?;
-        let Source { model, name: model_name, window, .. } = source;
-        Ok(Self { runtime, model, model_name, window, are_validated, found, registry, agents: agent_ids })
+        let Source { model, name: model_name, window, notice, .. } = source;
+        Ok(Self {
+            runtime,
+            model,
+            model_name,
+            window,
+            notice,
+            are_validated,
+            found,
+            registry,
+            agents: agent_ids,
+        })
     }
 
     /// The modes that the registry names, shared by all of these conversations.

@@ -137,6 +137,82 @@ fn demo_model_answers_without_an_api_key() {
     assert!(output.stdout.contains("two"), "{}", output.stdout);
 }
 
+/// The answers of the demo model to a message over a pipe.
+fn demo(files: &[(&str, &str)], message: &str) -> String {
+    let (project, home) = (Project::of(files), tempfile::tempdir().unwrap());
+    let mut command = project.command(&["chat"]);
+    command.env("HOME", home.path());
+    let output = Running::start_with_input(command, format!("{message}\n").as_bytes()).end();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    output.stdout
+}
+
+#[test]
+fn demo_model_reads_lists_and_searches() {
+    let files = [("src/main.rs", "fn main() {\n    let tax = 7;\n}\n"), ("notes.md", "# Notes\nBuy tea.\n")];
+    insta::assert_snapshot!(demo(&files, "What is in main.rs?"), @r"
+    `/src/main.rs` has 3 lines:
+
+    ```rs
+    fn main() {
+        let tax = 7;
+    }
+    ```
+    ");
+    insta::assert_snapshot!(demo(&files, "Read notes.md"), @r"
+    `notes.md` has 2 lines:
+
+    ```md
+    # Notes
+    Buy tea.
+    ```
+    ");
+    insta::assert_snapshot!(demo(&files, "What is here?"), @r"
+    - `/notes.md`
+    - `/src/`
+    ");
+    insta::assert_snapshot!(demo(&files, "List the files in src"), @r"
+    - `/src/main.rs`
+    ");
+    insta::assert_snapshot!(demo(&files, "Where is \"let tax\"?"), @r"
+    - `/src/main.rs`: fn main() { let tax = 7; }
+    ");
+    insta::assert_snapshot!(demo(&files, "Where is \"let vat\"?"), @r"
+    The search found no `let vat`.
+    ");
+    insta::assert_snapshot!(demo(&files, "What is in missing.rs?"), @r"
+    workspace read failed: Workspace file not found: missing.rs
+    A search found no file of that name. Is `missing.rs` spelled correctly?
+    ");
+}
+
+#[test]
+fn demo_model_makes_up_no_command_and_no_edit() {
+    let files = [("a.txt", "one\n")];
+    insta::assert_snapshot!(demo(&files, "Edit a.txt"), @r#"
+    `file_edit` changes files or runs programs. I am a rule-based demo model and do not make up such a call. To make it, send exactly: call file_edit {"path":"…","old_string":"…","new_string":"…"}
+    "#);
+    insta::assert_snapshot!(demo(&files, "Use the shell to delete everything"), @r#"
+    `shell` changes files or runs programs. I am a rule-based demo model and do not make up such a call. To make it, send exactly: call shell {"command":"…"}
+    "#);
+}
+
+#[test]
+fn opening_says_that_the_demo_model_answers_and_how_to_change_it() {
+    let project = project();
+    let mut command = project.command(&["chat"]);
+    command.env("HOME", project.path());
+    let person = Person::sit_down(command, 30, 150);
+    person
+        .sees("harness chat · assistant · demo")
+        .sees("no API key set: using the rule-based demo model")
+        .sees(
+            "set ANTHROPIC_API_KEY or OPENAI_API_KEY or OPENROUTER_API_KEY, or pass --model for a live one",
+        );
+    person.types("What is in note.txt?\r").sees("note.txt has 3 lines");
+    leave(person);
+}
+
 #[test]
 fn conversations_of_the_assistant_belong_to_the_directory() {
     let server = Server::start([Reply::text("One."), Reply::text("Two.")]);

@@ -525,9 +525,13 @@ fn greet(app: &mut App, begun: &Begun) {
     let model = if begun.model.is_empty() { String::new() } else { format!(" · {}", begun.model) };
     let title = format!("harness chat · {}{model}", begun.title);
     if begun.before.is_empty() {
-        return app.tell(&format!("{title}\ntype /help for commands"));
+        let notice = begun.notice.as_ref().map(|notice| format!("{notice}\n")).unwrap_or_default();
+        return app.tell(&format!("{title}\n{notice}type /help for commands"));
     }
     app.tell(&title);
+    if let Some(notice) = &begun.notice {
+        app.tell(notice);
+    }
     let skipped = begun.before.len().saturating_sub(RECALLED);
     if skipped > 0 {
         app.tell(&format!("… {skipped} earlier messages"));

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use harness::core::Json;
-use harness::core::tool::ToolKind;
+use harness::core::tool::{ToolDef, ToolKind};
 use serde_json::Value;
 
 use super::decide::{Next, schema};
+use super::files;
 use super::situation::{Done, Situation};
 use super::words::{sentences, subject};
 
@@ -27,6 +28,12 @@ pub(super) fn answer(situation: &Situation<'_>, next: &Next) -> String {
     if let Next::Missing { tool, argument } = next {
         return format!("To use {} I need to know: {}.", spoken(tool), spoken(argument));
     }
+    if let Next::Exact { tool } = next {
+        return exact(situation, tool);
+    }
+    if let Some(text) = files::report(situation) {
+        return text;
+    }
     let results: Vec<&Done> = situation.results().collect();
     if !results.is_empty() {
         return results.into_iter().map(told).collect::<Vec<_>>().join("\n");
@@ -39,15 +46,20 @@ pub(super) fn answer(situation: &Situation<'_>, next: &Next) -> String {
 
 /// One result as a line.
 fn told(done: &Done) -> String {
-    let name = spoken(done.call.name.as_str());
-    let text: String = done.result.content.iter().filter_map(|block| block.as_text()).collect();
     if done.result.is_error {
-        return format!("{name} failed: {}", cut(text.trim(), RESULT));
+        return failure(done);
     }
+    let name = spoken(done.call.name.as_str());
+    let text = done.text();
     let text = text.trim();
     let text = Json::parse(text).map_or_else(|_| text.to_owned(), |value| readable(&value));
     let gap = if text.contains('\n') { "\n" } else { " " };
     format!("{name}:{gap}{}", cut(&text, RESULT))
+}
+
+/// One failed call as a line.
+pub(super) fn failure(done: &Done) -> String {
+    format!("{} failed: {}", spoken(done.call.name.as_str()), cut(done.text().trim(), RESULT))
 }
 
 /// JSON as people write it, in the order of its text.
@@ -71,7 +83,11 @@ fn readable(value: &Json) -> String {
 /// The known sentence that has most words of the question, if it has two.
 fn known(situation: &Situation<'_>) -> Option<String> {
     let asked = subject(&situation.question);
-    let fits = |sentence: &str| subject(sentence).intersection(&asked).count();
+    // A sentence that says nothing new is no answer.
+    let fits = |sentence: &str| match subject(sentence) {
+        said if said.is_subset(&asked) => 0,
+        said => said.intersection(&asked).count(),
+    };
     let texts = situation.known.iter().flat_map(|text| sentences(text));
     let statements = texts.filter(|sentence| !sentence.ends_with('?'));
     let best = statements
@@ -111,10 +127,23 @@ fn about(situation: &Situation<'_>) -> String {
     text.push_str(" Mention one of these:\n");
     text.push_str(&able.join("\n"));
     if let Some(def) = situation.tools.iter().find(|def| !matches!(def.kind, ToolKind::Handoff(_))) {
-        let example = example(&schema(def));
-        let _ = write!(text, "\nor send exactly: call {} {example}", def.name);
+        let _ = write!(text, "\nor send exactly: {}", order(def));
     }
     text
+}
+
+/// Why a tool is called only when the user writes its call.
+fn exact(situation: &Situation<'_>, tool: &str) -> String {
+    let order = situation.tools.iter().find(|def| def.name.as_str() == tool).map(order).unwrap_or_default();
+    format!(
+        "`{tool}` changes files or runs programs. I am a rule-based demo model and do not make up such a call. To \
+         make it, send exactly: {order}"
+    )
+}
+
+/// The message that makes the demo model call a tool, with sample arguments.
+fn order(def: &ToolDef) -> String {
+    format!("call {} {}", def.name, example(&schema(def)))
 }
 
 /// Sample values for the required properties of a schema, for the user to edit.
@@ -140,7 +169,7 @@ fn spoken(name: &str) -> String {
     name.replace(['_', '-', '.'], " ")
 }
 
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),

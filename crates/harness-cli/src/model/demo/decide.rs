@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use harness::core::tool::{RetryClass, ToolDef, ToolKind};
 use serde_json::{Map, Value};
 
+use super::files;
 use super::fill::{Facts, arguments};
 use super::situation::Situation;
 use super::words::subject;
@@ -23,6 +24,8 @@ pub(super) enum Next {
     Call(Vec<(String, Value)>),
     /// A tool fits, and the question does not say what it needs.
     Missing { tool: String, argument: String },
+    /// A tool fits whose arguments must be the user's own: it writes files or runs programs.
+    Exact { tool: String },
     /// There is nothing more to do.
     Answer,
 }
@@ -37,6 +40,9 @@ pub(super) fn decide(situation: &Situation<'_>) -> Next {
     }
     if let Some(ordered) = ordered(situation) {
         return ordered;
+    }
+    if let Some(next) = files::decide(situation) {
+        return next;
     }
     let asked = subject(&situation.question);
     let facts = Facts { asked: &situation.question, found: situation.found() };
@@ -69,7 +75,12 @@ pub(super) fn decide(situation: &Situation<'_>) -> Next {
         return Next::Call(calls);
     }
     // What acts is named by a word of its own, comes after all that only looks, and is done once.
+    let mut exact = None;
     for (_, def) in acting.into_iter().filter(|(_, def)| is_named(def, situation.tools, &asked)) {
+        if needs_exact_order(def) {
+            exact = exact.or(Some(def));
+            continue;
+        }
         if situation.done.iter().any(|done| done.call.name == def.name) {
             continue;
         }
@@ -78,12 +89,23 @@ pub(super) fn decide(situation: &Situation<'_>) -> Next {
             Err(argument) => missing = missing.or(Some((def, argument))),
         }
     }
-    match missing {
-        Some((def, argument)) if situation.results().next().is_none() => {
-            Next::Missing { tool: def.name.to_string(), argument }
-        }
-        Some(_) | None => Next::Answer,
+    let has_results = situation.results().next().is_some();
+    match (missing, exact) {
+        (Some((def, argument)), _) if !has_results => Next::Missing { tool: def.name.to_string(), argument },
+        (None, Some(def)) if !has_results => Next::Exact { tool: def.name.to_string() },
+        (Some(_) | None, Some(_) | None) => Next::Answer,
     }
+}
+
+/// Whether a tool acts on a command line, or on a file with more than its path: no rule makes up such arguments.
+fn needs_exact_order(def: &ToolDef) -> bool {
+    let schema = schema(def);
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required: Vec<&str> = required.filter_map(Value::as_str).collect();
+    let has = |names: &[&str]| required.iter().any(|name| names.contains(name));
+    acts(def)
+        && (has(&["command", "cmd", "script", "argv"])
+            || has(&["path", "file", "file_path"]) && required.len() > 1)
 }
 
 /// Whether the question has a word of the tool's name that is in no other tool's name.
@@ -168,7 +190,7 @@ fn is_handoff(def: &ToolDef) -> bool {
 }
 
 /// Whether a call has an effect outside of the conversation.
-fn acts(def: &ToolDef) -> bool {
+pub(super) fn acts(def: &ToolDef) -> bool {
     !def.internal && (def.requires_approval || def.class != RetryClass::Pure)
 }
 
@@ -254,6 +276,18 @@ mod tests {
     fn what_is_missing_is_asked_for() {
         let missing = Next::Missing { tool: "find_order".to_owned(), argument: "order_id".to_owned() };
         check("Where is my order?", &[], missing);
+    }
+
+    #[test]
+    fn command_lines_and_file_contents_are_not_made_up() {
+        let check = |name: &str, required: &[&str], class: RetryClass, expected: bool| {
+            assert_eq!(needs_exact_order(&tool(name, "", required, class)), expected, "{name}");
+        };
+        check("shell", &["command"], RetryClass::Unsafe, true);
+        check("file_write", &["path", "content"], RetryClass::Unsafe, true);
+        check("remove_file", &["path"], RetryClass::Unsafe, false);
+        check("check_command", &["command"], RetryClass::Pure, false);
+        check("cancel_order", &["order_id"], RetryClass::Unsafe, false);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn list(schema: &Value, facts: &Facts<'_>) -> Option<Value> {
 }
 
 /// Texts between quotation marks.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let parts = ['"', '`', '“'].into_iter().filter_map(move |mark| {
         let close = if mark == '“' { '”' } else { mark };
         text.split_once(mark).and_then(|(_, rest)| rest.split_once(close)).map(|(inside, _)| inside)

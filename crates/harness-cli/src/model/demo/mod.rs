@@ -1,10 +1,11 @@
 //! The demo model: rules instead of a language model, for trying the program without an API key.
 //!
 //! [`situation`] reads a request, [`decide`] chooses the next calls by the words of names, descriptions and
-//! schemas ([`words`], [`fill`]), [`answer`] reports their results.
+//! schemas ([`words`], [`fill`]) and serves requests about files ([`files`]), [`answer`] reports the results.
 
 mod answer;
 mod decide;
+mod files;
 mod fill;
 mod situation;
 mod words;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness::core::message::{Message, ToolCall, ToolResultMessage};
+use harness::core::message::{Block, Message, ToolCall, ToolResultMessage};
 use harness::core::port::ModelRequest;
 use harness::core::tool::{ToolDef, ToolKind};
 use serde_json::Value;
@@ -17,11 +17,20 @@ pub(super) struct Done {
     pub(super) result: ToolResultMessage,
 }
 
+impl Done {
+    /// The text of the result.
+    pub(super) fn text(&self) -> String {
+        self.result.content.iter().filter_map(Block::as_text).collect()
+    }
+}
+
 /// The visible state of a request.
 #[derive(Debug)]
 pub(super) struct Situation<'r> {
     /// The last message of the user.
     pub(super) question: String,
+    /// The first text of that message, without attached files.
+    pub(super) asked: String,
     /// Calls since then.
     pub(super) done: Vec<Done>,
     /// Known texts: memory, earlier messages with the newest first, and the instructions.
@@ -38,6 +47,8 @@ impl<'r> Situation<'r> {
         let at = messages.iter().rposition(asked).unwrap_or(messages.len());
         let since = messages.split_off(at);
         let question = since.first().map(|message| message.joined_text()).unwrap_or_default();
+        let texts = since.first().and_then(|message| message.content().iter().find_map(Block::as_text));
+        let asked = texts.unwrap_or_default().to_owned();
         let calls: Vec<Arc<ToolCall>> = since
             .iter()
             .filter_map(|message| message.as_assistant())
@@ -54,7 +65,7 @@ impl<'r> Situation<'r> {
         let shown = since.iter().filter(|message| matches!(&***message, Message::System(_)));
         let shown = shown.map(|message| message.joined_text());
         let known = shown.chain(earlier).chain([request.prepared.instructions.to_string()]).collect();
-        Self { question, done, known, tools: request.tools() }
+        Self { question, asked, done, known, tools: request.tools() }
     }
 
     /// Whether this call was made already, or this handoff taken.
@@ -86,6 +97,6 @@ impl<'r> Situation<'r> {
 
 /// The result as data, if it is any.
 fn data(result: &ToolResultMessage) -> Option<Value> {
-    let text: String = result.content.iter().filter_map(|block| block.as_text()).collect();
+    let text: String = result.content.iter().filter_map(Block::as_text).collect();
     serde_json::from_str(text.trim()).ok()
 }
