@@ -46,9 +46,7 @@ pub(super) fn decide(situation: &Situation<'_>) -> Next {
     }
     let asked = subject(&situation.question);
     let facts = Facts { asked: &situation.question, found: situation.found() };
-    let mut fitting: Vec<(Fit, &ToolDef)> =
-        situation.tools.iter().map(|def| (fit(def, &asked), def)).filter(|(fit, _)| *fit > (0, 0)).collect();
-    fitting.sort_by_key(|(fit, _)| Reverse(weight(*fit)));
+    let fitting = fitting(situation.tools, &asked);
     let best = fitting.first().map(|(fit, _)| weight(*fit)).unwrap_or_default();
 
     if let Some(def) = handoff(&fitting, &asked, best)
@@ -106,6 +104,14 @@ fn needs_exact_order(def: &ToolDef) -> bool {
     acts(def)
         && (has(&["command", "cmd", "script", "argv"])
             || has(&["path", "file", "file_path"]) && required.len() > 1)
+}
+
+/// The tools that fit a question, the best first.
+fn fitting<'t>(tools: &'t [ToolDef], asked: &BTreeSet<String>) -> Vec<(Fit, &'t ToolDef)> {
+    let fits = tools.iter().map(|def| (fit(def, asked), def));
+    let mut fitting: Vec<_> = fits.filter(|(fit, _)| *fit > (0, 0)).collect();
+    fitting.sort_by_key(|(fit, _)| Reverse(weight(*fit)));
+    fitting
 }
 
 /// Whether the question has a word of the tool's name that is in no other tool's name.
