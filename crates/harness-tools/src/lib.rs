@@ -145,7 +145,7 @@ pub use registry::{
 };
 #[cfg(feature = "schema-validation")]
 pub use schema::{ArgumentSchema, JsonSchemas, Validated};
-pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
+pub use shell::{ShellCommand, ShellPolicy, ShellRefusal, ShellTool};
 pub use source::{Binding, Combined, Source};
 pub use state::Keep;
 pub use subagent::{

@@ -215,6 +215,9 @@ impl Conversation {
             None => ThreadId::from(format!("chat-{:x}", now.0)),
         };
         self.go_to(thread);
+        if let Some(modes) = self.modes() {
+            modes.renew();
+        }
         Ok(())
     }
 

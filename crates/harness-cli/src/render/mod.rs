@@ -32,7 +32,7 @@ pub(crate) use event_line::{decided, repaired, shortened, stalled};
 pub(crate) use harmless::{counted, harmless, one_line};
 pub(crate) use human::{Human, why};
 pub(crate) use json::{JsonLines, NothingToResume, Tagged, schema};
-pub(crate) use proposed::{call_rows, not_shown, visible};
+pub(crate) use proposed::{call_rows, not_shown, proposed_rows, visible};
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
 

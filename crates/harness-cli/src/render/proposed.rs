@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use harness::core::display::is_hidden;
+use harness::core::port::ProposedCall;
+use harness::tools::ShellCommand;
 use unicode_width::UnicodeWidthChar as _;
 
 use super::harmless::counted;
@@ -48,6 +50,41 @@ fn is_unseen(c: char) -> bool {
         || c.is_whitespace()
         || matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}'
             | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}')
+}
+
+/// Rows of a call that needs approval: the command of a shell tool, or else the arguments.
+pub(crate) fn proposed_rows(proposed: &ProposedCall, width: usize) -> Vec<Line> {
+    let name = proposed.call.name.as_str();
+    let command = ShellCommand::of(proposed).and_then(|command| command_rows(name, &command, width));
+    command.unwrap_or_else(|| call_rows(name, proposed.call.arguments.text(), width))
+}
+
+/// Rows of a command: the program and its arguments quoted for a shell, and the directory. `None` if a character is not
+/// visible, since an escape in quotes could be read as text.
+fn command_rows(name: &str, command: &ShellCommand, width: usize) -> Option<Vec<Line>> {
+    let quoted = |words: &[&str]| {
+        let text = shlex::try_join(words.iter().copied()).ok()?;
+        (visible(&text) == text && !text.contains(char::is_control)).then_some(text)
+    };
+    let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+    let mut head = Text::default();
+    head.push(&visible(name).replace('\n', "\\n"), &Look::of(BOLD));
+    let line = format!("$ {}", quoted(&words)?);
+    let mut whole = head.clone();
+    whole.push(&format!(" {line}"), &Look::default());
+    let mut rows = if whole.widest() <= width {
+        whole.chop(width)
+    } else {
+        let mut below = Text::default();
+        below.push(&line, &Look::default());
+        head.chop(width).into_iter().chain(below.chop(width)).collect()
+    };
+    if let Some(cwd) = &command.cwd {
+        let mut place = Text::default();
+        place.push(&format!("in {}", quoted(&[cwd])?), &Look::default());
+        rows.extend(place.chop(width));
+    }
+    Some(rows)
 }
 
 /// Rows of a call: the tool and its arguments on one row if they fit, otherwise with the arguments below. The
@@ -124,6 +161,13 @@ fn break_line(out: &mut String, depth: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use harness::core::Json;
+    use harness::core::message::ToolCall;
+    use harness::core::tool::Tool as _;
+    use harness::tools::{ShellPolicy, ShellTool};
+
     use super::*;
 
     fn rows(arguments: &str, width: usize) -> String {
@@ -140,6 +184,33 @@ mod tests {
         }
         assert_eq!(visible("é 🙂 日本\n\te\u{301}"), "é 🙂 日本\n\te\u{301}");
         assert_eq!(visible("e\u{301}\u{301}\u{301}\u{301}"), "e\u{301}\u{301}\u{301}\\u{301}");
+    }
+
+    /// The rows of a call of the shell tool.
+    fn shell(arguments: &str, width: usize) -> String {
+        let tool = ShellTool::new(ShellPolicy::any(), ".");
+        let call = ToolCall::new("c", "shell", Json::parse(arguments).unwrap());
+        let proposed = ProposedCall::new(Arc::new(call), tool.def().clone(), "main".into(), 1);
+        proposed_rows(&proposed, width).iter().map(|row| row.plain() + "\n").collect()
+    }
+
+    #[test]
+    fn fault_01_a_command_is_shown_as_its_words_are_passed_on() {
+        let check = |arguments: &str, expected: &str| assert_eq!(shell(arguments, 40), expected);
+        check(r#"{"command":"cargo  test -p 'a'"}"#, "shell $ cargo test -p a\n");
+        check(r#"{"command":"sh -c 'ls | wc -l'","cwd":"a b"}"#, "shell $ sh -c 'ls | wc -l'\nin 'a b'\n");
+        check(r#"{"command":"echo größe \"it's\" ''"}"#, "shell $ echo 'größe' \"it's\" ''\n");
+        let long = format!(r#"{{"command":"rm {}"}}"#, "x".repeat(50));
+        check(&long, &format!("shell\n$ rm {}\n{}\n", "x".repeat(35), "x".repeat(15)));
+    }
+
+    #[test]
+    fn fault_01_a_command_that_could_be_misread_is_shown_as_arguments() {
+        let check = |arguments: &str| assert!(shell(arguments, 60).contains('{'), "{arguments}");
+        check("{\"command\":\"echo \u{202e}x\"}");
+        check(r#"{"command":"ls","command":"rm x"}"#);
+        check(r#"{"command":"ls","more":1}"#);
+        check(r#"{"command":"ls","cwd":"a\nb"}"#);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness::core::port::{Decision, ProposedCall};
 
 use crate::render::line::{Line, Look, Text};
-use crate::render::{call_rows, not_shown, visible};
+use crate::render::{not_shown, proposed_rows, visible};
 
 /// Rows of a page that remain for the surroundings of the call.
 const ROWS_AROUND: usize = 6;
@@ -37,8 +37,7 @@ impl Question {
     pub(super) fn new(proposed: &ProposedCall, (columns, rows): (usize, usize)) -> Self {
         // The last column stays free, because terminals differ in what they do there.
         let width = columns.saturating_sub(3).max(8);
-        let call = &proposed.call;
-        let rows_of_call = call_rows(call.name.as_str(), call.arguments.text(), width);
+        let rows_of_call = proposed_rows(proposed, width);
         Self {
             rows: rows_of_call.iter().map(Line::plain).collect(),
             shown: 0,

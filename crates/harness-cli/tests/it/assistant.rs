@@ -81,7 +81,7 @@ fn accept_edits_mode_prompts_for_commands_only() {
     let project = project();
     let person = at_terminal(&project, &server.url);
     person.sees("/help for commands").sees("ask ·").types(SHIFT_TAB).sees("accept edits ·");
-    person.types("edit it\r").sees("? shell {\"command\":\"touch made\"}").sees("y once");
+    person.types("edit it\r").sees("? shell $ touch made\n").sees("y once");
     assert_eq!(project.read("note.txt"), "one\n2\nthree\n");
     person.types("n").sees("Done.");
     assert!(!project.path().join("made").exists());
@@ -110,10 +110,49 @@ fn call_that_was_pending_when_plan_mode_began_does_not_run() {
     let project = project();
     let person = at_terminal(&project, &server.url);
     person.sees("/help for commands").types("edit it\r").sees("y once");
-    person.types(SHIFT_TAB).sees("accept edits ·").types(SHIFT_TAB).sees("plan ·");
+    // Passing through the mode `accept edits` approves nothing.
+    person.types(&SHIFT_TAB.repeat(2)).sees("plan ·");
     person.types("y").sees("As you wish.");
     leave(person);
     assert_eq!(project.read("note.txt"), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn edit_that_was_pending_when_accept_edits_mode_began_runs() {
+    let server = Server::start([edit("e1", "two", "2"), Reply::text("Done.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("edit it\r").sees("y once");
+    assert_eq!(project.read("note.txt"), "one\ntwo\nthree\n");
+    person.types(SHIFT_TAB).sees("accept edits ·").sees("Done.");
+    leave(person);
+    assert_eq!(project.read("note.txt"), "one\n2\nthree\n");
+}
+
+#[test]
+fn command_that_was_pending_when_accept_edits_mode_began_still_prompts() {
+    let shell = call("s1", "shell", &json!({ "command": "touch made" }));
+    let server = Server::start([edit("e1", "two", "2"), shell, Reply::text("Done.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help for commands").types("edit it\r").sees("y once").types(SHIFT_TAB);
+    person.sees("? shell $ touch made").sees("y once").types("n").sees("Done.");
+    leave(person);
+    assert!(!project.path().join("made").exists());
+}
+
+#[test]
+fn model_of_a_new_conversation_is_told_the_mode() {
+    let server = Server::start([Reply::text("One."), Reply::text("Two.")]);
+    let project = project();
+    let person = at_terminal(&project, &server.url);
+    person.sees("ask ·").types(&SHIFT_TAB.repeat(2)).sees("plan ·");
+    person.types("first\r").sees("One.").types("/new\r").sees("started a new conversation");
+    person.types("second\r").sees("Two.");
+    leave(person);
+    for request in server.requests() {
+        assert!(request.to_string().contains("The mode is `plan` from now on"), "{request}");
+    }
 }
 
 #[test]

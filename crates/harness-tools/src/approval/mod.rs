@@ -5,9 +5,9 @@ mod rule;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::Fault;
 use harness_core::message::ApprovalRequest;
-use harness_core::port::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
+use harness_core::port::{ApprovalAsk, Approver, Decision, DynApprover, Prepared, ProposedCall};
+use harness_core::{Cancel, Fault};
 
 pub use self::rule::ApprovalRule;
 
@@ -173,6 +173,11 @@ impl StandingApprovals {
         let before = rules.len();
         rules.retain(|known| known != rule);
         rules.len() < before
+    }
+
+    /// Whether a call would run without a prompt now, because of a rule or a function of [`always`](Self::always).
+    pub fn approves(&self, proposed: &ProposedCall) -> bool {
+        self.is_approved(&ApprovalAsk { proposed: proposed.clone(), cancel: Cancel::never() })
     }
 
     fn is_approved(&self, ask: &ApprovalAsk) -> bool {

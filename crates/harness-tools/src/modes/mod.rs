@@ -123,6 +123,15 @@ impl Modes {
         self.settle(name).map(|_| ())
     }
 
+    /// Keeps the mode for a new conversation, whose model does not know of it and is notified.
+    pub fn renew(&self) {
+        let mut state = self.state();
+        let first = self.shared.modes.first().is_some_and(|mode| mode.name == state.current.name);
+        let needs_note = !first || state.current.calls != ModeCalls::All;
+        state.change += 1;
+        state.told = (!needs_note).then(|| Arc::clone(&state.current.name));
+    }
+
     /// How a run that begins now treats a check of the end that is not satisfied, where it is configured to treat it
     /// as `configured`.
     pub fn stop_mode(&self, configured: StopMode) -> StopMode {

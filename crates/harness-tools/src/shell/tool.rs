@@ -10,7 +10,7 @@ use harness_core::Json;
 use harness_core::port::Clock;
 use harness_core::tool::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_host::process::Sandbox;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::hazards::name_of;
 use super::policy::ShellPolicy;
@@ -91,12 +91,7 @@ impl ShellTool {
             "type": "object",
             "required": ["command"],
             "properties": {
-                "command": {
-                    "type": "string",
-                    "minLength": 1,
-                    "description": "A program and its arguments. There is no shell: quotes work, pipes, lists, \
-                                    redirections, variables and patterns do not.",
-                },
+                "command": command_schema(),
                 "cwd": {
                     "type": "string",
                     "description": "Working directory, inside the default one. Default: the default one.",
@@ -198,7 +193,7 @@ impl ShellTool {
 
     fn ask(arguments: &Json) -> Result<(String, PathBuf), Refused> {
         let arguments = Arguments::of(arguments)?;
-        let text = |key: &str| arguments.get(key).and_then(serde_json::Value::as_str);
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str);
         let command =
             text("command").ok_or_else(|| Refused::new("command", "input.command must be a string"))?;
         if command.len() > MOST_COMMAND {
@@ -213,6 +208,16 @@ impl ShellTool {
         };
         Ok((command.to_owned(), folder))
     }
+}
+
+/// The schema of the argument `command`, by which a call of this tool is known.
+pub(super) fn command_schema() -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "description": "A program and its arguments. There is no shell: quotes work, pipes, lists, redirections, \
+                        variables and patterns do not.",
+    })
 }
 
 /// A path that stays below where it starts, by its names.

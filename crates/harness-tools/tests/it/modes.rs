@@ -156,6 +156,24 @@ fn the_tools_tell_which_modes_there_are() {
 }
 
 #[test]
+fn a_new_conversation_is_told_the_mode_unless_it_is_the_first_and_allows_all() {
+    let modes = Modes::new(Mode::new("quick", "Be quick."), [Mode::new("slow", "Take your time.")]);
+    let notes = modes.notes(None);
+    modes.set("slow").unwrap();
+    let told: Vec<_> = notes.waiting().into_iter().map(|(id, _)| id).collect();
+    notes.injected(&told);
+    assert_eq!(notes.waiting(), []);
+    modes.renew();
+    assert_eq!(notes.waiting().len(), 1);
+    modes.set("quick").unwrap();
+    modes.renew();
+    assert_eq!(notes.waiting(), []);
+    let planning = Modes::plan_and_execute();
+    planning.renew();
+    assert_eq!(planning.notes(None).waiting().len(), 1);
+}
+
+#[test]
 fn a_mode_of_planning_is_interactive() {
     let modes = Modes::plan_and_execute();
     let strict = StopMode::StrictAutomation;

@@ -10,7 +10,7 @@ use harness::tools::FilePreview;
 
 use crate::chat::composer::Code;
 use crate::render::line::{Line, Look, Text, fitted};
-use crate::render::{DIM, NOTE, call_rows, change_rows, not_shown, visible};
+use crate::render::{DIM, NOTE, change_rows, not_shown, proposed_rows, visible};
 
 /// Time during which a new approval ignores keys, because a user who is typing has not read it.
 const QUIET: Millis = Millis(300);
@@ -109,14 +109,12 @@ impl Asks {
 
     fn lay_out(&mut self) {
         let width = self.columns.saturating_sub(2).max(4);
-        let rows = |first: &ProposedCall| {
-            let name = first.call.name.as_str();
-            match &self.preview {
-                Some(change) => {
-                    change_rows(name, &change.path, (change.before.as_deref(), &change.after), width)
-                }
-                None => call_rows(name, first.call.arguments.text(), width),
+        let rows = |first: &ProposedCall| match &self.preview {
+            Some(change) => {
+                let texts = (change.before.as_deref(), &*change.after);
+                change_rows(first.call.name.as_str(), &change.path, texts, width)
             }
+            None => proposed_rows(first, width),
         };
         self.rows = self.open.front().map(rows).unwrap_or_default();
         (self.at, self.seen) = (0, self.page);

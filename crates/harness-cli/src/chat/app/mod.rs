@@ -322,6 +322,11 @@ impl App {
         self.explaining &= open;
     }
 
+    /// Whether the reason of a denial is being written.
+    pub(crate) fn is_explaining(&self) -> bool {
+        self.explaining
+    }
+
     /// Handles a decision on a call.
     pub(crate) fn answered(&mut self, call: &CallId) {
         self.asks.remove(call, self.now);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use harness::core::message::{Block, UserMessage};
 use harness::core::port::Decision;
-use harness::core::{Cancel, ThreadId};
+use harness::core::{Cancel, Millis, ThreadId, Time};
 use harness::runtime::skill::Skill;
 use harness::runtime::{DeliveryMode, Status, Stream, StreamItem, ThreadEvent};
 use tokio::sync::mpsc;
@@ -39,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Maximum number of events that are handled before the screen is drawn.
 const BURST: usize = 512;
+
+/// Time after which a mode decides about calls that were pending before.
+const SETTLED: Millis = Millis(1_000);
 
 /// Number of earlier messages that are shown again.
 const RECALLED: usize = 6;
@@ -72,6 +75,8 @@ pub(super) struct Desk {
     command: Option<Cancel>,
     /// Output of the user's commands for the next message.
     outputs: Vec<Block>,
+    /// Since when the current mode is the current one.
+    mode_since: Time,
 }
 
 impl Desk {
@@ -89,8 +94,8 @@ impl Desk {
         }
         let (events, screen) = (chat.events(), Screen::new(drawing(), styling));
         let (done, home) = (mpsc::channel(16), env::home());
-        let (command, outputs) = (None, Vec::new());
-        Self { chat, app, screen, size, keys, events, history, done, home, command, outputs }
+        let (command, outputs, mode_since) = (None, Vec::new(), chat.now());
+        Self { chat, app, screen, size, keys, events, history, done, home, command, outputs, mode_since }
     }
 
     /// Runs the chat until the user exits and all work has ended. Returns whether the user exited, as opposed to a
@@ -159,10 +164,31 @@ impl Desk {
         let waiting =
             waiting.map(|entry| Waiting { entry: entry.id, text: attach::shown(entry.message.content()) });
         self.app.set_waiting(waiting.collect());
+        let mode = self.chat.modes().map(|modes| modes.current().name.to_string());
+        if std::mem::replace(&mut self.app.about_mut().mode, mode.clone()) != mode {
+            self.mode_since = self.chat.now();
+        }
+        self.settle();
         let held = self.chat.approvals.held(self.chat.thread.id());
         let preview = held.first().and_then(|first| self.chat.previews.of(&first.id()));
         self.app.set_asks(&held, preview);
-        self.app.about_mut().mode = self.chat.modes().map(|modes| modes.current().name.to_string());
+    }
+
+    /// Approves pending calls that the mode covers, such as an edit after a change to `accept edits`. The mode must have
+    /// stayed for a moment, because Shift-Tab passes through modes.
+    fn settle(&mut self) {
+        if self.app.is_explaining() || self.chat.now().since(self.mode_since) < SETTLED {
+            return;
+        }
+        let approvals = &self.chat.approvals;
+        let held = approvals.held(self.chat.thread.id());
+        for proposed in held.iter().filter(|proposed| self.chat.standing.approves(proposed)) {
+            let (thread, approval) = (self.chat.thread.id(), proposed.id());
+            match approvals.decide(thread, &approval, &proposed.digest(), Decision::Granted) {
+                Ok(()) => self.app.answered(&proposed.call.id),
+                Err(fault) => self.app.complain(&fault.to_string()),
+            }
+        }
     }
 
     /// Updates the branch, which commands may have changed.
