@@ -47,6 +47,7 @@ const NEEDS: &[Need] = &[
         venv(&folder.join("openai").join("python"), &["openai==3.57.0"])?;
         npm::install(&folder.join("openai").join("node"), &["openai@7.57.0"])
     }),
+    ("ag-ui", |folder| npm::install(&folder.join("ag-ui"), &["@ag-ui/client@1.0.0", "@ag-ui/core@1.0.0"])),
     ("trace-page", |folder| browser(&folder.join("trace-page"))),
     ("screenshots", |folder| browser(&folder.join("screenshots"))),
     ("agents", agents),

@@ -120,6 +120,17 @@ impl App {
         Err(Fault::no_thread(name))
     }
 
+    /// Returns the thread with that id, and whether it is new.
+    pub(crate) async fn thread_or_new(&self, id: ThreadId) -> Result<(Thread, bool), Fault> {
+        let _alone = self.creating.lock().await;
+        if let Some(thread) = self.runtime.existing(&id) {
+            return Ok((thread, false));
+        }
+        let is_stored = self.is_stored(&id).await?;
+        self.room()?;
+        Ok((self.runtime.thread(id), !is_stored))
+    }
+
     /// Creates a thread with a generated id.
     pub(crate) async fn new_thread(&self, prefix: &str) -> Result<Thread, Fault> {
         let _alone = self.creating.lock().await;

@@ -11,6 +11,7 @@
 //! | send a message to a busy thread | `…/messages`, `…/steer`, `…/follow-up`, `…/interrupt`, `…/queue` |
 //! | follow the events | `…/events` |
 //! | approve or deny pending calls | `/v1/approvals`, `…/approvals` |
+//! | use clients of other protocols | `/v1/chat/completions`, `/v1/responses`, `/v1/ag-ui` |
 //!
 //! Access: without a token, only clients on this machine ([`ServerOptions::check`]), only under its own host names
 //! ([`ServerOptions::allow_host`]), and no web pages ([`ServerOptions::allow_origin`]). Limits: [`Bounds`].
@@ -45,6 +46,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agui;
 mod app;
 mod body;
 mod connections;

@@ -9,6 +9,7 @@
 )]
 
 mod acp;
+mod ag_ui;
 mod agents;
 mod chat;
 mod crash;

@@ -29,7 +29,8 @@ fn server(folder: &Path) -> (Running, String) {
 }
 
 /// Runs a script of a client, which checks what it receives and prints `ok` at its end.
-fn check(folder: &Path, mut client: Command) {
+#[track_caller]
+pub(crate) fn check(folder: &Path, mut client: Command) {
     let (running, url) = server(folder);
     client.env("BASE_URL", format!("{url}/v1")).env("TOKEN", TOKEN);
     let printed = ran(client);

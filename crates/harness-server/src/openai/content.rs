@@ -11,14 +11,14 @@ use crate::fault::Fault;
 
 /// Messages of a request: the history of the thread, and the messages that start the run.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    pub(super) history: Vec<Message>,
-    pub(super) prompt: Vec<Message>,
+pub(crate) struct Said {
+    pub(crate) history: Vec<Message>,
+    pub(crate) prompt: Vec<Message>,
 }
 
 impl Said {
     /// Splits the messages of a new thread: the last ones of the user start the run.
-    pub(super) fn split(mut messages: Vec<Message>, field: &str) -> Result<Self, Fault> {
+    pub(crate) fn split(mut messages: Vec<Message>, field: &str) -> Result<Self, Fault> {
         let from_user = |message: &Message| matches!(message, Message::User(_));
         let history = messages.iter().rposition(|message| !from_user(message)).map_or(0, |last| last + 1);
         let prompt = messages.split_off(history);
@@ -34,19 +34,19 @@ impl Said {
     }
 }
 
-pub(super) fn user(content: Vec<Block>, name: Option<String>) -> Message {
+pub(crate) fn user(content: Vec<Block>, name: Option<String>) -> Message {
     let mut message = UserMessage::default();
     (message.content, message.name) = (content, name);
     message.from_origin("prompt").into()
 }
 
-pub(super) fn system(content: Vec<Block>) -> Message {
+pub(crate) fn system(content: Vec<Block>) -> Message {
     let mut message = SystemMessage::default();
     message.content = content;
     message.into()
 }
 
-pub(super) fn call(id: &str, name: &str, arguments: &str, at: &str) -> Result<ToolCall, Fault> {
+pub(crate) fn call(id: &str, name: &str, arguments: &str, at: &str) -> Result<ToolCall, Fault> {
     let arguments = Json::parse(if arguments.trim().is_empty() { "{}" } else { arguments });
     let arguments = arguments.ok().filter(Json::is_object);
     let arguments =
@@ -54,12 +54,12 @@ pub(super) fn call(id: &str, name: &str, arguments: &str, at: &str) -> Result<To
     Ok(ToolCall::new(id, name, arguments))
 }
 
-pub(super) fn result(call: &ToolCall, content: Vec<Block>, is_error: bool) -> Message {
+pub(crate) fn result(call: &ToolCall, content: Vec<Block>, is_error: bool) -> Message {
     ToolResultMessage::new(call, content, is_error).into()
 }
 
 /// Blocks of a content: a text, or a list of parts.
-pub(super) fn blocks(content: &Value, at: &str) -> Result<Vec<Block>, Fault> {
+pub(crate) fn blocks(content: &Value, at: &str) -> Result<Vec<Block>, Fault> {
     match content {
         Value::Null => Ok(Vec::new()),
         Value::String(text) => Ok(vec![Block::text(text.as_str())]),
@@ -141,11 +141,11 @@ fn data_of(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,").filter(|(mime_type, _)| !mime_type.is_empty())
 }
 
-fn optional<'a>(part: &'a Value, name: &str) -> Option<&'a str> {
+pub(crate) fn optional<'a>(part: &'a Value, name: &str) -> Option<&'a str> {
     part.get(name).and_then(Value::as_str)
 }
 
-fn text_of<'a>(part: &'a Value, name: &str, at: &str) -> Result<&'a str, Fault> {
+pub(crate) fn text_of<'a>(part: &'a Value, name: &str, at: &str) -> Result<&'a str, Fault> {
     let missing = || Fault::unreadable(format!("missing field `{name}`, a text")).at(format!("{at}.{name}"));
     optional(part, name).ok_or_else(missing)
 }

@@ -69,5 +69,5 @@ impl Fields {
 }
 
 /// Reason for the rejection of tools of a client.
-pub(super) const TOOLS: &str =
+pub(crate) const TOOLS: &str =
     "the server runs the tools of the agents, and tools of a client cannot be called";

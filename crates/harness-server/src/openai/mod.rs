@@ -4,17 +4,18 @@
 //! rejected.
 
 mod chat;
-mod content;
+pub(crate) mod content;
 mod conversations;
 mod error;
 mod fields;
 mod format;
 mod models;
 mod responses;
-mod usage;
-mod verdict;
+pub(crate) mod usage;
+pub(crate) mod verdict;
 
 pub(crate) use error::{OpenAiError, in_their_form};
+pub(crate) use fields::TOOLS;
 pub(crate) use responses::ResponseStore;
 
 pub(crate) mod routes {

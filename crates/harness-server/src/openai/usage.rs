@@ -4,20 +4,20 @@ use harness::runtime::Report;
 
 /// Tokens of all model calls of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     /// Input tokens, including cached ones.
-    pub(super) input: u64,
+    pub(crate) input: u64,
     /// Input tokens that were read from a cache.
-    pub(super) cached: u64,
+    pub(crate) cached: u64,
     /// Output tokens, including reasoning.
-    pub(super) output: u64,
+    pub(crate) output: u64,
     /// Reasoning tokens.
-    pub(super) reasoning: u64,
+    pub(crate) reasoning: u64,
 }
 
 impl Tokens {
     /// Tokens of a run; `None` if no model reported any.
-    pub(super) fn of(report: &Report) -> Option<Self> {
+    pub(crate) fn of(report: &Report) -> Option<Self> {
         let usage = &report.end.usage;
         let output = usage.output_tokens.unwrap_or(0);
         let all = usage.amount().tokens;
@@ -32,7 +32,7 @@ impl Tokens {
         Some(Self { input: all.saturating_sub(output), cached, output, reasoning })
     }
 
-    pub(super) fn total(self) -> u64 {
+    pub(crate) fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 }

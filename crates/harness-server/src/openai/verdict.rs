@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 /// End of a run, with what the APIs distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// An answer or a question.
     Answered,
     /// A limit was reached; there may be a partial answer.
@@ -26,7 +26,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn of(report: &Report, pending: usize) -> Self {
+    pub(crate) fn of(report: &Report, pending: usize) -> Self {
         match report.outcome() {
             Outcome::AwaitingApproval if pending > 0 => Self::Pending,
             Outcome::Completed | Outcome::NeedsClarification | Outcome::AwaitingApproval => {
@@ -56,7 +56,7 @@ fn is_cut(report: &Report) -> bool {
 
 /// End of the run in the words of harness.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct RunDetail {
+pub(crate) struct RunDetail {
     /// Id of the run.
     run: String,
     /// Outcome: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`.
@@ -69,7 +69,7 @@ pub(super) struct RunDetail {
 }
 
 impl RunDetail {
-    pub(super) fn of(report: &Report) -> Self {
+    pub(crate) fn of(report: &Report) -> Self {
         Self {
             run: report.run.as_str().to_owned(),
             outcome: report.outcome().as_str(),

@@ -79,6 +79,7 @@ pub(crate) fn all() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(openai::show_response, openai::delete_response))
         .routes(routes!(openai::create_conversation))
         .routes(routes!(openai::show_conversation, openai::delete_conversation))
+        .routes(routes!(crate::agui::run_ag_ui))
         .routes(routes!(service::health))
         .routes(routes!(service::openapi))
 }

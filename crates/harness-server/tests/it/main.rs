@@ -8,6 +8,7 @@
 )]
 
 mod access;
+mod ag_ui;
 mod approvals;
 mod bounds;
 mod chat_completions;

@@ -32,7 +32,9 @@ fn redact(value: &mut serde_json::Value) {
                 match name.as_str() {
                     "created" | "created_at" => *value = 0.into(),
                     "run" => *value = "run".into(),
-                    "id" | "item_id" => *value = short(value.as_str().unwrap_or_default()).into(),
+                    "id" | "item_id" | "messageId" | "parentMessageId" => {
+                        *value = short(value.as_str().unwrap_or_default()).into();
+                    }
                     _ => redact(value),
                 }
             }
