@@ -1,6 +1,9 @@
 //! Runs in the form of AG-UI.
 
 use expect_test::{Expect, expect};
+use harness::core::Json;
+use harness::core::decide::GateVerdict;
+use harness::prelude::gate;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -331,6 +334,53 @@ async fn a_run_that_fails_ends_with_an_error() {
         {"type":"STEP_FINISHED","stepName":"main"}
         {"type":"RUN_ERROR","message":"The limit of model calls was reached.","code":"max_iterations_reached","usage":[{"inputTokens":69,"outputTokens":4,"totalTokens":73,"reasoningTokens":0,"cachedInputTokens":0}]}
     "#]].assert_eq(&lines(&server, input(&json!([user("u1", "call slow")]))).await);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn changed_arguments_of_a_call_are_shown() {
+    let cheaper = gate::func("cheaper", |_, _| GateVerdict::Rewrite(Json::from(json!({ "amount": 1 }))));
+    let server = Desk::with(|builder| builder.gate(cheaper)).serve().await;
+    server.desk.go.add_permits(1);
+    let events = events(&server, input(&json!([user("u1", "call slow")]))).await;
+    let changed = events.iter().find(|event| event["type"] == "CUSTOM").map(ToString::to_string);
+    expect![[r#"{"type":"CUSTOM","name":"harness.call_changed","value":{"toolCallId":"call-1","tool":"slow","arguments":{"amount":1}}}"#]].assert_eq(&changed.unwrap_or_default());
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_aborted_run_is_cancelled() {
+    let server = Desk::new().serve().await;
+    let run = events(&server, input(&json!([user("u1", "call slow")])));
+    let abort = async {
+        server.desk.began.notified().await;
+        server.client.post("/v1/threads/t/abort", json!({})).await;
+    };
+    let (events, ()) = tokio::join!(run, abort);
+    expect![[r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{"type":"cancelled"},"result":{"run":"run","outcome":"failed","stop_reason":"cancelled","problem":"Cancelled: client"},"usage":[{"inputTokens":69,"outputTokens":4,"totalTokens":73,"reasoningTokens":0,"cachedInputTokens":0}]}"#]].assert_eq(&redacted(&events.last().unwrap().to_string()));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_run_continues_after_a_restart_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Desk::with_sessions(folder.path()).serve().await;
+    let mut body = pending(&server).await;
+    server.end().await;
+
+    let server = Desk::with_sessions(folder.path()).serve().await;
+    body["resume"][0]["payload"] = json!({ "approved": true });
+    let answer = json!({ "id": "a1", "role": "assistant", "content": "paid 5" });
+    events(&server, body).await;
+    events(&server, input(&json!([user("u1", "call pay"), answer, user("u2", "thanks")]))).await;
+    expect![[r#"
+        user ["call pay"]
+        assistant ["toolCall"]
+        toolResult ["paid 5"]
+        assistant ["paid 5"]
+        user ["thanks"]
+        assistant ["thanks"]
+    "#]].assert_eq(&transcript(&server).await);
     server.end().await;
 }
 
