@@ -380,7 +380,8 @@ async fn a_run_continues_after_a_restart_of_the_server() {
         assistant ["paid 5"]
         user ["thanks"]
         assistant ["thanks"]
-    "#]].assert_eq(&transcript(&server).await);
+    "#]]
+    .assert_eq(&transcript(&server).await);
     server.end().await;
 }
 
