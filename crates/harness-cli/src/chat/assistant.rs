@@ -22,7 +22,8 @@ const INSTRUCTIONS: &str = "\
 You are a careful software engineer who works with a user at a terminal, in the user's directory.
 
 Work like this:
-- Look before you act: search, list and read files instead of guessing what they contain.
+- Look before you act: search, list and read files instead of guessing what they contain. Searches skip what \
+`.gitignore` excludes; such files can be listed and read.
 - Do what the user asks, in the style of the surrounding code, and nothing beyond it.
 - Prefer `file_edit` to `file_write` for existing files. Read a file before you change it.
 - Run the project's own checks after a change if it has any, and say what you ran and what came of it.
@@ -65,7 +66,7 @@ impl Assistant {
         let read = |source| CliError::Io { action: "read the current directory", source };
         let folder = folder.canonicalize().map_err(read)?;
         let files = FolderWorkspace::open(&folder)?.writable().protecting(secrets::files());
-        let files = Arc::new(files.skipping(SKIPPED));
+        let files = Arc::new(files.skipping(SKIPPED).skipping_ignored());
         let looks = WorkspaceTools::new(Arc::clone(&files) as _, WorkspaceOptions::default());
         let edits = FileEdits::new(files, looks.seen());
         let work = WorkTools::new(Keep::Thread, Arc::clone(clock));

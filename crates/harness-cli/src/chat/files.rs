@@ -1,45 +1,36 @@
 //! Files below the current directory, for the menu of `@`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use ignore::WalkBuilder;
 
 use super::assistant::SKIPPED;
 
-/// Maximum number of directory entries that are read.
+/// Maximum number of files and directories that are visited.
 const MOST: usize = 20_000;
 
-/// Maximum depth of directories.
-const DEEPEST: usize = 12;
+/// Maximum depth of files.
+const DEEPEST: usize = 13;
 
-/// Paths of the files and directories below a directory, in order; those of directories end with a slash. Hidden ones
-/// and generated ones are skipped.
+/// Paths of the files and directories below a directory, in order; those of directories end with a slash. Hidden ones,
+/// generated ones and those that `.gitignore` files exclude are skipped.
 pub(super) fn list(root: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut next: Vec<(PathBuf, String, usize)> = vec![(root.to_owned(), String::new(), 0)];
-    let mut read = 0;
-    while let Some((folder, shown, depth)) = next.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            read += 1;
-            if read > MOST {
-                found.sort_unstable();
-                return found;
-            }
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            // Links are not followed, so that no directory is entered twice.
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if name.starts_with('.') || is_folder && SKIPPED.contains(&&*name) {
-                continue;
-            }
-            if is_folder {
-                found.push(format!("{shown}{name}/"));
-                if depth < DEEPEST {
-                    next.push((entry.path(), format!("{shown}{name}/"), depth + 1));
-                }
-            } else {
-                found.push(format!("{shown}{name}"));
-            }
-        }
-    }
+    let mut walk = WalkBuilder::new(root);
+    // Links are not followed, so that no directory is entered twice.
+    walk.max_depth(Some(DEEPEST)).follow_links(false).require_git(false).git_global(false);
+    walk.filter_entry(|entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0
+            || !is_folder
+            || entry.file_name().to_str().is_some_and(|name| !SKIPPED.contains(&name))
+    });
+    let shown = |entry: &ignore::DirEntry| {
+        let path = entry.path().strip_prefix(root).ok()?.to_str()?;
+        let slash = if entry.file_type().is_some_and(|kind| kind.is_dir()) { "/" } else { "" };
+        (!path.is_empty()).then(|| format!("{path}{slash}"))
+    };
+    let entries = walk.build().take(MOST).filter_map(Result::ok);
+    let mut found: Vec<String> = entries.filter_map(|entry| shown(&entry)).collect();
     found.sort_unstable();
     found
 }
@@ -72,17 +63,32 @@ fn holds_in_order(text: &str, typed: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
-    fn files_are_listed_without_hidden_and_generated_ones() {
+    fn files_are_listed_without_hidden_generated_and_ignored_ones() {
         let root = tempfile::tempdir().unwrap();
-        for path in ["src/main.rs", "target/out", ".git/HEAD", "README.md"] {
+        let files = [
+            ("src/main.rs", ""),
+            ("target/out", ""),
+            (".git/HEAD", ""),
+            ("README.md", ""),
+            (".gitignore", "*.log\n/made/\n"),
+            ("a.log", ""),
+            ("made/x", ""),
+            ("src/made/y", ""),
+            ("src/.gitignore", "!b.log\n"),
+            ("src/b.log", ""),
+        ];
+        for (path, text) in files {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
+            fs::write(path, text).unwrap();
         }
-        assert_eq!(list(root.path()), ["README.md", "src/", "src/main.rs"]);
+        let expected = ["README.md", "src/", "src/b.log", "src/made/", "src/made/y", "src/main.rs"];
+        assert_eq!(list(root.path()), expected);
     }
 
     #[test]

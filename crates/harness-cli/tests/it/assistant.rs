@@ -210,15 +210,9 @@ fn demo_model_reads_lists_and_searches() {
     - `/notes.md`
     - `/src/`
     ");
-    insta::assert_snapshot!(demo(&files, "List the files in src"), @r"
-    - `/src/main.rs`
-    ");
-    insta::assert_snapshot!(demo(&files, "Where is \"let tax\"?"), @r"
-    - `/src/main.rs`: fn main() { let tax = 7; }
-    ");
-    insta::assert_snapshot!(demo(&files, "Where is \"let vat\"?"), @r"
-    The search found no `let vat`.
-    ");
+    insta::assert_snapshot!(demo(&files, "List the files in src"), @"- `/src/main.rs`");
+    insta::assert_snapshot!(demo(&files, "Where is \"let tax\"?"), @"- `/src/main.rs`: fn main() { let tax = 7; }");
+    insta::assert_snapshot!(demo(&files, "Where is \"let vat\"?"), @"The search found no `let vat`.");
     insta::assert_snapshot!(demo(&files, "What is in missing.rs?"), @r"
     workspace read failed: Workspace file not found: missing.rs
     A search found no file of that name. Is `missing.rs` spelled correctly?
@@ -226,14 +220,24 @@ fn demo_model_reads_lists_and_searches() {
 }
 
 #[test]
+fn search_and_menu_skip_what_gitignore_excludes() {
+    let files = [(".gitignore", "made.md\n"), ("made.md", "the tax"), ("note.md", "the tax")];
+    assert_eq!(demo(&files, "Where is \"the tax\"?"), "- `/note.md`: the tax\n");
+    let (project, home) = (Project::of(&files), tempfile::tempdir().unwrap());
+    let mut command = project.command(&["chat"]);
+    command.env("HOME", home.path());
+    let person = Person::sit_down(command, 30, 80);
+    person.sees("/help for commands").types("read @md").sees("  @note.md");
+    person.screen(|screen| assert!(!screen.contents().contains("made.md"), "{}", screen.contents()));
+    person.types("\u{15}");
+    leave(person);
+}
+
+#[test]
 fn demo_model_makes_up_no_command_and_no_edit() {
     let files = [("a.txt", "one\n")];
-    insta::assert_snapshot!(demo(&files, "Edit a.txt"), @r#"
-    `file_edit` changes files or runs programs. I am a rule-based demo model and do not make up such a call. To make it, send exactly: call file_edit {"path":"…","old_string":"…","new_string":"…"}
-    "#);
-    insta::assert_snapshot!(demo(&files, "Use the shell to delete everything"), @r#"
-    `shell` changes files or runs programs. I am a rule-based demo model and do not make up such a call. To make it, send exactly: call shell {"command":"…"}
-    "#);
+    insta::assert_snapshot!(demo(&files, "Edit a.txt"), @r#"`file_edit` changes files or runs programs. I am a rule-based demo model and do not make up such a call. To make it, send exactly: call file_edit {"path":"…","old_string":"…","new_string":"…"}"#);
+    insta::assert_snapshot!(demo(&files, "Use the shell to delete everything"), @r#"`shell` changes files or runs programs. I am a rule-based demo model and do not make up such a call. To make it, send exactly: call shell {"command":"…"}"#);
 }
 
 #[test]

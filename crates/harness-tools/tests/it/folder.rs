@@ -299,6 +299,39 @@ fn a_search_leaves_out_git_and_stops_at_its_limit() {
 }
 
 #[test]
+fn a_search_skips_what_gitignore_files_exclude_if_it_is_told_so() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [
+        (".gitignore", "*.log\n/made/\nnotes/*\n!notes/kept.md\n\\\n"),
+        ("a.log", ""),
+        ("a.md", ""),
+        ("made/b.md", ""),
+        ("notes/c.md", ""),
+        ("notes/kept.md", ""),
+        ("src/.gitignore", "!d.log\n/e.md\n"),
+        ("src/d.log", ""),
+        ("src/e.md", ""),
+        ("src/made/f.md", ""),
+        ("src-2/e.md", ""),
+    ];
+    for (path, text) in files {
+        let path = place.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, if text.is_empty() { "berth" } else { text }).unwrap();
+    }
+    let found = |files: &FolderWorkspace| {
+        let hits = block_on(files.search("berth", None, 20)).unwrap();
+        hits.into_iter().map(|hit| hit.entry.path).collect::<Vec<_>>()
+    };
+    let files = FolderWorkspace::open(place.path()).unwrap();
+    assert_eq!(found(&files).len(), 9);
+    let skipping = files.skipping_ignored();
+    let expected = ["/a.md", "/notes/kept.md", "/src-2/e.md", "/src/d.log", "/src/made/f.md"];
+    assert_eq!(found(&skipping), expected);
+    assert_eq!(read(&skipping, "made/b.md"), "berth", "a named file is read");
+}
+
+#[test]
 fn an_operation_has_a_time_limit() {
     let place = place();
     let files = jail(&place).time_limit(Duration::ZERO);

@@ -1,5 +1,6 @@
 //! A directory as a workspace.
 
+mod ignored;
 mod jail;
 mod protected;
 mod save;
@@ -55,6 +56,7 @@ struct Inner {
     max_file: u64,
     writable: bool,
     skipped: Vec<String>,
+    skips_ignored: bool,
     protection: Protection,
 }
 
@@ -79,6 +81,7 @@ impl FolderWorkspace {
             max_file: 8 * 1024 * 1024,
             writable: false,
             skipped: vec![".git".to_owned()],
+            skips_ignored: false,
             protection: Protection::default(),
         };
         Ok(Self { inner: Arc::new(inner), time: Duration::from_secs(10) })
@@ -111,6 +114,13 @@ impl FolderWorkspace {
     pub fn skipping(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
         self.with(|inner| inner.skipped = names)
+    }
+
+    /// Makes a search skip what `.gitignore` files in the directory exclude. Such files can still be listed and read.
+    /// Only the first 4,000 lines of a file of at most 256 KiB count; exclusions of git elsewhere do not.
+    #[must_use]
+    pub fn skipping_ignored(self) -> Self {
+        self.with(|inner| inner.skips_ignored = true)
     }
 
     /// Protects files of the host from writing.

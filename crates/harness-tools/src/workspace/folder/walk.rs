@@ -6,6 +6,7 @@ use harness_host::{
     EntryKind, Snippet, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode as Code, WorkspaceHit,
 };
 
+use super::ignored::Ignored;
 use super::jail::{self, Names};
 use super::{Inner, Stop, entry_of};
 
@@ -45,8 +46,13 @@ pub(super) fn search(
 ) -> Result<Vec<WorkspaceHit>, WorkspaceFault> {
     let mut hits = Vec::new();
     let mut searched = 0_usize;
+    let mut ignored = Ignored::default();
     down(folder, "", MAX_DEPTH, stop, &mut |seen| {
-        if seen.found.kind == EntryKind::Dir {
+        let is_folder = seen.found.kind == EntryKind::Dir;
+        if inner.skips_ignored && ignored.excludes(seen.path, is_folder, seen.folder) {
+            return Ok(Go::Past);
+        }
+        if is_folder {
             return Ok(if inner.skipped.contains(&seen.found.name) { Go::Past } else { Go::Down });
         }
         if seen.found.kind != EntryKind::File {
