@@ -89,6 +89,7 @@ pub(super) async fn create(
     OriginalUri(asked_at): OriginalUri,
     MaybeBody(asked): MaybeBody<CreateThread>,
 ) -> Result<impl IntoResponse, Fault> {
+    let user = asked.user()?;
     let id = match asked.id {
         Some(name) => thread_id(&name)?,
         None => app.new_id("thread").into(),
@@ -101,6 +102,9 @@ pub(super) async fn create(
             .hint("take another name, or none"));
     }
     let thread = app.runtime.thread(id.clone());
+    if user.is_some() {
+        thread.configure(|config| config.origin.user = user);
+    }
     drop(alone);
     let view = match view(&app, &thread).await {
         Ok(view) => view,
@@ -118,7 +122,7 @@ async fn view(app: &App, thread: &Thread) -> Result<ThreadView, Fault> {
     let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(thread.id()).len());
     snapshot.status = held::status(snapshot.status, held);
     let parked = held::parked(thread).await?.len();
-    Ok(ThreadView::new(thread.id().clone(), snapshot, held + parked, next_seq))
+    Ok(ThreadView::new(thread, snapshot, held + parked, next_seq))
 }
 
 /// Returns a thread.

@@ -1,5 +1,7 @@
 //! Request bodies.
 
+use std::sync::Arc;
+
 use harness::core::message::{Block, Message, UserMessage};
 use harness::core::port::Decision;
 use harness::core::{CallDigest, Json};
@@ -16,6 +18,30 @@ pub(crate) struct CreateThread {
     /// Its name: up to 128 letters, digits, `-`, `_` and `.`. Default: one of the server's.
     #[schema(example = "support-17")]
     pub(crate) id: Option<String>,
+    /// User of its runs, up to 256 characters: memory with the scope `user` belongs to them. It is kept until the server
+    /// stops, so send it with each prompt, too, if threads survive a restart. Default: that of the server.
+    #[schema(example = "ada")]
+    user: Option<String>,
+}
+
+impl CreateThread {
+    pub(crate) fn user(&self) -> Result<Option<Arc<str>>, Fault> {
+        user(self.user.as_deref())
+    }
+}
+
+/// Maximum length of a user in characters.
+const USER: usize = 256;
+
+fn user(given: Option<&str>) -> Result<Option<Arc<str>>, Fault> {
+    let Some(user) = given else { return Ok(None) };
+    if user.trim().is_empty() || user.chars().count() > USER {
+        let length = user.chars().count();
+        return Err(
+            Fault::unreadable(format!("`user` has {length} characters, expected 1 to {USER}")).at("user")
+        );
+    }
+    Ok(Some(user.into()))
 }
 
 /// Something that a user says: a text, or blocks.
@@ -50,11 +76,15 @@ pub(crate) struct StartRun {
     /// of invalid outputs; then the run ends `invalid_output`. Default: that of the agent.
     #[schema(value_type = Option<Object>)]
     output_schema: Option<Json>,
+    /// User of the run, up to 256 characters. Default: that of the thread.
+    user: Option<String>,
 }
 
 impl StartRun {
     pub(crate) fn prompt(self) -> Result<Prompt, Fault> {
+        let user = user(self.user.as_deref())?;
         let mut prompt = Prompt::from(message(self.text, self.content, "prompt")?);
+        prompt.options.user = user;
         prompt.options.output = self.output_schema;
         Ok(prompt)
     }

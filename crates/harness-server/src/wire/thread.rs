@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness::core::message::Message;
 use harness::core::port::{CompactionNote, ProposedCall};
 use harness::core::{AgentId, ApprovalId, CallDigest, CallId, EntryId, Json, RunId, ThreadId, Time};
-use harness::runtime::{DeliveryState, PartialBlock, QueueEntry, Snapshot, Status};
+use harness::runtime::{DeliveryState, PartialBlock, QueueEntry, Snapshot, Status, Thread};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -90,6 +90,10 @@ pub(crate) struct ThreadView {
     id: ThreadId,
     /// Status of the thread.
     status: StatusView,
+    /// User of its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    user: Option<Arc<str>>,
     /// The model of the next run.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
@@ -114,9 +118,10 @@ pub(crate) struct ThreadView {
 }
 
 impl ThreadView {
-    pub(crate) fn new(id: ThreadId, snapshot: Snapshot, approvals: usize, next_seq: u64) -> Self {
+    pub(crate) fn new(thread: &Thread, snapshot: Snapshot, approvals: usize, next_seq: u64) -> Self {
         Self {
-            id,
+            id: thread.id().clone(),
+            user: thread.config().origin.user,
             status: (&snapshot.status).into(),
             model: snapshot.model.map(|model| model.as_str().to_owned()),
             messages: snapshot.messages.len(),

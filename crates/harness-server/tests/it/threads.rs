@@ -175,3 +175,32 @@ async fn answer_matches_the_schema_of_its_prompt_or_the_run_ends_invalid_output(
     assert_eq!((wrong.status, wrong.kind()), (422, "runtime.output_schema"));
     server.end().await;
 }
+
+/// Users of the events of the last run.
+async fn users(server: &crate::support::Server) -> Vec<String> {
+    let mut frames = server.client.follow("/v1/threads/a/events?from=turn&until=run_end", None).await;
+    let frames = frames.rest().await;
+    let origins =
+        frames.iter().filter(|frame| frame.event == "event").map(|frame| &frame.data["event"]["origin"]);
+    let mut users: Vec<String> = origins.map(|origin| origin["user"].to_string()).collect();
+    users.dedup();
+    users
+}
+
+#[tokio::test]
+async fn runs_have_the_user_of_their_thread_or_of_their_prompt() {
+    let server = Desk::new().serve().await;
+    let created = server.client.post("/v1/threads", json!({ "id": "a", "user": "ada" })).await;
+    assert_eq!((created.status, &created.body["user"]), (201, &json!("ada")));
+    server.client.ask("a", "hello").await;
+    assert_eq!(users(&server).await, ["\"ada\""]);
+    server.client.post("/v1/threads/a/prompt?wait", json!({ "text": "hello", "user": "bo" })).await;
+    assert_eq!(users(&server).await, ["\"bo\""]);
+    server.client.ask("a", "hello").await;
+    assert_eq!(users(&server).await, ["\"ada\""], "the user of a prompt is that of one run");
+    for user in ["", " ", &"x".repeat(257)] {
+        let reply = server.client.post("/v1/threads", json!({ "user": user })).await;
+        assert_eq!((reply.status, &reply.body["error"]["path"]), (422, &json!("user")));
+    }
+    server.end().await;
+}
