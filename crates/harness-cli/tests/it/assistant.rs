@@ -220,6 +220,28 @@ fn demo_model_reads_lists_and_searches() {
 }
 
 #[test]
+fn demo_model_answers_the_message_in_plan_mode() {
+    let (project, home) = (project(), tempfile::tempdir().unwrap());
+    let mut command = project.command(&["chat"]);
+    command.env("HOME", home.path());
+    let person = Person::sit_down(command, 30, 80);
+    person.sees("ask ·").types(&SHIFT_TAB.repeat(2)).sees("plan ·");
+    person
+        .types("What is in note.txt?\r")
+        .sees("• The mode is `plan` from now on.")
+        .sees("note.txt has 3 lines");
+    // The note about the mode is not the user's: what is undone is the message.
+    person.sees("\nplan ·").types("\u{1b}").sees("press Esc again");
+    person
+        .types("\u{1b}")
+        .sees("undid your last message")
+        .types(" now")
+        .sees("› What is in note.txt? now")
+        .types("\u{15}");
+    leave(person);
+}
+
+#[test]
 fn search_and_menu_skip_what_gitignore_excludes() {
     let files = [(".gitignore", "made.md\n"), ("made.md", "the tax"), ("note.md", "the tax")];
     assert_eq!(demo(&files, "Where is \"the tax\"?"), "- `/note.md`: the tax\n");

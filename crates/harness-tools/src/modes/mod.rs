@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::Json;
 use harness_core::decide::{DynGate, Guarded};
-use harness_core::message::Message;
+use harness_core::message::{Message, UserMessage};
 use harness_core::outcome::StopMode;
 use harness_core::port::Steering;
 use harness_core::tool::{DynTool, ToolOutcome, tool_fn};
@@ -183,7 +183,7 @@ impl Modes {
             return None;
         }
         let text = format!("The mode is `{}` from now on. {}", mode.name, mode.meaning);
-        Some((state.change, Message::user(text)))
+        Some((state.change, UserMessage::text(text).from_origin("hook").into()))
     }
 
     /// The note of that change is in the transcript. A later one is still pending.

@@ -44,7 +44,14 @@ impl<'r> Situation<'r> {
         let mut messages: Vec<Arc<Message>> = Vec::new();
         request.view.for_each(|message| messages.push(Arc::clone(message)));
         let asked = |message: &Arc<Message>| matches!(&**message, Message::User(_));
-        let at = messages.iter().rposition(asked).unwrap_or(messages.len());
+        let mut at = messages.iter().rposition(asked).unwrap_or(messages.len());
+        // Notes of the host, such as one about the mode, may follow the user's message.
+        while at > 0
+            && messages.get(at).is_some_and(|message| is_note(message))
+            && messages.get(at - 1).is_some_and(asked)
+        {
+            at -= 1;
+        }
         let since = messages.split_off(at);
         let question = since.first().map(|message| message.joined_text()).unwrap_or_default();
         let texts = since.first().and_then(|message| message.content().iter().find_map(Block::as_text));
@@ -93,6 +100,10 @@ impl<'r> Situation<'r> {
         }
         found
     }
+}
+
+fn is_note(message: &Message) -> bool {
+    matches!(message, Message::User(user) if user.origin.as_deref() == Some("hook"))
 }
 
 /// The result as data, if it is any.
