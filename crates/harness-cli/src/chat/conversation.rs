@@ -111,18 +111,18 @@ impl Conversation {
         let prompts = Prompts { approvals: approvals.clone(), edits, previews: previews.clone() };
         let standing = prompts.standing(assistant.as_ref());
         let approver = decider(args.approve, asks, &standing, assistant.as_ref());
-        let of = Of { descriptor: args.descriptor.as_deref(), sessions: None, thread: Some(thread.clone()) };
         let descriptor = args.descriptor.as_deref();
         let templates = found::templates(&args.templates, descriptor, command::unusable).await?;
         let change = |builder: Builder| {
             let builder = builder.templates(templates);
             let builder = match &assistant {
                 Some(assistant) => assistant.give(builder),
-                None if args.descriptor.is_none() => builder.instructions(PLAIN),
+                None if descriptor.is_none() => builder.instructions(PLAIN),
                 None => builder,
             };
             if file.is_some() { builder.sessions(store.clone()) } else { builder }
         };
+        let of = Of { descriptor, sessions: None, thread: Some(thread.clone()) };
         let threads = Threads::open(of, &args.threads, approver, &clock, change).await?;
         let thread = threads.runtime.thread(thread);
         let window = args.threads.view.window(threads.window);
@@ -131,14 +131,12 @@ impl Conversation {
         });
         let before = thread.messages().await?.iter().cloned().collect();
         let begun = Begun {
-            title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), title),
+            title: descriptor.map_or_else(|| "assistant".to_owned(), title),
             model: threads.model_name.clone().unwrap_or_default(),
             window: args.threads.view.window.or(threads.window),
             notice: threads.notice.clone(),
             before,
         };
-        let (folder, models) = (folder(args), args.threads.model.clone());
-        let (named_window, window) = (args.threads.view.window, begun.window);
         let this = Self {
             threads,
             thread,
@@ -148,11 +146,11 @@ impl Conversation {
             previews,
             assistant,
             clock,
-            folder,
+            folder: folder(args),
             meta,
-            models,
-            named_window,
-            window,
+            models: args.threads.model.clone(),
+            named_window: args.threads.view.window,
+            window: begun.window,
         };
         Ok((this, begun))
     }

@@ -379,7 +379,7 @@ mod tests {
     fn quoted_or_named_text_is_searched() {
         check("Where is \"fn main\" defined?", search("fn main"));
         check("Which files mention `tax rate`?", search("tax rate"));
-        check("Search for the word TODO in the project", search("TODO"));
+        check("Search for the word berth in the project", search("berth"));
         check("Look for it in note.txt", search("it"));
         check_none("Say \"hello\"");
     }
