@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 31] = [
+const PAGES: [(&str, &str); 32] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
@@ -60,6 +60,7 @@ const PAGES: [(&str, &str); 31] = [
     ("operations.md", SUPPORT),
     ("records.md", SUPPORT),
     ("resume.md", SUPPORT),
+    ("serve-clients.md", SUPPORT),
     ("serve.md", SUPPORT),
     ("sessions.md", SUPPORT),
     ("skills.md", EMPTY),
@@ -153,6 +154,7 @@ pages! {
     records: "records.md",
     resume: "resume.md",
     serve: "serve.md",
+    serve_clients: "serve-clients.md",
     sessions: "sessions.md",
     skills: "skills.md",
     tools: "tools.md",
