@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::fault::{Fault, Result};
 use crate::markdown;
 use crate::process;
-use crate::repo::{Workspace, read, root, shown};
+use crate::repo::{Workspace, copy_folder, read, root, shown};
 use crate::tidy;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -107,21 +107,8 @@ fn stage(book: &Path) -> Result<()> {
 fn add_api(target: &Path, site: &Path) -> Result<()> {
     let mut cargo = process::cargo(["doc", "--no-deps", "--workspace", "--all-features"]);
     process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))?;
-    copy_all(&target.join("doc"), &site.join("api"))
-}
-
-fn copy_all(from: &Path, to: &Path) -> Result<()> {
-    let unreadable = |e| Fault::because(shown(from), e);
-    for entry in fs::read_dir(from).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let Some(name) = path.file_name() else { continue };
-        if path.is_dir() {
-            copy_all(&path, &to.join(name))?;
-        } else {
-            copy(&path, &to.join(name))?;
-        }
-    }
-    Ok(())
+    let api = target.join("doc");
+    copy_folder(&api, &site.join("api")).map_err(|e| Fault::because(shown(&api), e))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

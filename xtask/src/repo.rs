@@ -57,6 +57,21 @@ pub(crate) struct Dependency {
     pub(crate) kind: Option<String>,
 }
 
+/// Copies a folder with everything in it, over what is there.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
 impl Workspace {
     /// Asks cargo; needs no network.
     pub(crate) fn load() -> Result<Self> {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::fault::{Fault, Result};
 use crate::npm;
 use crate::process;
-use crate::repo::{Workspace, root};
+use crate::repo::{Workspace, copy_folder, root};
 
 /// One figure of a peer, and the case of ours that does the same work.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,20 +145,6 @@ fn key_value_figure(peer: &'static str, line: &str) -> Result<Figure> {
     let value = Value::PerIteration(number("us_per_iteration")?);
     let peak_rss_mib = number("peak_rss_kib")? / 1024.0;
     Ok(Figure { peer, ours: "loop20-fold", value, scripted: None, peak_rss_mib })
-}
-
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target)?;
-        } else {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

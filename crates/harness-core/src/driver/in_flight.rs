@@ -84,6 +84,7 @@ impl<'p> InFlight<'p> {
         if let Op::Append { source: AppendSource::Steering, .. } = op {
             self.injecting = Some(id);
         }
+        // A request has no ledger: the machine has reserved its budget.
         if !matches!(op, Op::Model { .. }) {
             self.ledger.sync(machine.left());
         }

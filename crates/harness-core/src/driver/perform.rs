@@ -44,16 +44,16 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
     /// Starts an operation.
     pub(super) fn start(&self, id: OpId, op: Op) -> Work<'p> {
         let failed = failed_reply(&op);
-        let started = catch_unwind(AssertUnwindSafe(|| self.running(id, op)));
-        let running = started.unwrap_or_else(|panic| {
+        let started = catch_unwind(AssertUnwindSafe(|| self.future(id, op)));
+        let future = started.unwrap_or_else(|panic| {
             let reply = failed(&panic_text(&*panic));
-            Running::Other(Box::pin(std::future::ready(Some(reply))))
+            PortFuture::Other(Box::pin(std::future::ready(Some(reply))))
         });
-        Work { running, failed }
+        Work { future, failed }
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "one performer performs all other operations")]
-    fn running(&self, id: OpId, op: Op) -> Running<'p> {
+    fn future(&self, id: OpId, op: Op) -> PortFuture<'p> {
         let (ports, machine, deadline, cancel) =
             (self.ports, self.machine, self.deadline, self.cancel.clone());
         match op {
@@ -63,7 +63,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                     ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
                 self.sink.start(id);
                 let agent = request.prepared.agent.clone();
-                Running::Model(agent, ports.model.step_boxed(request, self.sink))
+                PortFuture::Model(agent, ports.model.step_boxed(request, self.sink))
             }
             Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
                 let (origin, updates) = (Arc::clone(machine.origin()), updates(ports));
@@ -82,13 +82,13 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                     updates,
                     ledger,
                 };
-                Running::Tool(ports.tools.call_boxed(cx))
+                PortFuture::Tool(ports.tools.call_boxed(cx))
             }
             op => {
                 let (log, origin, turn) =
                     (machine.log().prefix(), Arc::clone(machine.origin()), machine.turn());
                 let performer = Performer { ports, ledger: self.ledger, log, origin, turn, deadline, cancel };
-                Running::Other(Box::pin(performer.perform(op)))
+                PortFuture::Other(Box::pin(performer.perform(op)))
             }
         }
     }
@@ -96,11 +96,12 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
 
 /// An operation in flight. Its reply reports a port that is missing or panics.
 pub(super) struct Work<'p> {
-    running: Running<'p>,
+    future: PortFuture<'p>,
     failed: fn(&str) -> Reply,
 }
 
-enum Running<'p> {
+/// The future of a port.
+enum PortFuture<'p> {
     /// The model answers; the agent is that of the request.
     Model(AgentId, BoxFuture<'p, Result<AssistantMessage, ModelFault>>),
     Tool(BoxFuture<'p, Result<ToolOutcome, Fault>>),
@@ -112,7 +113,7 @@ impl Future for Work<'_> {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
-        let polled = catch_unwind(AssertUnwindSafe(|| self.running.poll(cx)));
+        let polled = catch_unwind(AssertUnwindSafe(|| self.future.poll(cx)));
         match polled {
             Ok(polled) => {
                 polled.map(|reply| reply.unwrap_or_else(|| (self.failed)("its port is not configured")))
@@ -122,11 +123,11 @@ impl Future for Work<'_> {
     }
 }
 
-impl Running<'_> {
+impl PortFuture<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
         match self {
             Self::Model(agent, answer) => {
-                answer.poll_unpin(cx).map(|answer| Some(Reply::Model(by(agent, answer))))
+                answer.poll_unpin(cx).map(|answer| Some(Reply::Model(answer_of(agent, answer))))
             }
             Self::Tool(outcome) => {
                 outcome.poll_unpin(cx).map(|outcome| Some(Reply::Tool(outcome.map(Arc::new))))
@@ -137,7 +138,7 @@ impl Running<'_> {
 }
 
 /// The answer of a model in the name of the agent, unless it names another.
-fn by(
+fn answer_of(
     agent: &AgentId,
     answer: Result<AssistantMessage, ModelFault>,
 ) -> Result<Arc<Message>, Box<ModelFault>> {
