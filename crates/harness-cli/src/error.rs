@@ -321,7 +321,9 @@ impl CliError {
             Self::Exists { .. } => "choose another directory or pass `--force`; nothing was written",
             Self::NotWritten { .. } => "check that the directory exists and is writable",
             Self::NoDescriptor => "pass `--descriptor FILE`",
-            Self::NoRecords { .. } => "write one with `harness run --run-record FOLDER/NAME.json`",
+            Self::NoRecords { .. } => {
+                "write one with `--run-record FOLDER` of `harness run`, `chat` or `serve`"
+            }
             Self::TooManyRecords { .. } => "name fewer records",
             Self::NoMessage => {
                 "pass it as an argument or on standard input, or use `--resume` with `--session`"

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use harness_core::decide::Point;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::Message;
-use harness_core::{AgentId, CallId, End, Evidence, GuardStage, Json, Outcome};
+use harness_core::outcome::{TotalUsage, Waiver};
+use harness_core::{AgentId, CallId, End, Evidence, GuardStage, Json, Outcome, StopReason, Time};
 use serde::{Deserialize, Serialize};
 
 use super::candidate::Candidate;
@@ -188,28 +189,58 @@ fn note(kind: &EventKind) -> Option<String> {
     })
 }
 
-/// Record of a finished run.
-pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord> {
-    let (ended_at, end) = state.end.as_ref()?;
+/// End of a run, or its state so far.
+pub(super) struct Ending<'a> {
+    reason: StopReason,
+    evidence: &'a Evidence,
+    answer: Option<&'a str>,
+    agent: Option<&'a AgentId>,
+    waived: &'a [Waiver],
+    usage: &'a TotalUsage,
+}
+
+impl<'a> Ending<'a> {
+    pub(super) fn of(end: &'a End) -> Self {
+        Self {
+            reason: end.reason(),
+            evidence: &end.stop.evidence,
+            answer: end.answer.as_deref(),
+            agent: end.agent.as_ref(),
+            waived: &end.waived,
+            usage: &end.usage,
+        }
+    }
+
+    /// No end: the reason means nothing.
+    pub(super) fn none(usage: &'a TotalUsage) -> Self {
+        let (reason, evidence) = (StopReason::Cancelled, &Evidence::None);
+        Self { reason, evidence, answer: None, agent: None, waived: &[], usage }
+    }
+}
+
+/// Record of a run with its end.
+pub(super) fn record(options: &RecordOptions, state: &State, ended_at: Time, end: &Ending<'_>) -> RunRecord {
     let mut redacting = state.redacting.clone();
     let (items, prompts) = content(&mut redacting, state);
     let (context_snapshot, context_redacted) = redacting.context();
     let provider = options.candidate.provider.clone().or_else(|| provider_of(state));
     let agent_name =
-        end.agent.clone().or_else(|| state.prepared.as_ref().map(|prepared| prepared.agent.clone()));
+        end.agent.cloned().or_else(|| state.prepared.as_ref().map(|prepared| prepared.agent.clone()));
     let (error_name, error_message) = error(end);
-    let completed = end.outcome() == Outcome::Completed;
+    let outcome = end.reason.outcome();
+    let completed = outcome == Outcome::Completed;
     let mut record = RunRecord {
         kind: RECORD_KIND.to_owned(),
         version: RECORD_VERSION,
         run_id: state.run_id.clone(),
+        thread_id: state.thread.clone(),
         started_at: state.started.iso(),
         completed_at: ended_at.iso(),
         elapsed_ms: ended_at.since(state.started).0,
         status: if completed { RunStatus::Completed } else { RunStatus::Failed },
-        outcome: end.outcome(),
-        stop_reason: end.reason(),
-        evidence: Json::of(&end.stop.evidence).unwrap_or_else(|_| Json::null()),
+        outcome,
+        stop_reason: end.reason,
+        evidence: Json::of(end.evidence).unwrap_or_else(|_| Json::null()),
         error_name,
         error_message,
         candidate: candidate(options, state, provider.clone()),
@@ -237,7 +268,7 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         gate_decisions: state.gates.clone(),
         approvals: state.approvals.clone(),
         stop_judgements: state.stops.clone(),
-        waived: end.waived.clone(),
+        waived: end.waived.to_vec(),
         limits_reached: state.limits.clone(),
         limits: options.limits.clone(),
         control_events: state.controls.clone(),
@@ -246,7 +277,7 @@ pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord
         metadata: options.metadata.clone(),
     };
     clean(&mut record, &redacting);
-    Some(record)
+    record
 }
 
 /// Messages and prompts, redacted; none of them after a failed redaction.
@@ -309,20 +340,21 @@ fn question(items: &[Arc<Message>], state: &State) -> String {
 }
 
 /// Answer for the user, from its recorded item.
-fn response(items: &[Arc<Message>], state: &State, end: &End) -> Option<String> {
-    let answer = end.answer.as_ref()?;
-    let says = |item: &Arc<Message>| item.as_assistant().is_some_and(|said| said.joined_text() == *answer);
+fn response(items: &[Arc<Message>], state: &State, end: &Ending<'_>) -> Option<String> {
+    let answer = end.answer?;
+    let says = |item: &Arc<Message>| item.as_assistant().is_some_and(|said| said.joined_text() == answer);
     let recorded = state.items.iter().rposition(says).and_then(|at| items.get(at));
-    Some(recorded.map_or_else(|| answer.clone(), |item| item.joined_text()))
+    Some(recorded.map_or_else(|| answer.to_owned(), |item| item.joined_text()))
 }
 
 /// Code and text of an error.
-fn error(end: &End) -> (Option<String>, Option<String>) {
-    if matches!(end.outcome(), Outcome::Completed | Outcome::NeedsClarification | Outcome::AwaitingApproval) {
+fn error(end: &Ending<'_>) -> (Option<String>, Option<String>) {
+    let outcome = end.reason.outcome();
+    if matches!(outcome, Outcome::Completed | Outcome::NeedsClarification | Outcome::AwaitingApproval) {
         return (None, None);
     }
-    let reason = end.reason().to_string();
-    let (name, message) = match &end.stop.evidence {
+    let reason = end.reason.to_string();
+    let (name, message) = match end.evidence {
         Evidence::Fault(fault) => (fault.code.to_string(), fault.to_string()),
         Evidence::Invalid(invalid) => (reason, invalid.reason.clone()),
         Evidence::Limit(reached) => {
@@ -344,7 +376,7 @@ fn error(end: &End) -> (Option<String>, Option<String>) {
         | Evidence::Density(_)
         | Evidence::ToolResult(_)
         | _ => {
-            let text = end.answer.clone().unwrap_or_else(|| reason.clone());
+            let text = end.answer.map_or_else(|| reason.clone(), str::to_owned);
             (reason, text)
         }
     };

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::message::Message;
+use harness_core::message::{Message, ToolCall};
+use harness_core::outcome::TotalUsage;
 use harness_core::port::PreparedAgent;
 use harness_core::tool::ToolOutcome;
 use harness_core::transcript::Plan;
-use harness_core::{AgentId, CallId, End, Fault, Json, RunId, Time, ToolName, TurnId, canonical};
+use harness_core::{AgentId, CallId, End, Fault, Json, RunId, ThreadId, Time, TurnId, canonical};
 
+use super::build::Ending;
 use super::candidate::Candidate;
 use super::entries::{
     ApprovalEntry, ControlEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry,
@@ -18,7 +20,10 @@ use super::entries::{
 use super::prompts::{PromptCollector, Request};
 use super::redact::{Redacting, Redaction};
 use super::request::{AgentPart, Messages, SCHEMA};
-use super::run_record::RunRecord;
+use super::run_record::{RunRecord, RunStatus};
+
+/// Status of a tool call in flight, in the record of a run in progress.
+pub(super) const RUNNING: &str = "running";
 
 /// Options of records.
 #[derive(Clone, Debug)]
@@ -73,7 +78,7 @@ impl RunStart {
 ///
 /// It handles consecutive runs; [`record`](Self::record) returns that of the last finished one. A turn without a run
 /// counts as a run. Memory: the shared messages of the run, and a few hundred bytes per call.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordFold {
     pub(super) options: RecordOptions,
     next: NextRun,
@@ -87,11 +92,22 @@ struct NextRun {
     history: Vec<Arc<Message>>,
 }
 
+/// Tool call in flight.
+#[derive(Clone, Debug)]
+struct OpenCall {
+    /// Number of its start event.
+    seq: u64,
+    at: Time,
+    call: Arc<ToolCall>,
+    attempts: u32,
+}
+
 /// State of a run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) redacting: Redacting,
     pub(super) run_id: String,
+    pub(super) thread: Option<ThreadId>,
     pub(super) descriptor_hash: Option<String>,
     pub(super) started: Time,
     has_run: bool,
@@ -111,7 +127,8 @@ pub(super) struct State {
     pub(super) controls: Vec<ControlEntry>,
     requests: u32,
     asked_at: Time,
-    attempts: HashMap<CallId, u32>,
+    open_calls: HashMap<CallId, OpenCall>,
+    pub(super) usage: TotalUsage,
     pub(super) prompts: Vec<PromptSnapshot>,
     pub(super) fingerprints: Vec<RequestFingerprint>,
     pub(super) model_calls: Vec<ModelCallEntry>,
@@ -143,7 +160,36 @@ impl RecordFold {
 
     /// Record of the last run; `None` until a run has ended.
     pub fn record(&self) -> Option<RunRecord> {
-        super::build::record(&self.options, self.state.as_ref()?)
+        let state = self.state.as_ref()?;
+        let (at, end) = state.end.as_ref()?;
+        Some(super::build::record(&self.options, state, *at, &Ending::of(end)))
+    }
+
+    /// Record of the run in progress until `now`, with the calls in flight; `None` without one. Its status is
+    /// [`Running`](super::RunStatus::Running), its outcome, stop reason and evidence mean nothing. Hashes, prompts and
+    /// messages are those of the requests so far.
+    pub fn progress(&self, now: Time) -> Option<RunRecord> {
+        let mut state = self.state.clone().filter(|state| state.end.is_none())?;
+        state.close_model_call(now);
+        let mut open: Vec<_> = state.open_calls.drain().map(|(_, open)| open).collect();
+        open.sort_by_key(|open| open.seq);
+        for OpenCall { seq, at, call, attempts } in open {
+            let entry = state.tool_entry((seq, now), &call, attempts);
+            state.tool_calls.push(ToolCallEntry {
+                status: RUNNING.to_owned(),
+                ran: true,
+                duration_ms: now.since(at).0,
+                ..entry
+            });
+        }
+        let mut record = super::build::record(&self.options, &state, now, &Ending::none(&state.usage));
+        (record.status, record.error_name, record.error_message) = (RunStatus::Running, None, None);
+        Some(record)
+    }
+
+    /// Thread of the last run.
+    pub(super) fn thread(&self) -> Option<&ThreadId> {
+        self.state.as_ref()?.thread.as_ref()
     }
 
     /// State of the run that an event belongs to.
@@ -165,6 +211,7 @@ impl RecordFold {
             let turn = origin.turn.as_ref().map(TurnId::as_str);
             let run_id = origin.run.as_ref().map(RunId::as_str).or(turn).unwrap_or("run");
             run_id.clone_into(&mut state.run_id);
+            state.thread.clone_from(&origin.thread);
             state.descriptor_hash = origin.descriptor_hash.as_deref().map(str::to_owned);
             self.state = Some(state);
         }
@@ -176,6 +223,7 @@ impl Fold for RecordFold {
     fn apply(&mut self, event: &Event) {
         let provider = self.options.candidate.provider.clone();
         let state = self.state_for(event);
+        state.usage.count(&event.kind);
         #[expect(clippy::wildcard_enum_match_arm, reason = "the rest are decisions and notes")]
         match &event.kind {
             EventKind::AgentPrepared { prepared } => state.prepared(prepared),
@@ -194,20 +242,19 @@ impl Fold for RecordFold {
             }
             EventKind::ModelStepFailed { fault, .. } => state.model_failed(event, fault),
             EventKind::ToolStarted { call } => {
-                state.attempts.entry(call.id.clone()).or_insert(1);
+                let open = OpenCall { seq: event.seq, at: event.at, call: Arc::clone(call), attempts: 1 };
+                state.open_calls.entry(call.id.clone()).or_insert(open);
             }
             EventKind::ToolRetried { call, attempt, .. } => {
-                state.attempts.insert(call.id.clone(), *attempt);
+                if let Some(open) = state.open_calls.get_mut(&call.id) {
+                    open.attempts = *attempt;
+                }
             }
             EventKind::ToolFinished { call, outcome, duration, note: _ } => {
-                let done =
-                    Ended { id: &call.id, name: &call.name, outcome, duration_ms: duration.0, ran: true };
-                state.tool_ended(event, &done, &call.arguments);
+                state.tool_ended(event, call, &Ended { outcome, duration_ms: duration.0, ran: true });
             }
             EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
-                let done =
-                    Ended { id: &call.id, name: &call.name, outcome, duration_ms: duration.0, ran: *ran };
-                state.tool_ended(event, &done, &call.arguments);
+                state.tool_ended(event, call, &Ended { outcome, duration_ms: duration.0, ran: *ran });
             }
             EventKind::TurnFinished { end } if !state.has_run => state.ended(event, end),
             EventKind::RunFinished { end } => state.ended(event, end),
@@ -218,8 +265,6 @@ impl Fold for RecordFold {
 
 /// End of a tool call.
 struct Ended<'a> {
-    id: &'a CallId,
-    name: &'a ToolName,
     outcome: &'a ToolOutcome,
     duration_ms: u64,
     ran: bool,
@@ -354,22 +399,36 @@ impl State {
         }
     }
 
-    fn tool_ended(&mut self, event: &Event, done: &Ended<'_>, arguments: &Json) {
-        let attempts = self.attempts.remove(done.id).unwrap_or_default();
+    fn tool_ended(&mut self, event: &Event, call: &ToolCall, done: &Ended<'_>) {
+        let attempts = self.open_calls.remove(&call.id).map_or(0, |open| open.attempts);
+        let entry = self.tool_entry((event.seq, event.at), call, attempts);
         self.tool_calls.push(ToolCallEntry {
-            seq: event.seq,
-            timestamp: event.at.iso(),
-            turn: self.requests,
-            call_id: done.id.clone(),
-            name: done.name.clone(),
-            agent_name: self.prepared.as_ref().map_or_else(|| AgentId::from("main"), |o| o.agent.clone()),
-            args_hash: canonical::hash(arguments),
             status: done.outcome.status.as_str().to_owned(),
             error_code: done.outcome.error.as_ref().map(|error| error.code.clone()),
             ran: done.ran,
             attempts: if done.ran { attempts.max(1) } else { attempts },
             duration_ms: done.duration_ms,
+            ..entry
         });
+    }
+
+    /// Entry of a call without its end.
+    fn tool_entry(&self, (seq, at): (u64, Time), call: &ToolCall, attempts: u32) -> ToolCallEntry {
+        let agent_name = self.prepared.as_ref().map_or_else(|| AgentId::from("main"), |o| o.agent.clone());
+        ToolCallEntry {
+            seq,
+            timestamp: at.iso(),
+            turn: self.requests,
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            agent_name,
+            args_hash: canonical::hash(&call.arguments),
+            status: String::new(),
+            error_code: None,
+            ran: false,
+            attempts,
+            duration_ms: 0,
+        }
     }
 
     fn ended(&mut self, event: &Event, end: &Arc<End>) {

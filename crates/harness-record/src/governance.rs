@@ -192,6 +192,7 @@ impl Maker<'_> {
         let (name, severity) = match record.status {
             RunStatus::Completed => ("aioc.run.completed", Severity::Info),
             RunStatus::Failed => ("aioc.run.failed", Severity::Error),
+            RunStatus::Running => ("aioc.run.started", Severity::Info),
         };
         let subject = Subject { kind: "run".to_owned(), ..Subject::default() };
         let event = self.event(name, "run", severity, &record.completed_at, subject);

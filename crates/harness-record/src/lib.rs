@@ -5,7 +5,8 @@
 //!
 //! | task | items |
 //! |---|---|
-//! | record a run | [`Recording`], [`RecordFold`], [`RecordOptions`], [`RecordSink`], [`FileSink`] |
+//! | record a run | [`Recording`], [`RecordFold`], [`RecordOptions`], [`RecordSink`], [`FileSink`], [`FolderSink`] |
+//! | see recent runs and those in progress | [`RecentRuns`] |
 //! | redact secrets | [`Redaction`], [`Redactor`]; fails closed |
 //! | identify the configuration | [`Candidate`] |
 //! | compare two records | [`compare_records`], [`extract_tool_calls`] |
@@ -45,6 +46,7 @@ mod governance;
 mod inspect;
 mod model;
 mod prompts;
+mod recent;
 mod recording;
 mod redact;
 mod regress;
@@ -68,9 +70,12 @@ pub use entries::{
 pub use error::{RecordError, RecordFile};
 pub use fold::{RecordFold, RecordOptions, RunStart};
 pub use governance::{GovernanceEvent, GovernancePolicy, Severity, Subject, Trace, governance_events};
-pub use inspect::{render_comparison_html, render_html, render_runs_html, render_text};
+pub use inspect::{
+    TRACE_SCRIPT, TRACE_STYLE, render_comparison_html, render_html, render_runs_html, render_text,
+};
 pub use model::RecordedModel;
 pub use prompts::{Offer, OfferedTool, PromptRequest, Prompts, SeenMessage, SeenRequest, ViewPart};
+pub use recent::RecentRuns;
 pub use recording::{Recorded, Recording, RunRecorder};
 pub use redact::{RedactError, Redaction, Redactor};
 pub use regress::{
@@ -81,5 +86,5 @@ pub use replay::{
     InputMode, InputSource, MissingCall, OnMissing, ReplayInput, ReplayMode, ReplayStats, ReplayTools,
 };
 pub use run_record::{RECORD_KIND, RECORD_VERSION, RedactionNote, RunRecord, RunStatus};
-pub use sink::{DynRecordSink, FileSink, RecordSink};
+pub use sink::{DynRecordSink, FileSink, FolderSink, RecordSink};
 pub use suite::{AnswersFrom, CaseSpec, Expectation, Suite};

@@ -7,6 +7,7 @@ use harness_core::Json;
 
 use super::candidate::Candidate;
 use super::fold::{RecordFold, RecordOptions, RunStart};
+use super::recent::RecentRuns;
 use super::redact::Redaction;
 use super::run_record::RunRecord;
 use super::sink::{DynRecordSink, RecordSink};
@@ -27,12 +28,16 @@ pub struct Recording {
     /// Options of the records.
     pub options: RecordOptions,
     sinks: Vec<Arc<dyn DynRecordSink>>,
+    recent: Option<RecentRuns>,
 }
 
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sinks = self.sinks.len();
-        f.debug_struct("Recording").field("options", &self.options).field("sinks", &sinks).finish()
+        f.debug_struct("Recording")
+            .field("options", &self.options)
+            .field("sinks", &sinks)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,6 +51,13 @@ impl Recording {
     #[must_use]
     pub fn sink(mut self, sink: impl RecordSink + 'static) -> Self {
         self.sinks.push(Arc::new(sink));
+        self
+    }
+
+    /// Sets the memory of recent runs, which also shows runs in progress. Default none.
+    #[must_use]
+    pub fn recent(mut self, runs: RecentRuns) -> Self {
+        self.recent = Some(runs);
         self
     }
 
@@ -80,7 +92,8 @@ impl Recording {
 
     /// Creates a recorder.
     pub fn recorder(self) -> RunRecorder {
-        RunRecorder { fold: Arc::new(Mutex::new(RecordFold::new(self.options))), sinks: self.sinks }
+        let fold = Arc::new(Mutex::new(RecordFold::new(self.options)));
+        RunRecorder { fold, sinks: self.sinks, recent: self.recent }
     }
 }
 
@@ -104,6 +117,7 @@ impl Recording {
 pub struct RunRecorder {
     fold: Arc<Mutex<RecordFold>>,
     sinks: Vec<Arc<dyn DynRecordSink>>,
+    recent: Option<RecentRuns>,
 }
 
 impl fmt::Debug for RunRecorder {
@@ -134,11 +148,17 @@ impl RunRecorder {
     /// Starts a run.
     pub fn start(&self, start: RunStart) {
         self.lock().start(start);
+        if let Some(recent) = &self.recent {
+            recent.started(&self.fold);
+        }
     }
 
     /// Finishes a run and passes its record to every sink.
     pub async fn finish(&self) -> Recorded {
         let record = self.lock().record().map(Arc::new);
+        if let Some(recent) = &self.recent {
+            recent.finished(&self.fold, record.as_ref());
+        }
         let mut recorded = Recorded { record, failed: None };
         let Some(record) = &recorded.record else { return recorded };
         for sink in &self.sinks {

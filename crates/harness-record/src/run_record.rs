@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::outcome::{TotalUsage, Waiver};
-use harness_core::{AgentId, Json, ModelName, Outcome, StopReason};
+use harness_core::{AgentId, Json, ModelName, Outcome, StopReason, ThreadId};
 use serde::{Deserialize, Serialize};
 
 use super::candidate::Candidate;
@@ -29,6 +29,8 @@ pub enum RunStatus {
     Completed,
     /// A limit, a question, a pending approval or an error.
     Failed,
+    /// In progress: the record is of [`RecordFold::progress`](super::RecordFold::progress), without an end.
+    Running,
 }
 
 /// Redaction of a record.
@@ -57,6 +59,9 @@ pub struct RunRecord {
     pub version: u32,
     /// Id of the run.
     pub run_id: String,
+    /// Id of the thread, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<ThreadId>,
     /// Start time.
     pub started_at: String,
     /// End time.

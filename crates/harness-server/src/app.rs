@@ -148,9 +148,17 @@ impl App {
     /// Closes a thread and removes its session. A session that cannot be removed is logged.
     pub(crate) async fn discard(&self, thread: &Thread) {
         thread.close().await;
+        self.forget_runs(thread);
         let Some(stored) = &self.options.stored else { return };
         if let Err(fault) = stored.remove_boxed(thread.id()).await {
             tracing::warn!(thread = %thread.id(), %fault, "the session of a discarded thread was not removed");
+        }
+    }
+
+    /// Drops the runs of a closed thread from trace pages.
+    pub(crate) fn forget_runs(&self, thread: &Thread) {
+        if let Some(runs) = &self.options.recent_runs {
+            runs.forget(thread.id());
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 use harness::core::AgentId;
 use harness::core::port::Ids;
+use harness::record::RecentRuns;
 use harness::runtime::Approvals;
 use harness::system::SystemIds;
 use secrecy::SecretString;
@@ -81,6 +82,7 @@ pub struct ServerOptions {
     pub(crate) bounds: Bounds,
     pub(crate) approvals: Option<Approvals>,
     pub(crate) stored: Option<Arc<dyn DynStoredThreads>>,
+    pub(crate) recent_runs: Option<RecentRuns>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agents: Vec<AgentId>,
 }
@@ -105,6 +107,7 @@ impl Default for ServerOptions {
             bounds: Bounds::default(),
             approvals: None,
             stored: None,
+            recent_runs: None,
             ids: Arc::new(SystemIds::new()),
             agents: Vec::new(),
         }
@@ -172,6 +175,13 @@ impl ServerOptions {
     /// this process are known.
     pub fn stored(mut self, stored: impl StoredThreads + 'static) -> Self {
         self.stored = Some(Arc::new(stored));
+        self
+    }
+
+    /// Sets the memory of runs that trace pages show. The recording of the runtime's threads must fill it
+    /// ([`Recording::recent`](harness::record::Recording::recent)). Default: none, so trace pages have no runs.
+    pub fn recent_runs(mut self, runs: RecentRuns) -> Self {
+        self.recent_runs = Some(runs);
         self
     }
 

@@ -14,6 +14,7 @@ use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
 
 use crate::args::AcpArgs;
 use crate::error::CliError;
+use crate::records::recording::service_recording;
 use crate::session::options;
 use crate::threads::{Of, Threads, found};
 use crate::{env, model};
@@ -56,7 +57,12 @@ impl CommandLine {
         let of =
             Of { descriptor: Some(&self.descriptor), sessions: self.store(), thread: Some(thread.clone()) };
         let templates = found::templates(&self.args.templates, of.descriptor, found::untypable).await?;
-        let change = |builder: Builder| builder.templates(templates);
+        let recording = service_recording(&self.args.threads, of.descriptor)?;
+        let is_recorded = self.args.threads.recorded.run_record.is_some();
+        let change = |builder: Builder| {
+            let builder = builder.templates(templates);
+            if is_recorded { builder.record(recording) } else { builder }
+        };
         let threads = Threads::open(of, &self.args.threads, approver, &self.clock, change).await?;
         model::announce(threads.notice.as_deref());
         Ok(threads)

@@ -40,7 +40,9 @@ pub(crate) use descriptors::{
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use folders::{SkillArgs, TemplateArgs};
 pub(crate) use help::command;
-pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs, RunRecordArgs};
+pub(crate) use records::{
+    InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs, RunRecordArgs, ThreadRecordArgs,
+};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use session::{

@@ -10,11 +10,25 @@ use super::{ContextArg, ModelArgs};
 /// The run record that a command writes.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RunRecordArgs {
-    /// Write the run record to this file, for `harness inspect`, `replay` and `regress`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Write the run record to this file, or to a new file in this directory, for `harness inspect`, `replay` and
+    /// `regress`
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) run_record: Option<PathBuf>,
 
     /// Leave instructions, tools and planned messages out of the run record
+    #[arg(long, requires = "run_record")]
+    pub(crate) no_prompts: bool,
+}
+
+/// The run records of threads.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ThreadRecordArgs {
+    /// Write a run record of each run to a new file in this directory, for `harness inspect`; the newest 1,000 of at most
+    /// 256 MiB are kept
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) run_record: Option<PathBuf>,
+
+    /// Leave instructions, tools and planned messages out of the run records
     #[arg(long, requires = "run_record")]
     pub(crate) no_prompts: bool,
 }

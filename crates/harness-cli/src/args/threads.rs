@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SkillArgs, SpanArgs, ViewArgs};
+use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SkillArgs, SpanArgs, ThreadRecordArgs, ViewArgs};
 
 /// Common options of threads.
 #[derive(Clone, Debug, Args)]
@@ -21,6 +21,9 @@ pub(crate) struct ThreadArgs {
     /// (repeatable)
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
+
+    #[command(flatten)]
+    pub(crate) recorded: ThreadRecordArgs,
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,

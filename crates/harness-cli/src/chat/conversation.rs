@@ -23,6 +23,7 @@ use super::command;
 use super::store::{self, Store};
 use crate::args::{Approve, ChatArgs, ModelArgs};
 use crate::error::CliError;
+use crate::records::recording::thread_recording;
 use crate::run::approve::CommandLineApprover;
 use crate::run::session::same_descriptor;
 use crate::threads::{Of, Threads, found};
@@ -113,8 +114,9 @@ impl Conversation {
         let approver = decider(args.approve, asks, &standing, assistant.as_ref());
         let descriptor = args.descriptor.as_deref();
         let templates = found::templates(&args.templates, descriptor, command::unusable).await?;
+        let recording = thread_recording(&args.threads, descriptor)?;
         let change = |builder: Builder| {
-            let builder = builder.templates(templates);
+            let builder = recording.into_iter().fold(builder.templates(templates), Builder::record);
             let builder = match &assistant {
                 Some(assistant) => assistant.give(builder),
                 None if descriptor.is_none() => builder.instructions(PLAIN),

@@ -118,8 +118,12 @@ fn finish(
     }
     match shown.human.end(&report.end) {
         Ok(()) => {
+            if let Some(failed) = &report.record_failed {
+                note(&format!("run record not written: {failed}"));
+            }
             let exit = Exit::of(report.end.outcome(), report.end.reason());
-            Ok(if report.end.persist_failed.is_some() { exit.unwritten() } else { exit })
+            let unwritten = report.end.persist_failed.is_some() || report.record_failed.is_some();
+            Ok(if unwritten { exit.unwritten() } else { exit })
         }
         Err(fault) => closed(fault),
     }

@@ -148,12 +148,14 @@ fn nothing_to_resume(error: &RuntimeError, json: bool) -> Result<Exit, CliError>
 /// Fails if an output file of the run cannot be written.
 fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
     let until = &args.options.until;
-    for path in [&args.session, &args.options.model.record, &args.options.recorded.run_record, &until.report]
-        .into_iter()
-        .flatten()
-    {
+    let run_record = args.options.recorded.run_record.as_deref();
+    let run_folder = run_record.filter(|path| path.is_dir());
+    run_folder.map_or(Ok(()), outputs::check_folder)?;
+    let run_file = run_record.filter(|path| !path.is_dir());
+    let files = [&args.session, &args.options.model.record, &until.report].map(Option::as_deref);
+    for path in files.into_iter().chain([run_file]).flatten() {
         // A session that is to be resumed is opened, and never made.
-        if !(args.resume && args.session.as_ref() == Some(path)) {
+        if !(args.resume && args.session.as_deref() == Some(path)) {
             outputs::check_session(path)?;
         }
     }

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::SessionStore;
 use harness::core::Cancel;
 use harness::core::port::Clock;
+use harness::record::RecentRuns;
 use harness::runtime::Approvals;
 use harness::system::SystemClock;
+use harness::{Builder, SessionStore};
 use harness_server::{ServerError, ServerOptions};
 use tokio::net::TcpListener;
 
@@ -17,6 +18,7 @@ use crate::args::ServeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::keys::read_private;
+use crate::records::recording::service_recording;
 use crate::signal::Signals;
 use crate::terminal;
 use crate::threads::{Of, Threads};
@@ -51,8 +53,11 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
         options = options.stored(sessions);
     }
     let descriptor = args.descriptor.find()?;
+    let runs = RecentRuns::new();
+    let recording = service_recording(&args.threads, Some(&descriptor))?.recent(runs.clone());
+    let change = |builder: Builder| builder.record(recording);
     let of = Of { descriptor: Some(&descriptor), sessions, thread: None };
-    let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, |builder| builder).await?;
+    let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, change).await?;
     model::announce(threads.notice.as_deref());
     let listening = |source| CliError::Listen { address: args.listen, source };
     let listener = TcpListener::bind(args.listen).await.map_err(listening)?;
@@ -63,7 +68,7 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
         let stop = stop.clone();
         async move { stop.cancelled().await }
     };
-    let options = options.approvals(approvals).agents(threads.agents.iter().cloned());
+    let options = options.approvals(approvals).recent_runs(runs).agents(threads.agents.iter().cloned());
     let serving = harness_server::serve(listener, threads.runtime.clone(), options, stopped);
     let served = tokio::select! {
         biased;

@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 32] = [
+const PAGES: [(&str, &str); 33] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
@@ -70,6 +70,7 @@ const PAGES: [(&str, &str); 32] = [
     ("testing.md", EMPTY),
     ("threads.md", EMPTY),
     ("tools.md", EMPTY),
+    ("trace.md", SUPPORT),
     ("typed-answers.md", EMPTY),
     ("workers.md", EMPTY),
 ];
@@ -158,6 +159,7 @@ pages! {
     sessions: "sessions.md",
     skills: "skills.md",
     tools: "tools.md",
+    trace: "trace.md",
 }
 
 #[test]

@@ -17,7 +17,8 @@ fn fault_22_an_output_that_cannot_be_written_is_refused_before_the_first_request
     let project = Project::plain();
     project.write("file", "");
     for option in OUTPUTS {
-        for path in ["missing/out.jsonl", "file/out.jsonl", "."] {
+        let paths = ["missing/out.jsonl", "file/out.jsonl", "."];
+        for path in paths.into_iter().filter(|path| (option, *path) != ("--run-record", ".")) {
             let server = Server::start([Reply::text("too late")]);
             let output = project.ask(&server.url, &[option, path]);
             assert_eq!(

@@ -131,6 +131,54 @@ fn a_folder_is_shown_as_a_list_of_its_runs() {
     assert!(output.stderr.contains("error: no run record in the folder `runs`"), "{}", output.stderr);
 }
 
+/// A chat over a pipe with these lines, whose runs are recorded in a folder.
+fn chat(project: &Project, url: &str, folder: &str, input: &str) -> Running {
+    let mut command = project.command(&["chat", "harness.yaml", "--base-url", url, "--run-record", folder]);
+    command.env("HOME", project.path());
+    Running::start_with_input(command, input.as_bytes())
+}
+
+#[test]
+fn each_run_of_a_chat_leaves_a_record_with_its_thread() {
+    let server = Server::start([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
+    let project = Project::plain();
+    let output = chat(&project, &server.url, "records", "first\nsecond\n").end();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    // A run of the command joins them.
+    project.ask(&server.url, &["--run-record", "records"]);
+
+    let output = project.harness(&["inspect", "records", "--json"]);
+    let records: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let questions: Vec<&Value> = records.iter().map(|record| &record["question"]).collect();
+    assert_eq!(questions, ["first", "second", "hello"], "{}", output.stderr);
+    let threads: Vec<Option<&str>> = records.iter().map(|record| record["threadId"].as_str()).collect();
+    assert!(threads[0].is_some() && threads[0] == threads[1] && threads[2].is_none(), "{threads:?}");
+    let output = project.harness(&["inspect", "records"]);
+    assert_eq!(output.stdout.lines().count(), 3, "{}", output.stdout);
+    project.harness(&["inspect", "records", "--html", "runs.html"]);
+    let page = project.read("runs.html");
+    let thread = format!("Thread {}<span class=\"soft\"> · 2 runs<", threads[0].unwrap());
+    assert!(page.contains(&thread) && page.contains("<h1>3 runs</h1>"));
+}
+
+#[test]
+fn a_chat_whose_record_cannot_be_written_says_so() {
+    let (gate, arrived) = Gate::closed();
+    let server = Server::start([Reply::Paused { answer: Answer::text("Hi."), after: 1, gate: gate.clone() }]);
+    let project = Project::plain();
+    let running = chat(&project, &server.url, "no/records", "first\n");
+    within("the call of the model", move || arrived.recv().unwrap());
+    project.write("no", "a file");
+    gate.open();
+    let output = running.end();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(6), "Hi.\n"), "{}", output.stderr);
+    let said = "run record not written: cannot write run record `no/records/";
+    assert!(output.stderr.contains(said), "{}", output.stderr);
+
+    let output = chat(&project, &server.url, "no/records", "first\n").end();
+    assert_eq!(output.code, Some(2), "it is noticed before anything is said: {}", output.stderr);
+}
+
 #[test]
 fn a_replay_needs_no_network_and_executes_nothing() {
     let project = recorded();

@@ -91,6 +91,29 @@ impl Served {
 const EVENTS: &str = "/v1/threads/t/events?from=turn&until=run_end";
 
 #[test]
+fn each_run_of_a_server_leaves_a_record_or_a_message() {
+    let model = Server::start([Reply::text("One."), Reply::text("Two.")]);
+    let project = Project::plain();
+    let served = Served::start(&project, &model, &["--run-record", "records"]);
+    served.post("/v1/threads", json!({ "id": "t" }));
+    let ask = |text: &str| served.post("/v1/threads/t/prompt?wait", json!({ "text": text }));
+    assert_eq!(ask("first").0, 200);
+    let output = project.harness(&["inspect", "records", "--json"]);
+    let record: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((&record["question"], &record["threadId"]), (&json!("first"), &json!("t")));
+
+    std::fs::remove_dir_all(project.path().join("records")).unwrap();
+    project.write("records", "a file");
+    assert_eq!(ask("second"), (200, served.get("/v1/threads/t/response")), "the run is unaffected");
+    let output = served.stop();
+    assert!(
+        output.stderr.contains("run record not written: cannot write run record `records/"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
 fn a_conversation_with_an_approval_steering_and_an_abort() {
     let model = Server::start([
         Reply::Stream(Answer::call("pay-1", "pay", &json!({}))),

@@ -7,8 +7,9 @@ use crate::entries::{
     ApprovalEntry, GateDecision, HandoffEntry, ModelCallEntry, PolicyDecision, RequestFingerprint,
     ToolCallEntry,
 };
+use crate::fold::RUNNING;
 use crate::prompts::SeenRequest;
-use crate::run_record::RunRecord;
+use crate::run_record::{RunRecord, RunStatus};
 
 /// Tone of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,10 +175,20 @@ fn marks(record: &RunRecord, turn: u32) -> Vec<Mark> {
     marks
 }
 
+/// Outcome of a run in a word.
+pub(super) fn outcome_of(record: &RunRecord) -> &'static str {
+    if is_running(record) { RUNNING } else { record.outcome.as_str() }
+}
+
+pub(super) fn is_running(record: &RunRecord) -> bool {
+    record.status == RunStatus::Running
+}
+
 /// Tone of the end of a run.
 pub(super) fn tone_of(record: &RunRecord) -> Tone {
     use harness_core::Outcome;
     match record.outcome {
+        _ if is_running(record) => Tone::Plain,
         Outcome::Completed => Tone::Good,
         Outcome::Failed => Tone::Bad,
         Outcome::NeedsClarification | Outcome::AwaitingApproval | Outcome::Deferred => Tone::Warn,
@@ -193,6 +204,9 @@ pub(super) fn tokens(call: &ModelCallEntry) -> Option<String> {
 
 /// Reason of the end, in a sentence.
 pub(super) fn why(record: &RunRecord) -> String {
+    if is_running(record) {
+        return "The run is in progress.".to_owned();
+    }
     let mut text = format!("{} ({})", record.outcome, record.stop_reason);
     if let Some(message) = &record.error_message {
         text.push_str(": ");

@@ -28,7 +28,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// Collects the requests of a run within a limit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PromptCollector {
     prompts: Prompts,
     limit: u64,

@@ -310,15 +310,36 @@ fn two_runs_stand_side_by_side_with_their_differences() {
     assert_eq!(page.matches("story-pair\"").count(), 3, "one pair per request");
 }
 
+/// Checks the rows of a list of runs, given as `run thread start`: `# thread` for a thread, `run` for a run.
+#[track_caller]
+fn check_list(runs: &[&str], expected: &[&str]) {
+    let usual = usual().run().record;
+    let record = |run: &&str| {
+        let words: Vec<&str> = run.split(' ').collect();
+        let mut record = usual.clone();
+        (record.run_id, record.started_at) =
+            (words[0].to_owned(), format!("2026-01-0{}T00:00:00.000Z", words[2]));
+        record.thread_id = (words[1] != "-").then(|| words[1].into());
+        record
+    };
+    let page = render_runs_html(&runs.iter().map(record).collect::<Vec<_>>());
+    let list = page.split_once("</thead>").unwrap().1.split("</table>").next().unwrap();
+    let rows = list.split("<tr").skip(1).map(|row| match row.split_once("Thread ") {
+        Some((_, thread)) => format!("# {}", thread.split("<span").next().unwrap()),
+        None => row.split_once("href=\"#").unwrap().1.split("top\"").next().unwrap().to_owned(),
+    });
+    let rows: Vec<String> = rows.collect();
+    assert_eq!(rows, expected);
+    for prefix in rows.iter().filter(|row| !row.starts_with('#')) {
+        assert!(page.contains(&format!("<details class=\"run\" id=\"{prefix}top\"")), "{prefix}");
+    }
+}
+
 #[test]
-fn several_runs_are_listed_by_their_start() {
-    let mut later = eventful();
-    later.started_at = "2026-01-02T00:00:00.000Z".to_owned();
-    let page = render_runs_html(&[later, usual().run().record]);
-    let list = page.split_once("<tbody>").unwrap().1.split("</tbody>").next().unwrap();
-    let (first, second) = (list.find("Where is order 7?").unwrap(), list.find("My order 1042").unwrap());
-    assert!(first < second);
-    assert!(page.contains("<details class=\"run\" id=\"run-2-top\"") && page.contains("<b>2 of 2</b>"));
+fn runs_are_listed_by_thread_and_start_under_their_ids() {
+    check_list(&["b - 2", "a - 1"], &["a-", "b-"]);
+    check_list(&["a - 1", "a - 2"], &["a-", "a-2-"]);
+    check_list(&["c t1 4", "b t2 3", "a t1 2", "x - 1"], &["x-", "# t1", "a-", "c-", "# t2", "b-"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 
 use harness_record::{
-    Case, CaseRunner, FileSink, Judge, JudgeAsk, JudgeVerdict, NoJudge, RecordSink, Suite, SuiteReport,
-    run_suite,
+    Case, CaseRunner, FileSink, FolderSink, Judge, JudgeAsk, JudgeVerdict, NoJudge, RecordSink, Suite,
+    SuiteReport, run_suite,
 };
 
 use super::*;
@@ -141,6 +141,32 @@ fn invalid_suite_is_reported_with_place() {
         "version: 1\ncases: [{ baselin: a }]\n",
         "s.yaml:2:11: cases[0]: unknown key `baselin`; did you mean `baseline`?",
     );
+}
+
+#[test]
+fn a_folder_has_a_file_for_each_run_that_sorts_by_its_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let sink = FolderSink::new(folder.path().join("records/of/me"));
+    let mut record = std::thread::spawn(|| usual().run().record).join().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for (run, day) in [("run-b", 1), ("run-a", 2), ("../run:a", 2), ("run-b", 1)] {
+        (record.run_id, record.started_at) = (run.to_owned(), format!("2026-01-0{day}T00:00:00.000Z"));
+        runtime.block_on(sink.write(Arc::new(record.clone()))).unwrap();
+    }
+    let names = fs::read_dir(sink.folder()).unwrap().map(|file| file.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    let expected = [
+        "20260101T000000.000Z-run-b.json",
+        "20260102T000000.000Z-run-a.json",
+        "20260102T000000.000Z-runa.json",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(RunRecord::read(sink.folder().join(expected[0])).unwrap(), record);
+    fs::write(folder.path().join("file"), "").unwrap();
+    let nowhere = FolderSink::new(folder.path().join("file/records"));
+    let error = runtime.block_on(nowhere.write(Arc::new(record))).unwrap_err();
+    assert_eq!(error.kind(), "record.write_failed");
 }
 
 #[test]

@@ -3,12 +3,14 @@
 mod docs;
 
 use axum::extract::Path;
+use axum::http::HeaderValue;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use harness::record::{TRACE_SCRIPT, TRACE_STYLE};
 
 use crate::fault::Fault;
 use crate::routes::service::DescriptionText;
@@ -17,12 +19,16 @@ use crate::routes::service::DescriptionText;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// [`POLICY`] with attributes for styles, which place the bars of a timeline.
+const TRACE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// Files of the page: name, media type and content.
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 12] = [
     ("style.css", STYLE, include_str!("assets/style.css")),
     ("docs.css", STYLE, include_str!("assets/docs.css")),
     ("app.js", SCRIPT, include_str!("assets/app.js")),
@@ -30,13 +36,16 @@ const FILES: [(&str, &str, &str); 9] = [
     ("approvals.js", SCRIPT, include_str!("assets/approvals.js")),
     ("dom.js", SCRIPT, include_str!("assets/dom.js")),
     ("markdown.js", SCRIPT, include_str!("assets/markdown.js")),
+    ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("thread.js", SCRIPT, include_str!("assets/thread.js")),
+    ("trace.css", STYLE, TRACE_STYLE),
+    ("trace.js", SCRIPT, TRACE_SCRIPT),
     ("transcript.js", SCRIPT, include_str!("assets/transcript.js")),
 ];
 
 /// Whether a path is one of the page, which has no data of threads and requires no authentication.
 pub(crate) fn is_page(path: &str) -> bool {
-    matches!(path, "/" | "/docs") || path.starts_with("/ui/")
+    matches!(path, "/" | "/docs" | "/trace") || path.starts_with("/ui/")
 }
 
 /// Routes of the page.
@@ -44,11 +53,18 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(|| async { file(HTML, include_str!("assets/index.html")) }))
         .route("/docs", get(documentation))
+        .route("/trace", get(trace))
         .route("/ui/{file}", get(asset))
 }
 
 async fn documentation(Extension(text): Extension<DescriptionText>) -> Response {
     file(HTML, docs::page(&text.0))
+}
+
+async fn trace() -> Response {
+    let mut response = file(HTML, include_str!("assets/trace.html"));
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(TRACE_POLICY));
+    response
 }
 
 async fn asset(Path(name): Path<String>) -> Result<Response, Fault> {

@@ -6,6 +6,7 @@ mod queue;
 mod runs;
 pub(crate) mod service;
 mod threads;
+mod trace;
 
 pub(crate) use events::Client;
 
@@ -59,6 +60,7 @@ pub(crate) fn all() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(threads::status))
         .routes(routes!(threads::messages, queue::send))
         .routes(routes!(threads::compact))
+        .routes(routes!(trace::trace))
         .routes(routes!(runs::prompt))
         .routes(routes!(runs::continue_run))
         .routes(routes!(runs::response))

@@ -150,6 +150,7 @@ pub(super) async fn remove(State(app): State<Arc<App>>, At(name): At<String>) ->
     // The removal goes on when the client goes away.
     let removal = tokio::spawn(async move {
         thread.close().await;
+        app.forget_runs(&thread);
         match &app.options.stored {
             Some(stored) => stored.remove_boxed(thread.id()).await,
             None => Ok(()),

@@ -39,6 +39,6 @@ async fn every_operation_that_is_described_is_there_and_has_a_name() {
             assert!(!["server.no_route", "server.no_method"].contains(&reply.kind()), "{method} {path}");
         }
     }
-    assert_eq!(names.len(), 34);
+    assert_eq!(names.len(), 35);
     server.end().await;
 }

@@ -24,6 +24,7 @@ mod restart;
 mod streams;
 mod support;
 mod threads;
+mod trace;
 
 /// A file of tests that nobody names here would never run.
 #[test]

@@ -29,7 +29,8 @@ async fn every_file_that_the_page_names_is_served() {
     let server = Desk::new().serve_with(|options| options.token(TOKEN).unwrap()).await;
     let page = file(&server, "/").await;
     let docs = file(&server, "/docs").await;
-    let named = [&page, &docs].into_iter().flat_map(|text| between(text, "\"ui/", "\""));
+    let trace = server.client.request(Method::GET, "/trace").send().await.unwrap().text().await.unwrap();
+    let named = [&page, &docs, &trace].into_iter().flat_map(|text| between(text, "\"ui/", "\""));
     let mut files: Vec<String> = named.map(str::to_owned).collect();
     let mut seen = std::collections::BTreeSet::new();
     while let Some(name) = files.pop() {
@@ -40,7 +41,7 @@ async fn every_file_that_the_page_names_is_served() {
         assert!(!text.contains("innerHTML"), "{name}: every text is text");
         files.extend(between(&text, "from \"./", "\"").into_iter().map(str::to_owned));
     }
-    assert_eq!(seen.len(), 9, "{seen:?}");
+    assert_eq!(seen.len(), 12, "{seen:?}");
     assert_eq!(server.client.get("/ui/none.js").await.status, 404);
     server.end().await;
 }

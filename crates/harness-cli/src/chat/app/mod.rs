@@ -259,7 +259,12 @@ impl App {
                 self.asks.clear();
                 self.complain(&error.to_string());
             }
-            ThreadEvent::RunEnded(_) => self.asks.clear(),
+            ThreadEvent::RunEnded(report) => {
+                self.asks.clear();
+                if let Some(failed) = &report.record_failed {
+                    self.complain(&format!("run record not written: {failed}"));
+                }
+            }
             ThreadEvent::Queue { .. } | ThreadEvent::RunStarted { .. } | _ => {}
         }
     }

@@ -4,10 +4,10 @@ use harness_core::{Json, Millis};
 use maud::{Markup, html};
 
 use super::request::Shown;
-use super::{RunPage, badge, facts, frame, title_of};
+use super::{RunPage, badge, ending, facts, frame, title_of};
 use crate::compare::{CompareOptions, Comparison, Section, compare_records};
 use crate::difference::{Difference, DifferenceKind};
-use crate::inspect::timeline::{RunTimeline, Step, Tone, tone_of};
+use crate::inspect::timeline::{RunTimeline, Step, Tone};
 use crate::inspect::write::{SafeText, pretty};
 use crate::run_record::RunRecord;
 
@@ -41,7 +41,7 @@ fn head(page: &RunPage<'_>, side: &str) -> Markup {
         section aria-label={ "The " (side) " run" } {
             div.row {
                 span.badge { (side) }
-                (badge(tone_of(record), record.outcome.as_str()))
+                (ending(record))
                 span.soft.small { (SafeText(&record.run_id)) " · " (SafeText(&record.started_at)) }
             }
             p.text.question { (SafeText(&title)) (more) }

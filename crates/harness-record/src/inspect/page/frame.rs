@@ -7,8 +7,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::inspect::write::SafeText;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// Style sheet of trace pages, for a server that shows their `main` element in a page of its own.
+pub const TRACE_STYLE: &str = include_str!("page.css");
+
+/// Script of trace pages. After a change of the `main` element, dispatch the event `trace` on the document.
+pub const TRACE_SCRIPT: &str = include_str!("page.js");
 
 /// Keys of the page with their actions.
 const KEYS: [(&str, &str); 8] = [
@@ -24,7 +27,7 @@ const KEYS: [(&str, &str); 8] = [
 
 /// Whole page around its content.
 pub(super) fn page(title: &str, content: &Markup) -> String {
-    let script = STANDARD.encode(Sha256::digest(SCRIPT));
+    let script = STANDARD.encode(Sha256::digest(TRACE_SCRIPT));
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
     );
@@ -38,11 +41,11 @@ pub(super) fn page(title: &str, content: &Markup) -> String {
                 meta name="referrer" content="no-referrer";
                 meta name="color-scheme" content="light dark";
                 title { (SafeText(title)) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(TRACE_STYLE)) }
             }
             body {
                 main #top { (content) }
-                script { (PreEscaped(SCRIPT)) }
+                script { (PreEscaped(TRACE_SCRIPT)) }
             }
         }
     };

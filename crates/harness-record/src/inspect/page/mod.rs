@@ -15,11 +15,12 @@ mod waterfall;
 
 use maud::{Markup, html};
 
-use super::timeline::{Tone, tone_of, why};
+use super::timeline::{Tone, outcome_of, tone_of, why};
 use super::write::{SafeText, line};
 use crate::run_record::RunRecord;
 
 pub use compare::render_comparison_html;
+pub use frame::{TRACE_SCRIPT, TRACE_STYLE};
 pub use runs::render_runs_html;
 
 /// Maximum characters of a title.
@@ -58,7 +59,7 @@ impl RunPage<'_> {
         let (title, more) = title_of(record);
         html! {
             div.row {
-                (badge(tone_of(record), record.outcome.as_str()))
+                (ending(record))
                 span.soft.small { (SafeText(&record.run_id)) " · " (SafeText(&record.started_at)) }
             }
             h1.text { (SafeText(&title)) (more) }
@@ -109,6 +110,11 @@ fn class(tone: Tone) -> &'static str {
 
 fn badge(tone: Tone, text: &str) -> Markup {
     html! { span class={ "badge " (class(tone)) } { (SafeText(text)) } }
+}
+
+/// Outcome of a run.
+fn ending(record: &RunRecord) -> Markup {
+    badge(tone_of(record), outcome_of(record))
 }
 
 fn details(open: bool, summary: &str, text: &str) -> Markup {

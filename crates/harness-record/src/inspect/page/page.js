@@ -2,14 +2,21 @@
 (() => {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const one = id => document.getElementById(id);
-  const query = one("q"), hits = one("hits"), keys = one("keys");
-  const blocks = all("[data-block]").filter(block => !block.querySelector("[data-block]"));
-  const groups = all("details.run, [data-pair]"), rows = all("[data-row]");
-  one("tools").hidden = false;
-
-  const boxes = within => all("details", within).filter(box => box !== keys);
+  const word = () => one("q") ? one("q").value.trim().toLowerCase() : "";
+  const boxes = within => all("details", within).filter(box => box.id !== "keys");
   const setAll = open => boxes(document).forEach(box => { box.open = open; });
   const isShown = element => !element.closest("[hidden]");
+
+  // Shows what the script adds. A page that is kept current calls it after each change.
+  function refresh() {
+    if (one("tools")) one("tools").hidden = false;
+    reach(document);
+    const target = aim();
+    if (target) target.classList.add("target");
+    if (word()) search();
+  }
+
+  const aim = () => location.hash.length > 1 ? one(decodeURIComponent(location.hash.slice(1))) : null;
 
   function mark(word) {
     if (!window.Highlight || !CSS.highlights) return;
@@ -30,30 +37,31 @@
   }
 
   function search() {
-    const word = query.value.trim().toLowerCase();
-    const has = element => element.textContent.toLowerCase().includes(word);
+    const wanted = word();
+    const has = element => element.textContent.toLowerCase().includes(wanted);
+    const blocks = all("[data-block]").filter(block => !block.querySelector("[data-block]"));
     for (const block of blocks) {
-      block.hidden = word !== "" && !has(block);
-      if (word && !block.hidden) boxes(block).filter(has).forEach(box => { box.open = true; });
+      block.hidden = wanted !== "" && !has(block);
+      if (wanted && !block.hidden) boxes(block).filter(has).forEach(box => { box.open = true; });
     }
-    for (const group of groups) {
+    for (const group of all("details.run, [data-pair]")) {
       const inner = all("[data-block]", group);
-      group.hidden = word !== "" && inner.length > 0 && inner.every(block => block.hidden);
-      if (word && !group.hidden && group.tagName === "DETAILS") group.open = true;
+      group.hidden = wanted !== "" && inner.length > 0 && inner.every(block => block.hidden);
+      if (wanted && !group.hidden && group.tagName === "DETAILS") group.open = true;
     }
-    for (const row of rows) {
+    for (const row of all("[data-row]")) {
       const link = row.matches("a") ? row : row.querySelector("a[href^='#']");
       const target = link && one(link.hash.slice(1));
-      row.hidden = word !== "" && !has(row) && !(target && isShown(target) && has(target));
+      row.hidden = wanted !== "" && !has(row) && !(target && isShown(target) && has(target));
     }
     const found = blocks.filter(block => !block.hidden).length;
-    hits.textContent = word ? `${found} of ${blocks.length} steps` : "";
-    mark(word);
+    one("hits").textContent = wanted ? `${found} of ${blocks.length} steps` : "";
+    mark(wanted);
   }
 
   // Shows the target of the address. A link opens it; a visit with a key leaves it as it is.
   function show(opens = true) {
-    const target = location.hash.length > 1 && one(decodeURIComponent(location.hash.slice(1)));
+    const target = aim();
     all(".target").forEach(element => element.classList.remove("target"));
     if (!target) return;
     for (let box = opens ? target : target.parentElement; box; box = box.parentElement) {
@@ -71,7 +79,7 @@
   }
 
   function current() {
-    const here = location.hash.length > 1 && one(decodeURIComponent(location.hash.slice(1)));
+    const here = aim();
     return here ? here.closest("[data-block]") : null;
   }
 
@@ -110,10 +118,10 @@
   }
 
   function clear() {
-    keys.open = false;
-    query.value = "";
+    one("keys").open = false;
+    one("q").value = "";
     search();
-    query.blur();
+    one("q").blur();
   }
 
   const actions = {
@@ -123,16 +131,17 @@
     "c": () => setAll(false),
     "g": () => scrollTo({ top: 0 }),
     "t": theme,
-    "?": () => { keys.open = !keys.open; },
+    "?": () => { one("keys").open = !one("keys").open; },
     "Enter": toggle,
-    "/": () => { query.focus(); query.select(); },
+    "/": () => { one("q").focus(); one("q").select(); },
   };
+  const clicks = { expand: () => setAll(true), collapse: () => setAll(false), theme };
 
   document.addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || !one("tools")) return;
     if (event.key === "Escape") { clear(); return; }
-    if (event.target === query) {
-      if (event.key === "Enter") { query.blur(); move(1); }
+    if (event.target.id === "q") {
+      if (event.key === "Enter") { event.target.blur(); move(1); }
       return;
     }
     // Enter on a link, a button or a summary does what it does there.
@@ -141,13 +150,15 @@
     event.preventDefault();
     actions[event.key]();
   });
-  query.addEventListener("input", search);
-  one("expand").addEventListener("click", () => setAll(true));
-  one("collapse").addEventListener("click", () => setAll(false));
-  one("theme").addEventListener("click", theme);
+  document.addEventListener("input", event => { if (event.target.id === "q") search(); });
+  document.addEventListener("click", event => {
+    const button = event.target.closest("button");
+    if (button && clicks[button.id]) clicks[button.id]();
+  });
   document.addEventListener("toggle", event => reach(event.target), true);
   addEventListener("resize", () => reach(document));
   addEventListener("hashchange", () => show());
-  reach(document);
+  document.addEventListener("trace", refresh);
+  refresh();
   show();
 })();

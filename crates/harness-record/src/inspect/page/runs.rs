@@ -1,41 +1,82 @@
 //! Several runs on one page.
 
-use harness_core::Millis;
+use std::collections::HashSet;
+
 use harness_core::message::Cost;
+use harness_core::{Millis, ThreadId};
 use maud::{Markup, html};
 
-use super::{RunPage, badge, facts, frame, title_of};
-use crate::inspect::timeline::tone_of;
+use super::{RunPage, ending, facts, frame, title_of};
+use crate::inspect::timeline::is_running;
 use crate::inspect::write::SafeText;
 use crate::run_record::RunRecord;
 
-/// Renders several records as one page in the form of [`render_html`](super::render_html): a list of the runs by their
-/// start, and each run below it, closed until it is opened.
-pub fn render_runs_html(records: &[RunRecord]) -> String {
-    let mut sorted: Vec<&RunRecord> = records.iter().collect();
+/// Renders several records as one page in the form of [`render_html`](super::render_html): a list of the runs by thread
+/// and start, and each run below it, closed until it is opened.
+pub fn render_runs_html<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> String {
+    let mut sorted: Vec<&RunRecord> = records.into_iter().collect();
     sorted.sort_by(|a, b| a.started_at.cmp(&b.started_at));
-    let pages: Vec<RunPage<'_>> =
-        (1..).zip(sorted).map(|(at, record)| RunPage { record, prefix: format!("run-{at}-") }).collect();
-    let count = format!("{} run{}", pages.len(), if pages.len() == 1 { "" } else { "s" });
+    let records = sorted.as_slice();
+    let threads = threads(records);
+    let count = counted(records.len());
+    if records.is_empty() {
+        return frame::page(
+            "No runs",
+            &html! { h1 { "No runs" } p.soft { "The list shows a run from its start on." } },
+        );
+    }
     let content = html! {
         h1 { (count) }
-        (summary(&pages))
+        (summary(records))
         (frame::tools())
-        div.card.scroll { (list(&pages)) }
-        @for page in &pages { (run(page)) }
+        div.card.scroll { (list(&threads)) }
+        @for page in threads.iter().flat_map(|thread| &thread.pages) { (run(page)) }
     };
     frame::page(&count, &content)
 }
 
+fn counted(runs: usize) -> String {
+    format!("{runs} run{}", if runs == 1 { "" } else { "s" })
+}
+
+/// Runs of a thread, or a run without one.
+struct ThreadPages<'a> {
+    thread: Option<&'a ThreadId>,
+    pages: Vec<RunPage<'a>>,
+}
+
+/// Threads by the start of their first run.
+fn threads<'a>(sorted: &[&'a RunRecord]) -> Vec<ThreadPages<'a>> {
+    let (mut threads, mut prefixes) = (Vec::<ThreadPages<'_>>::new(), HashSet::new());
+    for record in sorted.iter().copied() {
+        let page = RunPage { record, prefix: prefix(record, &mut prefixes) };
+        let thread = record.thread_id.as_ref();
+        match threads.iter_mut().find(|known| thread.is_some() && known.thread == thread) {
+            Some(known) => known.pages.push(page),
+            None => threads.push(ThreadPages { thread, pages: vec![page] }),
+        }
+    }
+    threads
+}
+
+/// Start of the ids of a run's elements: its id, and a number if another run has the same. It is the same on every page.
+fn prefix(record: &RunRecord, known: &mut HashSet<String>) -> String {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let run: String = record.run_id.chars().filter(plain).collect();
+    let numbered = (2..).map(|number| format!("{run}-{number}-"));
+    let mut prefixes = std::iter::once(format!("{run}-")).chain(numbered);
+    prefixes.find(|prefix| known.insert(prefix.clone())).unwrap_or_default()
+}
+
 /// Totals of all runs.
-fn summary(pages: &[RunPage<'_>]) -> Markup {
+fn summary(records: &[&RunRecord]) -> Markup {
     let sum =
-        |of: fn(&RunRecord) -> u64| pages.iter().map(|page| of(page.record)).fold(0, u64::saturating_add);
-    let costs: Vec<Cost> = pages.iter().filter_map(|page| page.record.usage.cost).collect();
+        |of: fn(&RunRecord) -> u64| records.iter().map(|record| of(record)).fold(0, u64::saturating_add);
+    let costs: Vec<Cost> = records.iter().filter_map(|record| record.usage.cost).collect();
     let cost = costs.iter().fold(Cost::default(), |sum, cost| sum.plus(*cost));
     let completed = sum(|record| u64::from(record.error_name.is_none()));
     let figures = [
-        ("without an error", format!("{completed} of {}", pages.len())),
+        ("without an error", format!("{completed} of {}", records.len())),
         ("time of all", Millis(sum(|record| record.elapsed_ms)).to_string()),
         ("tokens in", facts::grouped(sum(|record| record.usage.input_tokens.unwrap_or_default()))),
         ("tokens out", facts::grouped(sum(|record| record.usage.output_tokens.unwrap_or_default()))),
@@ -48,14 +89,25 @@ fn summary(pages: &[RunPage<'_>]) -> Markup {
     }
 }
 
-fn list(pages: &[RunPage<'_>]) -> Markup {
+fn list(threads: &[ThreadPages<'_>]) -> Markup {
     html! {
         table.runs {
-            thead { tr { @for name in ["started", "end", "question", "time", "calls", "tokens", "cost"] { th scope="col" { (name) } } } }
-            tbody { @for page in pages { (row(page)) } }
+            thead { tr { @for name in COLUMNS { th scope="col" { (name) } } } }
+            @for ThreadPages { thread, pages } in threads {
+                tbody {
+                    @if let Some(thread) = thread {
+                        tr.thread { th colspan=(COLUMNS.len()) scope="rowgroup" {
+                            "Thread " (SafeText(thread.as_str())) span.soft { " · " (counted(pages.len())) }
+                        } }
+                    }
+                    @for page in pages { (row(page)) }
+                }
+            }
         }
     }
 }
+
+const COLUMNS: [&str; 7] = ["started", "end", "question", "time", "calls", "tokens", "cost"];
 
 fn row(page: &RunPage<'_>) -> Markup {
     let record = page.record;
@@ -66,7 +118,7 @@ fn row(page: &RunPage<'_>) -> Markup {
     html! {
         tr data-row {
             td.soft { (SafeText(record.started_at.get(..19).unwrap_or(&record.started_at))) }
-            td { (badge(tone_of(record), record.outcome.as_str())) }
+            td { (ending(record)) }
             td.wide-cell { a href={ "#" (page.prefix) "top" } { (SafeText(&title)) (more) } }
             td { (Millis(record.elapsed_ms)) }
             td { (usage.model_calls) " + " (usage.tool_calls) }
@@ -80,9 +132,9 @@ fn run(page: &RunPage<'_>) -> Markup {
     let record = page.record;
     let (title, more) = title_of(record);
     html! {
-        details.run id={ (page.prefix) "top" } data-block tabindex="-1" {
+        details.run id={ (page.prefix) "top" } open[is_running(record)] data-block tabindex="-1" {
             summary {
-                (badge(tone_of(record), record.outcome.as_str()))
+                (ending(record))
                 " " b { (SafeText(&title)) (more) }
                 " " span.soft.small { (SafeText(&record.started_at)) " · " (Millis(record.elapsed_ms)) }
             }

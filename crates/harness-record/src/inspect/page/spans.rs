@@ -5,6 +5,7 @@ use harness_core::message::Cost;
 
 use super::RunPage;
 use crate::entries::{ApprovalEntry, ToolCallEntry};
+use crate::fold::RUNNING;
 use crate::inspect::timeline::{Tone, tokens};
 use crate::inspect::write::millis;
 use crate::run_record::RunRecord;
@@ -63,6 +64,7 @@ impl RunPage<'_> {
     fn tool_span(&self, entry: &ToolCallEntry) -> Span {
         let tone = match (entry.ran, entry.status.as_str()) {
             (_, "success") => Tone::Good,
+            (_, RUNNING) => Tone::Plain,
             (true, _) => Tone::Bad,
             (false, _) => Tone::Warn,
         };

@@ -7,9 +7,10 @@ use maud::{Markup, html};
 use super::markdown::markdown;
 use super::request::{Shown, role};
 use super::spans::since;
-use super::{RunPage, badge, class, decisions, details};
+use super::{RunPage, badge, class, decisions, details, ending};
 use crate::entries::ToolCallEntry;
-use crate::inspect::timeline::{CallDetail, Mark, RunTimeline, Step, Tone, tokens, tone_of};
+use crate::fold::RUNNING;
+use crate::inspect::timeline::{CallDetail, Mark, RunTimeline, Step, Tone, is_running, tokens, tone_of};
 use crate::inspect::write::{SafeText, pretty};
 
 impl RunPage<'_> {
@@ -79,7 +80,9 @@ impl RunPage<'_> {
     fn called(&self, detail: &CallDetail<'_>) -> Markup {
         let failed = detail.result.is_some_and(|result| result.is_error);
         let ran = detail.entry.is_some_and(|entry| entry.ran);
+        let runs = detail.entry.is_some_and(|entry| entry.status == RUNNING);
         let tone = match (detail.result.is_some(), failed, ran) {
+            _ if runs => Tone::Plain,
             (true, false, _) => Tone::Good,
             (true, true, true) => Tone::Bad,
             (true, true, false) | (false, ..) => Tone::Warn,
@@ -121,7 +124,8 @@ impl RunPage<'_> {
         let record = self.record;
         let tone = tone_of(record);
         let sign = match tone {
-            Tone::Good | Tone::Plain => "✓",
+            Tone::Plain => "…",
+            Tone::Good => "✓",
             Tone::Warn => "…",
             Tone::Bad => "!",
         };
@@ -130,8 +134,8 @@ impl RunPage<'_> {
                 span class={ "dot " (class(tone)) } { (sign) }
                 div.card {
                     div.row {
-                        (badge(tone, record.outcome.as_str()))
-                        span.soft.small { (record.stop_reason.as_str()) }
+                        (ending(record))
+                        @if !is_running(record) { span.soft.small { (record.stop_reason.as_str()) } }
                         span.soft.small.end { "+" (Millis(since(record, &record.completed_at))) }
                     }
                     @if let Some(message) = &record.error_message { div.text.soft { (SafeText(message)) } }
@@ -187,7 +191,11 @@ fn json_or_text(text: &str) -> String {
 }
 
 fn status(entry: &ToolCallEntry) -> Markup {
-    let tone = if entry.status == "success" { Tone::Good } else { Tone::Bad };
+    let tone = match &*entry.status {
+        "success" => Tone::Good,
+        RUNNING => Tone::Plain,
+        _ => Tone::Bad,
+    };
     let code = entry.error_code.as_deref().map(|code| format!(" · {code}")).unwrap_or_default();
     let spent = if entry.ran { Millis(entry.duration_ms).to_string() } else { "never ran".to_owned() };
     html! {

@@ -39,6 +39,10 @@ async function send(method, path, body, signal) {
   throw new ApiError(response.status, error);
 }
 
+export async function fetchText(path) {
+  return (await send("GET", path)).text();
+}
+
 export async function call(method, path, body) {
   const text = await (await send(method, path, body)).text();
   return text ? exact(text) : null;

@@ -69,6 +69,7 @@ function route() {
   document.body.classList.remove("open");
   $("menu").setAttribute("aria-expanded", "false");
   showState("idle");
+  $("trace").hidden = true;
   if (id) open(id);
   $("text").focus();
 }
@@ -76,6 +77,8 @@ function route() {
 function open(id) {
   thread = new OpenThread(id, { transcript, approvals, queue: $("queue"), report, onState: showState });
   thread.open();
+  $("trace").href = `trace?thread=${encodeURIComponent(id)}`;
+  $("trace").hidden = false;
 }
 
 async function send(how) {

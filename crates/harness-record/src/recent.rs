@@ -1,0 +1,116 @@
+//! Memory of recent runs.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use harness_core::{ThreadId, Time};
+
+use super::fold::RecordFold;
+use super::run_record::RunRecord;
+
+/// Maximum number of finished runs.
+const MOST: usize = 200;
+
+/// Maximum size of the records of finished runs in bytes of JSON.
+const BYTES: u64 = 64 << 20;
+
+/// Bounded memory of the runs of a process: the records of runs in progress, and of the last 200 finished runs of at most
+/// 64 MiB of JSON. Clones share it. Add it to a [`Recording`](super::Recording) with
+/// [`recent`](super::Recording::recent).
+///
+/// ```
+/// use harness_record::{RecentRuns, Recording};
+///
+/// let runs = RecentRuns::new();
+/// let recording = Recording::new().recent(runs.clone());
+/// assert!(runs.of_thread(&"ada".into(), harness_core::Time(0)).is_empty(), "no run has started yet");
+/// # let _ = recording;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct RecentRuns(Arc<Mutex<Runs>>);
+
+#[derive(Debug, Default)]
+struct Runs {
+    running: Vec<Weak<Mutex<RecordFold>>>,
+    /// Finished runs with their sizes, oldest first.
+    finished: VecDeque<(u64, Arc<RunRecord>)>,
+    bytes: u64,
+}
+
+impl RecentRuns {
+    /// Creates an empty memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Records of a thread's runs in the order of their ends; those in progress follow, as of `now`.
+    pub fn of_thread(&self, thread: &ThreadId, now: Time) -> Vec<Arc<RunRecord>> {
+        let runs = self.lock();
+        let of_thread = |record: &&Arc<RunRecord>| record.thread_id.as_ref() == Some(thread);
+        let finished = runs.finished.iter().map(|(_, record)| record).filter(of_thread);
+        let mut records: Vec<_> = finished.cloned().collect();
+        let running: Vec<_> = runs.running.iter().filter_map(Weak::upgrade).collect();
+        drop(runs);
+        for fold in running {
+            // The run goes on while its record is made of a copy.
+            let fold = fold.lock().unwrap_or_else(PoisonError::into_inner);
+            let copy = (fold.thread() == Some(thread)).then(|| fold.clone());
+            drop(fold);
+            records.extend(copy.and_then(|fold| fold.record().or_else(|| fold.progress(now))).map(Arc::new));
+        }
+        records
+    }
+
+    /// Drops the finished runs of a thread.
+    pub fn forget(&self, thread: &ThreadId) {
+        let mut runs = self.lock();
+        runs.finished.retain(|(_, record)| record.thread_id.as_ref() != Some(thread));
+        runs.bytes = runs.finished.iter().map(|(size, _)| size).sum();
+    }
+
+    pub(super) fn started(&self, fold: &Arc<Mutex<RecordFold>>) {
+        let mut runs = self.lock();
+        runs.running.retain(|known| known.strong_count() > 0);
+        runs.running.push(Arc::downgrade(fold));
+    }
+
+    pub(super) fn finished(&self, fold: &Arc<Mutex<RecordFold>>, record: Option<&Arc<RunRecord>>) {
+        let size = record.map_or(0, |record| size(record));
+        let mut runs = self.lock();
+        let fold = Arc::downgrade(fold);
+        runs.running.retain(|known| !known.ptr_eq(&fold));
+        let Some(record) = record else { return };
+        runs.finished.push_back((size, Arc::clone(record)));
+        runs.bytes = runs.bytes.saturating_add(size);
+        while runs.finished.len() > MOST || runs.bytes > BYTES {
+            let Some((size, _)) = runs.finished.pop_front() else { return };
+            runs.bytes = runs.bytes.saturating_sub(size);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Runs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes of a record as JSON.
+fn size(record: &RunRecord) -> u64 {
+    let mut counter = Counter(0);
+    // A counter takes everything.
+    let _ = serde_json::to_writer(&mut counter, record);
+    counter.0
+}
+
+struct Counter(u64);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len() as u64);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
