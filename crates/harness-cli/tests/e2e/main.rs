@@ -23,6 +23,7 @@ mod openai;
 mod relay;
 mod screenshots;
 mod serve;
+mod server_page;
 mod start_up;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the other test program uses the rest")]

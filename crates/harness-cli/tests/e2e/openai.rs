@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::support::{Running, harness};
 use crate::{LONG, guarded_example, installed, other, ran};
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A server that requires a token, and its base URL.
 fn server(folder: &Path) -> (Running, String) {

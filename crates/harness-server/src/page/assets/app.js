@@ -15,11 +15,17 @@ const transcript = new Transcript($("log"), $("scroll"));
 const approvals = new Approvals($("approvals"), report);
 let thread = null;
 
+const OFFLINE = "The server cannot be reached. Retrying…";
+
 function report(error) {
   if (error?.name === "AbortError") return;
   if (error instanceof ApiError && error.status === 401) return signIn();
-  $("problem").textContent = error instanceof ApiError ? error.message : "The server cannot be reached. Retrying…";
+  $("problem").textContent = error instanceof ApiError ? error.message : OFFLINE;
   $("problem").hidden = false;
+}
+
+function isOnline() {
+  if ($("problem").textContent === OFFLINE) $("problem").hidden = true;
 }
 
 function signIn() {
@@ -42,6 +48,7 @@ function showState(state) {
 async function loadThreads() {
   try {
     const { threads } = await call("GET", "/v1/threads?limit=1000");
+    isOnline();
     threads.sort((a, b) => (b.updatedAt ?? "~").localeCompare(a.updatedAt ?? "~") || b.id.localeCompare(a.id));
     $("threads").replaceChildren(...threads.map(line));
     const open = threads.find((line) => line.id === thread?.id);
@@ -91,7 +98,7 @@ async function send(how) {
     if (!thread) {
       const { id } = await call("POST", "/v1/threads", {});
       open(id);
-      history.pushState(null, "", `#${encodeURIComponent(id)}`);
+      history.replaceState(null, "", `#${encodeURIComponent(id)}`);
     }
     await thread.send(how ?? (thread.state === "idle" ? "messages" : "steer"), text);
   } catch (error) {

@@ -60,11 +60,13 @@ export class OpenThread {
     else if (name === "status") {
       this.setState(data.status.state);
       this.loadApprovals();
+      this.loadQueue();
     } else if (name === "queue" || name === "run_started") this.loadQueue();
     else if (name === "run_ended") {
       this.transcript.endLive();
-      const { outcome, problem } = data.report;
-      if (problem && outcome !== "awaiting_approval") this.transcript.note(problem, outcome === "failed");
+      const { outcome, problem, aborted } = data.report;
+      if (aborted) this.transcript.note("Aborted");
+      else if (problem && outcome !== "awaiting_approval") this.transcript.note(problem, outcome === "failed");
       this.loadApprovals();
     } else if (name === "run_failed") this.transcript.note(data.error.message, true);
     else if (name === "lagged" || name === "reset") this.load().catch((error) => this.report(error));
@@ -77,8 +79,10 @@ export class OpenThread {
 
   event(event) {
     if (event.origin?.parent) return;
-    if (event.type === "message_appended") this.transcript.message(event.index, event.message);
-    else if (event.type === "model_step_started") this.transcript.endLive();
+    if (event.type === "message_appended") {
+      this.transcript.message(event.index, event.message);
+      if (event.message.role === "user") this.loadQueue();
+    } else if (event.type === "model_step_started") this.transcript.endLive();
     else if (event.type === "approval_requested" || event.type === "approval_decided") this.loadApprovals();
   }
 
@@ -96,8 +100,12 @@ export class OpenThread {
   }
 
   async loadQueue() {
-    const { entries } = await call("GET", path(this.id, "/queue"));
-    if (!this.isCurrent()) return;
+    const load = this.lastLoad = {};
+    let entries;
+    try { ({ entries } = await call("GET", path(this.id, "/queue"))); } catch (error) { return this.report(error); }
+    // An earlier response may arrive later.
+    if (!this.isCurrent() || load !== this.lastLoad) return;
+    entries = entries.filter((entry) => entry.state === "waiting");
     const line = (entry) => {
       const said = (entry.message.content ?? []).map((block) => block.text ?? `[${block.type}]`).join("");
       const remove = () => call("DELETE", path(this.id, `/queue/${encodeURIComponent(entry.id)}`)).catch(this.report);

@@ -10,6 +10,12 @@ export class Transcript {
   constructor(log, scroll) {
     this.log = log;
     this.scroll = scroll;
+    // Whether the reader is at the end, and stays there when the transcript grows or its place shrinks.
+    this.isAtEnd = true;
+    scroll.addEventListener("scroll", () => {
+      this.isAtEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+    });
+    new ResizeObserver(() => { if (this.isAtEnd) this.toEnd(); }).observe(scroll);
     this.clear();
   }
 
@@ -26,12 +32,10 @@ export class Transcript {
       el("p", {}, "Write a message to start a thread.")));
   }
 
-  // Changes the log and stays at its end, if that is where the reader is.
   change(work) {
-    const atEnd = this.scroll.scrollHeight - this.scroll.scrollTop - this.scroll.clientHeight < 80;
     if (this.log.firstChild?.className === "empty") this.log.replaceChildren();
     work();
-    if (atEnd) this.toEnd();
+    if (this.isAtEnd) this.toEnd();
   }
 
   toEnd() { this.scroll.scrollTop = this.scroll.scrollHeight; }
@@ -61,6 +65,8 @@ export class Transcript {
         this.log.append(el("div", { class: "message assistant" }, agent, ...markdown(text)));
       }
     }
+    if (message.stopReason === "aborted") this.note("Aborted");
+    else if (message.errorMessage) this.note(message.errorMessage, true);
   }
 
   thought(text) {
@@ -80,13 +86,18 @@ export class Transcript {
   result(message) {
     const call = this.calls.get(message.toolCallId);
     if (!call) return;
-    call.state.textContent = message.isError ? "failed" : "done";
+    const isDenied = message.outcome?.errorCode === "tool_blocked";
+    call.state.textContent = isDenied ? "denied" : message.isError ? "failed" : "done";
     call.state.className = `result ${message.isError ? "bad" : "ok"}`;
     call.body.append(el("p", { class: "label" }, message.isError ? "Error" : "Result"), el("pre", {}, plain(textOf(message.content))));
   }
 
+  // How something ended; a more exact note replaces the one before it.
   note(text, isBad) {
-    this.change(() => this.log.append(el("p", { class: isBad ? "note bad" : "note" }, text)));
+    this.change(() => {
+      if (this.log.lastChild?.classList.contains("note")) this.log.lastChild.remove();
+      this.log.append(el("p", { class: isBad ? "note bad" : "note" }, text));
+    });
   }
 
   // The answer in progress.
