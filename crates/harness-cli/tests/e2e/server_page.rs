@@ -39,7 +39,8 @@ fn serve(project: &Project, model: &str, address: &str) -> (Running, String) {
     let token = project.path().join("token");
     private(&token);
     let token = token.to_string_lossy();
-    let arguments = ["serve", "harness.yaml", "--sessions=threads", "--token-file", &token, "--base-url", model];
+    let arguments =
+        ["serve", "harness.yaml", "--sessions=threads", "--token-file", &token, "--base-url", model];
     let command = project.command(&[&arguments[..], &["--listen", address]].concat());
     let (running, line) = Running::start(command).line("the address of the server");
     let url = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("the server says {line:?}"));
@@ -80,7 +81,9 @@ fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
             Reply::Paused { answer, after, gate }
         };
         match (messages.last().unwrap()["role"].as_str(), user.as_str()) {
-            (Some("tool"), "pay and deny" | "pay and allow") => Reply::text(&format!("Result: {}", said("tool"))),
+            (Some("tool"), "pay and deny" | "pay and allow") => {
+                Reply::text(&format!("Result: {}", said("tool")))
+            }
             (_, "pay and deny" | "pay and allow") => Reply::Stream(Answer::call(&call, "pay", &payment())),
             (_, "hello") => pause(Answer::text("One two three four **five.**"), 3),
             (_, "look") => pause(Answer::text("Looking now.").and_call(&call, "look", &json!({})), 2),
