@@ -62,7 +62,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 let request =
                     ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
                 self.sink.start(id);
-                let agent = request.prepared.agent.clone();
+                let agent = Some(request.prepared.agent.clone());
                 PortFuture::Model(agent, ports.model.step_boxed(request, self.sink))
             }
             Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
@@ -102,8 +102,8 @@ pub(super) struct Work<'p> {
 
 /// The future of a port.
 enum PortFuture<'p> {
-    /// The model answers; the agent is that of the request.
-    Model(AgentId, BoxFuture<'p, Result<AssistantMessage, ModelFault>>),
+    /// The model answers; the agent is that of the request, until the answer has it.
+    Model(Option<AgentId>, BoxFuture<'p, Result<AssistantMessage, ModelFault>>),
     Tool(BoxFuture<'p, Result<ToolOutcome, Fault>>),
     /// Gives no reply when its port is missing.
     Other(BoxFuture<'p, Option<Reply>>),
@@ -127,7 +127,7 @@ impl PortFuture<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
         match self {
             Self::Model(agent, answer) => {
-                answer.poll_unpin(cx).map(|answer| Some(Reply::Model(answer_of(agent, answer))))
+                answer.poll_unpin(cx).map(|answer| Some(Reply::Model(answer_of(agent.take(), answer))))
             }
             Self::Tool(outcome) => {
                 outcome.poll_unpin(cx).map(|outcome| Some(Reply::Tool(outcome.map(Arc::new))))
@@ -139,17 +139,17 @@ impl PortFuture<'_> {
 
 /// The answer of a model in the name of the agent, unless it names another.
 fn answer_of(
-    agent: &AgentId,
+    agent: Option<AgentId>,
     answer: Result<AssistantMessage, ModelFault>,
 ) -> Result<Arc<Message>, Box<ModelFault>> {
     match answer {
         Ok(mut answer) => {
-            answer.agent.get_or_insert_with(|| agent.clone());
+            answer.agent = answer.agent.or(agent);
             Ok(Arc::new(answer.into()))
         }
         Err(mut fault) => {
             if let Some(partial) = &mut fault.partial {
-                partial.agent.get_or_insert_with(|| agent.clone());
+                partial.agent = partial.agent.take().or(agent);
             }
             Err(Box::new(fault))
         }

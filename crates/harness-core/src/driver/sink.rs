@@ -19,13 +19,17 @@ pub(crate) struct Sink<'h> {
     redactor: Option<&'h Redactor>,
     /// The number of the event that was published last.
     after: AtomicU64,
+    /// The operation whose answer streams.
+    op: AtomicU64,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The operation whose answer streams.
+    /// The operation whose deltas came last.
     of: Option<OpId>,
+    /// Whether its answer was cut off: later deltas are dropped.
+    is_over: bool,
     /// Deltas of that answer so far.
     count: u32,
     /// The text of the answer so far.
@@ -35,7 +39,7 @@ struct State {
 
 impl<'h> Sink<'h> {
     pub(crate) fn new(hub: &'h Hub, redactor: Option<&'h Redactor>) -> Self {
-        Self { hub, redactor, after: AtomicU64::new(0), state: Mutex::default() }
+        Self { hub, redactor, after: AtomicU64::new(0), op: AtomicU64::new(0), state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -44,7 +48,7 @@ impl<'h> Sink<'h> {
 
     /// Starts an answer: deltas belong to this operation from now on.
     pub(super) fn start(&self, op: OpId) {
-        *self.lock() = State { of: Some(op), ..State::default() };
+        self.op.store(op.0, Ordering::Release);
     }
 
     /// Remembers the event that was published last.
@@ -64,7 +68,10 @@ impl<'h> Sink<'h> {
     pub(super) fn partial(&self, op: OpId) -> Option<Arc<Message>> {
         self.finish();
         let mut state = self.lock();
-        state.of.take_if(|of| *of == op)?;
+        if state.of != Some(op) {
+            return None;
+        }
+        state.is_over = true;
         let text = std::mem::take(&mut state.partial);
         (!text.is_empty()).then(|| {
             Arc::new(Message::Assistant(AssistantMessage {
@@ -76,12 +83,15 @@ impl<'h> Sink<'h> {
     }
 
     fn pass(&self, state: &mut State, part: DeltaPart) {
+        let Some(op) = state.of.filter(|_| !state.is_over) else { return };
         if let DeltaPart::Text(text) = &part
             && state.partial.len() + text.len() <= PARTIAL_BOUND
         {
             state.partial.push_str(text);
         }
-        let Some(op) = state.of.filter(|_| self.hub.wants_deltas()) else { return };
+        if !self.hub.wants_deltas() {
+            return;
+        }
         let (n, after) = (state.count, self.after.load(Ordering::Relaxed));
         self.hub.delta(&Delta { op, n, after, part });
         state.count += 1;
@@ -91,6 +101,10 @@ impl<'h> Sink<'h> {
 impl Deltas for Sink<'_> {
     fn part(&self, part: DeltaPart) {
         let mut state = self.lock();
+        let op = Some(OpId(self.op.load(Ordering::Acquire)));
+        if state.of != op {
+            *state = State { of: op, ..State::default() };
+        }
         let Some(redactor) = self.redactor else { return self.pass(&mut state, part) };
         let mut held = std::mem::take(&mut state.held);
         held.push(redactor, part, &mut |part| self.pass(&mut state, part));

@@ -429,8 +429,21 @@ impl AssistantMessage {
 impl ToolResultMessage {
     /// Creates the result of a call.
     pub fn new(call: &ToolCall, content: Vec<Block>, is_error: bool) -> Self {
-        let (tool_call_id, tool_name) = (call.id.clone(), call.name.clone());
-        Self { tool_call_id, tool_name, content, is_error, ..Self::default() }
+        Self {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content,
+            is_error,
+            structured: None,
+            outcome: None,
+            duration_ms: None,
+            timestamp: None,
+            details: None,
+            terminate: None,
+            id: None,
+            status: None,
+            extra: crate::Extra::default(),
+        }
     }
 
     /// Returns the agent of an accepted handoff.

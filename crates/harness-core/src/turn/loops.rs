@@ -18,7 +18,7 @@ const SHORTEST: usize = 2;
 pub(super) const LONGEST: u32 = 16;
 
 /// A result with content: its position in the transcript, and the call as it ran.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct CallResult {
     at: usize,
     call: Arc<ToolCall>,
@@ -54,13 +54,24 @@ enum Hint {
     Given,
 }
 
+/// A loop that stops the turn.
+#[derive(Debug)]
+pub(super) enum Loop {
+    /// One call gave the same result again and again.
+    Row,
+    /// A cycle of these tools continued although the model was warned.
+    Cycle(Vec<Arc<str>>),
+}
+
 /// The last results of a turn, and how far they repeat. A cycle of period p is complete when p results in a row equal
 /// those p before them.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
-    /// The last success, and equal successes in a row.
-    last: Option<CallResult>,
+    /// The last result, and whether its call ran: only then it is part of a cycle.
+    last: Option<(CallResult, bool)>,
+    /// Equal successes in a row, up to the last result.
     row: usize,
+    /// Results before the last one.
     recent: VecDeque<CallResult>,
     /// Results in a row that equal the one `SHORTEST + n` before them.
     rows: Vec<usize>,
@@ -73,31 +84,38 @@ impl Loops {
         self.row = 0;
     }
 
-    /// Counts a success. Returns whether it completes a row.
-    pub(super) fn completes_row(&mut self, log: &Transcript, new: &CallResult) -> bool {
-        let continues = self.last.as_ref().is_some_and(|last| last.equals(new, log));
-        self.row = if continues { self.row + 1 } else { 1 };
-        self.last = Some(new.clone());
-        self.row >= ROW
+    /// Counts a result. The first complete cycle only makes the warning due.
+    pub(super) fn add(
+        &mut self,
+        log: &Transcript,
+        longest: u32,
+        new: CallResult,
+        is_error: bool,
+        ran: bool,
+    ) -> Option<Loop> {
+        if !is_error {
+            let continues = self.row > 0 && self.last.as_ref().is_some_and(|(last, _)| last.equals(&new, log));
+            self.row = if continues { self.row + 1 } else { 1 };
+        }
+        if let Some((last, true)) = self.last.replace((new, ran)) {
+            self.recent.push_back(last);
+        }
+        if !is_error && self.row >= ROW {
+            return Some(Loop::Row);
+        }
+        if ran { self.continues(longest.min(LONGEST) as usize, log).map(Loop::Cycle) } else { None }
     }
 
-    /// Counts a result. Returns the tools of a cycle that continues although the model was warned; the first complete
-    /// cycle only makes the warning due.
-    pub(super) fn continues(
-        &mut self,
-        longest: u32,
-        log: &Transcript,
-        new: CallResult,
-    ) -> Option<Vec<Arc<str>>> {
-        let longest = longest.min(LONGEST) as usize;
+    /// The tools of a cycle that the last result continues although the model was warned.
+    fn continues(&mut self, longest: usize, log: &Transcript) -> Option<Vec<Arc<str>>> {
+        let (new, _) = self.last.as_ref()?;
         self.rows.resize((longest + 1).saturating_sub(SHORTEST), 0);
         let mut before = self.recent.iter().rev().skip(SHORTEST - 1);
         for row in &mut self.rows {
-            let continues = before.next().is_some_and(|old| old.equals(&new, log));
+            let continues = before.next().is_some_and(|old| old.equals(new, log));
             *row = if continues { *row + 1 } else { 0 };
         }
-        self.recent.push_back(new);
-        if self.recent.len() > longest {
+        while self.recent.len() > longest {
             self.recent.pop_front();
         }
         let (_, period) = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?;
@@ -106,8 +124,9 @@ impl Loops {
             self.hint = Hint::Due;
             return None;
         }
-        let cycle = self.recent.iter().rev().take(period).rev();
-        Some(cycle.map(|result| Arc::from(result.call.name.as_str())).collect())
+        let before = self.recent.iter().rev().take(period - 1).rev();
+        let cycle = before.chain([new]).map(|result| Arc::from(result.call.name.as_str()));
+        Some(cycle.collect())
     }
 
     /// Takes the warning that is due, once per turn.

@@ -14,7 +14,7 @@ use crate::outcome::{Evidence, Fault, Stop, StopReason};
 use crate::port::AppendSource;
 use crate::time::Millis;
 use crate::tool::{Ongoing, SettledGrant, ToolOutcome, ToolStatus};
-use crate::turn::loops::CallResult;
+use crate::turn::loops::{CallResult, Loop};
 use crate::turn::spec::OnToolFailure;
 use crate::turn::stage::Step;
 use crate::turn::state::{TurnCx, emit_refused, stands_alone};
@@ -210,15 +210,12 @@ impl Batch {
             return None;
         }
         let new = CallResult::of(turn.cx.log, position, &slot.call)?;
-        if !is_error && turn.data.loops.completes_row(turn.cx.log, &new) {
-            let evidence = Evidence::Tool { name: Arc::from(slot.call.name.as_str()), code: None };
-            return Some(Stop::new(StopReason::RedundantToolLoop, evidence));
-        }
-        if !finished.ran {
-            return None;
-        }
-        let tools = turn.data.loops.continues(turn.spec.longest_cycle, turn.cx.log, new)?;
-        Some(Stop::new(StopReason::RedundantToolLoop, Evidence::Loop { tools }))
+        let longest = turn.spec.longest_cycle;
+        let evidence = match turn.data.loops.add(turn.cx.log, longest, new, is_error, finished.ran)? {
+            Loop::Row => Evidence::Tool { name: Arc::from(slot.call.name.as_str()), code: None },
+            Loop::Cycle(tools) => Evidence::Loop { tools },
+        };
+        Some(Stop::new(StopReason::RedundantToolLoop, evidence))
     }
 
     /// The stop that an error itself leads to.
