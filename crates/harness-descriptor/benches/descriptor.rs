@@ -1,5 +1,5 @@
-//! The cost of a descriptor: loading it with its prompts and hashing it, beside what its parts cost at least,
-//! and rendering instructions.
+//! The cost of a descriptor: loading it with its prompts and hashing it, and rendering
+//! instructions.
 //!
 //! `cargo bench -p harness-descriptor --bench descriptor -- [--input DIR] [--json] [--only CASE]`, or
 //! `-- --make DIR`. `DIR` holds
@@ -22,9 +22,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use granit_parser::Parser;
-use harness_descriptor::{FileSource, Graph, Limits, Registry, Value, load_file};
-use sha2::{Digest as _, Sha256};
+use harness_descriptor::{FileSource, Graph, Limits, Registry, Value};
 
 /// Milliseconds that `work` takes, the least and the middle of so many times.
 fn time(times: usize, mut work: impl FnMut()) -> (f64, f64) {
@@ -46,14 +44,6 @@ fn load(file: &Path) {
     limits.yaml_bytes = 64 << 20;
     let descriptor = FileSource::new(file).limits(limits).load().expect("a descriptor");
     black_box(descriptor.hash());
-}
-
-/// What no reader over this parser can do without: its events, and hashing the canonical text.
-fn events(yaml: &str) {
-    let mut parser = Parser::new_from_str(yaml);
-    while let Some(event) = parser.next_event() {
-        black_box(event.expect("an event"));
-    }
 }
 
 /// CPU time of this process in milliseconds.
@@ -119,15 +109,8 @@ fn main() {
     }
     let file = folder.join("harness.yaml");
     if wanted("load") {
-        let yaml = std::fs::read_to_string(&file).expect("the YAML text");
-        let canonical = load_file(&file).expect("a descriptor").canonical_text();
         let (best, middle) = time(40, || load(&file));
-        let (events, _) = time(40, || events(&yaml));
-        let (digest, _) = time(40, || {
-            black_box(Sha256::digest(canonical.as_bytes()));
-        });
-        let figures = [("best_ms", best), ("ms", middle), ("events_ms", events), ("digest_ms", digest)];
-        print(json, "load", &figures);
+        print(json, "load", &[("best_ms", best), ("ms", middle)]);
     }
     if wanted("renders") {
         print(json, "renders", &[("cpu_ms", renders(&folder))]);

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::bars::{Row, parse_line, table};
+use super::bars::{parse_line, row, table};
 use crate::fault::Result;
 use crate::process;
 
@@ -85,60 +85,55 @@ impl Figures {
         let Self { assembly, heap, first, delta, streams } = self;
         let lost = streams.streams - streams.whole;
         table(&[
-            Row {
-                ours: format!(
+            row(
+                &format!(
                     "{:.0} MB of small deltas read and assembled: {:.0} MB/s",
                     assembly.bytes / 1e6,
                     assembly.mb_per_s
                 ),
-                against: "200 MB/s".to_owned(),
-                ratio: 200.0 / assembly.mb_per_s,
-                bar: 1.0,
-            },
-            Row {
-                ours: format!(
+                "200 MB/s",
+                200.0 / assembly.mb_per_s,
+                1.0,
+            ),
+            row(
+                &format!(
                     "peak heap while {:.0} MB are read: {:.1} MiB",
                     heap.bytes / 1e6,
                     heap.peak_bytes / KIB / KIB
                 ),
-                against: format!("the answer's text: {:.1} MiB", heap.answer_bytes / KIB / KIB),
-                ratio: heap.peak_bytes / heap.answer_bytes,
-                bar: 3.0,
-            },
-            Row {
-                ours: format!(
+                &format!("the answer's text: {:.1} MiB", heap.answer_bytes / KIB / KIB),
+                heap.peak_bytes / heap.answer_bytes,
+                3.0,
+            ),
+            row(
+                &format!(
                     "first token after {:.0} us, a bare client {:.0} us: {:.0} us over",
                     first.ours_us, first.raw_us, first.over_us
                 ),
-                against: "1,000 us over".to_owned(),
-                ratio: first.over_us / 1_000.0,
-                bar: 1.0,
-            },
-            Row {
-                ours: format!(
+                "1,000 us over",
+                first.over_us / 1_000.0,
+                1.0,
+            ),
+            row(
+                &format!(
                     "{:.0} ns for each delta, a bare client {:.0} ns: {:.0} ns over",
                     delta.ours_ns, delta.raw_ns, delta.over_ns
                 ),
-                against: "2,000 ns over".to_owned(),
-                ratio: delta.over_ns / 2_000.0,
-                bar: 1.0,
-            },
-            Row {
-                ours: format!("{:.0} streams at once: {lost:.0} not whole", streams.streams),
-                against: "none".to_owned(),
-                ratio: lost,
-                bar: 0.0,
-            },
-            Row {
-                ours: format!(
+                "2,000 ns over",
+                delta.over_ns / 2_000.0,
+                1.0,
+            ),
+            row(&format!("{:.0} streams at once: {lost:.0} not whole", streams.streams), "none", lost, 0.0),
+            row(
+                &format!(
                     "memory of each, above its {:.0} bytes of text: {:.1} KiB",
                     streams.payload_bytes,
                     streams.over_bytes / KIB
                 ),
-                against: "64 KiB".to_owned(),
-                ratio: streams.over_bytes / (64.0 * KIB),
-                bar: 1.0,
-            },
+                "64 KiB",
+                streams.over_bytes / (64.0 * KIB),
+                1.0,
+            ),
         ])
     }
 }

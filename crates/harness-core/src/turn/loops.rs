@@ -94,7 +94,8 @@ impl Loops {
         ran: bool,
     ) -> Option<Loop> {
         if !is_error {
-            let continues = self.row > 0 && self.last.as_ref().is_some_and(|(last, _)| last.equals(&new, log));
+            let continues =
+                self.row > 0 && self.last.as_ref().is_some_and(|(last, _)| last.equals(&new, log));
             self.row = if continues { self.row + 1 } else { 1 };
         }
         if let Some((last, true)) = self.last.replace((new, ran)) {
