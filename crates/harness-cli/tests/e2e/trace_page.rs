@@ -4,12 +4,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
 use serde::Deserialize;
+use serde_json::json;
 
-use crate::support::{copy, harness, root};
-use crate::{installed, other, ran};
+use crate::support::{Answer, Gate, Project, Reply, Running, Server, copy, harness, root};
+use crate::{LONG, installed, other, ran};
 
 const SCRIPT: &str = include_str!("trace_page.mjs");
+const LIVE: &str = include_str!("live_trace.mjs");
 
 /// What was found of a page in one view.
 #[derive(Debug, Deserialize)]
@@ -45,6 +48,47 @@ fn trace_pages_work_in_a_browser() {
         assert!(page.search, "{page:#?}");
     }
     println!("{} pages in 3 views", pages.len());
+}
+
+/// What was found of the trace page of a server, of which parts were opened during the run.
+#[derive(Debug, Deserialize)]
+struct Followed {
+    problems: Vec<String>,
+    faults: Vec<String>,
+    widths: Vec<String>,
+    opened: bool,
+    search: String,
+    hits: String,
+}
+
+#[test]
+fn trace_page_of_a_server_follows_a_run() {
+    let folder = installed("trace-page");
+    let (gate, arrived) = Gate::closed();
+    let answer = Answer::text("Here it is.");
+    let model = Server::start([
+        Reply::Stream(Answer::call("c1", "look", &json!({ "n": 1 }))),
+        Reply::Paused { answer, after: 1, gate: gate.clone() },
+    ]);
+    let project = Project::plain();
+    let serve = ["serve", "harness.yaml", "--listen", "127.0.0.1:0", "--base-url", &model.url];
+    let (server, line) = Running::start(project.command(&serve)).line("the address of the server");
+    let url = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("the server says {line:?}"));
+    fs::write(folder.join("live.mjs"), LIVE).unwrap();
+    let mut node = other("node", &folder);
+    node.args(["live.mjs", &chromium().to_string_lossy(), url]);
+    let (browser, line) = Running::start(node).line("the run on the page");
+    assert_eq!(line, "running\n", "{:?}", browser.end_in(LONG));
+    arrived.recv().unwrap();
+    gate.open();
+    let output = browser.end_in(LONG);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let page: Followed = serde_json::from_str(&output.stdout).unwrap();
+    assert!(page.problems.is_empty() && page.faults.is_empty(), "{page:#?}");
+    assert!(page.widths.len() > 2 && page.widths.iter().all(|width| width.ends_with('%')), "{page:#?}");
+    assert!(page.opened && page.search == "look" && page.hits.ends_with("steps"), "{page:#?}");
+    server.signal(Signal::TERM);
+    assert_eq!(server.end_in(LONG).code, Some(0));
 }
 
 /// Pages of one run, of two runs side by side and of a folder.

@@ -28,8 +28,9 @@ function update(old, fresh) {
 
 async function show() {
   const text = await fetchText(path("trace"));
-  const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("main");
-  update($("top"), fresh);
+  // The style and the script of the page are files here.
+  const main = text.slice(text.indexOf("<main"), text.lastIndexOf("</main>"));
+  update($("top"), new DOMParser().parseFromString(main, "text/html").querySelector("main"));
   const last = [...document.querySelectorAll("details.run")].pop();
   if (isFirst && last && !location.hash) last.open = true;
   document.dispatchEvent(new Event("trace"));
@@ -42,9 +43,12 @@ function report(error) {
   $("state").textContent = signIn ? "Open the chat to sign in, then return." : error.message;
 }
 
-// Shows the trace after changes, with a pause in between.
+const isRunning = () => [...document.querySelectorAll("details.run > summary .badge")].some((end) => end.textContent === "running");
+
+// Shows the trace after changes, with a pause in between; during a run also without a change, for its duration.
 async function keepCurrent() {
   for (;;) {
+    if (isRunning()) setTimeout(change, 2 * PAUSE);
     if (!changed) await new Promise((resume) => { wake = resume; });
     changed = false;
     try {
