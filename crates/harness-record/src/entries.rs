@@ -108,6 +108,10 @@ pub struct ModelCallEntry {
     pub model: Option<ModelName>,
     /// Duration in milliseconds.
     pub duration_ms: u64,
+    /// Milliseconds from the request to the first token: text, reasoning or a call. `None` if nothing was streamed, after an
+    /// error, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_ms: Option<u64>,
     /// Type of the answer (`final_answer`, `tool_request`, …), if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_type: Option<String>,

@@ -233,11 +233,12 @@ impl Fold for RecordFold {
                 state.decided(event);
             }
             EventKind::ModelStepStarted { .. } => state.requested(event, provider),
-            EventKind::ModelStepFinished { output_type, usage, duration } => {
+            EventKind::ModelStepFinished { output_type, usage, duration, first_token } => {
                 if let Some(call) = state.open_model_call() {
                     call.output_type = Some(output_type.to_string());
                     call.usage = usage.as_deref().cloned();
                     call.duration_ms = duration.0;
+                    call.first_token_ms = first_token.map(|first| first.0);
                 }
             }
             EventKind::ModelStepFailed { fault, .. } => state.model_failed(event, fault),
@@ -342,6 +343,7 @@ impl State {
             agent_name: prepared.agent.clone(),
             model: prepared.model.clone(),
             duration_ms: 0,
+            first_token_ms: None,
             output_type: None,
             usage: None,
             item: None,

@@ -50,12 +50,12 @@ fn a_record_is_shown_as_text() {
 
     user: hello
 
-    1. desk asks scripted · [TIME] · 100 + 7 tokens
+    1. desk asks scripted · [TIME] · first token [TIME] · 100 + 7 tokens
        instructions: You are the desk.
        → look {"n":1}
        ← success in [TIME]: {"seen":1}
 
-    2. desk asks scripted · [TIME] · 100 + 3 tokens
+    2. desk asks scripted · [TIME] · first token [TIME] · 100 + 3 tokens
        It was seen.
 
     ended: completed (answer_finalized)

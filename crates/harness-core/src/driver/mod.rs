@@ -23,12 +23,13 @@ use sink::Sink;
 
 use crate::base::panic_text;
 use crate::cancel::Cancel;
-use crate::event::Hub;
+use crate::event::{Event, EventKind, Hub};
 use crate::ids::EntryId;
 use crate::machine::{Effect, Input, Machine, Phase, Reply, Start};
 use crate::origin::Origin;
 use crate::outcome::{End, Purpose};
 use crate::port::Ledger;
+use crate::time::Millis;
 
 /// Runs a machine to its end.
 ///
@@ -44,7 +45,7 @@ pub async fn drive<P: Phase>(
     start: Start,
 ) -> Arc<End> {
     *machine.ports_mut() = ports.set();
-    let sink = Sink::new(&ports.hub, ports.redactor.as_ref());
+    let sink = Sink::new(&ports.hub, ports.redactor.as_ref()).timed(&*ports.clock);
     let ledger = Ledger::unlimited(Purpose::Answer);
     let mut abandoned = AbandonOnDrop { hub: &ports.hub, origin: Arc::clone(machine.origin()), ended: false };
     let mut driver = Driver {
@@ -115,8 +116,21 @@ impl<P: Phase> Driver<'_, P> {
         }
     }
 
+    /// Adds to the ends of model calls how long the first token took.
+    fn time_first_tokens(&mut self) {
+        for effect in &mut self.effects {
+            if let Effect::Event(Event { at, kind, .. }) = effect
+                && let EventKind::ModelStepFinished { duration, first_token, .. } = kind
+            {
+                let since = self.sink.first_delta().map(|first| at.since(first));
+                *first_token = since.map(|since| Millis(duration.0.saturating_sub(since.0)));
+            }
+        }
+    }
+
     /// Performs the effects in order. Returns the end when it is among them.
     async fn perform(&mut self) -> Option<Arc<End>> {
+        self.time_first_tokens();
         let events = self.effects.iter().filter_map(Effect::as_event);
         if let Some(last) = events.clone().next_back() {
             self.sink.saw(last.seq);

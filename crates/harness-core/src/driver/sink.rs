@@ -7,16 +7,18 @@ use super::redact::{RedactedDeltas, Redactor};
 use crate::event::{Delta, Hub};
 use crate::ids::OpId;
 use crate::message::{AssistantMessage, Block, FinishReason, Message};
-use crate::port::{DeltaPart, Deltas};
+use crate::port::{Clock, DeltaPart, Deltas};
+use crate::time::Time;
 
 /// Text that is kept of an answer in case it is cut off: 1 MiB.
 const PARTIAL_BOUND: usize = 1 << 20;
 
 /// The sink of a driver: a machine calls one model at a time.
-#[derive(Debug)]
 pub(crate) struct Sink<'h> {
     hub: &'h Hub,
     redactor: Option<&'h Redactor>,
+    /// Tells when answers begin.
+    clock: Option<&'h dyn Clock>,
     /// The number of the event that was published last.
     after: AtomicU64,
     /// The operation whose answer streams.
@@ -28,6 +30,8 @@ pub(crate) struct Sink<'h> {
 struct State {
     /// The operation whose deltas came last.
     of: Option<OpId>,
+    /// When the first of them came.
+    first: Option<Time>,
     /// Whether its answer was cut off: later deltas are dropped.
     is_over: bool,
     /// Deltas of that answer so far.
@@ -39,7 +43,19 @@ struct State {
 
 impl<'h> Sink<'h> {
     pub(crate) fn new(hub: &'h Hub, redactor: Option<&'h Redactor>) -> Self {
-        Self { hub, redactor, after: AtomicU64::new(0), op: AtomicU64::new(0), state: Mutex::default() }
+        let (after, op) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { hub, redactor, clock: None, after, op, state: Mutex::default() }
+    }
+
+    /// Notes when answers begin.
+    pub(super) fn timed(self, clock: &'h dyn Clock) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    /// When the first delta of the last answer came; `None` if it had none.
+    pub(super) fn first_delta(&self) -> Option<Time> {
+        let state = self.lock();
+        state.first.filter(|_| state.of == Some(OpId(self.op.load(Ordering::Acquire))))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -104,6 +120,9 @@ impl Deltas for Sink<'_> {
         let op = Some(OpId(self.op.load(Ordering::Acquire)));
         if state.of != op {
             *state = State { of: op, ..State::default() };
+        }
+        if state.first.is_none() && !matches!(part, DeltaPart::Note(_)) {
+            state.first = self.clock.map(Clock::now);
         }
         let Some(redactor) = self.redactor else { return self.pass(&mut state, part) };
         let mut held = std::mem::take(&mut state.held);

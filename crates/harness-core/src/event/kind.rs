@@ -203,6 +203,9 @@ events! {
         usage: Option<Arc<Usage>> = "usage",
         /// Duration.
         duration: Millis = "durationMs",
+        /// Time from the request to the first token of the response: text, reasoning or a call. Absent if nothing was
+        /// streamed.
+        first_token: Option<Millis> = "firstTokenMs",
     },
     /// A model call failed.
     ModelStepFailed = "model_step_failed" {

@@ -329,6 +329,7 @@ fn step_finished(message: Option<&AssistantMessage>, duration: Millis) -> EventK
         output_type: message.map_or("invalid", AssistantMessage::output_type).into(),
         usage: message.and_then(|message| message.usage.clone()),
         duration,
+        first_token: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness_core::Millis;
 use harness_core::message::Message;
 
-use super::timeline::{CallDetail, Mark, RunTimeline, Step, tokens, why};
+use super::timeline::{CallDetail, Mark, RunTimeline, Step, first_token, tokens, why};
 use super::write::{harmless, line};
 use crate::run_record::RunRecord;
 
@@ -78,9 +78,10 @@ fn said(out: &mut String, message: &Message) {
 fn step<'a>(out: &mut String, step: &Step<'a>, known: &mut Option<&'a str>) {
     let call = step.call;
     let model = call.model.as_ref().map(|model| format!(" asks {model}")).unwrap_or_default();
-    let tokens = tokens(call).map(|tokens| format!(" · {tokens}")).unwrap_or_default();
+    let rest = [first_token(call), tokens(call)].into_iter().flatten();
+    let rest = rest.fold(String::new(), |text, part| text + " · " + &part);
     let who = line(&format!("{}{model}", call.agent_name));
-    let _ = writeln!(out, "\n{}. {who} · {}{tokens}", call.turn, Millis(call.duration_ms));
+    let _ = writeln!(out, "\n{}. {who} · {}{rest}", call.turn, Millis(call.duration_ms));
     let instructions = step.instructions.filter(|text| !text.is_empty());
     if let Some(text) = instructions.filter(|text| *known != Some(*text)) {
         let _ = writeln!(out, "   instructions: {}", short(text));

@@ -1,7 +1,7 @@
 //! Timeline of a run in reading order.
 
-use harness_core::CallId;
 use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage};
+use harness_core::{CallId, Millis};
 
 use crate::entries::{
     ApprovalEntry, GateDecision, HandoffEntry, ModelCallEntry, PolicyDecision, RequestFingerprint,
@@ -200,6 +200,11 @@ pub(super) fn tokens(call: &ModelCallEntry) -> Option<String> {
     let usage = call.usage.as_ref()?;
     let shown = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
     Some(format!("{} + {} tokens", shown(usage.input), shown(usage.output)))
+}
+
+/// Time to the first token of a model call.
+pub(super) fn first_token(call: &ModelCallEntry) -> Option<String> {
+    call.first_token_ms.map(|first| format!("first token {}", Millis(first)))
 }
 
 /// Reason of the end, in a sentence.

@@ -1,11 +1,11 @@
 //! From events to a record.
 
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{ModelFault, ModelFaultCode, PreparedAgent};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent};
 use harness_core::testing::ModelStep;
 use harness_core::tool::ToolDef;
 use harness_core::{Json, canonical};
-use harness_record::{RecordError, RecordOptions, RunRecord, RunStart};
+use harness_record::{RecordError, RecordOptions, RunRecord, RunStart, render_html, render_text};
 
 use super::*;
 
@@ -283,4 +283,46 @@ fn a_turn_without_a_run_around_it_counts_as_one() {
         ran.events.into_iter().filter(|event| !event.kind.name().starts_with("run_")).collect();
     let record = refolded(&turn, RecordOptions::default(), RunStart::default());
     assert_eq!(record.response.as_deref(), Some("It is on its way."));
+}
+
+/// A model that streams each part after a time, and answers 700 ms later.
+struct Typist(VirtualClock, Vec<(u64, DeltaPart)>);
+
+impl Model for Typist {
+    async fn step(&self, _: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        for (after, part) in &self.1 {
+            self.0.advance(Millis(*after));
+            deltas.part(part.clone());
+        }
+        self.0.advance(Millis(700));
+        Ok(AssistantMessage::text("It is on its way."))
+    }
+}
+
+#[track_caller]
+fn check_first_token(parts: Vec<(u64, DeltaPart)>, expected: Option<u64>) {
+    let mut scene = usual();
+    scene.model = Arc::new(Typist(scene.clock.clone(), parts));
+    let Ran { record, events } = scene.run();
+    assert_eq!(record.model_calls[0].first_token_ms, expected);
+    assert_eq!(
+        record.model_calls,
+        refolded(&events, RecordOptions::default(), RunStart::default()).model_calls
+    );
+    let shown = expected.map(|first| format!("first token {first} ms"));
+    for text in [render_text(&record), render_html(&record)] {
+        assert_eq!(text.contains("first token"), shown.is_some(), "{text}");
+        assert!(shown.iter().all(|shown| text.contains(shown)), "{text}");
+    }
+}
+
+#[test]
+fn first_token_is_the_first_streamed_part_of_an_answer() {
+    let text = || DeltaPart::Text("It".to_owned());
+    check_first_token(vec![], None);
+    check_first_token(vec![(120, text()), (30, text())], Some(120));
+    check_first_token(vec![(120, DeltaPart::Thinking("Hm.".to_owned())), (30, text())], Some(120));
+    check_first_token(vec![(20, DeltaPart::Note("slow".to_owned())), (100, text())], Some(120));
+    let call = DeltaPart::CallStarted { index: 0, id: None, name: "look".into() };
+    check_first_token(vec![(120, call)], Some(120));
 }

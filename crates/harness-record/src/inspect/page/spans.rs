@@ -30,6 +30,8 @@ pub(super) struct Span {
     pub(super) tone: Tone,
     pub(super) start: u64,
     pub(super) duration: u64,
+    /// Time to the first token.
+    pub(super) first_token: Option<u64>,
     pub(super) tokens: Option<String>,
     pub(super) cost: Option<Cost>,
 }
@@ -48,6 +50,7 @@ impl RunPage<'_> {
                 tone: if call.fault.is_some() { Tone::Bad } else { Tone::Plain },
                 start: since(record, &call.timestamp),
                 duration: call.duration_ms,
+                first_token: call.first_token_ms,
                 tokens: tokens(call),
                 cost: call.usage.as_ref().and_then(harness_core::message::Usage::total_cost),
             });
@@ -75,6 +78,7 @@ impl RunPage<'_> {
             tone,
             start: since(self.record, &entry.timestamp).saturating_sub(entry.duration_ms),
             duration: entry.duration_ms,
+            first_token: None,
             tokens: None,
             cost: None,
         }
@@ -106,6 +110,7 @@ impl RunPage<'_> {
             tone: if matches!(&*approval.decision, "granted" | "edited") { Tone::Good } else { Tone::Warn },
             start,
             duration: end.saturating_sub(start),
+            first_token: None,
             tokens: None,
             cost: None,
         })

@@ -10,7 +10,9 @@ use super::spans::since;
 use super::{RunPage, badge, class, decisions, details, ending};
 use crate::entries::ToolCallEntry;
 use crate::fold::RUNNING;
-use crate::inspect::timeline::{CallDetail, Mark, RunTimeline, Step, Tone, is_running, tokens, tone_of};
+use crate::inspect::timeline::{
+    CallDetail, Mark, RunTimeline, Step, Tone, first_token, is_running, tokens, tone_of,
+};
 use crate::inspect::write::{SafeText, pretty};
 
 impl RunPage<'_> {
@@ -51,6 +53,7 @@ impl RunPage<'_> {
         let spent = [
             Some(format!("+{}", Millis(since(self.record, &call.timestamp)))),
             Some(Millis(call.duration_ms).to_string()),
+            first_token(call),
             tokens(call),
             cost.map(|cost| format!("cost {cost}")),
         ];

@@ -31,6 +31,7 @@ impl RunPage<'_> {
                     @for (kind, name, time) in times {
                         @if time > 0 { span { i class=(kind) {} " " (name) " " (Millis(time)) } }
                     }
+                    @if spans.iter().any(|span| span.first_token.is_some()) { span { i.first {} " first token" } }
                 }
                 div.ticks.soft.small aria-hidden="true" {
                     @for part in 0..=4_u64 { span { (Millis(whole.saturating_mul(part) / 4)) } }
@@ -50,7 +51,13 @@ fn row(span: &Span, whole: u64) -> Markup {
     html! {
         a class={ "span " (span.kind) } href={ "#" (span.anchor) } data-row {
             span.name { (SafeText(&span.label)) }
-            span.track { i class=(class(span.tone)) style=(place) {} }
+            span.track {
+                i class=(class(span.tone)) style=(place) {}
+                @if let Some(first) = span.first_token {
+                    i.first style={ "left:" (percent(share(span.start.saturating_add(first), whole))) "%" }
+                        title={ "first token after " (Millis(first)) } {}
+                }
+            }
             span.num { (time) }
             span.num.wide { (tokens) }
             span.num.wide { (cost) }
