@@ -228,8 +228,10 @@ pub struct ThreadConfig {
     pub record: Option<Recording>,
     /// Receives each run that resumes from a checkpoint. Default none.
     pub restored: Option<Arc<SeeRestored>>,
-    /// Assistant, user and descriptor of runs. The thread fills in ids and active tools.
+    /// Assistant, user, data of the caller and descriptor of runs. The thread fills in ids and active tools.
     pub origin: Origin,
+    /// Values laid over the defaults of the descriptor's context, unless a prompt has its own. Default none.
+    pub context: Option<Json>,
     /// Limits and rules of runs.
     pub run: RunSpec,
     /// Validates answers against the JSON Schema of a prompt or an agent. Default: the top level only.
@@ -284,6 +286,7 @@ impl ThreadConfig {
             record: None,
             restored: None,
             origin: Origin::default(),
+            context: None,
             run: RunSpec::default(),
             schemas: Arc::new(ShallowSchemas),
             control: None,
@@ -321,7 +324,8 @@ pub(crate) struct ResolvedConfig {
 
 impl ResolvedConfig {
     pub(crate) fn new(config: ThreadConfig) -> Arc<Self> {
-        Arc::new(Self { config, agent: None, context: None, output: None })
+        let context = config.context.clone();
+        Arc::new(Self { config, agent: None, context, output: None })
     }
 
     /// Applies the host's changes to a setup.

@@ -229,7 +229,8 @@ impl MessageOptions {
         if self.output.is_some() {
             config.validate_output();
         }
-        Arc::new(ResolvedConfig { config, agent: self.agent, context: self.context, output: self.output })
+        let context = self.context.or_else(|| config.context.clone());
+        Arc::new(ResolvedConfig { config, agent: self.agent, context, output: self.output })
     }
 }
 

@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
-use harness::core::ThreadId;
+use harness::core::port::EntryHead;
+use harness::core::{Json, ThreadId};
 use harness::runtime::{Runtime, Thread};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::attributes::Attributes;
 use crate::fault::Fault;
 use crate::openai::ResponseStore;
 use crate::options::ServerOptions;
+use crate::stored::StoredThread;
 
 /// Maximum length of a thread's id in characters.
 const NAME: usize = 128;
@@ -113,11 +116,15 @@ impl App {
         if let Some(thread) = self.runtime.existing(&id) {
             return Ok(thread);
         }
-        if self.is_stored(&id).await? {
-            self.room()?;
-            return Ok(self.runtime.thread(id));
+        let _alone = self.creating.lock().await;
+        if let Some(thread) = self.runtime.existing(&id) {
+            return Ok(thread);
         }
-        Err(Fault::no_thread(name))
+        let stored = self.stored(&id).await?.ok_or_else(|| Fault::no_thread(name))?;
+        self.room()?;
+        let thread = self.runtime.thread(id);
+        Attributes::of_session(stored.meta.as_ref()).apply(&thread);
+        Ok(thread)
     }
 
     /// Returns the thread with that id, and whether it is new.
@@ -126,16 +133,36 @@ impl App {
         if let Some(thread) = self.runtime.existing(&id) {
             return Ok((thread, false));
         }
-        let is_stored = self.is_stored(&id).await?;
+        let stored = self.stored(&id).await?;
         self.room()?;
-        Ok((self.runtime.thread(id), !is_stored))
+        let thread = self.runtime.thread(id);
+        let meta = stored.as_ref().and_then(|stored| stored.meta.as_ref());
+        Attributes::of_session(meta).apply(&thread);
+        Ok((thread, stored.is_none()))
     }
 
     /// Creates a thread with a generated id.
-    pub(crate) async fn new_thread(&self, prefix: &str) -> Result<Thread, Fault> {
+    pub(crate) async fn new_thread(&self, prefix: &str, attributes: Attributes) -> Result<Thread, Fault> {
         let _alone = self.creating.lock().await;
         self.room()?;
-        Ok(self.runtime.thread(self.new_id(prefix)))
+        self.create(self.new_id(prefix).into(), attributes).await
+    }
+
+    /// Creates a thread, and its session if it has attributes. The caller holds `creating`, and knows that the id is free.
+    pub(crate) async fn create(&self, id: ThreadId, attributes: Attributes) -> Result<Thread, Fault> {
+        let thread = self.runtime.thread(id);
+        let meta = Json::of(&attributes).ok().filter(|_| attributes != Attributes::default());
+        if let (Some(stored), Some(meta)) = (&self.options.stored, meta) {
+            let config = thread.config();
+            let mut head = EntryHead::new(config.ports.clock.now(), None, 0, None);
+            head.descriptor.clone_from(&config.origin.descriptor_hash);
+            if let Err(error) = stored.create_boxed(thread.id(), &head, &meta).await {
+                thread.close().await;
+                return Err(error.into());
+            }
+        }
+        attributes.apply(&thread);
+        Ok(thread)
     }
 
     /// Generates an id: `prefix`, a hyphen, and a unique part.
@@ -162,10 +189,11 @@ impl App {
         }
     }
 
-    pub(crate) async fn is_stored(&self, id: &ThreadId) -> Result<bool, Fault> {
+    /// The stored session of a thread; `None` if there is none.
+    pub(crate) async fn stored(&self, id: &ThreadId) -> Result<Option<StoredThread>, Fault> {
         match &self.options.stored {
-            Some(stored) => Ok(stored.contains_boxed(id).await?),
-            None => Ok(false),
+            Some(stored) => Ok(stored.find_boxed(id).await?),
+            None => Ok(None),
         }
     }
 

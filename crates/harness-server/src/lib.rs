@@ -48,6 +48,7 @@
 
 mod agui;
 mod app;
+mod attributes;
 mod body;
 mod connections;
 mod drive;

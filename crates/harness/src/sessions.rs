@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness_core::ThreadId;
 use harness_core::message::Message;
-use harness_core::port::{DynSession, SessionError};
+use harness_core::port::{DynSession, EntryHead, SessionError};
+use harness_core::{Json, ThreadId};
 use harness_runtime::Sessions;
-use harness_session::{Body, FileSession, Leaf, Location, OpenOptions, Tree};
+use harness_session::{Body, FileSession, Leaf, Location, Note, OpenOptions, Tree};
 
 /// How the files end.
 const EXTENSION: &str = "jsonl";
@@ -71,6 +71,10 @@ pub struct StoredThread {
     pub title: Option<String>,
     /// Messages of the conversation, as far as it goes now.
     pub messages: usize,
+    /// Data of the caller ([`SessionStore::create`]).
+    pub meta: Option<Json>,
+    /// When it was created, as ISO text.
+    pub created_at: Option<String>,
     /// When the last message was stored, as ISO text.
     pub last_at: Option<String>,
     /// Reason why it cannot be read.
@@ -130,17 +134,34 @@ impl SessionStore {
             return Ok(Vec::new());
         }
         let paths = place.sessions()?.into_iter();
-        let mut threads: Vec<_> = paths.filter_map(|path| StoredThread::of(path, &self.options)).collect();
+        let named = paths.filter_map(|path| Some((StoredThread::name(&path)?, path)));
+        let mut threads: Vec<_> =
+            named.map(|(thread, path)| StoredThread::of(thread, path, &self.options)).collect();
         threads.sort_by(|a, b| b.last_at.cmp(&a.last_at).then_with(|| a.thread.cmp(&b.thread)));
         Ok(threads)
     }
 
-    /// Whether a thread is stored.
+    /// Finds a thread; `None` if it is not stored. Reads its session.
     ///
     /// # Errors
     /// As of [`SessionStore::path`], and a database that cannot be read.
-    pub fn contains(&self, thread: &ThreadId) -> Result<bool, SessionError> {
-        Ok(Location::of(self.path(thread)?).exists()?)
+    pub fn find(&self, thread: &ThreadId) -> Result<Option<StoredThread>, SessionError> {
+        let path = self.path(thread)?;
+        if !Location::of(&path).exists()? {
+            return Ok(None);
+        }
+        Ok(Some(StoredThread::of(thread.clone(), path, &self.options)))
+    }
+
+    /// Creates the session of a new thread with data of the caller, which [`StoredThread::meta`] returns. It is stored as
+    /// it is: put no secret in it.
+    ///
+    /// # Errors
+    /// As of [`SessionStore::path`] and [`FileSession::open`], and if it cannot be written.
+    pub fn create(&self, thread: &ThreadId, head: &EntryHead, meta: Json) -> Result<(), SessionError> {
+        let session = FileSession::open(self.path(thread)?, self.options.clone())?;
+        session.note(head, &Note::SessionInfo { name: None, meta: Some(meta) })?;
+        Ok(())
     }
 
     /// Permanently removes a thread without an owner. A missing thread is not an error.
@@ -179,28 +200,47 @@ impl Sessions for OneSession {
 }
 
 impl StoredThread {
-    fn of(path: PathBuf, options: &OpenOptions) -> Option<Self> {
-        let thread = match Location::of(&path) {
+    /// The thread whose session is at a path; `None` for a file of others.
+    fn name(path: &Path) -> Option<ThreadId> {
+        Some(match Location::of(path) {
             Location::Thread { name, .. } => ThreadId::from(name),
             Location::File(file) | Location::Database(file) => {
                 ThreadId::from(decoded(file.file_stem()?.to_str()?)?)
             }
-        };
-        Some(match Tree::read(&path, options) {
-            Ok(tree) => Self::read(thread, path, &tree),
-            Err(error) => {
-                let problem = Some(error.to_string());
-                Self { thread, path, title: None, messages: 0, last_at: None, problem }
-            }
         })
     }
 
-    fn read(thread: ThreadId, path: PathBuf, tree: &Tree) -> Self {
+    fn of(thread: ThreadId, path: PathBuf, options: &OpenOptions) -> Self {
+        let unread = Self {
+            thread,
+            path,
+            title: None,
+            messages: 0,
+            meta: None,
+            created_at: None,
+            last_at: None,
+            problem: None,
+        };
+        match Tree::read(&unread.path, options) {
+            Ok(tree) => unread.read(&tree),
+            Err(error) => Self { problem: Some(error.to_string()), ..unread },
+        }
+    }
+
+    fn read(self, tree: &Tree) -> Self {
         let loaded = tree.loaded(Leaf::Last);
         let title = tree.name().map(short).or_else(|| Self::title_of(loaded.messages.iter()));
         let last = tree.nodes().iter().rev().find(|node| matches!(node.body, Body::Message(_)));
         let last_at = last.map(|node| node.at.clone()).filter(|at| !at.is_empty());
-        Self { thread, path, title, messages: loaded.messages.len(), last_at, problem: None }
+        let created_at = tree.header().map(|header| header.created_at.clone()).filter(|at| !at.is_empty());
+        Self {
+            title,
+            messages: loaded.messages.len(),
+            meta: tree.meta().cloned(),
+            created_at,
+            last_at,
+            ..self
+        }
     }
 
     /// Title of a conversation without a name: the start of its first user message, in one line of at most 80 characters.

@@ -104,7 +104,7 @@ impl Host for CommandLine {
     }
 
     async fn load(&self, id: &ThreadId, setup: SessionSetup) -> Result<Option<Opened>, HostFault> {
-        let stored = self.store().is_some_and(|store| store.contains(id).unwrap_or(false));
+        let stored = self.store().is_some_and(|store| store.find(id).is_ok_and(|found| found.is_some()));
         if stored { self.thread(id, &setup).await.map(Some) } else { Ok(None) }
     }
 

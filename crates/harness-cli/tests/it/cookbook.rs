@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 33] = [
+const PAGES: [(&str, &str); 36] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
@@ -60,7 +60,10 @@ const PAGES: [(&str, &str); 33] = [
     ("operations.md", SUPPORT),
     ("records.md", SUPPORT),
     ("resume.md", SUPPORT),
-    ("serve-clients.md", SUPPORT),
+    ("serve-ag-ui.md", SUPPORT),
+    ("serve-approvals.md", SUPPORT),
+    ("serve-openai.md", SUPPORT),
+    ("serve-threads.md", SUPPORT),
     ("serve.md", SUPPORT),
     ("sessions.md", SUPPORT),
     ("skills.md", EMPTY),
@@ -155,7 +158,10 @@ pages! {
     records: "records.md",
     resume: "resume.md",
     serve: "serve.md",
-    serve_clients: "serve-clients.md",
+    serve_ag_ui: "serve-ag-ui.md",
+    serve_approvals: "serve-approvals.md",
+    serve_openai: "serve-openai.md",
+    serve_threads: "serve-threads.md",
     sessions: "sessions.md",
     skills: "skills.md",
     tools: "tools.md",

@@ -13,7 +13,7 @@ const INTRODUCTION: &str = "\
 Ignore unknown keys and unknown types: new ones may be added in any version. A key without a value is omitted. Events are
 numbered without gaps and are emitted after their record is stored; deltas are not stored. The last line is a `result`, an
 `error` or `nothing_to_resume`. `harness serve` sends the same events as the field `event` of its server-sent `event`: see
-[serve](../cookbook/serve.md#follow-a-thread).
+[serve](../cookbook/serve-threads.md#follow-a-thread).
 ";
 
 /// Fields that every event has.

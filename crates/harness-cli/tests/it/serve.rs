@@ -113,6 +113,41 @@ fn each_run_of_a_server_leaves_a_record_or_a_message() {
     );
 }
 
+/// Instructions of the agent in each run so far.
+fn instructions(model: &Server) -> Vec<String> {
+    let of = |request: Value| request["messages"][0]["content"].as_str().unwrap().to_owned();
+    model.requests().into_iter().map(of).collect()
+}
+
+#[test]
+fn threads_have_context_that_survives_a_restart_and_prompts_have_their_own() {
+    let model = Server::start(["One.", "Two.", "Three.", "Four."].map(Reply::text));
+    let project = Project::plain();
+    let context = "context:\n  fields:\n    shop: { type: string, default: none }\n  references:\n    shop: { type: string }\n";
+    let descriptor = project.read("harness.yaml").replace("You are the desk.", "You serve {{context.shop}}.");
+    project.write("harness.yaml", &format!("{context}{descriptor}"));
+    let start = || Served::start(&project, &model, &["--sessions", "threads", "--context", "shop=all"]);
+    let served = start();
+    served.post("/v1/threads", json!({ "id": "t", "context": { "shop": "tents" } }));
+    served.post("/v1/threads", json!({ "id": "other" }));
+    let ask = |served: &Served, thread: &str, body: Value| {
+        let (status, report) = served.post(&format!("/v1/threads/{thread}/prompt?wait"), body);
+        assert_eq!((status, &report["outcome"]), (200, &json!("completed")), "{report}");
+    };
+    ask(&served, "other", json!({ "text": "hello" }));
+    ask(&served, "t", json!({ "text": "hello", "context": { "shop": "boats" } }));
+    served.stop();
+    let served = start();
+    ask(&served, "t", json!({ "text": "hello" }));
+    served.post("/v1/threads/t/messages", json!({ "text": "queued" }));
+    assert_eq!(served.get("/v1/threads/t/response")["text"], "Four.");
+    assert_eq!(
+        instructions(&model),
+        ["You serve all.", "You serve boats.", "You serve tents.", "You serve tents."]
+    );
+    served.stop();
+}
+
 #[test]
 fn a_conversation_with_an_approval_steering_and_an_abort() {
     let model = Server::start([

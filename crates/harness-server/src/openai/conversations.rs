@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use harness::core::{Json, Time};
+use harness::runtime::Thread;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::error::AnyOpenAiFault;
 use super::responses::now;
 use super::responses::routes::Deleted;
 use crate::app::App;
+use crate::attributes::Attributes;
 use crate::body::{At, MaybeBody};
 use crate::fault::Fault;
 
@@ -19,9 +21,9 @@ use crate::fault::Fault;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateConversation {
-    /// Data of the caller, repeated in the response and not stored.
+    /// Data of the caller, up to 16 KiB, kept with the conversation.
     #[schema(value_type = Option<Object>)]
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Json>,
     /// Must be empty: a conversation starts with its first response.
     #[schema(value_type = Option<Vec<Object>>)]
     items: Option<Vec<Value>>,
@@ -34,11 +36,28 @@ pub(crate) struct ConversationView {
     id: String,
     /// `conversation`.
     object: &'static str,
-    /// Time of the request in seconds since 1970.
+    /// Time of its creation in seconds since 1970; without stored sessions the time of the request.
     created_at: i64,
     /// Data of the caller.
     #[schema(value_type = Object)]
-    metadata: Map<String, Value>,
+    metadata: Json,
+}
+
+impl ConversationView {
+    async fn of(app: &App, thread: &Thread) -> Result<Self, Fault> {
+        let stored = app.stored(thread.id()).await?;
+        let created = stored.and_then(|stored| Time::parse_iso(&stored.created?));
+        Ok(Self {
+            id: thread.id().as_str().to_owned(),
+            object: "conversation",
+            created_at: created.map_or_else(|| now(thread), |created| created.0.div_euclid(1_000)),
+            metadata: Attributes::of(thread).metadata.unwrap_or_else(no_metadata),
+        })
+    }
+}
+
+fn no_metadata() -> Json {
+    Json::of(&serde_json::Map::new()).unwrap_or_else(|_| Json::null())
 }
 
 /// Creates a conversation: a thread, for `conversation` of a response.
@@ -50,18 +69,16 @@ pub(crate) struct ConversationView {
 pub(crate) async fn create_conversation(
     State(app): State<Arc<App>>,
     MaybeBody(asked): MaybeBody<CreateConversation>,
-) -> Result<Json<ConversationView>, Fault> {
+) -> Result<axum::Json<ConversationView>, Fault> {
     if asked.items.is_some_and(|items| !items.is_empty()) {
         return Err(Fault::unreadable("`items` is not supported")
             .at("items")
             .hint("send them as `input` of a response"));
     }
-    let thread = app.new_thread("conv").await?;
-    // Creates the session, so that the conversation survives a restart.
-    thread.messages().await?;
-    let (id, created_at) = (thread.id().as_str().to_owned(), now(&thread));
-    let metadata = asked.metadata.unwrap_or_default();
-    Ok(Json(ConversationView { id, object: "conversation", created_at, metadata }))
+    // Attributes create the session, so that the conversation survives a restart.
+    let metadata = asked.metadata.unwrap_or_else(no_metadata);
+    let thread = app.new_thread("conv", Attributes::new(None, None, Some(metadata))?).await?;
+    ConversationView::of(&app, &thread).await.map(axum::Json)
 }
 
 /// Returns a conversation. Threads of other routes are conversations, too.
@@ -73,9 +90,9 @@ pub(crate) async fn create_conversation(
 pub(crate) async fn show_conversation(
     State(app): State<Arc<App>>,
     At(id): At<String>,
-) -> Result<Json<ConversationView>, Fault> {
+) -> Result<axum::Json<ConversationView>, Fault> {
     let thread = app.thread(&id).await?;
-    Ok(Json(ConversationView { id, object: "conversation", created_at: now(&thread), metadata: Map::new() }))
+    ConversationView::of(&app, &thread).await.map(axum::Json)
 }
 
 /// Deletes a conversation, its thread and its session.
@@ -87,9 +104,9 @@ pub(crate) async fn show_conversation(
 pub(crate) async fn delete_conversation(
     State(app): State<Arc<App>>,
     At(id): At<String>,
-) -> Result<Json<Deleted>, Fault> {
+) -> Result<axum::Json<Deleted>, Fault> {
     let thread = app.thread(&id).await?;
     // The deletion continues if the client disconnects.
     let _ = tokio::spawn(async move { app.discard(&thread).await }).await;
-    Ok(Json(Deleted { id, object: "conversation.deleted", is_gone: true }))
+    Ok(axum::Json(Deleted { id, object: "conversation.deleted", is_gone: true }))
 }

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::{App, thread_id};
+use crate::attributes::Attributes;
 use crate::body::{Asked, At, MaybeBody};
 use crate::fault::{AnyFault, Conflict, Fault};
 use crate::held;
@@ -64,15 +65,18 @@ pub(super) async fn list(
 
 async fn line(app: &App, id: ThreadId, stored: Option<StoredThread>) -> ThreadLine {
     let thread = app.runtime.existing(&id);
+    let waiting = thread.as_ref().map_or(0, Thread::queue_len);
     let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(&id).len());
     let status = thread.as_ref().map_or(Status::Idle, Thread::status);
-    let mut stored = stored.unwrap_or_else(|| StoredThread::new(id.clone()));
+    let mut stored = stored.unwrap_or_else(|| StoredThread::new(id));
+    let of_session = || Attributes::of_session(stored.meta.as_ref());
+    let attributes = thread.as_ref().map_or_else(of_session, Attributes::of);
     if let (None, Some(thread)) = (&stored.title, &thread)
         && let Ok(messages) = thread.messages().await
     {
         stored.title = harness::StoredThread::title_of(messages.iter());
     }
-    ThreadLine::new(id, &held::status(status, held), stored)
+    ThreadLine::new(StatusView::new(&held::status(status, held), waiting), attributes, stored)
 }
 
 /// Creates a thread and its session.
@@ -87,24 +91,21 @@ async fn line(app: &App, id: ThreadId, stored: Option<StoredThread>) -> ThreadLi
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     OriginalUri(asked_at): OriginalUri,
-    MaybeBody(asked): MaybeBody<CreateThread>,
+    MaybeBody(mut asked): MaybeBody<CreateThread>,
 ) -> Result<impl IntoResponse, Fault> {
-    let user = asked.user()?;
+    let attributes = asked.attributes()?;
     let id = match asked.id {
         Some(name) => thread_id(&name)?,
         None => app.new_id("thread").into(),
     };
     let alone = app.creating.lock().await;
     app.room()?;
-    if app.runtime.existing(&id).is_some() || app.is_stored(&id).await? {
+    if app.runtime.existing(&id).is_some() || app.stored(&id).await?.is_some() {
         let message = format!("there is a thread `{id}` already");
         return Err(Fault::new(StatusCode::CONFLICT, "server.thread_exists", message)
             .hint("take another name, or none"));
     }
-    let thread = app.runtime.thread(id.clone());
-    if user.is_some() {
-        thread.configure(|config| config.origin.user = user);
-    }
+    let thread = app.create(id.clone(), attributes).await?;
     drop(alone);
     let view = match view(&app, &thread).await {
         Ok(view) => view,
@@ -173,7 +174,7 @@ pub(super) async fn status(
 ) -> Result<Json<StatusView>, Fault> {
     let thread = app.thread(&name).await?;
     let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(thread.id()).len());
-    Ok(Json((&held::status(thread.status(), held)).into()))
+    Ok(Json(StatusView::new(&held::status(thread.status(), held), thread.queue_len())))
 }
 
 /// Range of messages.

@@ -1,7 +1,5 @@
 //! Request bodies.
 
-use std::sync::Arc;
-
 use harness::core::message::{Block, Message, UserMessage};
 use harness::core::port::Decision;
 use harness::core::{CallDigest, Json};
@@ -9,6 +7,7 @@ use harness::runtime::{DeliveryMode, Prompt};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::attributes::Attributes;
 use crate::fault::Fault;
 
 /// A new thread.
@@ -18,30 +17,21 @@ pub(crate) struct CreateThread {
     /// Its name: up to 128 letters, digits, `-`, `_` and `.`. Default: one of the server's.
     #[schema(example = "support-17")]
     pub(crate) id: Option<String>,
-    /// User of its runs, up to 256 characters: memory with the scope `user` belongs to them. It is kept until the server
-    /// stops, so send it with each prompt, too, if threads survive a restart. Default: that of the server.
+    /// User of its runs, up to 256 characters: memory with the scope `user` belongs to them. Default: that of the server.
     #[schema(example = "ada")]
     user: Option<String>,
+    /// Values laid over the defaults of the descriptor's `context`, up to 16 KiB. Default: those of the server.
+    #[schema(value_type = Option<Object>)]
+    context: Option<Json>,
+    /// Data of the caller, up to 16 KiB: part of the `origin` of events and calls, never seen by models.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Json>,
 }
 
 impl CreateThread {
-    pub(crate) fn user(&self) -> Result<Option<Arc<str>>, Fault> {
-        user(self.user.as_deref())
+    pub(crate) fn attributes(&mut self) -> Result<Attributes, Fault> {
+        Attributes::new(self.user.as_deref(), self.context.take(), self.metadata.take())
     }
-}
-
-/// Maximum length of a user in characters.
-const USER: usize = 256;
-
-fn user(given: Option<&str>) -> Result<Option<Arc<str>>, Fault> {
-    let Some(user) = given else { return Ok(None) };
-    if user.trim().is_empty() || user.chars().count() > USER {
-        let length = user.chars().count();
-        return Err(
-            Fault::unreadable(format!("`user` has {length} characters, expected 1 to {USER}")).at("user")
-        );
-    }
-    Ok(Some(user.into()))
 }
 
 /// Something that a user says: a text, or blocks.
@@ -78,13 +68,19 @@ pub(crate) struct StartRun {
     output_schema: Option<Json>,
     /// User of the run, up to 256 characters. Default: that of the thread.
     user: Option<String>,
+    /// Values laid over the defaults of the descriptor's `context`, up to 16 KiB. Default: those of the thread.
+    #[schema(value_type = Option<Object>)]
+    context: Option<Json>,
+    /// Data of the caller, up to 16 KiB. Default: that of the thread.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Json>,
 }
 
 impl StartRun {
     pub(crate) fn prompt(self) -> Result<Prompt, Fault> {
-        let user = user(self.user.as_deref())?;
+        let attributes = Attributes::new(self.user.as_deref(), self.context, self.metadata)?;
         let mut prompt = Prompt::from(message(self.text, self.content, "prompt")?);
-        prompt.options.user = user;
+        attributes.apply_to_run(&mut prompt.options);
         prompt.options.output = self.output_schema;
         Ok(prompt)
     }

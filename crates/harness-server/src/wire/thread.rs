@@ -10,12 +10,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::input::Delivery;
+use crate::attributes::Attributes;
 use crate::stored::StoredThread;
 
 /// Status of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusView {
-    /// `idle`, `generating`, `awaiting_approval`, `aborting` or `compacting`.
+    /// `idle`, `queued`, `generating`, `awaiting_approval`, `aborting` or `compacting`. `queued` is an idle thread with queued
+    /// messages, which the next run delivers; events report it as `idle`.
     state: &'static str,
     /// Id of the current run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +42,14 @@ impl From<&Status> for StatusView {
     }
 }
 
+impl StatusView {
+    /// Status of a thread with that many queued messages.
+    pub(crate) fn new(status: &Status, waiting: usize) -> Self {
+        let view = Self::from(status);
+        if *status == Status::Idle && waiting > 0 { Self { state: "queued", ..view } } else { view }
+    }
+}
+
 /// A thread in a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +62,17 @@ pub(crate) struct ThreadLine {
     /// Name of its session, or the start of its first user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
+    /// User of its runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    user: Option<Arc<str>>,
+    /// Data of the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Json>,
+    /// Time of its creation as ISO text, if it has a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
     /// Time of the last message as ISO text, if its session has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<String>,
@@ -64,9 +85,20 @@ pub(crate) struct ThreadLine {
 }
 
 impl ThreadLine {
-    pub(crate) fn new(id: ThreadId, status: &Status, stored: StoredThread) -> Self {
-        let StoredThread { title, updated, messages, problem, .. } = stored;
-        Self { id, status: status.into(), title, updated_at: updated, messages, problem }
+    pub(crate) fn new(status: StatusView, attributes: Attributes, stored: StoredThread) -> Self {
+        let StoredThread { id, title, created, updated, messages, problem, .. } = stored;
+        let Attributes { user, metadata, .. } = attributes;
+        Self {
+            id,
+            status,
+            title,
+            user,
+            metadata,
+            created_at: created,
+            updated_at: updated,
+            messages,
+            problem,
+        }
     }
 }
 
@@ -94,6 +126,14 @@ pub(crate) struct ThreadView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     user: Option<Arc<str>>,
+    /// Values laid over the defaults of the descriptor's context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    context: Option<Json>,
+    /// Data of the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Json>,
     /// The model of the next run.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
@@ -119,10 +159,13 @@ pub(crate) struct ThreadView {
 
 impl ThreadView {
     pub(crate) fn new(thread: &Thread, snapshot: Snapshot, approvals: usize, next_seq: u64) -> Self {
+        let Attributes { user, context, metadata } = Attributes::of(thread);
         Self {
             id: thread.id().clone(),
-            user: thread.config().origin.user,
-            status: (&snapshot.status).into(),
+            user,
+            context,
+            metadata,
+            status: StatusView::new(&snapshot.status, snapshot.waiting),
             model: snapshot.model.map(|model| model.as_str().to_owned()),
             messages: snapshot.messages.len(),
             waiting: snapshot.waiting,

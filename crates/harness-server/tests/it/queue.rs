@@ -78,7 +78,7 @@ async fn an_interruption_ends_the_run_and_begins_the_next() {
 
     // A quiet message waits for the next completed run.
     client.post("/v1/threads/a/follow-up", json!({ "text": "and then" })).await;
-    assert_eq!(client.get("/v1/threads/a/status").await.body["state"], "idle");
+    assert_eq!(client.get("/v1/threads/a/status").await.body["state"], "queued");
     assert_eq!(client.ask("a", "go").await, "and then");
     server.end().await;
 }
@@ -100,5 +100,22 @@ async fn a_full_queue_refuses_and_takes_again() {
     client.delete("/v1/threads/a/queue/msg-1").await;
     assert_eq!(client.post("/v1/threads/a/messages", json!({ "text": "more" })).await.status, 202);
     server.desk.go.add_permits(1);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_idle_thread_with_queued_messages_is_queued() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    client.post("/v1/threads/a/steer", json!({ "text": "later" })).await;
+    for path in ["/v1/threads/a", "/v1/threads"] {
+        let body = client.get(path).await.body;
+        let view = body.get("threads").map_or(&body, |threads| &threads[0]);
+        assert_eq!(view["status"], json!({ "state": "queued" }), "{path}");
+    }
+    assert_eq!(client.get("/v1/threads/a/status").await.body["state"], "queued");
+    client.ask("a", "now").await;
+    assert_eq!(client.get("/v1/threads/a/status").await.body["state"], "idle");
     server.end().await;
 }

@@ -54,3 +54,45 @@ async fn a_call_that_waits_is_decided_after_the_server_came_back() {
     assert_eq!(server.client.get("/v1/threads/a/response").await.body["text"], "paid 3");
     server.end().await;
 }
+
+#[tokio::test]
+async fn attributes_of_a_thread_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(&folder).await;
+    let attributes = json!({ "user": "ada", "context": { "shop": 7 }, "metadata": { "order": 12_345_678_901_234_567_890_u64 } });
+    let mut body = attributes.clone();
+    body["id"] = json!("a");
+    let created = server.client.post("/v1/threads", body).await;
+    let of = |view: &serde_json::Value| json!({ "user": view["user"], "context": view["context"], "metadata": view["metadata"] });
+    assert_eq!((created.status, of(&created.body)), (201, attributes.clone()));
+    server.client.ask("a", "one").await;
+    let line = server.client.get("/v1/threads").await.body["threads"][0].take();
+    assert_eq!((&line["user"], &line["metadata"]), (&attributes["user"], &attributes["metadata"]));
+    server.end().await;
+
+    let server = serve(&folder).await;
+    let again = server.client.get("/v1/threads").await.body["threads"][0].take();
+    assert_eq!(again, line, "the list needs no thread to be open");
+    assert_eq!(of(&server.client.get("/v1/threads/a").await.body), attributes);
+    server.client.ask("a", "two").await;
+    let events =
+        server.client.follow("/v1/threads/a/events?from=turn&until=run_end", None).await.rest().await;
+    let origin = &events.iter().find(|frame| frame.event == "event").unwrap().data["event"]["origin"];
+    assert_eq!((&origin["user"], &origin["metadata"]), (&attributes["user"], &attributes["metadata"]));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn conversations_keep_their_metadata_and_the_time_of_their_creation() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(&folder).await;
+    let created = server.client.post("/v1/conversations", json!({ "metadata": { "topic": "tents" } })).await;
+    let path = format!("/v1/conversations/{}", created.body["id"].as_str().unwrap());
+    assert_eq!((created.status, &created.body["metadata"]), (200, &json!({ "topic": "tents" })));
+    server.end().await;
+
+    let server = serve(&folder).await;
+    assert_eq!(server.client.get(&path).await.body, created.body);
+    assert_eq!(server.client.get("/v1/threads").await.body["threads"].as_array().unwrap().len(), 1);
+    server.end().await;
+}

@@ -202,5 +202,11 @@ async fn runs_have_the_user_of_their_thread_or_of_their_prompt() {
         let reply = server.client.post("/v1/threads", json!({ "user": user })).await;
         assert_eq!((reply.status, &reply.body["error"]["path"]), (422, &json!("user")));
     }
+    for name in ["context", "metadata"] {
+        for value in [json!(7), json!([]), json!({ "k": "x".repeat(16_384) })] {
+            let reply = server.client.post("/v1/threads", json!({ name: value })).await;
+            assert_eq!((reply.status, &reply.body["error"]["path"]), (422, &json!(name)), "{}", reply.body);
+        }
+    }
     server.end().await;
 }

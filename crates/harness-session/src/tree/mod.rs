@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{Loaded, TornTail};
-use harness_core::{CallId, EntryId, RunId};
+use harness_core::{CallId, EntryId, Json, RunId};
 
 use crate::chain::Chain;
 use crate::fold::{Fold, Folded, Record};
@@ -261,6 +261,20 @@ impl Tree {
             | Body::RunEnd { .. }
             | Body::Other { .. } => None,
         })
+    }
+
+    /// The caller's data of the session: the last that was set, in a note or in the header.
+    pub fn meta(&self) -> Option<&Json> {
+        let noted = self.nodes.iter().rev().find_map(|node| match &node.body {
+            Body::Note(Note::SessionInfo { meta, .. }) => meta.as_ref(),
+            Body::Message(_)
+            | Body::Call { .. }
+            | Body::Compaction { .. }
+            | Body::Note(_)
+            | Body::RunEnd { .. }
+            | Body::Other { .. } => None,
+        });
+        noted.or_else(|| self.header()?.meta.as_ref())
     }
 
     /// State with which a run continues from a leaf.

@@ -18,6 +18,7 @@ use self::view::{ChatCompletion, Head};
 use super::error::{AnyOpenAiFault, without_retry};
 use super::verdict::Verdict;
 use crate::app::App;
+use crate::attributes::Attributes;
 use crate::body::Body;
 use crate::drive::{self, Ended, Job, Whole};
 use crate::fault::Fault;
@@ -46,7 +47,7 @@ pub(crate) async fn create_chat_completion(
 ) -> Result<Response, Fault> {
     let chat = Chat::read(&app, body)?;
     let place = chat.stream.then(|| app.begin_stream(client.address())).transpose()?;
-    let thread = app.new_thread("chat").await?;
+    let thread = app.new_thread("chat", Attributes::default()).await?;
     if !chat.said.history.is_empty()
         && let Err(error) = thread.seed_history(chat.said.history).await
     {

@@ -12,6 +12,7 @@ use super::items::Approved;
 use super::request::{Asked, Continued};
 use super::store::StoredResponse;
 use crate::app::App;
+use crate::attributes::Attributes;
 use crate::fault::Fault;
 use crate::held;
 
@@ -30,7 +31,7 @@ impl Target {
     /// Finds, forks or creates the thread, and prepares the prompt.
     pub(super) async fn of(app: &Arc<App>, asked: &mut Asked) -> Result<Self, Fault> {
         let (thread, owns_thread, is_new) = match &asked.continued {
-            Continued::New => (app.new_thread("thread").await?, true, true),
+            Continued::New => (app.new_thread("thread", Attributes::default()).await?, true, true),
             Continued::Conversation(id) => (app.thread(id).await?, false, false),
             Continued::Response(id) => {
                 let previous = app.responses.get(id).ok_or_else(|| no_response(id))?;
@@ -75,7 +76,7 @@ async fn continued(
     }
     let history: Vec<Message> =
         messages.range(0..previous.end.min(messages.len())).map(|message| Message::clone(message)).collect();
-    let copy = app.new_thread("thread").await?;
+    let copy = app.new_thread("thread", Attributes::default()).await?;
     if let Err(error) = copy.seed_history(history).await {
         app.discard(&copy).await;
         return Err(error.into());

@@ -9,7 +9,7 @@ import { Transcript } from "./transcript.js";
 const $ = (id) => document.getElementById(id);
 const STATES = {
   idle: "", generating: "Working…", awaiting_approval: "Waiting for approval", aborting: "Aborting…",
-  compacting: "Compacting…",
+  compacting: "Compacting…", queued: "Messages are queued",
 };
 const transcript = new Transcript($("log"), $("scroll"));
 const approvals = new Approvals($("approvals"), report);

@@ -43,7 +43,7 @@ export class OpenThread {
       if (block.type === "thinking") this.transcript.delta("thinking", block.thinking);
     }
     if (view.error) this.transcript.note(view.error, true);
-    this.setState(view.status.state);
+    this.setState(view.status.state === "queued" ? "idle" : view.status.state);
     await Promise.all([this.loadApprovals(), this.loadQueue()]);
     this.transcript.toEnd();
     return view.nextSeq;
