@@ -22,7 +22,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use harness_descriptor::{FileSource, Graph, Limits, Registry, Value};
+use harness_descriptor::{FileSource, Graph, Limits, Registry, Value, load_file};
 
 /// Milliseconds that `work` takes, the least and the middle of so many times.
 fn time(times: usize, mut work: impl FnMut()) -> (f64, f64) {
