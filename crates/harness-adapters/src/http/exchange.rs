@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::draft::{Asked, Draft};
 use super::fault::{ErrorReply, Faults, retry_after};
-use super::frames::Frames;
+use super::frames::{Frames, provider_event};
 use super::names::ToolNames;
 use super::service::Service;
 use super::{ReplyLimits, ReportedError, Sink, Undecoded};
@@ -172,6 +172,9 @@ impl<R: Reply> Exchange<'_, R> {
             });
         }
         let (limits, deltas, names) = (&self.service.limits, self.deltas, self.names);
+        if self.service.provider_events {
+            deltas.part(provider_event(start));
+        }
         let read = self.reply.document(start, limits, &mut |part| deltas.part(renamed(part, names)));
         read.map_err(|error| self.faults.too_large(&error))
     }

@@ -39,6 +39,8 @@ pub(crate) struct Service {
     pub(crate) levels: ThinkingLevels,
     /// Whether the endpoint understands schemas of answers.
     pub(crate) structured_output: bool,
+    /// Whether the endpoint's events are passed on as they are, too.
+    pub(crate) provider_events: bool,
 }
 
 impl Service {
@@ -106,7 +108,7 @@ impl Service {
     ) -> Result<(), ModelFault> {
         let limit = self.time_left(request);
         let (key, faults) = (self.key_for(request)?, self.faults_for(request));
-        let frames = Frames::new(&self.limits);
+        let frames = Frames::new(&self.limits).passing_events(self.provider_events);
         let mut exchange = Exchange { service: self, key, faults: &faults, deltas, names, reply, frames };
         tokio::select! {
             biased;

@@ -100,6 +100,8 @@ pub(crate) struct Setup {
     pub(crate) output_schema: Option<OutputSchema>,
     /// Whether the endpoint understands schemas of answers.
     pub(crate) structured_output: bool,
+    /// Whether the endpoint's events are passed on as they are, too.
+    pub(crate) provider_events: bool,
 }
 
 /// OpenRouter, the router that has one word for every model's thinking.
@@ -156,6 +158,7 @@ impl Setup {
             levels: ThinkingLevels::reasoning(),
             output_schema: None,
             structured_output: true,
+            provider_events: false,
         }
     }
 
@@ -219,6 +222,7 @@ impl Setup {
             prices: self.prices,
             levels: self.levels,
             structured_output: self.structured_output,
+            provider_events: self.provider_events,
         })
     }
 
@@ -290,6 +294,13 @@ macro_rules! setup_methods {
         /// schema as the call of a tool. Default: the endpoint is sent the schema.
         pub fn without_structured_output(mut self) -> Self {
             self.setup.structured_output = false;
+            self
+        }
+
+        /// Passes on each event of the endpoint as it arrived, beside the deltas made of it
+        /// ([`DeltaPart::Provider`](harness_core::port::DeltaPart::Provider)). Default: not passed on.
+        pub fn provider_events(mut self) -> Self {
+            self.setup.provider_events = true;
             self
         }
 

@@ -24,6 +24,7 @@ mod messages_request;
 mod of_request;
 mod options;
 mod paused;
+mod provider_events;
 mod recorded;
 mod request;
 mod responses_faults;

@@ -134,6 +134,9 @@ pub(crate) struct RedactedDeltas(Vec<DeltaPart>);
 impl RedactedDeltas {
     /// Takes a delta, and passes on the text that cannot be part of a secret.
     pub(crate) fn push(&mut self, redactor: &Redactor, part: DeltaPart, emit: &mut dyn FnMut(DeltaPart)) {
+        if matches!(part, DeltaPart::Provider(_)) {
+            return;
+        }
         let Some((stream, text)) = text_of(&part) else {
             // What cannot be shown without its secrets is not shown.
             return redactor.clean(part).into_iter().for_each(emit);

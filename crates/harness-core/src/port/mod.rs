@@ -93,8 +93,8 @@ pub use context::{
 pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
 pub(crate) use ledger::{answer_tokens, message_tokens, prepared_tokens, request_tokens};
 pub use model::{
-    DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress, Secret,
-    ThinkingLevel,
+    DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress, ProviderEvent,
+    Secret, ThinkingLevel,
 };
 pub use proposed::ProposedCall;
 pub use session::{

@@ -142,6 +142,55 @@ pub enum DeltaPart {
     },
     /// Note of a backend or its adapter for the user, such as a warning.
     Note(String),
+    /// Event of the provider, as it arrived. Only on request, and never through a driver that redacts: a secret may be
+    /// split between two events.
+    Provider(ProviderEvent),
+}
+
+/// One event of a provider's stream, or its whole answer if it does not stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ProviderEvent {
+    /// Provider's name of the event, such as `response.output_text.delta`; `None` if the protocol has none.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Content, unchanged.
+    pub data: Json,
+    /// Number of the item of the answer that it belongs to, starting at 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_index: Option<u32>,
+    /// Number of the block of that item, starting at 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_index: Option<u32>,
+}
+
+impl ProviderEvent {
+    /// Creates an event; name and numbers are read from its data: `type`, `output_index`, and `content_index` or `index`.
+    ///
+    /// ```
+    /// use harness_core::Json;
+    /// use harness_core::port::ProviderEvent;
+    ///
+    /// let data = Json::parse(r#"{"type":"content_block_stop","index":2}"#)?;
+    /// let event = ProviderEvent::new(data);
+    /// assert_eq!((event.kind.as_deref(), event.content_index), (Some("content_block_stop"), Some(2)));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn new(data: Json) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Head {
+            #[serde(rename = "type")]
+            kind: Option<String>,
+            output_index: Option<u32>,
+            content_index: Option<u32>,
+            index: Option<u32>,
+        }
+        let head = data.to::<Head>().unwrap_or_default();
+        let content_index = head.content_index.or(head.index);
+        Self { kind: head.kind, data, output_index: head.output_index, content_index }
+    }
 }
 
 /// Receives the deltas of a response. Must not block. Slow readers may miss deltas, but never the final message.

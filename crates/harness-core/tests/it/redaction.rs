@@ -7,7 +7,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold, Seen};
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
-use harness_core::port::{DeltaPart, Secret};
+use harness_core::port::{DeltaPart, ProviderEvent, Secret};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::tool::{ToolError, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
 use harness_core::transcript::Transcript;
@@ -55,6 +55,7 @@ async fn fault_11_a_known_secret_is_nowhere() {
         ModelStep::answer(AssistantMessage::text(format!("The key is {KEY}"))).with_deltas([
             DeltaPart::Thinking("sk-0123".into()),
             DeltaPart::Text("The key is sk-".into()),
+            DeltaPart::Provider(ProviderEvent::new(Json::string("sk-01234"))),
             DeltaPart::Thinking("456789abcdef".into()),
             DeltaPart::Text("0123456789abcdef".into()),
         ]),
