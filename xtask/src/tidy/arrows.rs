@@ -26,7 +26,7 @@ const ROWS: &[&[&str]] = &[
     ],
     &["harness-relay"],
     &[FACADE],
-    &["harness-server", "harness-acp"],
+    &["harness-server", "harness-acp", "harness-restate"],
     &["harness-cli"],
 ];
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::tree::Tree;
 
 /// Crates that the facade does not re-export.
-const ABOVE: [&str; 4] = ["harness-acp/", "harness-cli/", "harness-conformance/", "harness-server/"];
+const ABOVE: [&str; 5] =
+    ["harness-acp/", "harness-cli/", "harness-conformance/", "harness-restate/", "harness-server/"];
 
 /// Names that several crates still use. The list only shrinks. Types of written descriptors are named after their keys.
 const SHARED: &[&str] = &[

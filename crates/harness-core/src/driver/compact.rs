@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 
-use super::perform::{Starter, Work};
+use super::perform::{OpScope, Starter, Work};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
@@ -76,7 +76,8 @@ fn start<'p, P: Phase>(
     (cancel, ledger): (&Cancel, &'p Ledger),
     op: Op,
 ) -> Work<'p> {
-    Starter { ports, sink, ledger, machine, deadline: None, cancel }.start(OpId(u64::MAX), op)
+    let scope = OpScope { deadline: None, ..OpScope::of(machine) };
+    Starter { ports, sink, ledger, scope, cancel }.start(OpId(u64::MAX), op)
 }
 
 /// Applies a compaction, stores it and publishes its events.

@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 
-use super::perform::{Starter, Work};
+use super::perform::{OpScope, Starter, Work};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
 use crate::ids::OpId;
-use crate::machine::{Input, Machine, Op, Phase, Reply};
+use crate::machine::{Input, Op, Reply};
 use crate::outcome::TotalUsage;
 use crate::port::{AppendSource, Ledger};
 use crate::time::{Millis, Time};
@@ -80,17 +80,16 @@ impl<'p> InFlight<'p> {
     }
 
     /// Starts an operation. It runs when [`InFlight::next`] polls it.
-    pub(crate) fn start<P: Phase>(&mut self, machine: &Machine<P>, id: OpId, op: Op) {
+    pub(crate) fn start(&mut self, scope: OpScope<'_>, id: OpId, op: Op) {
         if let Op::Append { source: AppendSource::Steering, .. } = op {
             self.injecting = Some(id);
         }
         // A request has no ledger: the machine has reserved its budget.
         if !matches!(op, Op::Model { .. }) {
-            self.ledger.sync(machine.left());
+            self.ledger.sync(scope.left);
         }
         let &mut Self { ports, sink, ledger, .. } = self;
-        let starter =
-            Starter { ports, sink, ledger, machine, deadline: machine.cut_off(), cancel: &self.token };
+        let starter = Starter { ports, sink, ledger, scope, cancel: &self.token };
         let is_store = matches!(op, Op::Store { .. } | Op::Save { .. });
         let work = starter.start(id, op);
         self.running.push(Running { id, is_store, work });

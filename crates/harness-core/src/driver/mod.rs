@@ -10,13 +10,16 @@ mod perform;
 mod persist;
 mod ports;
 pub(crate) mod redact;
+mod single;
 pub(crate) mod sink;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 pub use compact::compact;
+pub use perform::OpScope;
 pub use ports::Ports;
+pub use single::{Performed, perform};
 
 use in_flight::InFlight;
 use sink::Sink;
@@ -141,7 +144,7 @@ impl<P: Phase> Driver<'_, P> {
             match effect {
                 Effect::Event(_) => {}
                 // It runs when the next input is waited for.
-                Effect::Perform(id, op) => self.in_flight.start(self.machine, id, op),
+                Effect::Perform(id, op) => self.in_flight.start(OpScope::of(self.machine), id, op),
                 Effect::AbortAll => self.in_flight.abort(self.ports.clock.now()),
                 Effect::Done(end) => done = Some(end),
             }

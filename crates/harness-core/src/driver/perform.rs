@@ -16,6 +16,7 @@ use crate::cancel::Cancel;
 use crate::decide::{Answered, DecideCx, Subject};
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::json::Json;
+use crate::limits::Amount;
 use crate::machine::{AgentProgress, Machine, Op, Phase, Reply};
 use crate::message::{AssistantMessage, Message};
 use crate::origin::Origin;
@@ -28,19 +29,56 @@ use crate::time::{Millis, Time};
 use crate::tool::{ArgumentFault, ToolCx, ToolDef, ToolOutcome, ToolScope, ToolUpdates, Updates};
 use crate::transcript::{Plan, Prefix, View};
 
+/// What an operation reads of its machine: enough to perform it elsewhere, see [`perform`](super::perform).
+///
+/// ```
+/// use harness_core::driver::OpScope;
+/// use harness_core::run::Run;
+/// use harness_core::transcript::Transcript;
+/// use harness_core::Origin;
+///
+/// let run = Run::new(Default::default(), Origin::default(), Transcript::default());
+/// let scope = OpScope::of(&run);
+/// assert_eq!((scope.log.len(), scope.turn, scope.deadline), (0, 1, None));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct OpScope<'m> {
+    /// The transcript when the operation starts.
+    pub log: &'m Prefix,
+    /// The ids of the work.
+    pub origin: &'m Arc<Origin>,
+    /// The turn of the run, from 1.
+    pub turn: u32,
+    /// When the operation is cut off; `None` when nothing cuts it off.
+    pub deadline: Option<Time>,
+    /// Rest of the budgets, for model calls that ports make.
+    pub left: Amount,
+}
+
+impl<'m> OpScope<'m> {
+    /// The scope of an operation that the machine starts now.
+    pub fn of<P: Phase>(machine: &'m Machine<P>) -> Self {
+        Self {
+            log: machine.log(),
+            origin: machine.origin(),
+            turn: machine.turn(),
+            deadline: machine.cut_off(),
+            left: machine.left(),
+        }
+    }
+}
+
 /// Starts operations over a machine as it is now.
-pub(super) struct Starter<'p, 'm, P: Phase> {
+pub(super) struct Starter<'p, 'm> {
     pub(super) ports: &'p Ports,
     pub(super) sink: &'p Sink<'p>,
     /// Reserves and charges model calls that ports make.
     pub(super) ledger: &'p Ledger,
-    pub(super) machine: &'m Machine<P>,
-    /// When the operation is cut off; `None` when nothing cuts it off.
-    pub(super) deadline: Option<Time>,
+    pub(super) scope: OpScope<'m>,
     pub(super) cancel: &'m Cancel,
 }
 
-impl<'p, P: Phase> Starter<'p, '_, P> {
+impl<'p> Starter<'p, '_> {
     /// Starts an operation.
     pub(super) fn start(&self, id: OpId, op: Op) -> Work<'p> {
         let failed = failed_reply(&op);
@@ -54,19 +92,19 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "one performer performs all other operations")]
     fn future(&self, id: OpId, op: Op) -> PortFuture<'p> {
-        let (ports, machine, deadline, cancel) =
-            (self.ports, self.machine, self.deadline, self.cancel.clone());
+        let Self { ports, scope, .. } = *self;
+        let (deadline, cancel) = (scope.deadline, self.cancel.clone());
         match op {
             Op::Model { progress, plan, prepared, with_tools, .. } => {
-                let (view, thinking, key) = (view(machine.log().prefix(), plan), None, None);
+                let (view, thinking, key) = (view(scope.log.clone(), plan), None, None);
                 let request =
                     ModelRequest { view, prepared, with_tools, progress, deadline, thinking, key, cancel };
                 self.sink.start(id);
                 let agent = Some(request.prepared.agent.clone());
                 PortFuture::Model(agent, ports.model.step_boxed(request, self.sink))
             }
-            Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
-                let (origin, updates) = (Arc::clone(machine.origin()), updates(ports));
+            Op::Tool { call, agent, iteration, message, index, attempt, grant, class: _ } => {
+                let (origin, updates) = (Arc::clone(scope.origin), updates(ports));
                 let ledger = self.ledger.for_purpose(Purpose::Child);
                 let cx = ToolCx {
                     call,
@@ -85,8 +123,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 PortFuture::Tool(ports.tools.call_boxed(cx))
             }
             op => {
-                let (log, origin, turn) =
-                    (machine.log().prefix(), Arc::clone(machine.origin()), machine.turn());
+                let (log, origin, turn) = (scope.log.clone(), Arc::clone(scope.origin), scope.turn);
                 let performer = Performer { ports, ledger: self.ledger, log, origin, turn, deadline, cancel };
                 PortFuture::Other(Box::pin(performer.perform(op)))
             }
@@ -288,7 +325,7 @@ fn view(log: Prefix, plan: Option<Plan>) -> View {
 }
 
 /// Makes the reply of an operation from the reason why its port gave none.
-fn failed_reply(op: &Op) -> fn(&str) -> Reply {
+pub(super) fn failed_reply(op: &Op) -> fn(&str) -> Reply {
     fn fault(part: FaultSource, text: &str) -> Fault {
         Fault::new(part, "panicked", format!("panicked: {text}"))
     }

@@ -236,6 +236,8 @@ pub enum Op {
         index: u32,
         /// The attempt, from 1.
         attempt: u32,
+        /// Whether a driver that lost it may repeat it.
+        class: RetryClass,
         /// The budget reserved for it, beyond the call itself.
         grant: Grant,
     },

@@ -19,6 +19,7 @@ mod cx;
 mod decided;
 mod effect;
 mod input;
+mod journal;
 mod outbox;
 mod phase;
 mod ports;
@@ -32,6 +33,7 @@ pub(crate) use cx::{Cx, Shared};
 pub(crate) use effect::Pending;
 pub use effect::{AgentProgress, Effect, Op, Record};
 pub use input::{Input, Reply, Start};
+pub use journal::Journal;
 pub use phase::Phase;
 pub use ports::PortSet;
 

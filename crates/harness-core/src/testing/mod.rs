@@ -52,16 +52,15 @@
 mod clock;
 mod driver;
 mod events;
-mod journal;
 pub mod laws;
 mod model;
 mod ports;
 mod tools;
 
+pub use crate::machine::Journal;
 pub use clock::VirtualClock;
 pub use driver::{Answer, Ran, ScriptedDriver, ScriptedWorld, replay};
 pub use events::{EventLog, event_line};
-pub use journal::Journal;
 pub use model::{ModelStep, ScriptedModel};
 pub use ports::drive_stepwise;
 pub use tools::{ScriptedTools, ToolStep};

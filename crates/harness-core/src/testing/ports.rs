@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Answer, ScriptedDriver, ScriptedWorld};
 use crate::cancel::Cancel;
-use crate::driver::Ports;
 use crate::driver::in_flight::InFlight;
 use crate::driver::sink::Sink;
+use crate::driver::{OpScope, Ports};
 use crate::ids::OpId;
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
@@ -85,7 +85,7 @@ pub async fn drive_stepwise<P: Phase>(
             in_flight.abort(now);
         }
         for (id, op) in driver.open().iter().filter(|(id, _)| id.0 >= started) {
-            in_flight.start(driver.machine(), *id, op.clone());
+            in_flight.start(OpScope::of(driver.machine()), *id, op.clone());
         }
         started = driver.open().last().map_or(started, |(id, _)| started.max(id.0 + 1));
         input = in_flight.next(driver.machine().wake_at()).await;

@@ -38,6 +38,7 @@ mod live_faults;
 mod loops;
 mod model;
 mod pairing;
+mod perform;
 mod policies;
 mod prepared;
 mod proposed;

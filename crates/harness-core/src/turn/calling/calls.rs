@@ -127,9 +127,9 @@ impl Batch {
         }
         slot.progress = Progress::Running;
         let (agent, iteration) = (data.agent_id(), cx.sh.iteration);
-        let (call, attempt, grant) = (Arc::clone(&slot.call), slot.attempt, slot.share());
+        let (call, attempt, class, grant) = (Arc::clone(&slot.call), slot.attempt, slot.class, slot.share());
         let message = self.answer_at as u64;
-        let op = Op::Tool { call, agent, iteration, message, index: at, attempt, grant };
+        let op = Op::Tool { call, agent, iteration, message, index: at, attempt, class, grant };
         cx.perform(Pending::Tool(at), op);
         Continue(())
     }

@@ -1,4 +1,4 @@
-//! The records that survive a crash.
+//! The records that survive a crash, and the transcript that they make.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::transcript::{Transcript, View};
 /// use std::sync::Arc;
 ///
 /// use harness_core::message::Message;
-/// use harness_core::testing::Journal;
+/// use harness_core::machine::Journal;
 ///
 /// let journal = Journal::of([Arc::new(Message::user("Hello"))]);
 /// assert_eq!(journal.reopen().messages.len(), 1);

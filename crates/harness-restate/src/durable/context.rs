@@ -1,0 +1,247 @@
+//! What a driver needs of an engine, and the data that crosses it.
+
+use std::sync::Arc;
+
+use harness::core::limits::Amount;
+use harness::core::machine::{CallDecision, Input, Op, Reply};
+use harness::core::message::Message;
+use harness::core::outcome::{Continuation, TotalUsage};
+use harness::core::port::DrainPoint;
+use harness::core::{AgentId, End, EntryId, Json, OpId, Origin, RunId, ThreadId, Time};
+use serde::{Deserialize, Serialize};
+
+use super::log::LogEntry;
+use super::thread::Held;
+
+/// An attempt at an invocation is over: its process stops, or the engine continues the invocation elsewhere. Nothing of
+/// the attempt counts from here on; whoever receives it returns at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this attempt is over; the engine continues the work elsewhere")]
+pub struct Stopped;
+
+/// Something that a driver waits for: a step, a timer or a doorbell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Handle(pub u64);
+
+/// The result of a [`Handle`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Woken {
+    /// The reply of a step.
+    Step(Box<StepReply>),
+    /// The time of a timer has come.
+    Timer,
+    /// The doorbell rang, once or several times.
+    Rang,
+}
+
+/// An input of the machine, with its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedInput {
+    /// When it arrived.
+    pub at: Time,
+    /// The input.
+    pub input: Input,
+}
+
+/// Work inside of one journal entry. It may run again after a crash.
+pub trait SegmentWork: Send + 'static {
+    /// Does the work. The result is journaled, and stands for the work on a replay.
+    fn run(self) -> impl Future<Output = Vec<TimedInput>> + Send;
+}
+
+/// One invocation of a driver, on an engine with a journal.
+///
+/// Each method that waits writes a journal entry; on a replay it returns what the entry holds. So the order of the calls
+/// must depend on journaled data alone.
+pub trait DurableContext: Send {
+    /// Does quick work inside of one entry.
+    ///
+    /// # Errors
+    /// [`Stopped`], as all other methods.
+    fn segment<W: SegmentWork>(
+        &mut self,
+        work: W,
+    ) -> impl Future<Output = Result<Vec<TimedInput>, Stopped>> + Send;
+
+    /// Starts a step on any worker. It is journaled before anything later.
+    fn start(&mut self, step: StepAsk) -> Result<Handle, Stopped>;
+
+    /// Starts a durable timer.
+    fn timer(&mut self, at: Time) -> Result<Handle, Stopped>;
+
+    /// Waits for the next ring of the run's doorbell. Rings carry nothing and may be lost.
+    fn doorbell(&mut self) -> Result<Handle, Stopped>;
+
+    /// The first result of the handles that are waited for, in the order of the journal. A handle has one result.
+    fn next(&mut self) -> impl Future<Output = Result<(Handle, Woken), Stopped>> + Send;
+
+    /// Asks the worker of a step to cancel its operation and to reply with what it has. Best effort, not journaled.
+    fn stop(&mut self, handle: Handle);
+
+    /// Gives a handle up: it has no result from here on.
+    fn cancel(&mut self, handle: Handle);
+
+    /// Calls the thread or its log.
+    fn control(&mut self, ask: ControlAsk) -> impl Future<Output = Result<ControlReply, Stopped>> + Send;
+
+    /// Ends the invocation; the next one continues with `next`.
+    fn roll_over(self, next: DriveInput) -> impl Future<Output = Result<(), Stopped>> + Send;
+}
+
+/// The input of one invocation of the run service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DriveInput {
+    /// The ids of the work: thread, run, descriptor.
+    pub origin: Origin,
+    /// What the run begins with.
+    pub begin: Begin,
+    /// When the thread started it.
+    pub at: Time,
+    /// Log entries before the invocation: its transcript is made of these.
+    pub log: u64,
+    /// The number of the next request to the thread ([`ControlAsk::Take`]).
+    pub takes: u64,
+}
+
+impl DriveInput {
+    /// The thread.
+    pub fn thread(&self) -> ThreadId {
+        self.origin.thread.clone().unwrap_or_default()
+    }
+
+    /// The run.
+    pub fn run(&self) -> RunId {
+        self.origin.run.clone().unwrap_or_default()
+    }
+}
+
+/// What an invocation of the run service begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Begin {
+    /// Messages, and those that arrived while calls were pending.
+    Messages {
+        /// The messages of the queue.
+        prompt: Vec<Arc<Message>>,
+        /// Messages for behind the results of pending calls.
+        waiting: Vec<Arc<Message>>,
+        /// The agent that the conversation is with; `None` is the entry agent.
+        agent: Option<AgentId>,
+    },
+    /// Decisions about calls at which an earlier run was parked.
+    Decided {
+        /// The end of the earlier run.
+        continuation: Box<Continuation>,
+        /// At least one.
+        decisions: Vec<CallDecision>,
+    },
+    /// The state that the invocation before this one left, at a rest of the machine.
+    Saved {
+        /// Version of the state.
+        version: u32,
+        /// Messages of the transcript.
+        messages: u64,
+        /// The state.
+        state: Arc<Json>,
+    },
+}
+
+/// One slow operation, with everything that a worker needs to perform it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepAsk {
+    /// The ids of the work.
+    pub origin: Origin,
+    /// The number of the operation in its run. With the run it names the step.
+    pub op: OpId,
+    /// The operation.
+    pub what: Op,
+    /// Log entries before the step: its transcript is made of these.
+    pub log: u64,
+    /// The turn of the run, from 1.
+    pub turn: u32,
+    /// When the operation is cut off; `None` for never.
+    pub deadline: Option<Time>,
+    /// Rest of the budgets, for model calls that ports make.
+    pub left: Amount,
+}
+
+/// The reply of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepReply {
+    /// The worker's time at the end of the operation.
+    pub at: Time,
+    /// The reply for the machine.
+    pub reply: Reply,
+    /// Usage of models by the port, and by attempts that were lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<TotalUsage>,
+}
+
+/// A request of a driver to its thread or its log. Each may be delivered twice, with equal replies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ControlAsk {
+    /// Takes messages of the queue at a point of the turn, and reads what was decided.
+    Take {
+        /// The run.
+        run: RunId,
+        /// The number of the request in its run.
+        number: u64,
+        /// The point of the turn; `None` takes no messages.
+        point: Option<DrainPoint>,
+        /// Messages that are in the transcript now: they leave the queue.
+        injected: Vec<EntryId>,
+    },
+    /// Says that calls wait for a decision.
+    Hold {
+        /// The run.
+        run: RunId,
+        /// The calls that wait now, all of them.
+        calls: Vec<Held>,
+    },
+    /// Ends the run.
+    Ended {
+        /// The run.
+        run: RunId,
+        /// The end, or the reason why the run could not begin.
+        end: Result<Arc<End>, String>,
+        /// When it ended.
+        at: Time,
+        /// Messages of the queue that are in the transcript.
+        injected: Vec<EntryId>,
+        /// Log entries after the run.
+        log: u64,
+    },
+    /// Appends entries to the log. Entries that it has are ignored.
+    Append {
+        /// The entries, in order.
+        entries: Vec<LogEntry>,
+    },
+}
+
+/// The reply to a [`ControlAsk`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ControlReply {
+    /// Of [`ControlAsk::Take`].
+    Taken {
+        /// The thread's time.
+        at: Time,
+        /// Messages of the queue.
+        entries: Vec<(EntryId, Arc<Message>)>,
+        /// The part that stops the run; `None` while it may continue.
+        stop: Option<Arc<str>>,
+        /// The decisions about held calls so far.
+        decisions: Vec<CallDecision>,
+    },
+    /// Of [`ControlAsk::Hold`] and [`ControlAsk::Ended`].
+    Noted,
+    /// Of [`ControlAsk::Append`]: entries of the log.
+    Appended(u64),
+    /// The request does not fit; it is a fault of the program.
+    Refused(String),
+}

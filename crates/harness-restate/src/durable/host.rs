@@ -1,0 +1,67 @@
+//! What a worker brings: agents, and the store of logs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness::core::driver::Ports;
+use harness::core::port::Control;
+use harness::core::run::RunSpec;
+use harness::core::{Fault, Origin, ThreadId};
+
+use super::log::LogEntry;
+
+/// Request for the parts of a run.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct HostAsk<'a> {
+    /// The ids of the work; the descriptor hash names the agents.
+    pub origin: &'a Origin,
+}
+
+impl<'a> HostAsk<'a> {
+    /// A request for the parts of this work.
+    pub fn new(origin: &'a Origin) -> Self {
+        Self { origin }
+    }
+}
+
+/// The parts of a run.
+#[derive(Debug)]
+pub struct Agent {
+    /// The ports. Session, checkpoints, steering and approver are those of the thread, whatever stands here.
+    pub ports: Ports,
+    /// The settings of the run.
+    pub spec: Arc<RunSpec>,
+    /// Decides whether the run continues after a turn: a fresh one for each request.
+    pub control: Box<dyn Control>,
+}
+
+/// Binds descriptors to parts on a worker. Equal requests must give equal parts: a run is replayed on any worker.
+pub trait AgentHost: Send + Sync {
+    /// The parts of a run.
+    ///
+    /// # Errors
+    /// When the worker does not have the descriptor; the run ends with it.
+    fn agent(&self, ask: HostAsk<'_>) -> impl Future<Output = Result<Agent, Fault>> + Send;
+}
+
+/// Reads the logs of threads. What was read once never changes, so reads are not journaled.
+pub trait ThreadStore: Send + Sync {
+    /// The first `upto` entries of a thread's log.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or is shorter.
+    fn read(&self, thread: &ThreadId, upto: u64)
+    -> impl Future<Output = Result<Vec<LogEntry>, Fault>> + Send;
+}
+
+impl<H: AgentHost + ?Sized> AgentHost for Arc<H> {
+    async fn agent(&self, ask: HostAsk<'_>) -> Result<Agent, Fault> {
+        (**self).agent(ask).await
+    }
+}
+
+/// A name for errors of hosts.
+pub(super) fn fault(code: &str, text: impl fmt::Display) -> Fault {
+    Fault::new(harness::core::FaultSource::Session, code, text.to_string())
+}

@@ -1,0 +1,93 @@
+//! The log of a thread: records and events, numbered without gaps.
+
+use std::collections::BTreeMap;
+
+use harness::core::event::Event;
+use harness::core::machine::{Journal, Record};
+use serde::{Deserialize, Serialize};
+
+/// Entries of one page: a page is one value of the engine's state.
+const PAGE: u64 = 16;
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// Its number in the thread, from 0, without gaps.
+    pub seq: u64,
+    /// What happened.
+    pub item: LogItem,
+}
+
+/// The content of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LogItem {
+    /// A record: the transcript is made of these.
+    Record(Box<Record>),
+    /// An event of a run.
+    Event(Box<Event>),
+}
+
+/// Why the log refuses entries: a driver that is not the owner of the thread.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("entry {given} was given to a log of {len} entries: entries {len} to {given} are missing")]
+pub struct LogRefusal {
+    /// The first entry that was given.
+    pub given: u64,
+    /// Entries of the log.
+    pub len: u64,
+}
+
+/// The log of one thread, as the log service keeps it.
+#[derive(Clone, Debug, Default)]
+pub struct LogPages {
+    pages: BTreeMap<u64, Vec<LogEntry>>,
+    len: u64,
+}
+
+impl LogPages {
+    /// Entries of the log.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Appends entries, and returns the entries of the log then. Entries that it has are ignored: only an attempt that is
+    /// over gives them again, and they are equal.
+    ///
+    /// # Errors
+    /// A gap.
+    pub fn append(&mut self, entries: Vec<LogEntry>) -> Result<u64, LogRefusal> {
+        for entry in entries {
+            if entry.seq > self.len {
+                return Err(LogRefusal { given: entry.seq, len: self.len });
+            }
+            if entry.seq == self.len {
+                self.pages.entry(entry.seq / PAGE).or_default().push(entry);
+                self.len += 1;
+            }
+        }
+        Ok(self.len)
+    }
+
+    /// The entries from `from` up to `upto`, as far as there are any.
+    pub fn read(&self, from: u64, upto: u64) -> impl Iterator<Item = &LogEntry> {
+        let pages = self.pages.range(from / PAGE..).flat_map(|(_, page)| page);
+        pages.skip_while(move |entry| entry.seq < from).take_while(move |entry| entry.seq < upto)
+    }
+}
+
+/// The records of entries, and the transcript that they make.
+pub fn fold<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Journal {
+    let mut journal = Journal::default();
+    for entry in entries {
+        if let LogItem::Record(record) = &entry.item {
+            journal.write(record);
+        }
+    }
+    journal
+}

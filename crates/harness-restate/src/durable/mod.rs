@@ -1,0 +1,34 @@
+//! The durable driver and its services, over any engine that has a [`DurableContext`].
+//!
+//! Four services, in the words of an engine with keyed objects:
+//!
+//! | service | does |
+//! |---|---|
+//! | thread ([`ThreadState`]) | owns the queue, the decisions and the status of one conversation; each request is short |
+//! | run ([`drive`]) | drives the machine of one run; one at a time per thread |
+//! | step ([`perform`]) | performs one slow operation (a model, a tool) on any worker |
+//! | log ([`LogPages`]) | keeps the records and events of one thread, numbered without gaps |
+//!
+//! What is journaled are the inputs of the machine and their times, never its state. The module names no type of an
+//! engine.
+
+mod context;
+mod drive;
+mod host;
+mod log;
+mod running;
+mod segment;
+pub mod sim;
+mod step;
+mod thread;
+
+pub use context::{
+    Begin, ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, StepReply,
+    Stopped, TimedInput, Woken,
+};
+pub use drive::{DriveOptions, drive};
+pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
+pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
+pub use sim::SimEngine;
+pub use step::{Nonce, StepContext, perform};
+pub use thread::{DeliverAs, Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};

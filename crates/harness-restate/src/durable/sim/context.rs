@@ -1,0 +1,286 @@
+//! The contexts of invocations: journal, replay, crash points.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use harness::core::port::Clock as _;
+use harness::core::{Fault, RunId, ThreadId, Time};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::clock::SimClock;
+use super::world::{Entry, Invocation, Work, World};
+use crate::durable::context::{
+    ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, Stopped, TimedInput,
+    Woken,
+};
+use crate::durable::host::{ThreadStore, fault};
+use crate::durable::log::LogEntry;
+use crate::durable::step::{Nonce, StepContext};
+
+/// The world of all invocations of an engine.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(pub(super) Arc<Mutex<World>>);
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ThreadStore for Shared {
+    async fn read(&self, thread: &ThreadId, upto: u64) -> Result<Vec<LogEntry>, Fault> {
+        let world = self.lock();
+        let entries: Vec<_> =
+            world.logs.get(thread).into_iter().flat_map(|log| log.read(0, upto)).cloned().collect();
+        if (entries.len() as u64) < upto {
+            let text = format!("thread {thread} has {} log entries, {upto} are needed", entries.len());
+            return Err(fault("log_too_short", text));
+        }
+        Ok(entries)
+    }
+}
+
+/// One attempt at an invocation.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) shared: Shared,
+    pub(super) clock: SimClock,
+    pub(super) id: usize,
+    /// Its number.
+    pub(super) number: u64,
+    /// The next entry of the journal.
+    pub(super) at: usize,
+    /// The handles that are waited for.
+    pub(super) waits: Vec<(Handle, Wait)>,
+    /// Handles so far.
+    pub(super) handles: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wait {
+    Step,
+    Timer(Time),
+    Bell,
+}
+
+impl Attempt {
+    /// The invocation, while this attempt is the one that may write.
+    fn own<'w>(&self, world: &'w mut World) -> Result<&'w mut Invocation, Stopped> {
+        let is_crashed = world.is_crashed;
+        let invocation = world.invocations.get_mut(self.id).ok_or(Stopped)?;
+        if invocation.attempt == self.number && !invocation.is_done && !is_crashed {
+            Ok(invocation)
+        } else {
+            Err(Stopped)
+        }
+    }
+
+    /// A point at which the process may die; `Stopped` for an attempt that was cut off.
+    fn point(&self) -> Result<(), Stopped> {
+        let mut world = self.shared.lock();
+        self.own(&mut world)?;
+        world.point()
+    }
+
+    /// The next entry of the journal on a replay.
+    fn replayed(&mut self) -> Result<Option<Entry>, Stopped> {
+        let mut world = self.shared.lock();
+        let entry = self.own(&mut world)?.journal.get(self.at).cloned();
+        self.at += usize::from(entry.is_some());
+        Ok(entry)
+    }
+
+    /// A replay asks for something else than the journal has.
+    fn mismatch<T>(&self, found: &Entry, asked: &str) -> Result<T, Stopped> {
+        let mut world = self.shared.lock();
+        world
+            .broken(format!("journal mismatch at entry {}: asked for {asked}, found {found:?}", self.at - 1));
+        if let Some(invocation) = world.invocations.get_mut(self.id) {
+            invocation.is_done = true;
+        }
+        Err(Stopped)
+    }
+
+    /// Writes an entry.
+    fn write(&mut self, entry: Entry) -> Result<(), Stopped> {
+        self.point()?;
+        let mut world = self.shared.lock();
+        let json = serde_json::to_string(&entry).unwrap_or_default();
+        if serde_json::from_str(&json).ok().as_ref() != Some(&entry) {
+            world.broken(format!("an entry does not survive JSON: {json}"));
+        }
+        self.own(&mut world)?.journal.push(entry);
+        world.report.entries += 1;
+        world.report.bytes += json.len() as u64;
+        self.at += 1;
+        world.point()
+    }
+
+    fn handle(&mut self, wait: Wait) -> Handle {
+        self.handles += 1;
+        let handle = Handle(self.handles);
+        self.waits.push((handle, wait));
+        handle
+    }
+
+    fn names(&self) -> (ThreadId, RunId) {
+        let world = self.shared.lock();
+        match world.invocations.get(self.id).map(|invocation| &invocation.work) {
+            Some(Work::Drive(input)) => (input.thread(), input.run()),
+            Some(Work::Step(_)) | None => Default::default(),
+        }
+    }
+
+    /// Writes an entry for a new handle, or finds it on a replay.
+    fn announce(&mut self, wait: Wait, entry: impl FnOnce(Handle) -> Entry) -> Result<Handle, Stopped> {
+        let handle = self.handle(wait);
+        let entry = entry(handle);
+        match self.replayed()? {
+            Some(found) if found == entry => Ok(handle),
+            Some(found) => self.mismatch(&found, &format!("{entry:?}")),
+            None => self.write(entry).map(|()| handle),
+        }
+    }
+
+    /// The results that are ready, in the order of their start.
+    fn ready(&self, world: &World, run: &RunId) -> Vec<(Handle, Woken)> {
+        let steps = world.invocations.get(self.id).map(|invocation| &invocation.steps);
+        let ready = self.waits.iter().filter_map(|(handle, wait)| {
+            let woken = match wait {
+                Wait::Step => {
+                    let step = steps.and_then(|steps| world.invocations.get(*steps.get(handle)?))?;
+                    Woken::Step(Box::new(step.reply.clone()?))
+                }
+                Wait::Timer(at) => Some(Woken::Timer).filter(|_| self.clock.now() >= *at)?,
+                Wait::Bell => Some(Woken::Rang).filter(|_| world.rung.contains(run))?,
+            };
+            Some((*handle, woken))
+        });
+        ready.collect()
+    }
+}
+
+impl DurableContext for Attempt {
+    async fn segment<W: SegmentWork>(&mut self, work: W) -> Result<Vec<TimedInput>, Stopped> {
+        match self.replayed()? {
+            Some(Entry::Segment(inputs)) => return Ok(inputs),
+            Some(found) => return self.mismatch(&found, "a segment"),
+            None => self.point()?,
+        }
+        let inputs = work.run().await;
+        self.write(Entry::Segment(inputs.clone()))?;
+        Ok(inputs)
+    }
+
+    fn start(&mut self, step: StepAsk) -> Result<Handle, Stopped> {
+        let ask = Box::new(step);
+        let handle = self.announce(Wait::Step, |handle| Entry::Started(handle, ask.clone()))?;
+        let mut world = self.shared.lock();
+        if !self.own(&mut world)?.steps.contains_key(&handle) {
+            let step = world.invoke(Work::Step(ask));
+            self.own(&mut world)?.steps.insert(handle, step);
+        }
+        Ok(handle)
+    }
+
+    fn timer(&mut self, at: Time) -> Result<Handle, Stopped> {
+        self.announce(Wait::Timer(at), |handle| Entry::Timer(handle, at))
+    }
+
+    fn doorbell(&mut self) -> Result<Handle, Stopped> {
+        self.announce(Wait::Bell, Entry::Bell)
+    }
+
+    async fn next(&mut self) -> Result<(Handle, Woken), Stopped> {
+        let (handle, woken) = match self.replayed()? {
+            Some(Entry::Woken(handle, woken)) => (handle, woken),
+            Some(found) => return self.mismatch(&found, "a result"),
+            None => {
+                let (_, run) = self.names();
+                let (handle, woken) = poll_fn(|_| {
+                    let mut world = self.shared.lock();
+                    let mut ready = self.ready(&world, &run);
+                    if ready.is_empty() {
+                        return if self.own(&mut world).is_ok() { Poll::Pending } else { Poll::Ready(None) };
+                    }
+                    let at = world.pick(ready.len());
+                    Poll::Ready(Some(ready.swap_remove(at)))
+                })
+                .await
+                .ok_or(Stopped)?;
+                self.write(Entry::Woken(handle, woken.clone()))?;
+                if woken == Woken::Rang {
+                    self.shared.lock().rung.remove(&run);
+                }
+                (handle, woken)
+            }
+        };
+        self.waits.retain(|(waited, _)| *waited != handle);
+        Ok((handle, woken))
+    }
+
+    fn stop(&mut self, handle: Handle) {
+        let world = self.shared.lock();
+        let step = world.invocations.get(self.id).and_then(|own| own.steps.get(&handle));
+        if let Some(step) = step.and_then(|step| world.invocations.get(*step)) {
+            step.cancel.cancel();
+        }
+    }
+
+    fn cancel(&mut self, handle: Handle) {
+        self.waits.retain(|(waited, _)| *waited != handle);
+        let mut world = self.shared.lock();
+        let step = world.invocations.get(self.id).and_then(|own| own.steps.get(&handle)).copied();
+        if let Some(step) = step.and_then(|step| world.invocations.get_mut(step)) {
+            step.is_done = true;
+        }
+    }
+
+    async fn control(&mut self, ask: ControlAsk) -> Result<ControlReply, Stopped> {
+        match self.replayed()? {
+            Some(Entry::Called(asked, reply)) if *asked == ask => return Ok(reply),
+            Some(found) => return self.mismatch(&found, &format!("{ask:?}")),
+            None => self.point()?,
+        }
+        let (thread, _) = self.names();
+        let reply = self.shared.lock().control(&thread, &ask, self.clock.now());
+        self.write(Entry::Called(Box::new(ask), reply.clone()))?;
+        Ok(reply)
+    }
+
+    async fn roll_over(self, next: DriveInput) -> Result<(), Stopped> {
+        self.point()?;
+        let mut world = self.shared.lock();
+        self.own(&mut world)?.is_done = true;
+        world.queued.push_front(next);
+        world.point()
+    }
+}
+
+impl StepContext for Attempt {
+    fn nonce(&self) -> Nonce {
+        Nonce(format!("{}-{}", self.id, self.number))
+    }
+
+    async fn run<T: Serialize + DeserializeOwned + Send + 'static>(
+        &mut self,
+        _: &'static str,
+        work: impl Future<Output = T> + Send,
+    ) -> Result<T, Stopped> {
+        let found = self.own(&mut self.shared.lock())?.values.get(self.at).cloned();
+        self.at += 1;
+        if let Some(found) = found {
+            return serde_json::from_str(&found).map_err(|_| Stopped);
+        }
+        self.point()?;
+        let value = work.await;
+        self.point()?;
+        let json = serde_json::to_string(&value).map_err(|_| Stopped)?;
+        let mut world = self.shared.lock();
+        self.own(&mut world)?.values.push(json);
+        world.point()?;
+        Ok(value)
+    }
+}

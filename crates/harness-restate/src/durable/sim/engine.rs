@@ -1,0 +1,298 @@
+//! The engine: runs invocations, moves the time, restarts what lost its process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+use harness::core::port::{BoxFuture, Clock as _};
+use harness::core::{ThreadId, Time};
+
+use super::clock::SimClock;
+use super::context::{Attempt, Shared};
+use super::world::{Letter, SimFaults, SimReport, Work, World};
+use crate::durable::drive::{DriveOptions, drive};
+use crate::durable::host::AgentHost;
+use crate::durable::log::LogEntry;
+use crate::durable::step::perform;
+use crate::durable::thread::{ThreadAsk, ThreadReply, ThreadState, ThreadStatus};
+
+/// Rounds after which an engine gives up.
+const ROUNDS: u64 = 100_000;
+
+/// Sends requests to the threads of an engine, from tests and from inside of their models and tools.
+#[derive(Clone, Debug)]
+pub struct SimClient(Shared);
+
+impl SimClient {
+    /// Sends a request at a time. A name that was used before sends nothing: a model that runs again after a crash does
+    /// not make its user speak twice.
+    pub fn send(&self, name: impl Into<String>, at: Time, thread: &ThreadId, ask: ThreadAsk) {
+        let (mut world, name) = (self.0.lock(), name.into());
+        if world.replies.contains_key(&name) {
+            return;
+        }
+        world.version += 1;
+        world.replies.insert(name.clone(), None);
+        world.letters.push(Letter { at, thread: thread.clone(), ask, name: Some(name) });
+    }
+
+    /// The reply to a request, once it is there.
+    pub fn reply(&self, name: &str) -> Option<ThreadReply> {
+        self.0.lock().replies.get(name).cloned().flatten()
+    }
+}
+
+/// An engine with one worker process at a time, on virtual time.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness::core::driver::Ports;
+/// use harness::core::message::{AssistantMessage, Message};
+/// use harness::core::port::{Deltas, Model, ModelFault, ModelRequest};
+/// use harness::core::run::RunSpec;
+/// use harness::core::{Fault, Time};
+/// use harness_restate::durable::sim::{SimFaults, SimClock};
+/// use harness_restate::durable::{Agent, HostAsk, AgentHost, DeliverAs, SimEngine, ThreadAsk, fold};
+///
+/// struct Hello;
+///
+/// impl Model for Hello {
+///     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+///         Ok(AssistantMessage::text("Hello."))
+///     }
+/// }
+///
+/// struct Host(SimClock);
+///
+/// impl AgentHost for Host {
+///     async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
+///         let ports = Ports::new(Arc::new(Hello), Arc::new(self.0.clone()));
+///         Ok(Agent { ports, spec: Arc::new(RunSpec::default()), control: Box::default() })
+///     }
+/// }
+///
+/// // The process dies three times on the way.
+/// let faults = SimFaults { crash_at: [2, 9, 20].into(), ..SimFaults::default() };
+/// let (engine, thread) = (SimEngine::new(faults), "t1".into());
+/// let message = Arc::new(Message::user("Hi"));
+/// let ask = ThreadAsk::Deliver { entry: "m1".into(), message, delivery: DeliverAs::Prompt };
+/// engine.client().send("request 1", Time(0), &thread, ask);
+/// let report = engine.run(&Host(engine.clock()));
+///
+/// assert!(report.stuck.is_empty() && report.violations.is_empty());
+/// let log = engine.log(&thread);
+/// let said: Vec<_> = fold(&log).messages().map(|message| message.joined_text()).collect();
+/// assert_eq!(said, ["Hi", "Hello."]);
+/// ```
+#[derive(Debug)]
+pub struct SimEngine {
+    shared: Shared,
+    clock: SimClock,
+    options: DriveOptions,
+}
+
+impl SimEngine {
+    /// An engine that fails like this.
+    pub fn new(faults: SimFaults) -> Self {
+        let shared = Shared(Arc::new(Mutex::new(World::new(faults))));
+        Self { shared, clock: SimClock::default(), options: DriveOptions::default() }
+    }
+
+    /// Sets the settings of the driver.
+    #[must_use]
+    pub fn with_options(mut self, options: DriveOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The clock of the engine and its workers.
+    pub fn clock(&self) -> SimClock {
+        self.clock.clone()
+    }
+
+    /// Sends requests.
+    pub fn client(&self) -> SimClient {
+        SimClient(self.shared.clone())
+    }
+
+    /// The log of a thread.
+    pub fn log(&self, thread: &ThreadId) -> Vec<LogEntry> {
+        let world = self.shared.lock();
+        world.logs.get(thread).into_iter().flat_map(|log| log.read(0, u64::MAX)).cloned().collect()
+    }
+
+    /// The state of a thread.
+    pub fn thread(&self, thread: &ThreadId) -> Option<ThreadState> {
+        self.shared.lock().threads.get(thread).cloned()
+    }
+
+    /// Runs until nothing happens any more.
+    pub fn run<H: AgentHost>(&self, host: &H) -> SimReport {
+        let (mut tasks, mut zombies): (Vec<Task<'_>>, Vec<Task<'_>>) = (Vec::new(), Vec::new());
+        let flag = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&flag));
+        for _ in 0..ROUNDS {
+            self.deliver();
+            self.shared.lock().start_queued();
+            self.begin(host, &mut tasks);
+            let before = self.shared.lock().version;
+            flag.0.store(false, Ordering::Relaxed);
+            self.poll(&mut tasks, &waker);
+            zombies
+                .retain_mut(|task| task.future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            if self.restart() {
+                let dead = std::mem::take(&mut tasks);
+                if self.shared.lock().faults.freeze {
+                    zombies.extend(dead);
+                }
+                continue;
+            }
+            let moved = self.shared.lock().version != before || flag.0.load(Ordering::Relaxed);
+            if !moved && !self.pass_time(&tasks) {
+                return self.report();
+            }
+        }
+        self.shared.lock().report.stuck.push(format!("no end after {ROUNDS} rounds"));
+        self.report()
+    }
+
+    /// Delivers the requests that are due.
+    fn deliver(&self) {
+        let now = self.clock.now();
+        loop {
+            let mut world = self.shared.lock();
+            let Some(at) = world.letters.iter().position(|letter| letter.at <= now) else { return };
+            if world.point().is_err() {
+                return;
+            }
+            let letter = world.letters.remove(at);
+            let reply = world.ask(&letter.thread, &letter.ask, now);
+            if let Some(name) = letter.name {
+                world.replies.insert(name, Some(reply));
+            }
+            if world.point().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Begins an attempt at each invocation that has none.
+    fn begin<'h, H: AgentHost>(&self, host: &'h H, tasks: &mut Vec<Task<'h>>) {
+        let count = self.shared.lock().invocations.len();
+        for id in 0..count {
+            if tasks.iter().any(|task| task.id == id) {
+                continue;
+            }
+            let mut world = self.shared.lock();
+            let Some(invocation) = world.invocations.get_mut(id).filter(|invocation| !invocation.is_done)
+            else {
+                continue;
+            };
+            invocation.attempt += 1;
+            let (attempt, work, cancel) =
+                (invocation.attempt, invocation.work.clone(), invocation.cancel.clone());
+            drop(world);
+            let (shared, clock, options) = (self.shared.clone(), self.clock.clone(), self.options);
+            let ctx = Attempt {
+                shared: shared.clone(),
+                clock,
+                id,
+                number: attempt,
+                at: 0,
+                waits: Vec::new(),
+                handles: 0,
+            };
+            let future: BoxFuture<'h, ()> = match work {
+                Work::Drive(input) => Box::pin(async move {
+                    if drive(ctx, host, &shared, options, *input).await.is_ok() {
+                        shared.lock().finish(id, attempt, None);
+                    }
+                }),
+                Work::Step(ask) => Box::pin(async move {
+                    if let Ok(reply) = perform(ctx, host, &shared, *ask, &cancel).await {
+                        shared.lock().finish(id, attempt, Some(reply));
+                    }
+                }),
+            };
+            tasks.push(Task { id, future });
+        }
+    }
+
+    /// Polls all tasks once, in an order of the seed, until the process dies.
+    fn poll(&self, tasks: &mut Vec<Task<'_>>, waker: &Waker) {
+        let len = tasks.len();
+        for at in (1..len).rev() {
+            let other = self.shared.lock().pick(at + 1);
+            tasks.swap(at, other);
+        }
+        let mut cx = Context::from_waker(waker);
+        let mut at = 0;
+        while at < tasks.len() && !self.shared.lock().is_crashed {
+            let Some(task) = tasks.get_mut(at) else { return };
+            if let Poll::Ready(()) = task.future.as_mut().poll(&mut cx) {
+                drop(tasks.remove(at));
+                self.shared.lock().version += 1;
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Starts a new process after a crash. Attempts of the old one may not write from here on.
+    fn restart(&self) -> bool {
+        let mut world = self.shared.lock();
+        if !std::mem::take(&mut world.is_crashed) {
+            return false;
+        }
+        world.invocations.iter_mut().for_each(|invocation| invocation.attempt += 1);
+        true
+    }
+
+    /// Moves the time to what happens next; false when nothing does.
+    fn pass_time(&self, tasks: &[Task<'_>]) -> bool {
+        let world = self.shared.lock();
+        let timers = world
+            .invocations
+            .iter()
+            .enumerate()
+            .filter(|(id, invocation)| !invocation.is_done && tasks.iter().any(|task| task.id == *id));
+        let timers = timers.filter_map(|(_, invocation)| invocation.next_timer(self.clock.now()));
+        let letters = world.letters.iter().map(|letter| letter.at);
+        let next = timers.chain(letters).chain(self.clock.next()).filter(|at| *at > self.clock.now()).min();
+        drop(world);
+        next.inspect(|at| self.clock.set(*at)).is_some()
+    }
+
+    fn report(&self) -> SimReport {
+        let world = self.shared.lock();
+        let mut report = world.report.clone();
+        let open = world.invocations.iter().filter(|invocation| !invocation.is_done);
+        report.stuck.extend(open.filter_map(|invocation| match &invocation.work {
+            Work::Drive(input) => Some(format!("run {} has no end", input.run())),
+            Work::Step(_) => None,
+        }));
+        for (id, thread) in &world.threads {
+            if let ThreadStatus::Running(run) = thread.status() {
+                report.stuck.push(format!("thread {id} waits for run {run}"));
+            }
+        }
+        report
+    }
+}
+
+/// A future of the process at hand.
+struct Task<'h> {
+    id: usize,
+    future: BoxFuture<'h, ()>,
+}
+
+/// Notes that something wants to be polled again.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

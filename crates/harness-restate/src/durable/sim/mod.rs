@@ -1,0 +1,13 @@
+//! An engine in the process of a test: journals, replays, crashes, on virtual time.
+//!
+//! It keeps what a real engine keeps (journals, the state of objects, messages) and loses what a process loses. Nothing
+//! reads a clock or uses randomness but a seed, so a test that fails fails every time.
+
+mod clock;
+mod context;
+mod engine;
+mod world;
+
+pub use clock::SimClock;
+pub use engine::{SimClient, SimEngine};
+pub use world::{SimFaults, SimReport};

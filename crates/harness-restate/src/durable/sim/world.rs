@@ -1,0 +1,264 @@
+//! What an engine keeps: journals, the state of objects, messages that are under way.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use harness::core::{Cancel, RunId, ThreadId, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::durable::context::{
+    ControlAsk, ControlReply, DriveInput, Handle, StepAsk, StepReply, Stopped, TimedInput, Woken,
+};
+use crate::durable::log::LogPages;
+use crate::durable::thread::{ThreadAsk, ThreadReply, ThreadSend, ThreadState};
+
+/// What goes wrong.
+///
+/// Points are counted over the whole life of an engine, from 1: before each journal entry, between the effect of an entry
+/// and its journal, after it, and around each request to a thread.
+#[derive(Clone, Debug, Default)]
+pub struct SimFaults {
+    /// The points at which the process dies; another one takes over at once.
+    pub crash_at: BTreeSet<u64>,
+    /// Whether a process does not die but is cut off: it goes on, and its journals are refused.
+    pub freeze: bool,
+    /// Whether each request to a thread and to a log is delivered twice.
+    pub duplicate: bool,
+    /// Whether all rings are lost.
+    pub lose_rings: bool,
+    /// Decides the order of completions and of tasks.
+    pub seed: u64,
+}
+
+/// What happened in an engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SimReport {
+    /// Points so far, see [`SimFaults::crash_at`].
+    pub points: u64,
+    /// Entries of the journals of runs.
+    pub entries: u64,
+    /// Bytes of these entries as JSON.
+    pub bytes: u64,
+    /// Invocations of runs.
+    pub drives: u64,
+    /// Runs without an end, and keys that are held.
+    pub stuck: Vec<String>,
+    /// Broken rules of the journal: a replay that asks for something else, data that JSON changes, unequal replies to
+    /// one request.
+    pub violations: Vec<String>,
+}
+
+/// An entry of the journal of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Entry {
+    Segment(Vec<TimedInput>),
+    Started(Handle, Box<StepAsk>),
+    Timer(Handle, Time),
+    Bell(Handle),
+    Woken(Handle, Woken),
+    Called(Box<ControlAsk>, ControlReply),
+}
+
+/// What is invoked.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    Drive(Box<DriveInput>),
+    Step(Box<StepAsk>),
+}
+
+/// An invocation and its journal.
+#[derive(Debug)]
+pub(super) struct Invocation {
+    pub(super) work: Work,
+    /// The attempt that may write.
+    pub(super) attempt: u64,
+    /// The journal of a run.
+    pub(super) journal: Vec<Entry>,
+    /// The journal of a step.
+    pub(super) values: Vec<String>,
+    pub(super) reply: Option<StepReply>,
+    pub(super) is_done: bool,
+    pub(super) cancel: Cancel,
+    /// The invocation of each step.
+    pub(super) steps: BTreeMap<Handle, usize>,
+}
+
+/// A request under way.
+#[derive(Clone, Debug)]
+pub(super) struct Letter {
+    pub(super) at: Time,
+    pub(super) thread: ThreadId,
+    pub(super) ask: ThreadAsk,
+    /// The name of the client's request, for its reply.
+    pub(super) name: Option<String>,
+}
+
+/// All that survives a process.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) faults: SimFaults,
+    pub(super) report: SimReport,
+    pub(super) threads: BTreeMap<ThreadId, ThreadState>,
+    pub(super) logs: BTreeMap<ThreadId, LogPages>,
+    pub(super) invocations: Vec<Invocation>,
+    /// Runs that wait until the key of their thread is free.
+    pub(super) queued: VecDeque<DriveInput>,
+    pub(super) rung: BTreeSet<RunId>,
+    pub(super) letters: Vec<Letter>,
+    /// The replies to clients, by the name of their request.
+    pub(super) replies: BTreeMap<String, Option<ThreadReply>>,
+    /// Whether the process died.
+    pub(super) is_crashed: bool,
+    /// Changes with everything that happens.
+    pub(super) version: u64,
+    random: u64,
+}
+
+impl Invocation {
+    /// The first timer of a run that is not due yet.
+    pub(super) fn next_timer(&self, now: Time) -> Option<Time> {
+        let timers = self.journal.iter().filter_map(|entry| match entry {
+            Entry::Timer(_, at) => Some(*at),
+            Entry::Segment(_)
+            | Entry::Started(..)
+            | Entry::Bell(_)
+            | Entry::Woken(..)
+            | Entry::Called(..) => None,
+        });
+        timers.filter(|at| *at > now).min()
+    }
+}
+
+impl World {
+    pub(super) fn new(faults: SimFaults) -> Self {
+        let random = faults.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        Self { faults, random, ..Self::default() }
+    }
+
+    /// A number below `bound`.
+    pub(super) fn pick(&mut self, bound: usize) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        usize::try_from(self.random % bound.max(1) as u64).unwrap_or(0)
+    }
+
+    /// A point at which the process may die.
+    pub(super) fn point(&mut self) -> Result<(), Stopped> {
+        self.report.points += 1;
+        self.version += 1;
+        if self.faults.crash_at.contains(&self.report.points) {
+            self.is_crashed = true;
+            return Err(Stopped);
+        }
+        Ok(())
+    }
+
+    /// Ends an invocation, with the reply of a step, unless another attempt has taken over.
+    pub(super) fn finish(&mut self, id: usize, attempt: u64, reply: Option<StepReply>) {
+        if let Some(own) = self.invocations.get_mut(id).filter(|own| own.attempt == attempt) {
+            (own.is_done, own.reply) = (true, reply);
+        }
+    }
+
+    pub(super) fn broken(&mut self, text: String) {
+        self.report.violations.push(text);
+    }
+
+    pub(super) fn is_free(&self, thread: &ThreadId) -> bool {
+        !self.invocations.iter().any(|invocation| match &invocation.work {
+            Work::Drive(input) => !invocation.is_done && input.thread() == *thread,
+            Work::Step(_) => false,
+        })
+    }
+
+    pub(super) fn invoke(&mut self, work: Work) -> usize {
+        self.version += 1;
+        self.report.drives += u64::from(matches!(work, Work::Drive(_)));
+        self.invocations.push(Invocation {
+            work,
+            attempt: 0,
+            journal: Vec::new(),
+            values: Vec::new(),
+            reply: None,
+            is_done: false,
+            cancel: Cancel::new(),
+            steps: BTreeMap::new(),
+        });
+        self.invocations.len() - 1
+    }
+
+    /// Starts the runs whose threads are free.
+    pub(super) fn start_queued(&mut self) {
+        for input in std::mem::take(&mut self.queued) {
+            if self.is_free(&input.thread()) {
+                self.invoke(Work::Drive(Box::new(input)));
+            } else {
+                self.queued.push_back(input);
+            }
+        }
+    }
+
+    /// One request to a thread, and what the thread sends. Its state goes through JSON, as in an engine.
+    pub(super) fn ask(&mut self, thread: &ThreadId, ask: &ThreadAsk, now: Time) -> ThreadReply {
+        let times = if self.faults.duplicate { 2 } else { 1 };
+        let mut replies = Vec::new();
+        for _ in 0..times {
+            let mut state =
+                self.threads.remove(thread).unwrap_or_else(|| ThreadState::new(thread.clone(), None));
+            let (reply, sends) = state.handle(ask.clone(), now);
+            let stored = serde_json::to_string(&state).ok().and_then(|json| serde_json::from_str(&json).ok());
+            if stored.as_ref() != Some(&state) {
+                self.broken(format!("the state of thread {thread} does not survive JSON"));
+            }
+            self.threads.insert(thread.clone(), stored.unwrap_or(state));
+            for send in sends {
+                self.send(thread, send);
+            }
+            replies.push(reply);
+        }
+        let reply = replies.swap_remove(0);
+        let is_client = !matches!(ask, ThreadAsk::Run(_));
+        if replies.first().is_some_and(|again| *again != reply && !is_client) {
+            self.broken(format!("two replies to one request: {ask:?}"));
+        }
+        reply
+    }
+
+    fn send(&mut self, thread: &ThreadId, send: ThreadSend) {
+        self.version += 1;
+        match send {
+            ThreadSend::Drive(input) => self.queued.push_back(*input),
+            ThreadSend::Ring(run) if !self.faults.lose_rings => {
+                self.rung.insert(run);
+            }
+            ThreadSend::Ring(_) => {}
+            ThreadSend::Later(at, ask) => {
+                self.letters.push(Letter { at, thread: thread.clone(), ask: *ask, name: None });
+            }
+        }
+    }
+
+    /// A request of a run to its thread or its log.
+    pub(super) fn control(&mut self, thread: &ThreadId, ask: &ControlAsk, now: Time) -> ControlReply {
+        let ControlAsk::Append { entries } = ask else {
+            return match self.ask(thread, &ThreadAsk::Run(ask.clone()), now) {
+                ThreadReply::Run(reply) => reply,
+                ThreadReply::Accepted(_) | ThreadReply::Refused(_) => ControlReply::Noted,
+            };
+        };
+        let twice = self.faults.duplicate;
+        let log = self.logs.entry(thread.clone()).or_default();
+        let appended = log.append(entries.clone());
+        if twice && log.append(entries.clone()) != appended {
+            self.broken(format!("two replies to one append of {} entries", entries.len()));
+        }
+        match appended {
+            Ok(len) => ControlReply::Appended(len),
+            Err(refusal) => {
+                self.broken(refusal.to_string());
+                ControlReply::Refused(refusal.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The step service: performs one slow operation, on any worker.
+
+use std::sync::Arc;
+
+use harness::core::driver::{OpScope, Performed, perform as perform_op};
+use harness::core::machine::{Op, Reply};
+use harness::core::message::Message;
+use harness::core::outcome::{Purpose, PurposeUsage, TotalUsage};
+use harness::core::port::{ModelFault, ModelFaultCode};
+use harness::core::tool::{RetryClass, ToolOutcome};
+use harness::core::transcript::Transcript;
+use harness::core::{Cancel, Time};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::context::{StepAsk, StepReply, Stopped};
+use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
+use super::log::fold;
+
+/// Bytes of a reply, at most: an engine rejects large entries. 1 MiB.
+const REPLY_LIMIT: usize = 1 << 20;
+
+/// The name of one attempt at a step: unique over all processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nonce(pub String);
+
+/// One invocation of a step, on an engine with a journal.
+pub trait StepContext: Send {
+    /// The name of this attempt.
+    fn nonce(&self) -> Nonce;
+
+    /// Does work inside of one journal entry, at least once. On a replay it returns what the entry holds.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    fn run<T: Serialize + DeserializeOwned + Send + 'static>(
+        &mut self,
+        name: &'static str,
+        work: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = Result<T, Stopped>> + Send;
+}
+
+/// Performs a step. `cancel` asks its operation to reply with what it has.
+///
+/// The journal of a step that must know of lost attempts begins with the name of its first attempt. Whether the attempt
+/// at hand is that one is decided inside of the second entry: a decision outside would change the shape of the journal.
+///
+/// # Errors
+/// [`Stopped`] when the attempt is over.
+pub async fn perform(
+    mut ctx: impl StepContext,
+    host: &impl AgentHost,
+    store: &impl ThreadStore,
+    ask: StepAsk,
+    cancel: &Cancel,
+) -> Result<StepReply, Stopped> {
+    let own = ctx.nonce();
+    let counts = matches!(ask.what, Op::Model { .. } | Op::Tool { class: RetryClass::Unsafe, .. });
+    let first = if counts { Some(ctx.run("intent", std::future::ready(own.clone())).await?) } else { None };
+    let effect = async move {
+        let was_lost = first.is_some_and(|first| first != own);
+        effect(host, store, ask, was_lost, cancel).await
+    };
+    ctx.run("effect", effect).await
+}
+
+async fn effect(
+    host: &impl AgentHost,
+    store: &impl ThreadStore,
+    ask: StepAsk,
+    was_lost: bool,
+    cancel: &Cancel,
+) -> StepReply {
+    let StepAsk { origin, op, what, log, turn, deadline, left } = ask;
+    let failed = |why: &str| StepReply { at: Time::default(), reply: what.failed(why), spent: None };
+    let agent = match host.agent(HostAsk::new(&origin)).await {
+        Ok(agent) => agent,
+        Err(fault) => return failed(&fault.message),
+    };
+    let Agent { ports, .. } = agent;
+    if was_lost && matches!(what, Op::Tool { .. }) {
+        return StepReply { at: ports.clock.now(), reply: Reply::Interrupted { partial: None }, spent: None };
+    }
+    let entries = match store.read(&origin.thread.clone().unwrap_or_default(), log).await {
+        Ok(entries) => entries,
+        Err(fault) => return failed(&fault.message),
+    };
+    let log: Transcript = fold(&entries).messages().cloned().collect();
+    let lost = lost_usage(&what).filter(|_| was_lost);
+    let origin = Arc::new(origin);
+    let scope = OpScope { log: &log, origin: &origin, turn, deadline, left };
+    let Performed { reply, mut spent, .. } = perform_op(&ports, op, what.clone(), scope, cancel).await;
+    if let Some(lost) = lost {
+        spent.get_or_insert_default().merge(&lost);
+    }
+    StepReply { at: ports.clock.now(), reply: bounded(&what, reply), spent }
+}
+
+/// What an attempt at a model call may have used that was lost: all that was reserved for it.
+fn lost_usage(op: &Op) -> Option<TotalUsage> {
+    let Op::Model { grant, .. } = op else { return None };
+    let mut call = PurposeUsage::default();
+    (call.model_calls, call.failed_calls) = (1, 1);
+    call.total_tokens = Some(grant.0.tokens);
+    call.estimated_tokens = call.total_tokens;
+    call.cost = Some(grant.0.cost);
+    let mut usage = TotalUsage::default();
+    usage.add(Purpose::Answer, &call);
+    Some(usage)
+}
+
+/// The reply, or an error in its place when it is too large for the journal.
+fn bounded(op: &Op, reply: Reply) -> Reply {
+    let bytes = serde_json::to_vec(&reply).map_or(usize::MAX, |json| json.len());
+    if bytes <= REPLY_LIMIT {
+        return reply;
+    }
+    let text = format!("the result has {bytes} bytes, {REPLY_LIMIT} are permitted; ask for a smaller part");
+    if let Op::Tool { .. } = op {
+        return Reply::Tool(Ok(Arc::new(ToolOutcome::error("result_too_large", text))));
+    }
+    if let Reply::Model(Ok(answer)) = &reply
+        && let Message::Assistant(_) = &**answer
+    {
+        return Reply::Model(Err(Box::new(ModelFault::new(ModelFaultCode::Unknown, text))));
+    }
+    op.failed(&text)
+}

@@ -1,0 +1,469 @@
+//! The thread service: queue, decisions and status of one conversation.
+//!
+//! Every request is a pure step of [`ThreadState`], whose state is stored with the reply. A request that is given twice
+//! has an equal reply and no second effect.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use harness::core::machine::CallDecision;
+use harness::core::message::Message;
+use harness::core::outcome::{Continuation, ContinuationKind};
+use harness::core::port::{Decision, DrainPoint, ProposedCall};
+use harness::core::{AgentId, CallId, End, EntryId, Millis, Origin, Outcome, RunId, ThreadId, Time};
+use serde::{Deserialize, Serialize};
+
+use super::context::{Begin, ControlAsk, ControlReply, DriveInput};
+
+/// Messages that wait, at most.
+const QUEUE: usize = 64;
+/// Bytes of the messages that wait, at most: the state of an object stays small.
+const QUEUE_BYTES: usize = 128 << 10;
+/// Names of messages that are remembered, so that a client may send one again.
+const REMEMBERED: usize = 256;
+/// How long a parked call waits for a decision: 7 days.
+const EXPIRES: Millis = Millis(7 * 24 * 3_600_000);
+
+/// When a message is delivered to a thread that is at work. To an idle thread all of them mean: now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DeliverAs {
+    /// When the run at hand is over. An idle thread begins.
+    #[default]
+    Prompt,
+    /// Before the next model call of the run at hand. An idle thread stays idle.
+    Steer,
+    /// When the work at hand is completed. An idle thread stays idle.
+    FollowUp,
+    /// At once: the run at hand is ended for it.
+    Interrupt,
+}
+
+/// A message that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Queued {
+    /// Its name, from the client.
+    pub id: EntryId,
+    /// The message.
+    pub message: Arc<Message>,
+    /// When it is delivered.
+    pub delivery: DeliverAs,
+    /// Whether the run has taken it.
+    pub is_taken: bool,
+}
+
+/// A call that waits for a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The call, with the reason.
+    pub proposed: ProposedCall,
+    /// Since when it waits.
+    pub since: Time,
+}
+
+impl Held {
+    /// The id of the call.
+    pub fn call(&self) -> &CallId {
+        &self.proposed.call.id
+    }
+}
+
+/// The status of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadStatus {
+    /// No run.
+    #[default]
+    Idle,
+    /// A run is at work, or waits for a decision.
+    Running(RunId),
+    /// A run was ended because it waits for decisions; the next decision starts another.
+    Parked(RunId),
+}
+
+/// A request to a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadAsk {
+    /// Delivers a message. The name is the client's, and makes the request repeatable.
+    Deliver {
+        /// The name of the message.
+        entry: EntryId,
+        /// The message.
+        message: Arc<Message>,
+        /// When it is delivered.
+        delivery: DeliverAs,
+    },
+    /// Stops the run at hand; what waits stays.
+    Abort,
+    /// Decides about a call. The first decision about a call counts.
+    Decide(CallDecision),
+    /// Changes a message that waits.
+    Edit {
+        /// The name of the message.
+        entry: EntryId,
+        /// The new message.
+        message: Arc<Message>,
+    },
+    /// Moves a message that waits to the n-th place, from 0.
+    Reorder {
+        /// The name of the message.
+        entry: EntryId,
+        /// The place.
+        place: usize,
+    },
+    /// Removes a message that waits.
+    Cancel {
+        /// The name of the message.
+        entry: EntryId,
+    },
+    /// Denies what nobody decided about. Sent by the thread itself.
+    Expire {
+        /// The run that was parked.
+        run: RunId,
+    },
+    /// A request of the thread's own run.
+    Run(ControlAsk),
+}
+
+/// The reply of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadReply {
+    /// It is done and stored. The run at hand, if any.
+    Accepted(Option<RunId>),
+    /// It is not done, with the reason.
+    Refused(String),
+    /// To the run.
+    Run(ControlReply),
+}
+
+/// A message of a thread to others, sent with the state that is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadSend {
+    /// Starts a run.
+    Drive(Box<DriveInput>),
+    /// Rings the doorbell of a run.
+    Ring(RunId),
+    /// A request to the thread itself, later.
+    Later(Time, Box<ThreadAsk>),
+}
+
+/// The state of one thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadState {
+    origin: Origin,
+    status: ThreadStatus,
+    queue: VecDeque<Queued>,
+    remembered: VecDeque<EntryId>,
+    /// Runs so far.
+    runs: u64,
+    /// Entries of the log before the run at hand.
+    log: u64,
+    stop: Option<Arc<str>>,
+    /// The last request for messages, and its reply.
+    taken: Option<(RunId, u64, ControlReply)>,
+    held: Vec<Held>,
+    decisions: Vec<CallDecision>,
+    parked: Option<Box<Continuation>>,
+    agent: Option<AgentId>,
+    last: Option<Result<Arc<End>, String>>,
+}
+
+impl ThreadState {
+    /// A thread without messages; the origin names it, and the descriptor of its agents.
+    pub fn new(id: ThreadId, descriptor: Option<Arc<str>>) -> Self {
+        let mut origin = Origin::default();
+        // Keys of tools must be equal in all runs that a decision continues.
+        origin.session = Some(id.as_str().into());
+        (origin.thread, origin.descriptor_hash) = (Some(id), descriptor);
+        Self { origin, ..Self::default() }
+    }
+
+    /// The status.
+    pub fn status(&self) -> &ThreadStatus {
+        &self.status
+    }
+
+    /// The messages that wait, in the order of their delivery.
+    pub fn queue(&self) -> impl Iterator<Item = &Queued> {
+        self.queue.iter()
+    }
+
+    /// The calls that wait for a decision.
+    pub fn approvals(&self) -> impl Iterator<Item = &Held> {
+        let decided = |call: &CallId| self.decisions.iter().any(|decision| decision.call == *call);
+        self.held.iter().filter(move |held| !decided(held.call()))
+    }
+
+    /// The end of the last run, or why it could not begin.
+    pub fn last(&self) -> Option<&Result<Arc<End>, String>> {
+        self.last.as_ref()
+    }
+
+    /// Entries of the log at the end of the last run.
+    pub fn log(&self) -> u64 {
+        self.log
+    }
+
+    /// Takes one request. The state, the reply and what is sent are stored together.
+    pub fn handle(&mut self, ask: ThreadAsk, now: Time) -> (ThreadReply, Vec<ThreadSend>) {
+        let mut sends = Vec::new();
+        let done = match ask {
+            ThreadAsk::Run(control) => {
+                return (ThreadReply::Run(self.control(control, now, &mut sends)), sends);
+            }
+            ThreadAsk::Deliver { entry, message, delivery } => {
+                self.deliver(entry, message, delivery, now, &mut sends)
+            }
+            ThreadAsk::Abort => {
+                self.stop(Arc::from("caller"), &mut sends);
+                Ok(())
+            }
+            ThreadAsk::Decide(decision) => self.decide(decision, now, &mut sends),
+            ThreadAsk::Edit { entry, message } => self.waiting(&entry).map(|queued| queued.message = message),
+            ThreadAsk::Reorder { entry, place } => self.reorder(&entry, place),
+            ThreadAsk::Cancel { entry } => self.waiting(&entry).map(drop).map(|()| {
+                self.queue.retain(|queued| queued.id != entry);
+            }),
+            ThreadAsk::Expire { run } => {
+                self.expire(&run, now, &mut sends);
+                Ok(())
+            }
+        };
+        (done.map_or_else(ThreadReply::Refused, |()| ThreadReply::Accepted(self.running().cloned())), sends)
+    }
+
+    fn running(&self) -> Option<&RunId> {
+        if let ThreadStatus::Running(run) = &self.status { Some(run) } else { None }
+    }
+
+    fn deliver(
+        &mut self,
+        id: EntryId,
+        message: Arc<Message>,
+        delivery: DeliverAs,
+        now: Time,
+        sends: &mut Vec<ThreadSend>,
+    ) -> Result<(), String> {
+        if self.remembered.contains(&id) {
+            return Ok(());
+        }
+        if self.queue.len() >= QUEUE {
+            return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
+        }
+        let bytes: usize =
+            self.queue.iter().map(|queued| size(&queued.message)).sum::<usize>() + size(&message);
+        if bytes > QUEUE_BYTES {
+            return Err(format!("queue_full: {bytes} bytes would wait, {QUEUE_BYTES} are permitted"));
+        }
+        self.remembered.push_back(id.clone());
+        if self.remembered.len() > REMEMBERED {
+            self.remembered.pop_front();
+        }
+        let queued = Queued { id, message, delivery, is_taken: false };
+        if delivery == DeliverAs::Interrupt {
+            let before =
+                self.queue.iter().take_while(|queued| queued.delivery == DeliverAs::Interrupt).count();
+            self.queue.insert(before, queued);
+            self.stop(Arc::from("interrupt"), sends);
+        } else {
+            self.queue.push_back(queued);
+        }
+        if self.running().is_none() && matches!(delivery, DeliverAs::Prompt | DeliverAs::Interrupt) {
+            self.begin(now, sends);
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, by: Arc<str>, sends: &mut Vec<ThreadSend>) {
+        if let Some(run) = self.running().cloned() {
+            self.stop.get_or_insert(by);
+            sends.push(ThreadSend::Ring(run));
+        }
+    }
+
+    fn waiting(&mut self, entry: &EntryId) -> Result<&mut Queued, String> {
+        let waiting = self.queue.iter_mut().find(|queued| queued.id == *entry && !queued.is_taken);
+        waiting
+            .ok_or_else(|| format!("not_waiting: message `{entry}` does not wait; a run may have taken it"))
+    }
+
+    fn reorder(&mut self, entry: &EntryId, place: usize) -> Result<(), String> {
+        let moved = self.waiting(entry)?.clone();
+        self.queue.retain(|queued| queued.id != *entry);
+        self.queue.insert(place.min(self.queue.len()), moved);
+        Ok(())
+    }
+
+    fn decide(
+        &mut self,
+        decision: CallDecision,
+        now: Time,
+        sends: &mut Vec<ThreadSend>,
+    ) -> Result<(), String> {
+        let call = decision.call.clone();
+        if self.decisions.iter().any(|earlier| earlier.call == call) {
+            return Ok(());
+        }
+        let held = self.held.iter().find(|held| *held.call() == call);
+        let held = held.ok_or_else(|| format!("not_pending: call `{call}` does not wait for a decision"))?;
+        let pending = held.proposed.digest();
+        if decision.digest.as_ref().is_some_and(|seen| *seen != pending) {
+            return Err(format!("other_call: the decision about `{call}` is not about {pending}"));
+        }
+        self.decisions.push(decision);
+        match &self.status {
+            ThreadStatus::Running(run) => sends.push(ThreadSend::Ring(run.clone())),
+            ThreadStatus::Parked(_) => self.resume(now, sends),
+            ThreadStatus::Idle => {}
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, run: &RunId, now: Time, sends: &mut Vec<ThreadSend>) {
+        if self.status != ThreadStatus::Parked(run.clone()) {
+            return;
+        }
+        for held in &self.held {
+            let reason = "nobody decided in time".to_owned();
+            self.decisions.push(CallDecision::new(held.call().clone(), Decision::Denied { reason }));
+        }
+        self.resume(now, sends);
+    }
+
+    fn control(&mut self, ask: ControlAsk, now: Time, sends: &mut Vec<ThreadSend>) -> ControlReply {
+        match ask {
+            ControlAsk::Take { run, number, point, injected } => {
+                self.take(run, number, point, &injected, now)
+            }
+            ControlAsk::Hold { run, calls } => {
+                if self.running() == Some(&run) {
+                    self.decisions.retain(|decided| calls.iter().any(|held| *held.call() == decided.call));
+                    self.held = calls;
+                }
+                ControlReply::Noted
+            }
+            ControlAsk::Ended { run, end, at, injected, log } => {
+                if self.running() == Some(&run) {
+                    self.ended(run, end, at.max(now), &injected, log, sends);
+                }
+                ControlReply::Noted
+            }
+            ControlAsk::Append { .. } => ControlReply::Refused("entries belong to the log".to_owned()),
+        }
+    }
+
+    fn take(
+        &mut self,
+        run: RunId,
+        number: u64,
+        point: Option<DrainPoint>,
+        injected: &[EntryId],
+        now: Time,
+    ) -> ControlReply {
+        if let Some((_, _, reply)) = self.taken.as_ref().filter(|(of, at, _)| (of, *at) == (&run, number)) {
+            return reply.clone();
+        }
+        if self.running() != Some(&run) {
+            return ControlReply::Refused(format!("run `{run}` is not the run of this thread"));
+        }
+        self.queue.retain(|queued| !injected.contains(&queued.id));
+        let is_steering = |queued: &&mut Queued| queued.delivery == DeliverAs::Steer && !queued.is_taken;
+        let next = self.queue.iter_mut().find(is_steering).filter(|_| point.is_some());
+        let entries = next.map(|queued| {
+            queued.is_taken = true;
+            (queued.id.clone(), Arc::clone(&queued.message))
+        });
+        let reply = ControlReply::Taken {
+            at: now,
+            entries: entries.into_iter().collect(),
+            stop: self.stop.clone(),
+            decisions: self.decisions.clone(),
+        };
+        self.taken = Some((run, number, reply.clone()));
+        reply
+    }
+
+    fn ended(
+        &mut self,
+        run: RunId,
+        end: Result<Arc<End>, String>,
+        now: Time,
+        injected: &[EntryId],
+        log: u64,
+        sends: &mut Vec<ThreadSend>,
+    ) {
+        // What could not begin cannot begin at once again: its messages wait until somebody speaks.
+        let is_lost = end.is_err();
+        let began = |queued: &Queued| queued.is_taken && queued.delivery != DeliverAs::Steer && !is_lost;
+        self.queue.retain(|queued| !injected.contains(&queued.id) && !began(queued));
+        self.queue.iter_mut().for_each(|queued| queued.is_taken = false);
+        (self.log, self.stop, self.status) = (log, None, ThreadStatus::Idle);
+        let is_completed = end.as_ref().is_ok_and(|end| end.outcome() == Outcome::Completed);
+        self.parked = None;
+        if let Ok(end) = &end {
+            self.agent = end.agent.clone().or(self.agent.take());
+            let parked = end.continuation.clone();
+            self.parked = parked.filter(|parked| parked.kind == ContinuationKind::Approval);
+        }
+        self.last = Some(end);
+        let pending = |call: &CallId| {
+            self.parked.as_ref().is_some_and(|parked| parked.pending.iter().any(|at| at.call_id == *call))
+        };
+        self.held.retain(|held| pending(held.call()));
+        self.decisions.retain(|decided| pending(&decided.call));
+        if self.parked.is_some() {
+            sends.push(ThreadSend::Later(
+                now.after(EXPIRES),
+                Box::new(ThreadAsk::Expire { run: run.clone() }),
+            ));
+            self.status = ThreadStatus::Parked(run);
+        }
+        let wakes = |queued: &Queued| matches!(queued.delivery, DeliverAs::Prompt | DeliverAs::Interrupt);
+        if !self.decisions.is_empty() {
+            self.resume(now, sends);
+        } else if !is_lost && (self.queue.iter().any(wakes) || is_completed) {
+            self.begin(now, sends);
+        }
+    }
+
+    /// Starts a run with the oldest message that may begin one. It supersedes a parked run.
+    fn begin(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
+        let may_begin = |queued: &&mut Queued| queued.delivery != DeliverAs::Steer;
+        let Some(first) = self.queue.iter_mut().find(may_begin) else { return };
+        first.is_taken = true;
+        let prompt = vec![Arc::clone(&first.message)];
+        let waiting = self.parked.take().map(|parked| parked.waiting).unwrap_or_default();
+        self.held.clear();
+        self.decisions.clear();
+        let agent = self.agent.clone();
+        self.start(Begin::Messages { prompt, waiting, agent }, now, sends);
+    }
+
+    /// Continues a parked run with the decisions so far.
+    fn resume(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
+        let Some(continuation) = self.parked.take() else { return };
+        let decisions = std::mem::take(&mut self.decisions);
+        self.held.retain(|held| !decisions.iter().any(|decided| decided.call == *held.call()));
+        self.start(Begin::Decided { continuation, decisions }, now, sends);
+    }
+
+    fn start(&mut self, begin: Begin, now: Time, sends: &mut Vec<ThreadSend>) {
+        self.runs += 1;
+        let thread = self.origin.thread.clone().unwrap_or_default();
+        let run = RunId::from(format!("{thread}-{}", self.runs));
+        let mut origin = self.origin.clone();
+        origin.run = Some(run.clone());
+        self.status = ThreadStatus::Running(run);
+        let input = DriveInput { origin, begin, at: now, log: self.log, takes: 0 };
+        sends.push(ThreadSend::Drive(Box::new(input)));
+    }
+}
+
+fn size(message: &Message) -> usize {
+    serde_json::to_vec(message).map_or(usize::MAX / 2, |json| json.len())
+}

@@ -1,0 +1,174 @@
+//! Laws (a) to (d) and (f) of durable threads, under a crash at every point of every script, against an outside ledger.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use harness::core::event::{Event, EventKind};
+use harness::core::message::Message;
+use harness::core::port::Clock as _;
+use harness::core::testing::laws;
+use harness::core::{Millis, Time};
+use harness_restate::durable::sim::{SimFaults, SimReport};
+use harness_restate::durable::{
+    DeliverAs, DriveOptions, LogEntry, LogItem, SimEngine, ThreadAsk, ThreadReply, ThreadStatus, fold,
+};
+
+use super::scripts;
+use super::world::{Host, Script, client, thread};
+
+/// What is left of a conversation.
+pub(crate) struct Left {
+    pub(crate) report: SimReport,
+    pub(crate) log: Vec<LogEntry>,
+    pub(crate) ledger: Vec<String>,
+    pub(crate) messages: Vec<Arc<Message>>,
+}
+
+/// Plays a script on an engine with these faults, and checks the laws.
+pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) -> Left {
+    let about = format!("{} under {faults:?}", script.name);
+    let engine = SimEngine::new(faults).with_options(options);
+    let clock = Arc::new(engine.clock());
+    let host = Host::new(script, clock, client(engine.client(), engine.clock()));
+    let message = Arc::new(Message::user(script.said[0]));
+    let ask = ThreadAsk::Deliver { entry: "first".into(), message, delivery: DeliverAs::Prompt };
+    engine.client().send("first", Time(0), &thread(), ask);
+    let report = engine.run(&host);
+    assert_eq!(report.violations, [""; 0], "{about}");
+    // (f)
+    assert_eq!(report.stuck, [""; 0], "{about}");
+    assert!(engine.clock().now() < Time(30 * 24 * 3_600_000), "{about}");
+    assert!(matches!(engine.client().reply("first"), Some(ThreadReply::Accepted(_))), "{about}");
+    let state = engine.thread(&thread()).unwrap();
+    assert_eq!((state.status(), state.queue().count()), (&ThreadStatus::Idle, 0), "{about}");
+    let (log, ledger) = (engine.log(&thread()), host.ledger.lock().unwrap().clone());
+    assert_eq!(state.log(), log.len() as u64, "{about}");
+    let messages: Vec<_> = fold(&log).messages().cloned().collect();
+    let left = Left { report, log, ledger, messages };
+    kept(&left, script, &about);
+    let last = state.last().unwrap().as_ref().unwrap_or_else(|why| panic!("{about}: {why}"));
+    laws::calls(&left.messages, last).unwrap_or_else(|broken| panic!("{about}: {broken}"));
+    left
+}
+
+fn kept(left: &Left, script: &Script, about: &str) {
+    // (a)
+    let said = left.messages.iter().filter(|message| matches!(***message, Message::User(_)));
+    let said: Vec<_> = said.map(|message| message.joined_text()).collect();
+    assert_eq!(said, script.said, "{about}");
+    // (b)
+    let mut begun: BTreeMap<&String, u32> = BTreeMap::new();
+    left.ledger.iter().for_each(|line| *begun.entry(line).or_default() += 1);
+    let is_unsafe = |line: &str| line.starts_with("begun pay") || line.starts_with("begun sign");
+    let twice: Vec<_> = begun.iter().filter(|(line, times)| is_unsafe(line) && **times > 1).collect();
+    assert!(twice.is_empty(), "{about}: begun twice: {twice:?}");
+    // (c), for each run; (d)
+    let seqs: Vec<_> = left.log.iter().map(|entry| entry.seq).collect();
+    assert_eq!(seqs, (0..left.log.len() as u64).collect::<Vec<_>>(), "{about}");
+    let events = events(&left.log);
+    laws::events(&events).unwrap_or_else(|broken| panic!("{about}: {broken}"));
+    for event in &events {
+        if let EventKind::RunFinished { end } = &event.kind {
+            laws::end(end).unwrap_or_else(|broken| panic!("{about}: {broken}"));
+        }
+    }
+    let appended = events.iter().filter(|event| matches!(event.kind, EventKind::MessageAppended { .. }));
+    assert_eq!(appended.count(), left.messages.len(), "{about}: events show another transcript");
+}
+
+pub(crate) fn events(log: &[LogEntry]) -> Vec<Event> {
+    let events = log.iter().filter_map(|entry| match &entry.item {
+        LogItem::Event(event) => Some((**event).clone()),
+        LogItem::Record(_) => None,
+    });
+    events.collect()
+}
+
+/// Settings under which runs with several turns roll over at each of them.
+pub(crate) fn rolling() -> DriveOptions {
+    let mut options = DriveOptions::default();
+    options.entries = 1;
+    options
+}
+
+fn texts(left: &Left) -> Vec<String> {
+    left.messages.iter().map(|message| format!("{}: {}", message.role(), message.joined_text())).collect()
+}
+
+/// Crashes at each point, one after the other.
+fn enumerate(faults: &SimFaults, options: DriveOptions) {
+    for script in scripts::all() {
+        let calm = play(&script, faults.clone(), options);
+        for point in 1..=calm.report.points {
+            let crashing = SimFaults { crash_at: BTreeSet::from([point]), ..faults.clone() };
+            let left = play(&script, crashing, options);
+            let was_cut = texts(&left) != texts(&calm);
+            let is_unsafe = calm.ledger.iter().any(|line| line.contains(" pay ") || line.contains(" sign "));
+            assert!(!was_cut || is_unsafe || script.hangs.is_some(), "{}: point {point}", script.name);
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_every_point_loses_nothing_and_repeats_no_unsafe_call() {
+    enumerate(&SimFaults::default(), DriveOptions::default());
+}
+
+#[test]
+fn nothing_is_lost_when_runs_roll_over() {
+    enumerate(&SimFaults::default(), rolling());
+}
+
+#[test]
+fn a_process_that_is_cut_off_and_goes_on_does_no_harm() {
+    enumerate(&SimFaults { freeze: true, ..SimFaults::default() }, DriveOptions::default());
+}
+
+#[test]
+fn requests_that_arrive_twice_count_once() {
+    enumerate(&SimFaults { duplicate: true, seed: 3, ..SimFaults::default() }, DriveOptions::default());
+}
+
+#[test]
+fn rings_may_be_lost() {
+    for script in scripts::all().into_iter().filter(|script| script.hangs.is_none()) {
+        play(&script, SimFaults { lose_rings: true, ..SimFaults::default() }, DriveOptions::default());
+    }
+}
+
+#[test]
+fn many_crashes_in_any_order_of_completions() {
+    for script in scripts::all() {
+        for seed in 1..40 {
+            let crash_at = (1..400).filter(|point| (point * seed) % 11 == seed % 7).collect();
+            play(
+                &script,
+                SimFaults { crash_at, seed, freeze: seed % 2 == 0, ..SimFaults::default() },
+                rolling(),
+            );
+        }
+    }
+}
+
+#[test]
+fn an_iteration_with_one_tool_has_at_most_fourteen_entries() {
+    let mut scripts = scripts::all().into_iter();
+    let entries =
+        |script: &Script| play(script, SimFaults::default(), DriveOptions::default()).report.entries;
+    let plain = entries(&scripts.next().unwrap());
+    let two = entries(&scripts.find(|script| script.name == "one call after the other").unwrap());
+    assert!(two - plain <= 2 * 14, "{plain} entries without tools, {two} with two iterations more");
+}
+
+#[test]
+fn a_parked_run_holds_no_key() {
+    let late = Millis(3 * 24 * 3_600_000);
+    let script = scripts::all().into_iter().find(|script| script.name == "approval of a parked run").unwrap();
+    let left = play(&script, SimFaults::default(), DriveOptions::default());
+    assert_eq!(left.report.drives, 2);
+    let last = left.log.iter().filter_map(|entry| match &entry.item {
+        LogItem::Event(event) => Some(event.at),
+        LogItem::Record(_) => None,
+    });
+    assert!(last.max().unwrap() >= Time(0).after(late));
+}

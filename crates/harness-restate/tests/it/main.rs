@@ -1,0 +1,14 @@
+//! Integration tests of harness-restate: no network, no real time.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod crashes;
+mod scripts;
+mod thread;
+mod tokio_equal;
+mod world;

@@ -1,0 +1,61 @@
+//! The scripts that all laws are checked with.
+
+use harness::core::Millis;
+use harness_restate::durable::DeliverAs;
+
+use super::world::{Act, Script, calls, text};
+
+const SOON: Millis = Millis(5_000);
+const LATE: Millis = Millis(3 * 24 * 3_600_000);
+
+pub(crate) fn all() -> Vec<Script> {
+    let hi = "Order tea.";
+    let script = |name, answers| Script { name, answers, said: vec![hi], ..Script::default() };
+    vec![
+        script("plain", vec![text("Hello.")]),
+        script("each class of tools", vec![calls(&["look", "put", "pay"]), text("Done.")]),
+        script("one call after the other", vec![calls(&["pay-1"]), calls(&["pay-2"]), text("Done.")]),
+        Script {
+            acts: vec![
+                (0, Act::Say(DeliverAs::Steer, "And milk.")),
+                (1, Act::Say(DeliverAs::Steer, "And cake.")),
+            ],
+            said: vec![hi, "And milk.", "And cake."],
+            ..script("steering", vec![calls(&["look"]), text("Tea."), text("Tea and milk."), text("All.")])
+        },
+        Script {
+            acts: vec![(0, Act::Say(DeliverAs::FollowUp, "Thanks."))],
+            said: vec![hi, "Thanks."],
+            ..script("follow-up", vec![text("Tea."), text("Welcome.")])
+        },
+        Script { acts: vec![(1, Act::Abort)], hangs: Some(1), ..script("abort", vec![calls(&["look"])]) },
+        Script {
+            acts: vec![(1, Act::Say(DeliverAs::Interrupt, "Coffee!"))],
+            hangs: Some(1),
+            said: vec![hi, "Coffee!"],
+            ..script("interrupt", vec![calls(&["look"]), text("cut off"), text("Coffee.")])
+        },
+        Script {
+            acts: vec![(0, Act::Grant("c-sign", SOON))],
+            ..script("approval while the run waits", vec![calls(&["sign"]), text("Signed.")])
+        },
+        Script {
+            acts: vec![(0, Act::Grant("c-sign", LATE))],
+            ..script("a call beside a parked one", vec![calls(&["pay", "sign", "look"]), text("Signed.")])
+        },
+        Script {
+            acts: vec![(0, Act::Grant("c-sign", LATE))],
+            ..script("approval of a parked run", vec![calls(&["sign"]), text("Signed.")])
+        },
+        Script {
+            acts: vec![(0, Act::Deny("c-sign", LATE))],
+            ..script("denial of a parked run", vec![calls(&["sign"]), text("Not signed.")])
+        },
+        script("nobody decides", vec![calls(&["sign"]), text("Not signed.")]),
+        Script {
+            turns: 3,
+            said: vec![hi, "Go on.", "Go on."],
+            ..script("turns", vec![text("One."), calls(&["pay"]), text("Two."), text("Three.")])
+        },
+    ]
+}

@@ -1,0 +1,116 @@
+//! The rules of a thread's queue and decisions.
+
+use std::sync::Arc;
+
+use harness::core::Time;
+use harness::core::machine::CallDecision;
+use harness::core::message::Message;
+use harness_restate::durable::{
+    Begin, DeliverAs, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
+};
+
+fn deliver(entry: &str, delivery: DeliverAs) -> ThreadAsk {
+    ThreadAsk::Deliver { entry: entry.into(), message: Arc::new(Message::user(entry)), delivery }
+}
+
+/// Gives requests to a new thread. The replies, and what it sent, as short lines.
+fn check(asks: &[ThreadAsk], expected: &[&str]) {
+    let mut state = ThreadState::new("t1".into(), None);
+    let mut lines = Vec::new();
+    for ask in asks {
+        let (reply, sends) = state.handle(ask.clone(), Time(0));
+        let mut line = match reply {
+            ThreadReply::Accepted(run) => {
+                format!("accepted {}", run.map_or_else(String::new, |run| run.to_string()))
+            }
+            ThreadReply::Refused(why) => format!("refused {why}"),
+            ThreadReply::Run(reply) => format!("{reply:?}"),
+        };
+        for send in sends {
+            let sent = match send {
+                ThreadSend::Drive(input) => match input.begin {
+                    Begin::Messages { prompt, .. } => format!("; drive {}", prompt[0].joined_text()),
+                    Begin::Decided { .. } | Begin::Saved { .. } => "; drive".to_owned(),
+                },
+                ThreadSend::Ring(run) => format!("; ring {run}"),
+                ThreadSend::Later(at, _) => format!("; later {}", at.since(Time(0)).0),
+            };
+            line.push_str(&sent);
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_message_that_is_sent_again_counts_once() {
+    check(
+        &[deliver("a", DeliverAs::Prompt), deliver("a", DeliverAs::Prompt), deliver("b", DeliverAs::Prompt)],
+        &["accepted t1-1; drive a", "accepted t1-1", "accepted t1-1"],
+    );
+}
+
+#[test]
+fn steering_and_follow_ups_do_not_wake_an_idle_thread() {
+    check(
+        &[deliver("a", DeliverAs::Steer), deliver("b", DeliverAs::FollowUp), deliver("c", DeliverAs::Prompt)],
+        &["accepted", "accepted", "accepted t1-1; drive b"],
+    );
+}
+
+#[test]
+fn an_interruption_rings_the_run_and_goes_first() {
+    check(
+        &[
+            deliver("a", DeliverAs::Prompt),
+            deliver("b", DeliverAs::Prompt),
+            deliver("c", DeliverAs::Interrupt),
+        ],
+        &["accepted t1-1; drive a", "accepted t1-1", "accepted t1-1; ring t1-1"],
+    );
+}
+
+#[test]
+fn what_waits_can_be_changed_moved_and_removed() {
+    let edit = |entry: &str| ThreadAsk::Edit { entry: entry.into(), message: Arc::new(Message::user("new")) };
+    check(
+        &[
+            deliver("a", DeliverAs::FollowUp),
+            deliver("b", DeliverAs::FollowUp),
+            edit("b"),
+            ThreadAsk::Reorder { entry: "b".into(), place: 0 },
+            ThreadAsk::Cancel { entry: "a".into() },
+            ThreadAsk::Cancel { entry: "a".into() },
+            deliver("c", DeliverAs::Prompt),
+            edit("b"),
+        ],
+        &[
+            "accepted",
+            "accepted",
+            "accepted",
+            "accepted",
+            "accepted",
+            "refused not_waiting: message `a` does not wait; a run may have taken it",
+            "accepted t1-1; drive new",
+            "refused not_waiting: message `b` does not wait; a run may have taken it",
+        ],
+    );
+}
+
+#[test]
+fn only_calls_that_wait_can_be_decided() {
+    check(
+        &[ThreadAsk::Decide(CallDecision::granted("c1")), ThreadAsk::Abort],
+        &["refused not_pending: call `c1` does not wait for a decision", "accepted"],
+    );
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let mut state = ThreadState::new("t1".into(), None);
+    let asks = (0..65).map(|at| deliver(&format!("m{at}"), DeliverAs::FollowUp));
+    let replies: Vec<_> = asks.map(|ask| state.handle(ask, Time(0)).0).collect();
+    let full = ThreadReply::Refused("queue_full: 64 messages wait already; try again later".to_owned());
+    assert_eq!((replies.iter().filter(|reply| **reply == full).count(), replies.last()), (1, Some(&full)));
+    assert_eq!((state.queue().count(), state.status()), (64, &ThreadStatus::Idle));
+}

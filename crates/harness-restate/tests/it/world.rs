@@ -1,0 +1,207 @@
+//! A world outside of the engine: a scripted model, tools with a ledger, a user who speaks at given moments.
+
+use std::sync::{Arc, Mutex};
+
+use harness::core::decide::{GateVerdict, gate};
+use harness::core::driver::Ports;
+use harness::core::machine::CallDecision;
+use harness::core::message::{AssistantMessage, Message, ToolCall};
+use harness::core::port::{
+    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, TurnEnd,
+};
+use harness::core::run::{PlainControl, RunSpec};
+use harness::core::testing::ScriptedModel;
+use harness::core::tool::{RetryClass, ToolCx, Toolbox, tool_fn};
+use harness::core::{Fault, Json, Millis, ThreadId};
+use harness_restate::durable::sim::{SimClient, SimClock};
+use harness_restate::durable::{Agent, AgentHost, DeliverAs, HostAsk, ThreadAsk};
+
+/// What the user does.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Say(DeliverAs, &'static str),
+    Abort,
+    /// Decides about a call, so long after the moment.
+    Grant(&'static str, Millis),
+    Deny(&'static str, Millis),
+}
+
+/// A script: the answers of the model in order, and what the user does while an answer is made.
+#[derive(Clone, Default)]
+pub(crate) struct Script {
+    pub(crate) name: &'static str,
+    pub(crate) answers: Vec<AssistantMessage>,
+    pub(crate) acts: Vec<(usize, Act)>,
+    /// The answer that never comes.
+    pub(crate) hangs: Option<usize>,
+    /// Turns that the run must have.
+    pub(crate) turns: u32,
+    /// Messages of the user that the transcript must have, in order.
+    pub(crate) said: Vec<&'static str>,
+}
+
+pub(crate) fn thread() -> ThreadId {
+    "t1".into()
+}
+
+pub(crate) fn text(text: &str) -> AssistantMessage {
+    AssistantMessage::text(text)
+}
+
+pub(crate) fn calls(names: &[&str]) -> AssistantMessage {
+    AssistantMessage::calls(names.iter().map(|name| {
+        let (id, tool) = (format!("c-{name}"), name.split('-').next().unwrap_or(name));
+        ToolCall::new(id, tool, Json::parse(r#"{"what":"tea"}"#).unwrap())
+    }))
+}
+
+/// What tools did: `begun TOOL CALL` and `done TOOL CALL`.
+pub(crate) type Ledger = Arc<Mutex<Vec<String>>>;
+
+/// The user, as the script's model calls them.
+pub(crate) type User = Arc<dyn Fn(usize, usize, &Act) + Send + Sync>;
+
+/// The user of threads on an engine.
+pub(crate) fn client(client: SimClient, clock: SimClock) -> User {
+    Arc::new(move |answer, at, act| {
+        let name = format!("act-{answer}-{at}");
+        let (ask, later) = match act {
+            Act::Say(delivery, said) => {
+                let message = Arc::new(Message::user(*said));
+                let entry = name.as_str().into();
+                (ThreadAsk::Deliver { entry, message, delivery: *delivery }, Millis(0))
+            }
+            Act::Abort => (ThreadAsk::Abort, Millis(0)),
+            Act::Grant(call, later) => (ThreadAsk::Decide(CallDecision::granted(*call)), *later),
+            Act::Deny(call, later) => (ThreadAsk::Decide(CallDecision::denied(*call, "no")), *later),
+        };
+        client.send(name, clock.now().after(later), &thread(), ask);
+    })
+}
+
+struct Actor {
+    script: Script,
+    model: ScriptedModel,
+    clock: Arc<dyn Clock>,
+    user: User,
+}
+
+impl Model for Actor {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let mut answer = 0;
+        request.view.for_each(|message| answer += usize::from(message.as_assistant().is_some()));
+        let acts = self.script.acts.iter().enumerate().filter(|(_, (of, _))| *of == answer);
+        acts.for_each(|(at, (_, act))| (self.user)(answer, at, act));
+        if self.script.hangs == Some(answer) {
+            return std::future::pending().await;
+        }
+        self.clock.sleep_until(self.clock.now().after(Millis(100))).await;
+        self.model.step_boxed(request, deltas).await
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Order {
+    what: String,
+}
+
+fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Toolbox {
+    let tool = |name: &'static str, class: RetryClass| {
+        let (ledger, clock) = (Arc::clone(ledger), Arc::clone(clock));
+        let tool = tool_fn(name, "does it", move |order: Order, cx: ToolCx| {
+            let (ledger, clock) = (Arc::clone(&ledger), Arc::clone(&clock));
+            async move {
+                let call = format!("{name} {}", cx.idempotency_key());
+                ledger.lock().unwrap().push(format!("begun {call}"));
+                clock.sleep_until(clock.now().after(Millis(10))).await;
+                ledger.lock().unwrap().push(format!("done {call}"));
+                format!("{name} {}", order.what)
+            }
+        });
+        let tool = match class {
+            RetryClass::Pure => tool.pure(),
+            RetryClass::Idempotent => tool.idempotent(),
+            RetryClass::Unsafe => tool,
+        };
+        Arc::new(tool) as _
+    };
+    Toolbox::new([
+        tool("look", RetryClass::Pure),
+        tool("put", RetryClass::Idempotent),
+        tool("pay", RetryClass::Unsafe),
+        tool("sign", RetryClass::Unsafe),
+    ])
+}
+
+/// Asks for a number of turns.
+#[derive(Debug, Default)]
+struct Turns {
+    wanted: u32,
+    done: u32,
+}
+
+impl Control for Turns {
+    fn observe(&mut self, _: u64, _: &Message) {}
+
+    fn review(&mut self, _: &TurnEnd<'_>, _: Option<&Json>) -> Review {
+        Review::done()
+    }
+
+    fn decide(&mut self, turn: &TurnEnd<'_>, checks: &[Checked]) -> RunNext {
+        self.done += 1;
+        if self.done < self.wanted {
+            return RunNext::Continue(Some("Go on.".to_owned()));
+        }
+        PlainControl::default().decide(turn, checks)
+    }
+
+    fn save(&self) -> Json {
+        Json::of(&self.done).unwrap()
+    }
+
+    fn restore(&mut self, saved: &Json) -> Result<(), serde_json::Error> {
+        self.done = saved.to()?;
+        Ok(())
+    }
+}
+
+/// The parts of all runs of a script.
+pub(crate) struct Host {
+    script: Script,
+    clock: Arc<dyn Clock>,
+    user: User,
+    pub(crate) ledger: Ledger,
+}
+
+impl Host {
+    pub(crate) fn new(script: &Script, clock: Arc<dyn Clock>, user: User) -> Self {
+        Self { script: script.clone(), clock, user, ledger: Ledger::default() }
+    }
+
+    pub(crate) fn parts(&self) -> Agent {
+        let (script, clock, user) = (self.script.clone(), Arc::clone(&self.clock), Arc::clone(&self.user));
+        let model = ScriptedModel::new(script.answers.clone()).repeatable();
+        let turns = script.turns;
+        let model: Arc<dyn DynModel> = Arc::new(Actor { script, model, clock, user });
+        let mut ports = Ports::new(model, Arc::clone(&self.clock));
+        ports.tools = Arc::new(tools(&self.ledger, &self.clock));
+        ports.gates.push(gate::func("signature", |call, _| {
+            if call.call.name.as_str() == "sign" {
+                return GateVerdict::Hold { reason: "needs a signature".to_owned() };
+            }
+            GateVerdict::Allow
+        }));
+        let control: Box<dyn Control> = if turns > 1 {
+            Box::new(Turns { wanted: turns, done: 0 })
+        } else {
+            Box::new(PlainControl::default())
+        };
+        Agent { ports, spec: Arc::new(RunSpec::default()), control }
+    }
+}
+
+impl AgentHost for Host {
+    async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
+        Ok(self.parts())
+    }
+}
