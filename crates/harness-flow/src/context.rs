@@ -25,6 +25,10 @@ use crate::channel::{Channel, ChannelError, ChannelSpec};
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
+    /// Thread it works in.
+    pub(crate) thread: Option<ThreadId>,
+    /// Owner of the resources it uses.
+    pub(crate) resource: Option<Arc<str>>,
     /// Path of the step that opened it; empty for the root.
     pub(crate) key: Arc<str>,
     pub(crate) depth: u32,
@@ -77,6 +81,8 @@ impl Context {
         let cwd = spec.cwd.clone().map_or_else(|| self.cwd.copy(), RootCwd::new);
         Arc::new(Self {
             shared: Arc::clone(&self.shared),
+            thread: spec.thread.clone().or_else(|| self.thread.clone()),
+            resource: spec.resource.clone().or_else(|| self.resource.clone()),
             key,
             depth: self.depth + 1,
             recorded: self.recorded && recorded,
@@ -92,6 +98,8 @@ impl Context {
         let cwd = self.cwd.copy();
         Arc::new(Self {
             shared: Arc::clone(&self.shared),
+            thread: self.thread.clone(),
+            resource: self.resource.clone(),
             key,
             depth: self.depth,
             recorded: self.recorded,
@@ -230,14 +238,14 @@ impl StepCx {
         &self.shared().id
     }
 
-    /// Thread of the execution.
+    /// Thread of the execution, or of the child that [`SpawnSpec`] gave another one.
     pub fn thread(&self) -> Option<&ThreadId> {
-        self.shared().thread.as_ref()
+        self.0.context.thread.as_ref()
     }
 
-    /// Owner of the resources it uses.
+    /// Owner of the resources it uses; that of the execution, or of the child that [`SpawnSpec`] gave another one.
     pub fn resource(&self) -> Option<&Arc<str>> {
-        self.shared().resource.as_ref()
+        self.0.context.resource.as_ref()
     }
 
     /// Path of the step in the execution: `/root#0/ask#2`.
@@ -396,7 +404,8 @@ impl StepCx {
     /// restore does not start it again.
     ///
     /// # Errors
-    /// [`FlowError::Cancelled`](super::FlowError::Cancelled) when the execution was dropped.
+    /// [`FlowError::Cancelled`](super::FlowError::Cancelled) when the execution was dropped;
+    /// [`FlowError::StepFailed`](super::FlowError::StepFailed) outside of a tokio runtime.
     pub fn detach(&self, step: &Step, input: Json) -> Result<Detached, super::FlowError> {
         self.detach_with(step, input, &SpawnSpec::default())
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt as _;
 use harness_core::limits::Amount;
 use harness_core::{Cancel, Json, Millis};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -83,6 +84,8 @@ fn gone() -> FlowError {
 pub(super) fn start(cx: &StepCx, step: Step, input: Json, spec: &SpawnSpec) -> Result<Detached, FlowError> {
     let shared = Arc::clone(cx.shared());
     let tasks = shared.tasks.upgrade().ok_or_else(gone)?;
+    let no_runtime = |_| FlowError::failed(step.id(), "detached work needs a tokio runtime");
+    let runtime = Handle::try_current().map_err(no_runtime)?;
     let id: Arc<str> = format!("{}/&{}#{}", cx.path(), step.id(), shared.next_detached()).into();
     // It may outlive the step that starts it, but not the execution.
     let cancel = shared.cancel.child();
@@ -92,12 +95,13 @@ pub(super) fn start(cx: &StepCx, step: Step, input: Json, spec: &SpawnSpec) -> R
     let (done, outcome) = watch::channel(None);
     let mut tasks = lock(&tasks.0);
     while tasks.try_join_next().is_some() {}
-    tasks.spawn(async move {
+    let work = async move {
         let ended = AssertUnwindSafe(step.perform(input, &inner)).catch_unwind().await;
         let outcome = ended.unwrap_or_else(|panic| {
             Err(FlowError::failed(step.id(), format!("it panicked: {}", panic_text(&*panic))))
         });
         done.send_replace(Some(outcome));
-    });
+    };
+    tasks.spawn_on(work, &runtime);
     Ok(Detached { id, shared, cancel, outcome })
 }

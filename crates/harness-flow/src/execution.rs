@@ -71,8 +71,6 @@ impl fmt::Debug for FlowRunner {
 /// One execution, shared by all its contexts.
 pub(crate) struct Shared {
     pub(crate) id: RunId,
-    pub(super) thread: Option<ThreadId>,
-    pub(super) resource: Option<Arc<str>>,
     pub(super) runner: FlowRunner,
     pub(super) channels: Channels,
     pub(super) ledger: Option<Ledger>,
@@ -240,8 +238,6 @@ impl FlowRunner {
         let cancel = Cancel::new();
         let shared = Arc::new(Shared {
             id,
-            thread: beginning.thread.clone(),
-            resource: beginning.resource.clone(),
             runner: self.clone(),
             channels: Channels::new(Arc::clone(&self.clock)),
             ledger,
@@ -255,6 +251,8 @@ impl FlowRunner {
         beginning.messages.iter().for_each(|message| log.push("".into(), Arc::clone(message)));
         let context = Arc::new(Context {
             shared,
+            thread: beginning.thread.clone(),
+            resource: beginning.resource.clone(),
             key: "".into(),
             depth: 0,
             recorded: true,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::ThreadId;
 use harness_host::{DynShell, DynSubprocess, DynWorkspace, Workplace};
 
 /// Overrides for a child context. The child inherits every absent part; a working directory is copied.
@@ -17,6 +18,10 @@ use harness_host::{DynShell, DynSubprocess, DynWorkspace, Workplace};
 /// ```
 #[derive(Clone, Default)]
 pub struct SpawnSpec {
+    /// Thread that the child works in.
+    pub thread: Option<ThreadId>,
+    /// Owner of the resources that the child uses.
+    pub resource: Option<Arc<str>>,
     /// Working directory, without a previous one.
     pub cwd: Option<Arc<str>>,
     /// Files.
@@ -29,7 +34,12 @@ pub struct SpawnSpec {
 
 impl fmt::Debug for SpawnSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnSpec").field("cwd", &self.cwd).finish_non_exhaustive()
+        let Self { thread, resource, cwd, .. } = self;
+        f.debug_struct("SpawnSpec")
+            .field("thread", thread)
+            .field("resource", resource)
+            .field("cwd", cwd)
+            .finish_non_exhaustive()
     }
 }
 

@@ -359,3 +359,37 @@ fn params_that_do_not_fit_are_refused_at_once() {
     assert!(told.contains("Settings>`: `[0].most`: invalid value: integer `-1`"), "{told}");
     assert_eq!(fault.kind(), "params_form");
 }
+
+#[test]
+fn a_child_may_work_in_another_thread_and_for_another_owner() {
+    let stage = Stage::new();
+    let whose = Step::run("whose", async |(): (), cx: StepCx| {
+        let named = |name: Option<&str>| name.unwrap_or("nobody").to_owned();
+        Ok::<_, String>(format!(
+            "{} {}",
+            named(cx.thread().map(harness_core::ThreadId::as_str)),
+            named(cx.resource().map(|owner| &**owner))
+        ))
+    });
+    let mut beginning = ExecutionSpec::new("x");
+    (beginning.thread, beginning.resource) = (Some("t".into()), Some("r".into()));
+    let execution = stage.runner_with(|_| {}).start(beginning);
+    let detach = |spec: &SpawnSpec| execution.cx().detach_with(&whose, Json::null(), spec);
+    let outside = detach(&SpawnSpec::default()).unwrap_err();
+    assert!(outside.to_string().contains("needs a tokio runtime"), "{outside}");
+    let wait = |spec: SpawnSpec| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async { detach(&spec).expect("it starts").wait(None).await })
+    };
+    let check = |spec, expected| assert_eq!(wait(spec), Ok(Json::string(expected)));
+    check(SpawnSpec::default(), "t r");
+    check(SpawnSpec { thread: Some("other".into()), ..SpawnSpec::default() }, "other r");
+    check(SpawnSpec { resource: Some("them".into()), ..SpawnSpec::default() }, "t them");
+    let both = Step::spawn_with(
+        "child",
+        whose.clone(),
+        SpawnSpec { thread: Some("other".into()), resource: Some("them".into()), ..SpawnSpec::default() },
+    );
+    assert_eq!(run(&stage, &execution, both), Ok(Json::string("other them")));
+    assert_eq!(run(&stage, &execution, whose.clone()), Ok(Json::string("t r")));
+}
