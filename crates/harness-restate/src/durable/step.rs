@@ -81,6 +81,8 @@ async fn effect(
     if was_lost && matches!(what, Op::Tool { .. }) {
         return StepReply { at: ports.clock.now(), reply: Reply::Interrupted { partial: None }, spent: None };
     }
+    // A tool sees its call alone.
+    let log = if matches!(what, Op::Tool { .. }) { 0 } else { log };
     let entries = match store.read(&origin.thread.clone().unwrap_or_default(), log).await {
         Ok(entries) => entries,
         Err(fault) => return failed(&fault.message),

@@ -28,7 +28,11 @@ pub(crate) fn all() -> Vec<Script> {
             said: vec![hi, "Thanks."],
             ..script("follow-up", vec![text("Tea."), text("Welcome.")])
         },
-        Script { acts: vec![(1, Act::Abort)], hangs: Some(1), ..script("abort", vec![calls(&["look"])]) },
+        Script {
+            acts: vec![(1, Act::Abort(Millis(0)))],
+            hangs: Some(1),
+            ..script("abort", vec![calls(&["look"])])
+        },
         Script {
             acts: vec![(1, Act::Say(DeliverAs::Interrupt, "Coffee!"))],
             hangs: Some(1),
@@ -51,11 +55,30 @@ pub(crate) fn all() -> Vec<Script> {
             acts: vec![(0, Act::Deny("c-sign", LATE))],
             ..script("denial of a parked run", vec![calls(&["sign"]), text("Not signed.")])
         },
+        Script {
+            acts: vec![(0, Act::Abort(SOON))],
+            ..script("abort while a call waits", vec![calls(&["pay", "sign"])])
+        },
+        Script {
+            acts: vec![(0, Act::SayLater("Never mind.", LATE))],
+            said: vec![hi, "Never mind."],
+            ..script("a message instead of a decision", vec![calls(&["sign"]), text("Fine.")])
+        },
         script("nobody decides", vec![calls(&["sign"]), text("Not signed.")]),
         Script {
             turns: 3,
             said: vec![hi, "Go on.", "Go on."],
             ..script("turns", vec![text("One."), calls(&["pay"]), text("Two."), text("Three.")])
         },
+    ]
+}
+
+/// Scripts with parts that misbehave.
+pub(crate) fn poisoned() -> Vec<Script> {
+    let script = |name, answers| Script { name, answers, said: vec!["Order tea."], ..Script::default() };
+    vec![
+        script("a tool that panics", vec![calls(&["boom"]), text("Sorry.")]),
+        script("a result that is too large", vec![calls(&["huge"]), text("Sorry.")]),
+        Script { hangs: Some(0), ..script("a silent model", vec![]) },
     ]
 }

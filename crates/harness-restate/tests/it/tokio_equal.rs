@@ -80,8 +80,8 @@ async fn on_tokio(script: &Script) -> Vec<String> {
             let entry = EntryId::from(format!("act-{answer}-{at}"));
             steering.0.lock().unwrap().push((entry, Arc::new(Message::user(*said))));
         }
-        Act::Abort => abort.cancel(),
-        Act::Grant(..) | Act::Deny(..) => {}
+        Act::Abort(_) => abort.cancel(),
+        Act::SayLater(..) | Act::Grant(..) | Act::Deny(..) => {}
     });
     let host = Host::new(script, Arc::new(VirtualClock::frozen(Time(0))), user);
     let (agent, log) = (host.parts(), EventLog::default());

@@ -20,7 +20,10 @@ use harness_restate::durable::{Agent, AgentHost, DeliverAs, HostAsk, ThreadAsk};
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Say(DeliverAs, &'static str),
-    Abort,
+    /// Begins the next run, so long after the moment.
+    SayLater(&'static str, Millis),
+    /// Stops the run, so long after the moment.
+    Abort(Millis),
     /// Decides about a call, so long after the moment.
     Grant(&'static str, Millis),
     Deny(&'static str, Millis),
@@ -66,17 +69,19 @@ pub(crate) fn client(client: SimClient, clock: SimClock) -> User {
     Arc::new(move |answer, at, act| {
         let name = format!("act-{answer}-{at}");
         let (ask, later) = match act {
-            Act::Say(delivery, said) => {
-                let message = Arc::new(Message::user(*said));
-                let entry = name.as_str().into();
-                (ThreadAsk::Deliver { entry, message, delivery: *delivery }, Millis(0))
-            }
-            Act::Abort => (ThreadAsk::Abort, Millis(0)),
+            Act::Say(delivery, said) => (say(&name, said, *delivery), Millis(0)),
+            Act::SayLater(said, later) => (say(&name, said, DeliverAs::Prompt), *later),
+            Act::Abort(later) => (ThreadAsk::Abort, *later),
             Act::Grant(call, later) => (ThreadAsk::Decide(CallDecision::granted(*call)), *later),
             Act::Deny(call, later) => (ThreadAsk::Decide(CallDecision::denied(*call, "no")), *later),
         };
         client.send(name, clock.now().after(later), &thread(), ask);
     })
+}
+
+/// A message of the user, as a request.
+pub(crate) fn say(entry: &str, said: &str, delivery: DeliverAs) -> ThreadAsk {
+    ThreadAsk::Deliver { entry: entry.into(), message: Arc::new(Message::user(said)), delivery }
 }
 
 struct Actor {
@@ -115,7 +120,11 @@ fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Toolbox {
                 ledger.lock().unwrap().push(format!("begun {call}"));
                 clock.sleep_until(clock.now().after(Millis(10))).await;
                 ledger.lock().unwrap().push(format!("done {call}"));
-                format!("{name} {}", order.what)
+                match name {
+                    "boom" => panic!("out of tea"),
+                    "huge" => "tea".repeat(1 << 20),
+                    _ => format!("{name} {}", order.what),
+                }
             }
         });
         let tool = match class {
@@ -127,6 +136,8 @@ fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Toolbox {
     };
     Toolbox::new([
         tool("look", RetryClass::Pure),
+        tool("boom", RetryClass::Pure),
+        tool("huge", RetryClass::Pure),
         tool("put", RetryClass::Idempotent),
         tool("pay", RetryClass::Unsafe),
         tool("sign", RetryClass::Unsafe),
