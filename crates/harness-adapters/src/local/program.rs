@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use harness_host::process::{Ended, Environment, Launch, Limits, PASSED};
+use harness_host::process::{DynLauncher, Ended, Environment, Launch, Launcher, Limits, PASSED};
 
 /// A program that a backend or a runner starts, with its surroundings and its bounds.
 ///
@@ -24,7 +25,7 @@ use harness_host::process::{Ended, Environment, Launch, Limits, PASSED};
 ///     .timeout(Duration::from_secs(120));
 /// assert_eq!(format!("{:?}", program.env), r#"{"PATH"}"#);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, derive_more::Debug)]
 #[non_exhaustive]
 pub struct LocalProgram {
     /// The program: a path, or a name that is looked up in the `PATH` of its environment.
@@ -43,6 +44,9 @@ pub struct LocalProgram {
     pub max_output: usize,
     /// How many bytes of stderr are kept in the same way. Default 64 KiB.
     pub max_stderr: usize,
+    /// Where it runs. Default: on this machine.
+    #[debug(skip)]
+    pub launcher: Option<Arc<dyn DynLauncher>>,
 }
 
 impl LocalProgram {
@@ -57,6 +61,7 @@ impl LocalProgram {
             grace: Duration::from_millis(500),
             max_output: 8 * 1024 * 1024,
             max_stderr: 64 * 1024,
+            launcher: None,
         }
     }
 
@@ -122,6 +127,13 @@ impl LocalProgram {
         self
     }
 
+    /// Runs it with `launcher`: on another machine, in a container, or not at all in a test.
+    #[must_use]
+    pub fn launcher(mut self, launcher: impl Launcher + 'static) -> Self {
+        self.launcher = Some(Arc::new(launcher));
+        self
+    }
+
     /// The program as messages name it.
     pub(super) fn name(&self) -> std::borrow::Cow<'_, str> {
         self.program.to_string_lossy()
@@ -133,7 +145,7 @@ impl LocalProgram {
         invocation: &Invocation,
         timeout: Duration,
         unwanted: impl Future<Output = ()> + Send,
-        tap: impl FnMut(&[u8]) + Send,
+        mut tap: impl FnMut(&[u8]) + Send,
     ) -> std::io::Result<Ended> {
         let args: Vec<_> = self.leading.iter().chain(&invocation.args).cloned().collect();
         let limits = Limits::new(timeout).grace(self.grace).kept(self.max_output, self.max_stderr);
@@ -142,7 +154,10 @@ impl LocalProgram {
             launch = launch.stdin(input.as_str());
         }
         tracing::debug!(program = %self.name(), "starts a program");
-        Box::pin(harness_host::process::run_with(launch, unwanted, tap)).await
+        match &self.launcher {
+            Some(launcher) => launcher.launch_boxed(launch, Box::pin(unwanted), &mut tap).await,
+            None => Box::pin(harness_host::process::run_with(launch, unwanted, tap)).await,
+        }
     }
 }
 

@@ -142,6 +142,13 @@ pub struct Ended {
     pub stderr: Capture,
 }
 
+impl Ended {
+    /// Creates the result of a program that a [`Launcher`] ran.
+    pub fn new(ending: Ending, stdout: Capture, stderr: Capture) -> Self {
+        Self { ending, stdout, stderr }
+    }
+}
+
 /// Runs a program to its end; `unwanted` completes when the run is cancelled. Dropping the future kills the whole
 /// process group.
 ///

@@ -1,9 +1,16 @@
 //! What programs are given, and what is made of their answers.
 
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
 use harness_adapters::execution::{
     ExecutionCapabilities, ExecutionRequirements, ExecutionStatus, TraceDepth,
 };
 use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
+
+use harness_core::port::BoxFuture;
+use harness_host::process::{Capture, Ended, Ending, Launch, Launcher};
 
 use super::{clock, environment, execute, request, shell};
 
@@ -88,4 +95,36 @@ fn a_trace_says_that_a_request_was_degraded() {
         assert_eq!(result.trace.unwrap().summary.degraded, Some(degraded));
         assert_eq!(result.degradation.is_some(), degraded);
     }
+}
+
+/// Runs nothing: answers with the command line and the input.
+struct Told;
+
+impl Launcher for Told {
+    async fn launch(
+        &self,
+        launch: Launch<'_>,
+        _: BoxFuture<'_, ()>,
+        tap: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> io::Result<Ended> {
+        if launch.cwd.is_some() {
+            return Err(io::Error::other("the container is gone"));
+        }
+        let stdin = launch.stdin.unwrap_or_default();
+        let told = format!("{:?} {:?} {}", launch.program, launch.args, String::from_utf8_lossy(&stdin));
+        let mut stdout = Capture::new(launch.limits.stdout);
+        stdout.push(told.as_bytes());
+        tap(told.as_bytes());
+        Ok(Ended::new(Ending::Exited(ExitStatus::from_raw(0)), stdout, Capture::new(0)))
+    }
+}
+
+#[test]
+fn an_application_decides_where_a_program_runs() {
+    let program = || LocalProgram::new("agent").leading(["--fast"]).launcher(Told);
+    let result = execute(&adapter_of(program(), "work"), request("hello"));
+    assert_eq!(result.text(), r#""agent" ["--fast", "-c", "work"] hello"#, "{result:?}");
+    let result = execute(&adapter_of(program().cwd("/srv"), "work"), request("hello"));
+    assert_eq!(result.status, ExecutionStatus::Failed);
+    assert!(format!("{result:?}").contains("the container is gone"), "{result:?}");
 }
