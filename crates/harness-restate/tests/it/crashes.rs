@@ -135,11 +135,9 @@ fn requests_that_arrive_twice_count_once() {
 fn a_model_call_that_was_lost_counts_as_used() {
     let script = scripts::all().into_iter().next().unwrap();
     let calls = |left: &Left| {
-        let ends = events(&left.log).into_iter().filter_map(|event| match event.kind {
-            EventKind::RunFinished { end } => Some(end.usage.model_calls),
-            _ => None,
-        });
-        ends.sum::<u32>()
+        let last = events(&left.log).pop().map(|event| event.kind);
+        let Some(EventKind::RunFinished { end }) = last else { panic!("the run has no end") };
+        end.usage.model_calls
     };
     let points = play(&script, SimFaults::default(), DriveOptions::default()).report.points;
     let crash = |point| SimFaults { crash_at: BTreeSet::from([point]), ..SimFaults::default() };
