@@ -143,7 +143,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Creates the result of a program that a [`Launcher`] ran.
+    /// Creates the result of a program that a [`Launcher`](crate::process::Launcher) ran.
     pub fn new(ending: Ending, stdout: Capture, stderr: Capture) -> Self {
         Self { ending, stdout, stderr }
     }

@@ -111,7 +111,8 @@ impl Launcher for Told {
             return Err(io::Error::other("the container is gone"));
         }
         let stdin = launch.stdin.unwrap_or_default();
-        let told = format!("{:?} {:?} {}", launch.program, launch.args, String::from_utf8_lossy(&stdin));
+        let (program, stdin) = (launch.program.display(), String::from_utf8_lossy(&stdin));
+        let told = format!("{program} {:?} {stdin}", launch.args);
         let mut stdout = Capture::new(launch.limits.stdout);
         stdout.push(told.as_bytes());
         tap(told.as_bytes());
@@ -123,7 +124,7 @@ impl Launcher for Told {
 fn an_application_decides_where_a_program_runs() {
     let program = || LocalProgram::new("agent").leading(["--fast"]).launcher(Told);
     let result = execute(&adapter_of(program(), "work"), request("hello"));
-    assert_eq!(result.text(), r#""agent" ["--fast", "-c", "work"] hello"#, "{result:?}");
+    assert_eq!(result.text(), r#"agent ["--fast", "-c", "work"] hello"#, "{result:?}");
     let result = execute(&adapter_of(program().cwd("/srv"), "work"), request("hello"));
     assert_eq!(result.status, ExecutionStatus::Failed);
     assert!(format!("{result:?}").contains("the container is gone"), "{result:?}");
