@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use harness_core::message::Message;
 use harness_core::port::DrainPoint;
 use harness_core::{EntryId, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::prompt::MessageOptions;
 
 /// When a message is delivered to a thread that is at work. To an idle thread all of them mean: now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DeliveryMode {
     /// When the run at hand is over.
@@ -59,10 +61,12 @@ pub enum LateSteering {
 }
 
 /// State of a queued message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DeliveryState {
     /// It waits, and can be changed and removed.
+    #[default]
     Waiting,
     /// A run has taken it, and does not have it in its transcript yet.
     Delivering,
@@ -143,90 +147,168 @@ pub struct QueueEntry {
     pub(crate) share: Arc<QueueShare>,
 }
 
-impl QueueEntry {
-    /// Whether a run may begin with it. What is only steering waits for a run to begin.
-    fn begins(&self) -> bool {
-        self.state == DeliveryState::Waiting && (self.wakes || self.mode != DeliveryMode::BetweenRounds)
+impl Deliver for QueueEntry {
+    fn id(&self) -> &EntryId {
+        &self.id
+    }
+
+    fn message(&self) -> &Arc<Message> {
+        &self.message
+    }
+
+    fn mode(&self) -> DeliveryMode {
+        self.mode
+    }
+
+    fn wakes(&self) -> bool {
+        self.wakes
+    }
+
+    fn state(&mut self) -> &mut DeliveryState {
+        &mut self.state
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.state == DeliveryState::Waiting
+    }
+
+    fn agrees(&self, first: &Self) -> bool {
+        self.options == first.options
     }
 }
 
-/// The messages that wait for one thread, in the order of their delivery.
-#[derive(Debug, Default)]
-pub(crate) struct Queue(VecDeque<QueueEntry>);
-
-impl Queue {
-    pub(crate) fn len(&self) -> usize {
-        self.0.iter().filter(|entry| entry.state == DeliveryState::Waiting).count()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
-        self.0.iter()
-    }
-
+impl Queue<QueueEntry> {
     /// The bytes of all messages, those that are being delivered included, but for one.
     pub(crate) fn bytes_without(&self, id: Option<&EntryId>) -> usize {
         let others = self.0.iter().filter(|entry| Some(&entry.id) != id);
         others.fold(0, |sum, entry| sum.saturating_add(entry.share.bytes))
     }
+}
 
-    pub(crate) fn has(&self, id: &EntryId) -> bool {
-        self.0.iter().any(|entry| entry.id == *id)
+/// A message that waits, as a [`Queue`] sees it.
+pub trait Deliver {
+    /// Its name.
+    fn id(&self) -> &EntryId;
+
+    /// The message.
+    fn message(&self) -> &Arc<Message>;
+
+    /// When it is delivered.
+    fn mode(&self) -> DeliveryMode;
+
+    /// Whether it makes an idle thread begin.
+    fn wakes(&self) -> bool;
+
+    /// The state of its delivery, for the queue.
+    fn state(&mut self) -> &mut DeliveryState;
+
+    /// Whether no run has taken it.
+    fn is_waiting(&self) -> bool;
+
+    /// Whether one run may begin with both. Default yes.
+    fn agrees(&self, _first: &Self) -> bool {
+        true
     }
 
-    pub(crate) fn push(&mut self, entry: QueueEntry) {
+    /// Whether a run may begin with it. What is only steering waits for a run to begin.
+    fn begins(&self) -> bool {
+        self.is_waiting() && (self.wakes() || self.mode() != DeliveryMode::BetweenRounds)
+    }
+}
+
+/// The messages that wait for one thread, in the order of their delivery. Data alone: the rules of
+/// `docs/reference/delivery.md` for threads in a process, and for those on an engine.
+///
+/// ```
+/// use harness_runtime::{Queue, QueueEntry};
+///
+/// let queue = Queue::<QueueEntry>::default();
+/// assert!(queue.len() == 0 && !queue.wakes());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Queue<E>(VecDeque<E>);
+
+impl<E> Default for Queue<E> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<E: Deliver> Queue<E> {
+    /// How many messages wait; what a run has taken is not counted.
+    #[expect(clippy::len_without_is_empty, reason = "a queue without waiting messages may hold others")]
+    pub fn len(&self) -> usize {
+        self.0.iter().filter(|entry| entry.is_waiting()).count()
+    }
+
+    /// All messages, those that are being delivered included.
+    pub fn iter(&self) -> impl Iterator<Item = &E> {
+        self.0.iter()
+    }
+
+    /// Whether there is a message of that name.
+    pub fn has(&self, id: &EntryId) -> bool {
+        self.0.iter().any(|entry| entry.id() == id)
+    }
+
+    /// Behind everything that waits.
+    pub fn push(&mut self, entry: E) {
         self.0.push_back(entry);
     }
 
     /// Before everything that waits, behind earlier interruptions.
-    pub(crate) fn push_interrupt(&mut self, entry: QueueEntry) {
-        let before = self.0.iter().take_while(|entry| entry.mode == DeliveryMode::Interrupt).count();
+    pub fn push_interrupt(&mut self, entry: E) {
+        let before = self.0.iter().take_while(|entry| entry.mode() == DeliveryMode::Interrupt).count();
         self.0.insert(before, entry);
     }
 
     /// The queued entry of that id.
-    pub(crate) fn waiting_mut(&mut self, id: &EntryId) -> Option<&mut QueueEntry> {
-        self.0.iter_mut().find(|entry| entry.id == *id && entry.state == DeliveryState::Waiting)
+    pub fn waiting_mut(&mut self, id: &EntryId) -> Option<&mut E> {
+        self.0.iter_mut().find(|entry| entry.id() == id && entry.is_waiting())
     }
 
-    pub(crate) fn remove_waiting(&mut self, id: &EntryId) -> Option<QueueEntry> {
-        let at = self.0.iter().position(|entry| entry.id == *id && entry.state == DeliveryState::Waiting)?;
+    /// Removes the queued entry of that id.
+    pub fn remove_waiting(&mut self, id: &EntryId) -> Option<E> {
+        let at = self.0.iter().position(|entry| entry.id() == id && entry.is_waiting())?;
         self.0.remove(at)
     }
 
     /// Moves what waits under that id to the n-th place.
-    pub(crate) fn move_waiting(&mut self, id: &EntryId, to: usize) -> bool {
+    pub fn move_waiting(&mut self, id: &EntryId, to: usize) -> bool {
         let Some(entry) = self.remove_waiting(id) else { return false };
         self.0.insert(to.min(self.0.len()), entry);
         true
     }
 
     /// Whether something waits that makes an idle thread begin.
-    pub(crate) fn wakes(&self) -> bool {
-        self.0.iter().any(|entry| entry.wakes && entry.begins())
+    pub fn wakes(&self) -> bool {
+        self.0.iter().any(|entry| entry.wakes() && entry.begins())
+    }
+
+    /// The first message that the next run begins with.
+    pub fn beginning(&self) -> Option<&E> {
+        self.0.iter().find(|entry| entry.begins())
     }
 
     /// Takes what the next run begins with: the oldest that may begin one, or all of those up to the first that wants
     /// another run. They stay in the queue as being delivered.
-    pub(crate) fn take_beginning(
-        &mut self,
-        mode: QueueMode,
-    ) -> (Vec<(EntryId, Arc<Message>)>, MessageOptions) {
-        let first = self.0.iter().find(|entry| entry.begins());
-        let options = first.map(|entry| entry.options.clone()).unwrap_or_default();
-        let differs = |entry: &QueueEntry| entry.begins() && entry.options != options;
+    pub fn take_beginning(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
+        let Some(first) = self.beginning() else { return Vec::new() };
+        let differs = |entry: &E| entry.begins() && !entry.agrees(first);
         let agreeing = self.0.iter().position(differs).unwrap_or(self.0.len());
-        (deliver(self.0.iter_mut().take(agreeing), mode, QueueEntry::begins), options)
+        deliver(self.0.iter_mut().take(agreeing), mode, E::begins)
     }
 
     /// Takes what is steering.
-    pub(crate) fn take_steering(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
-        deliver(self.0.iter_mut(), mode, is_steering)
+    pub fn take_steering(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
+        deliver(self.0.iter_mut(), mode, is_steering::<E>)
     }
 
     /// The steering that a run would take behind its prompt.
     pub(crate) fn preview(&self, mode: QueueMode) -> Vec<Arc<Message>> {
-        let steering = self.0.iter().filter(|entry| is_steering(entry)).take(mode.most());
-        steering.map(|entry| Arc::clone(&entry.message)).collect()
+        let steering = self.0.iter().filter(|entry| is_steering::<E>(entry)).take(mode.most());
+        steering.map(|entry| Arc::clone(entry.message())).collect()
     }
 
     /// Messages for a run at a point of its turn.
@@ -243,15 +325,15 @@ impl Queue {
     }
 
     /// These are in a transcript.
-    pub(crate) fn delivered(&mut self, ids: &[EntryId]) {
-        self.0.retain(|entry| !ids.contains(&entry.id));
+    pub fn delivered(&mut self, ids: &[EntryId]) {
+        self.0.retain(|entry| !ids.contains(entry.id()));
     }
 
     /// Requeues undelivered messages in their old places. Returns whether there were any.
-    pub(crate) fn restore(&mut self) -> bool {
+    pub fn restore(&mut self) -> bool {
         let mut any = false;
-        for entry in self.0.iter_mut().filter(|entry| entry.state == DeliveryState::Delivering) {
-            entry.state = DeliveryState::Waiting;
+        for entry in self.0.iter_mut().filter(|entry| !entry.is_waiting()) {
+            *entry.state() = DeliveryState::Waiting;
             any = true;
         }
         any
@@ -259,20 +341,20 @@ impl Queue {
 }
 
 /// Hands out what is wanted of these.
-fn deliver<'q>(
-    entries: impl Iterator<Item = &'q mut QueueEntry>,
+fn deliver<'q, E: Deliver + 'q>(
+    entries: impl Iterator<Item = &'q mut E>,
     mode: QueueMode,
-    wanted: impl Fn(&QueueEntry) -> bool,
+    wanted: impl Fn(&E) -> bool,
 ) -> Vec<(EntryId, Arc<Message>)> {
     let taken = entries.filter(|entry| wanted(entry)).take(mode.most());
     taken
         .map(|entry| {
-            entry.state = DeliveryState::Delivering;
-            (entry.id.clone(), Arc::clone(&entry.message))
+            *entry.state() = DeliveryState::Delivering;
+            (entry.id().clone(), Arc::clone(entry.message()))
         })
         .collect()
 }
 
-fn is_steering(entry: &QueueEntry) -> bool {
-    entry.state == DeliveryState::Waiting && entry.mode == DeliveryMode::BetweenRounds
+fn is_steering<E: Deliver>(entry: &E) -> bool {
+    entry.is_waiting() && entry.mode() == DeliveryMode::BetweenRounds
 }

@@ -11,6 +11,7 @@ use harness::core::message::Message;
 use harness::core::outcome::{Continuation, ContinuationKind};
 use harness::core::port::{Decision, DrainPoint, ProposedCall};
 use harness::core::{AgentId, CallId, End, EntryId, Millis, Origin, Outcome, RunId, ThreadId, Time};
+use harness::runtime::{Deliver, DeliveryMode, DeliveryState, Queue, QueueMode};
 use serde::{Deserialize, Serialize};
 
 use super::context::{Begin, ControlAsk, ControlReply, DriveInput};
@@ -24,21 +25,6 @@ const REMEMBERED: usize = 256;
 /// How long a parked call waits for a decision: 7 days.
 const EXPIRES: Millis = Millis(7 * 24 * 3_600_000);
 
-/// When a message is delivered to a thread that is at work. To an idle thread all of them mean: now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum DeliverAs {
-    /// When the run at hand is over. An idle thread begins.
-    #[default]
-    Prompt,
-    /// Before the next model call of the run at hand. An idle thread stays idle.
-    Steer,
-    /// When the work at hand is completed. An idle thread stays idle.
-    FollowUp,
-    /// At once: the run at hand is ended for it.
-    Interrupt,
-}
-
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,9 +34,37 @@ pub struct Queued {
     /// The message.
     pub message: Arc<Message>,
     /// When it is delivered.
-    pub delivery: DeliverAs,
-    /// Whether the run has taken it.
-    pub is_taken: bool,
+    pub mode: DeliveryMode,
+    /// Whether it makes an idle thread begin.
+    pub wakes: bool,
+    /// The state of its delivery.
+    pub state: DeliveryState,
+}
+
+impl Deliver for Queued {
+    fn id(&self) -> &EntryId {
+        &self.id
+    }
+
+    fn message(&self) -> &Arc<Message> {
+        &self.message
+    }
+
+    fn mode(&self) -> DeliveryMode {
+        self.mode
+    }
+
+    fn wakes(&self) -> bool {
+        self.wakes
+    }
+
+    fn state(&mut self) -> &mut DeliveryState {
+        &mut self.state
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.state == DeliveryState::Waiting
+    }
 }
 
 /// A call that waits for a decision.
@@ -93,7 +107,9 @@ pub enum ThreadAsk {
         /// The message.
         message: Arc<Message>,
         /// When it is delivered.
-        delivery: DeliverAs,
+        mode: DeliveryMode,
+        /// Whether it makes an idle thread begin: steering and follow-ups do not.
+        wakes: bool,
     },
     /// Stops the run at hand; what waits stays.
     Abort,
@@ -157,13 +173,15 @@ pub enum ThreadSend {
 pub struct ThreadState {
     origin: Origin,
     status: ThreadStatus,
-    queue: VecDeque<Queued>,
+    queue: Queue<Queued>,
     remembered: VecDeque<EntryId>,
     /// Runs so far.
     runs: u64,
     /// Entries of the log before the run at hand.
     log: u64,
     stop: Option<Arc<str>>,
+    /// The messages that the run at hand began with.
+    began: Vec<EntryId>,
     /// The last request for messages, and its reply.
     taken: Option<(RunId, u64, ControlReply)>,
     held: Vec<Held>,
@@ -216,19 +234,25 @@ impl ThreadState {
             ThreadAsk::Run(control) => {
                 return (ThreadReply::Run(self.control(control, now, &mut sends)), sends);
             }
-            ThreadAsk::Deliver { entry, message, delivery } => {
-                self.deliver(entry, message, delivery, now, &mut sends)
+            ThreadAsk::Deliver { entry, message, mode, wakes } => {
+                let state = DeliveryState::Waiting;
+                self.deliver(Queued { id: entry, message, mode, wakes, state }, now, &mut sends)
             }
             ThreadAsk::Abort => {
                 self.stop(Arc::from("caller"), &mut sends);
                 Ok(())
             }
             ThreadAsk::Decide(decision) => self.decide(decision, now, &mut sends),
-            ThreadAsk::Edit { entry, message } => self.waiting(&entry).map(|queued| queued.message = message),
-            ThreadAsk::Reorder { entry, place } => self.reorder(&entry, place),
-            ThreadAsk::Cancel { entry } => self.waiting(&entry).map(drop).map(|()| {
-                self.queue.retain(|queued| queued.id != entry);
-            }),
+            ThreadAsk::Edit { entry, message } => {
+                let waiting = self.queue.waiting_mut(&entry).ok_or_else(|| not_waiting(&entry));
+                waiting.map(|queued| queued.message = message)
+            }
+            ThreadAsk::Reorder { entry, place } => {
+                self.queue.move_waiting(&entry, place).then_some(()).ok_or_else(|| not_waiting(&entry))
+            }
+            ThreadAsk::Cancel { entry } => {
+                self.queue.remove_waiting(&entry).map(drop).ok_or_else(|| not_waiting(&entry))
+            }
             ThreadAsk::Expire { run } => {
                 self.expire(&run, now, &mut sends);
                 Ok(())
@@ -241,39 +265,29 @@ impl ThreadState {
         if let ThreadStatus::Running(run) = &self.status { Some(run) } else { None }
     }
 
-    fn deliver(
-        &mut self,
-        id: EntryId,
-        message: Arc<Message>,
-        delivery: DeliverAs,
-        now: Time,
-        sends: &mut Vec<ThreadSend>,
-    ) -> Result<(), String> {
-        if self.remembered.contains(&id) {
+    fn deliver(&mut self, queued: Queued, now: Time, sends: &mut Vec<ThreadSend>) -> Result<(), String> {
+        if self.remembered.contains(&queued.id) {
             return Ok(());
         }
-        if self.queue.len() >= QUEUE {
+        if self.queue.iter().count() >= QUEUE {
             return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
         }
-        let bytes: usize =
-            self.queue.iter().map(|queued| size(&queued.message)).sum::<usize>() + size(&message);
+        let waiting: usize = self.queue.iter().map(|queued| size(&queued.message)).sum();
+        let bytes = waiting.saturating_add(size(&queued.message));
         if bytes > QUEUE_BYTES {
             return Err(format!("queue_full: {bytes} bytes would wait, {QUEUE_BYTES} are permitted"));
         }
-        self.remembered.push_back(id.clone());
+        self.remembered.push_back(queued.id.clone());
         if self.remembered.len() > REMEMBERED {
             self.remembered.pop_front();
         }
-        let queued = Queued { id, message, delivery, is_taken: false };
-        if delivery == DeliverAs::Interrupt {
-            let before =
-                self.queue.iter().take_while(|queued| queued.delivery == DeliverAs::Interrupt).count();
-            self.queue.insert(before, queued);
+        if queued.mode == DeliveryMode::Interrupt {
+            self.queue.push_interrupt(queued);
             self.stop(Arc::from("interrupt"), sends);
         } else {
-            self.queue.push_back(queued);
+            self.queue.push(queued);
         }
-        if self.running().is_none() && matches!(delivery, DeliverAs::Prompt | DeliverAs::Interrupt) {
+        if self.running().is_none() && self.queue.wakes() {
             self.begin(now, sends);
         }
         Ok(())
@@ -284,19 +298,6 @@ impl ThreadState {
             self.stop.get_or_insert(by);
             sends.push(ThreadSend::Ring(run));
         }
-    }
-
-    fn waiting(&mut self, entry: &EntryId) -> Result<&mut Queued, String> {
-        let waiting = self.queue.iter_mut().find(|queued| queued.id == *entry && !queued.is_taken);
-        waiting
-            .ok_or_else(|| format!("not_waiting: message `{entry}` does not wait; a run may have taken it"))
-    }
-
-    fn reorder(&mut self, entry: &EntryId, place: usize) -> Result<(), String> {
-        let moved = self.waiting(entry)?.clone();
-        self.queue.retain(|queued| queued.id != *entry);
-        self.queue.insert(place.min(self.queue.len()), moved);
-        Ok(())
     }
 
     fn decide(
@@ -371,16 +372,14 @@ impl ThreadState {
         if self.running() != Some(&run) {
             return ControlReply::Refused(format!("run `{run}` is not the run of this thread"));
         }
-        self.queue.retain(|queued| !injected.contains(&queued.id));
-        let is_steering = |queued: &&mut Queued| queued.delivery == DeliverAs::Steer && !queued.is_taken;
-        let next = self.queue.iter_mut().find(is_steering).filter(|_| point.is_some());
-        let entries = next.map(|queued| {
-            queued.is_taken = true;
-            (queued.id.clone(), Arc::clone(&queued.message))
-        });
+        self.queue.delivered(injected);
+        let entries = match point {
+            Some(_) => self.queue.take_steering(QueueMode::OneAtATime),
+            None => Vec::new(),
+        };
         let reply = ControlReply::Taken {
             at: now,
-            entries: entries.into_iter().collect(),
+            entries,
             stop: self.stop.clone(),
             decisions: self.decisions.clone(),
         };
@@ -399,9 +398,12 @@ impl ThreadState {
     ) {
         // What could not begin cannot begin at once again: its messages wait until somebody speaks.
         let is_lost = end.is_err();
-        let began = |queued: &Queued| queued.is_taken && queued.delivery != DeliverAs::Steer && !is_lost;
-        self.queue.retain(|queued| !injected.contains(&queued.id) && !began(queued));
-        self.queue.iter_mut().for_each(|queued| queued.is_taken = false);
+        self.queue.delivered(injected);
+        let began = std::mem::take(&mut self.began);
+        if !is_lost {
+            self.queue.delivered(&began);
+        }
+        self.queue.restore();
         (self.log, self.stop, self.status) = (log, None, ThreadStatus::Idle);
         let is_completed = end.as_ref().is_ok_and(|end| end.outcome() == Outcome::Completed);
         self.parked = None;
@@ -423,20 +425,21 @@ impl ThreadState {
             ));
             self.status = ThreadStatus::Parked(run);
         }
-        let wakes = |queued: &Queued| matches!(queued.delivery, DeliverAs::Prompt | DeliverAs::Interrupt);
         if !self.decisions.is_empty() {
             self.resume(now, sends);
-        } else if !is_lost && (self.queue.iter().any(wakes) || is_completed) {
+        } else if !is_lost && (self.queue.wakes() || is_completed) {
             self.begin(now, sends);
         }
     }
 
     /// Starts a run with the oldest message that may begin one. It supersedes a parked run.
     fn begin(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
-        let may_begin = |queued: &&mut Queued| queued.delivery != DeliverAs::Steer;
-        let Some(first) = self.queue.iter_mut().find(may_begin) else { return };
-        first.is_taken = true;
-        let prompt = vec![Arc::clone(&first.message)];
+        let (began, prompt): (Vec<_>, Vec<_>) =
+            self.queue.take_beginning(QueueMode::OneAtATime).into_iter().unzip();
+        if began.is_empty() {
+            return;
+        }
+        self.began = began;
         let waiting = self.parked.take().map(|parked| parked.waiting).unwrap_or_default();
         self.held.clear();
         self.decisions.clear();
@@ -462,6 +465,10 @@ impl ThreadState {
         let input = DriveInput { origin, begin, at: now, log: self.log, takes: 0 };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
+}
+
+fn not_waiting(entry: &EntryId) -> String {
+    format!("not_waiting: message `{entry}` does not wait; a run may have taken it")
 }
 
 fn size(message: &Message) -> usize {

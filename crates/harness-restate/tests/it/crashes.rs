@@ -11,12 +11,11 @@ use harness::core::testing::{event_line, laws};
 use harness::core::{Fault, FaultSource, Millis, Time};
 use harness_restate::durable::sim::{SimFaults, SimReport};
 use harness_restate::durable::{
-    Agent, AgentHost, DeliverAs, DriveOptions, HostAsk, LogEntry, LogItem, SimEngine, ThreadReply,
-    ThreadStatus, fold,
+    Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, SimEngine, ThreadReply, ThreadStatus, fold,
 };
 
 use super::scripts;
-use super::world::{Host, Script, client, say, thread};
+use super::world::{FOLLOW_UP, Host, PROMPT, Script, client, say, thread};
 
 /// What is left of a conversation.
 pub(crate) struct Left {
@@ -32,7 +31,7 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
     let engine = SimEngine::new(faults).with_options(options);
     let clock = Arc::new(engine.clock());
     let host = Host::new(script, clock, client(engine.client(), engine.clock()));
-    engine.client().send("first", Time(0), &thread(), say("first", script.said[0], DeliverAs::Prompt));
+    engine.client().send("first", Time(0), &thread(), say("first", script.said[0], PROMPT));
     let report = engine.run(&host);
     assert_eq!(report.violations, [""; 0], "{about}");
     // (f)
@@ -155,7 +154,7 @@ fn threads_do_not_disturb_each_other() {
         let clock = Arc::new(engine.clock());
         let host = Host::new(&script, clock, client(engine.client(), engine.clock()));
         for thread in ["a", "b", "c"] {
-            engine.client().send(thread, Time(0), &thread.into(), say(thread, thread, DeliverAs::Prompt));
+            engine.client().send(thread, Time(0), &thread.into(), say(thread, thread, PROMPT));
         }
         let report = engine.run(&host);
         assert_eq!((report.stuck, report.violations), (Vec::new(), Vec::new()), "seed {seed}");
@@ -207,13 +206,13 @@ fn a_run_that_cannot_begin_ends_and_its_message_waits() {
     let engine = SimEngine::new(SimFaults::default());
     let host = Host::new(&script, Arc::new(engine.clock()), client(engine.client(), engine.clock()));
     let host = Late(host, AtomicBool::new(false));
-    engine.client().send("1", Time(0), &thread(), say("m1", "Hi", DeliverAs::Prompt));
+    engine.client().send("1", Time(0), &thread(), say("m1", "Hi", PROMPT));
     assert_eq!(engine.run(&host).stuck, [""; 0]);
     let state = engine.thread(&thread()).unwrap();
     assert_eq!(state.last().unwrap().as_ref().unwrap_err(), "tool `look` is not bound");
     assert_eq!((state.queue().count(), state.status()), (1, &ThreadStatus::Idle));
-    engine.client().send("2", Time(0), &thread(), say("m2", "Again", DeliverAs::FollowUp));
-    engine.client().send("3", Time(0), &thread(), say("m3", "Now", DeliverAs::Prompt));
+    engine.client().send("2", Time(0), &thread(), say("m2", "Again", FOLLOW_UP));
+    engine.client().send("3", Time(0), &thread(), say("m3", "Now", PROMPT));
     assert_eq!(engine.run(&host).stuck, [""; 0]);
     let log = engine.log(&thread());
     let said: Vec<_> = fold(&log).messages().map(|message| message.joined_text()).collect();

@@ -1,9 +1,8 @@
 //! The scripts that all laws are checked with.
 
 use harness::core::Millis;
-use harness_restate::durable::DeliverAs;
 
-use super::world::{Act, Script, calls, text};
+use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, text};
 
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
@@ -16,15 +15,12 @@ pub(crate) fn all() -> Vec<Script> {
         script("each class of tools", vec![calls(&["look", "put", "pay"]), text("Done.")]),
         script("one call after the other", vec![calls(&["pay-1"]), calls(&["pay-2"]), text("Done.")]),
         Script {
-            acts: vec![
-                (0, Act::Say(DeliverAs::Steer, "And milk.")),
-                (1, Act::Say(DeliverAs::Steer, "And cake.")),
-            ],
+            acts: vec![(0, Act::Say(STEER, "And milk.")), (1, Act::Say(STEER, "And cake."))],
             said: vec![hi, "And milk.", "And cake."],
             ..script("steering", vec![calls(&["look"]), text("Tea."), text("Tea and milk."), text("All.")])
         },
         Script {
-            acts: vec![(0, Act::Say(DeliverAs::FollowUp, "Thanks."))],
+            acts: vec![(0, Act::Say(FOLLOW_UP, "Thanks."))],
             said: vec![hi, "Thanks."],
             ..script("follow-up", vec![text("Tea."), text("Welcome.")])
         },
@@ -34,7 +30,7 @@ pub(crate) fn all() -> Vec<Script> {
             ..script("abort", vec![calls(&["look"])])
         },
         Script {
-            acts: vec![(1, Act::Say(DeliverAs::Interrupt, "Coffee!"))],
+            acts: vec![(1, Act::Say(INTERRUPT, "Coffee!"))],
             hangs: Some(1),
             said: vec![hi, "Coffee!"],
             ..script("interrupt", vec![calls(&["look"]), text("cut off"), text("Coffee.")])

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use harness::core::Time;
 use harness::core::machine::CallDecision;
 use harness::core::message::Message;
-use harness_restate::durable::{
-    Begin, DeliverAs, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
-};
+use harness_restate::durable::{Begin, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};
 
-fn deliver(entry: &str, delivery: DeliverAs) -> ThreadAsk {
-    ThreadAsk::Deliver { entry: entry.into(), message: Arc::new(Message::user(entry)), delivery }
+use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, STEER, Way, say};
+
+fn deliver(entry: &str, way: Way) -> ThreadAsk {
+    say(entry, entry, way)
 }
 
 /// Gives requests to a new thread. The replies, and what it sent, as short lines.
@@ -45,7 +45,7 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
 #[test]
 fn a_message_that_is_sent_again_counts_once() {
     check(
-        &[deliver("a", DeliverAs::Prompt), deliver("a", DeliverAs::Prompt), deliver("b", DeliverAs::Prompt)],
+        &[deliver("a", PROMPT), deliver("a", PROMPT), deliver("b", PROMPT)],
         &["accepted t1-1; drive a", "accepted t1-1", "accepted t1-1"],
     );
 }
@@ -53,7 +53,7 @@ fn a_message_that_is_sent_again_counts_once() {
 #[test]
 fn steering_and_follow_ups_do_not_wake_an_idle_thread() {
     check(
-        &[deliver("a", DeliverAs::Steer), deliver("b", DeliverAs::FollowUp), deliver("c", DeliverAs::Prompt)],
+        &[deliver("a", STEER), deliver("b", FOLLOW_UP), deliver("c", PROMPT)],
         &["accepted", "accepted", "accepted t1-1; drive b"],
     );
 }
@@ -61,11 +61,7 @@ fn steering_and_follow_ups_do_not_wake_an_idle_thread() {
 #[test]
 fn an_interruption_rings_the_run_and_goes_first() {
     check(
-        &[
-            deliver("a", DeliverAs::Prompt),
-            deliver("b", DeliverAs::Prompt),
-            deliver("c", DeliverAs::Interrupt),
-        ],
+        &[deliver("a", PROMPT), deliver("b", PROMPT), deliver("c", INTERRUPT)],
         &["accepted t1-1; drive a", "accepted t1-1", "accepted t1-1; ring t1-1"],
     );
 }
@@ -75,13 +71,13 @@ fn what_waits_can_be_changed_moved_and_removed() {
     let edit = |entry: &str| ThreadAsk::Edit { entry: entry.into(), message: Arc::new(Message::user("new")) };
     check(
         &[
-            deliver("a", DeliverAs::FollowUp),
-            deliver("b", DeliverAs::FollowUp),
+            deliver("a", FOLLOW_UP),
+            deliver("b", FOLLOW_UP),
             edit("b"),
             ThreadAsk::Reorder { entry: "b".into(), place: 0 },
             ThreadAsk::Cancel { entry: "a".into() },
             ThreadAsk::Cancel { entry: "a".into() },
-            deliver("c", DeliverAs::Prompt),
+            deliver("c", PROMPT),
             edit("b"),
         ],
         &[
@@ -108,7 +104,7 @@ fn only_calls_that_wait_can_be_decided() {
 #[test]
 fn the_queue_is_bounded() {
     let mut state = ThreadState::new("t1".into(), None);
-    let asks = (0..65).map(|at| deliver(&format!("m{at}"), DeliverAs::FollowUp));
+    let asks = (0..65).map(|at| deliver(&format!("m{at}"), FOLLOW_UP));
     let replies: Vec<_> = asks.map(|ask| state.handle(ask, Time(0)).0).collect();
     let full = ThreadReply::Refused("queue_full: 64 messages wait already; try again later".to_owned());
     assert_eq!((replies.iter().filter(|reply| **reply == full).count(), replies.last()), (1, Some(&full)));

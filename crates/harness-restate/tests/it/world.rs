@@ -13,13 +13,22 @@ use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
 use harness::core::tool::{RetryClass, ToolCx, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, ThreadId};
+use harness::runtime::DeliveryMode;
 use harness_restate::durable::sim::{SimClient, SimClock};
-use harness_restate::durable::{Agent, AgentHost, DeliverAs, HostAsk, ThreadAsk};
+use harness_restate::durable::{Agent, AgentHost, HostAsk, ThreadAsk};
+
+/// When a message is delivered, and whether it wakes an idle thread.
+pub(crate) type Way = (DeliveryMode, bool);
+
+pub(crate) const PROMPT: Way = (DeliveryMode::NextTurn, true);
+pub(crate) const STEER: Way = (DeliveryMode::BetweenRounds, false);
+pub(crate) const FOLLOW_UP: Way = (DeliveryMode::NextTurn, false);
+pub(crate) const INTERRUPT: Way = (DeliveryMode::Interrupt, true);
 
 /// What the user does.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    Say(DeliverAs, &'static str),
+    Say(Way, &'static str),
     /// Begins the next run, so long after the moment.
     SayLater(&'static str, Millis),
     /// Stops the run, so long after the moment.
@@ -70,7 +79,7 @@ pub(crate) fn client(client: SimClient, clock: SimClock) -> User {
         let name = format!("act-{answer}-{at}");
         let (ask, later) = match act {
             Act::Say(delivery, said) => (say(&name, said, *delivery), Millis(0)),
-            Act::SayLater(said, later) => (say(&name, said, DeliverAs::Prompt), *later),
+            Act::SayLater(said, later) => (say(&name, said, PROMPT), *later),
             Act::Abort(later) => (ThreadAsk::Abort, *later),
             Act::Grant(call, later) => (ThreadAsk::Decide(CallDecision::granted(*call)), *later),
             Act::Deny(call, later) => (ThreadAsk::Decide(CallDecision::denied(*call, "no")), *later),
@@ -80,8 +89,8 @@ pub(crate) fn client(client: SimClient, clock: SimClock) -> User {
 }
 
 /// A message of the user, as a request.
-pub(crate) fn say(entry: &str, said: &str, delivery: DeliverAs) -> ThreadAsk {
-    ThreadAsk::Deliver { entry: entry.into(), message: Arc::new(Message::user(said)), delivery }
+pub(crate) fn say(entry: &str, said: &str, (mode, wakes): Way) -> ThreadAsk {
+    ThreadAsk::Deliver { entry: entry.into(), message: Arc::new(Message::user(said)), mode, wakes }
 }
 
 struct Actor {

@@ -127,7 +127,7 @@ impl Shared {
             state.skip_begin = true;
             return Ok(queued(steering));
         }
-        let (entries, _) = state.queue.take_beginning(config.config.follow_up_mode);
+        let entries = state.queue.take_beginning(config.config.follow_up_mode);
         drop(state);
         match memory.completed(settled.is_plain()) {
             Some(reason) if entries.is_empty() => Err(RuntimeError::NothingToResume { reason }),

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use crate::config::ResolvedConfig;
 use crate::error::RuntimeError;
 use crate::prompt::{MessageOptions, Prompt, ResumeFrom};
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueEntry};
 use crate::report::Report;
 use crate::runtime::Parts;
 use crate::stream::{EventLog, ThreadEvent};
@@ -93,7 +93,7 @@ pub(crate) struct Job {
 pub(crate) struct State {
     pub(crate) status: Status,
     pub(crate) closed: bool,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Queue<QueueEntry>,
     /// The transcript, while no run has it and it is loaded.
     pub(crate) memory: Option<Memory>,
     /// Whether a run, or a compaction, has the transcript.
@@ -232,7 +232,8 @@ impl Shared {
         if state.closed || !(completed || state.queue.wakes()) {
             return None;
         }
-        let (entries, options) = state.queue.take_beginning(state.settled.config.follow_up_mode);
+        let options = state.queue.beginning().map(|first| first.options.clone()).unwrap_or_default();
+        let entries = state.queue.take_beginning(state.settled.config.follow_up_mode);
         (!entries.is_empty()).then(|| self.claim(state, Begin::Queue(entries, Box::new(options))))
     }
 

@@ -52,8 +52,9 @@ impl SimClient {
 /// use harness::core::port::{Deltas, Model, ModelFault, ModelRequest};
 /// use harness::core::run::RunSpec;
 /// use harness::core::{Fault, Time};
+/// use harness::runtime::DeliveryMode;
 /// use harness_restate::durable::sim::{SimFaults, SimClock};
-/// use harness_restate::durable::{Agent, HostAsk, AgentHost, DeliverAs, SimEngine, ThreadAsk, fold};
+/// use harness_restate::durable::{Agent, HostAsk, AgentHost, SimEngine, ThreadAsk, fold};
 ///
 /// struct Hello;
 ///
@@ -76,7 +77,7 @@ impl SimClient {
 /// let faults = SimFaults { crash_at: [2, 9, 20].into(), ..SimFaults::default() };
 /// let (engine, thread) = (SimEngine::new(faults), "t1".into());
 /// let message = Arc::new(Message::user("Hi"));
-/// let ask = ThreadAsk::Deliver { entry: "m1".into(), message, delivery: DeliverAs::Prompt };
+/// let ask = ThreadAsk::Deliver { entry: "m1".into(), message, mode: DeliveryMode::NextTurn, wakes: true };
 /// engine.client().send("request 1", Time(0), &thread, ask);
 /// let report = engine.run(&Host(engine.clock()));
 ///
