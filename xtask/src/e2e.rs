@@ -50,6 +50,7 @@ const NEEDS: &[Need] = &[
     ("ag-ui", |folder| npm::install(&folder.join("ag-ui"), &["@ag-ui/client@1.0.0", "@ag-ui/core@1.0.0"])),
     ("trace-page", |folder| browser(&folder.join("trace-page"))),
     ("server-page", |folder| browser(&folder.join("server-page"))),
+    ("typescript", |folder| npm::install(&folder.join("typescript"), &["typescript@7.0.2"])),
     ("screenshots", |folder| browser(&folder.join("screenshots"))),
     ("agents", agents),
     ("local-model", |folder| local_model(&folder.join("local-model"))),

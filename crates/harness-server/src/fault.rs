@@ -8,6 +8,7 @@ use axum::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use harness::core::port::SessionError;
 use harness::runtime::{ErrorClass, RuntimeError};
+use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::openapi::{Content, RefOr, ResponseBuilder, response};
 use utoipa::{IntoResponses, ToSchema};
@@ -19,7 +20,7 @@ pub(crate) struct ErrorBody {
 }
 
 /// Details of an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema, JsonSchema)]
 pub(crate) struct ErrorDetail {
     /// Stable code.
     #[schema(example = "runtime.busy")]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use harness::core::port::DeltaPart;
 use harness::runtime::{StartAt, Stream, StreamItem, Thread, ThreadEvent};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -63,32 +64,43 @@ pub(crate) struct Follow {
     over: bool,
 }
 
-#[derive(Serialize)]
-struct Text<'a> {
+/// A part of a text.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Text<'a> {
+    /// The part.
     text: &'a str,
 }
 
-#[derive(Serialize)]
-struct Missed {
+/// Events that a slow client missed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Missed {
+    /// Number of missed events.
     missed: u64,
 }
 
-#[derive(Serialize)]
-struct Reset {
+/// The server has restarted its numbers.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Reset {
+    /// Number of the next event.
     next: u64,
 }
 
 /// Reason for the end of a stream.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct End {
+pub(crate) struct End {
+    /// `run_ended`, or `closed` if the thread was closed or the server stopped.
     reason: &'static str,
+    /// Id of the ended run.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
+    /// Outcome of the run; absent if it failed to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
+    /// Stop reason of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<&'static str>,
+    /// Human-readable problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }

@@ -61,7 +61,7 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Paths without authentication, which reveal nothing about threads.
-const OPEN: [&str; 2] = ["/v1/health", "/openapi.json"];
+const OPEN: [&str; 3] = ["/v1/health", "/openapi.json", "/thread-events.schema.json"];
 
 /// Admits or rejects a request, and logs the result.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use harness::core::message::{AssistantMessage, FinishReason, ToolCall};
@@ -10,6 +11,9 @@ use harness::core::port::{Decision, ProposedCall};
 use harness::core::tool::ToolDef;
 use harness::core::{ApprovalId, CallDigest, Origin};
 use harness::runtime::{Approvals, Report, ResumeFrom, Runtime, RuntimeError, Status, Thread};
+
+/// Maximum time between the announcement of a call and its hold.
+const ANNOUNCED: Duration = Duration::from_secs(1);
 
 /// Starts a run, which continues when its future is dropped.
 pub(crate) fn begin(run: impl Future<Output = Result<Report, RuntimeError>>) -> Result<(), RuntimeError> {
@@ -24,6 +28,24 @@ pub(crate) fn status(status: Status, held: usize) -> Status {
         return Status::AwaitingApproval { run: run.clone(), since: *since };
     }
     status
+}
+
+/// Calls that the run of a thread holds. A call is announced just before it is held: a list after the announcement
+/// contains it.
+pub(crate) async fn held(thread: &Thread, approvals: &Approvals) -> Vec<ProposedCall> {
+    let announced = async {
+        loop {
+            let mut changed = pin!(approvals.changed());
+            // From here on no change is missed.
+            let _ = changed.as_mut().now_or_never();
+            let held = approvals.held(thread.id());
+            if !held.is_empty() || !matches!(thread.status(), Status::AwaitingApproval { .. }) {
+                return held;
+            }
+            changed.await;
+        }
+    };
+    tokio::time::timeout(ANNOUNCED, announced).await.unwrap_or_default()
 }
 
 /// Pending calls at the end of an idle thread's transcript, which the thread settles when it

@@ -97,6 +97,19 @@ pub fn openapi() -> String {
     text_of(&routes::all().into_openapi())
 }
 
+/// Returns the JSON Schema of the events of `/v1/threads/{thread}/events`, as `/thread-events.schema.json` serves it.
+///
+/// An event is an object of `event` and `data`, the fields of a server-sent event.
+///
+/// ```
+/// let schema: serde_json::Value = serde_json::from_str(&harness_server::event_schema())?;
+/// assert_eq!(schema["title"], "ThreadEvent");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn event_schema() -> String {
+    format!("{:#}\n", wire::event_schema().to_value())
+}
+
 fn text_of(description: &utoipa::openapi::OpenApi) -> String {
     // A description contains only text, so it always has a JSON form.
     description.to_pretty_json().unwrap_or_default() + "\n"

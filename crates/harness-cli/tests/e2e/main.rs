@@ -29,6 +29,7 @@ mod start_up;
 #[expect(dead_code, unused_imports, reason = "the other test program uses the rest")]
 mod support;
 mod trace_page;
+mod typescript;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("server_page.mjs");
 #[test]
 fn a_person_works_with_the_page_of_a_server() {
     let folder = installed("server-page");
-    let project = Project::new("echo '{\"seen\":1}'", "echo paid").with_pay("    requires_approval: true\n");
+    let project = project();
     let model = Server::by(script());
     let (server, url) = serve(&project, &model.url, "127.0.0.1:0");
     std::fs::write(folder.join("look.mjs"), SCRIPT).unwrap();
@@ -35,7 +35,13 @@ fn a_person_works_with_the_page_of_a_server() {
     stop(server);
 }
 
-fn serve(project: &Project, model: &str, address: &str) -> (Running, String) {
+/// A project whose tool `pay` requires approval.
+pub(crate) fn project() -> Project {
+    Project::new("echo '{\"seen\":1}'", "echo paid").with_pay("    requires_approval: true\n")
+}
+
+/// A server with a token at an address, and its URL.
+pub(crate) fn serve(project: &Project, model: &str, address: &str) -> (Running, String) {
     let token = project.path().join("token");
     private(&token);
     let token = token.to_string_lossy();
@@ -54,14 +60,14 @@ fn private(token: &Path) {
     std::fs::set_permissions(token, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-fn stop(server: Running) {
+pub(crate) fn stop(server: Running) {
     server.signal(Signal::TERM);
     assert_eq!(server.end_in(LONG).code, Some(0));
 }
 
 /// A model that does what the last message of the user names. `hello` and `look` stop in the middle until a request
 /// `{"open": true}`, `hang` forever.
-fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
+pub(crate) fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
     let mut last_gate: Option<Gate> = None;
     move |request| {
         if request["open"] == true {

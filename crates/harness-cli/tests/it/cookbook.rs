@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 36] = [
+const PAGES: [(&str, &str); 37] = [
     ("approvals.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
@@ -64,6 +64,7 @@ const PAGES: [(&str, &str); 36] = [
     ("serve-approvals.md", SUPPORT),
     ("serve-openai.md", SUPPORT),
     ("serve-threads.md", SUPPORT),
+    ("serve-typescript.md", SUPPORT),
     ("serve.md", SUPPORT),
     ("sessions.md", SUPPORT),
     ("skills.md", EMPTY),
@@ -162,6 +163,7 @@ pages! {
     serve_approvals: "serve-approvals.md",
     serve_openai: "serve-openai.md",
     serve_threads: "serve-threads.md",
+    serve_typescript: "serve-typescript.md",
     sessions: "sessions.md",
     skills: "skills.md",
     tools: "tools.md",

@@ -1,4 +1,4 @@
-//! The page: threads, chat and approvals in a browser, embedded in the program.
+//! The page: threads, chat and approvals in a browser, embedded in the program, and the client for programs.
 
 mod docs;
 
@@ -25,6 +25,7 @@ const TRACE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'se
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const TYPES: &str = "text/plain; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// Files of the page: name, media type and content.
@@ -45,7 +46,7 @@ const FILES: [(&str, &str, &str); 12] = [
 
 /// Whether a path is one of the page, which has no data of threads and requires no authentication.
 pub(crate) fn is_page(path: &str) -> bool {
-    matches!(path, "/" | "/docs" | "/trace") || path.starts_with("/ui/")
+    matches!(path, "/" | "/docs" | "/trace" | "/client.js" | "/client.d.ts") || path.starts_with("/ui/")
 }
 
 /// Routes of the page.
@@ -55,6 +56,8 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .route("/docs", get(documentation))
         .route("/trace", get(trace))
         .route("/ui/{file}", get(asset))
+        .route("/client.js", get(|| async { file(SCRIPT, include_str!("../client/client.js")) }))
+        .route("/client.d.ts", get(|| async { file(TYPES, include_str!("../client/client.d.ts")) }))
 }
 
 async fn documentation(Extension(text): Extension<DescriptionText>) -> Response {

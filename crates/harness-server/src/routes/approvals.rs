@@ -42,7 +42,10 @@ pub(super) async fn of_one(
     At(name): At<String>,
 ) -> Result<Json<ApprovalList>, Fault> {
     let thread = app.thread(&name).await?;
-    let held = app.options.approvals.as_ref().map(|held| held.held(thread.id())).unwrap_or_default();
+    let held = match &app.options.approvals {
+        Some(approvals) => held::held(&thread, approvals).await,
+        None => Vec::new(),
+    };
     let mut approvals: Vec<ApprovalView> = held.into_iter().filter_map(view).collect();
     let parked = held::parked(&thread).await?;
     approvals.extend(parked.into_iter().map(|call| ApprovalView::parked(thread.id().clone(), call)));

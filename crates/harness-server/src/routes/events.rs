@@ -73,6 +73,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
 ///   replaces the one with the same `id`;
 /// - of all: `lagged` with `{"missed"}`, the number of events that the client missed; `reset`, if
 ///   the server has restarted its numbers; `end` with `{"reason"}`, the last event.
+///
+/// `/thread-events.schema.json` is the JSON Schema of the events.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/events", tag = "events", operation_id = "followThread",
     params(
@@ -80,7 +82,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
         ("Last-Event-ID" = Option<u64>, Header, description = "The last `id` that was received"),
         EventsQuery,
     ),
-    responses((status = 200, description = "The stream", body = String, content_type = "text/event-stream"), AnyFault)
+    responses((status = 200, description = "The stream", body = ref("thread-events.schema.json"), content_type = "text/event-stream"), AnyFault)
 )]
 pub(super) async fn events(
     State(app): State<Arc<App>>,

@@ -84,4 +84,5 @@ pub(crate) fn all() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(crate::agui::run_ag_ui))
         .routes(routes!(service::health))
         .routes(routes!(service::openapi))
+        .routes(routes!(service::event_schema))
 }

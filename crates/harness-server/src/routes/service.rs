@@ -26,6 +26,15 @@ pub(super) async fn health() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
+/// Returns the JSON Schema of the events of a thread's stream. Requires no authentication.
+#[utoipa::path(
+    get, path = "/thread-events.schema.json", tag = "service", operation_id = "eventSchema", security(()),
+    responses((status = 200, description = "The schema", body = Object, content_type = "application/json"), AnyFault)
+)]
+pub(super) async fn event_schema() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], crate::event_schema())
+}
+
 /// Text of the OpenAPI description.
 #[derive(Clone)]
 pub(crate) struct DescriptionText(pub(crate) std::sync::Arc<str>);

@@ -5,6 +5,7 @@ use harness::core::message::{Block, ToolCall};
 use harness::core::port::DeltaPart;
 use harness::core::{EntryId, RunId};
 use harness::runtime::{QueueChange, ThreadEvent};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::input::Delivery;
@@ -31,46 +32,67 @@ impl Frame {
     }
 }
 
-/// The body of an event of a thread.
-#[derive(Serialize)]
+/// The body of an event of a thread. `seq` is the number of the event.
+#[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum SseEvent<'a> {
+pub(crate) enum SseEvent<'a> {
+    /// The status of the thread changed.
     Status {
         seq: u64,
+        /// New status.
         status: StatusView,
     },
+    /// An entry of the queue changed.
     Queue {
         seq: u64,
+        /// Id of the entry.
         entry: &'a EntryId,
+        /// `queued`, `changed` or `removed`.
         change: &'static str,
+        /// Time of delivery of a queued entry.
         #[serde(skip_serializing_if = "Option::is_none")]
         delivery: Option<Delivery>,
     },
+    /// A run started.
     RunStarted {
         seq: u64,
+        /// Id of the run.
         run: &'a RunId,
+        /// Ids of the queue entries that started it.
         entries: &'a [EntryId],
     },
+    /// An event of the run.
     Event {
         seq: u64,
+        /// The event, as in `harness run --json`.
         event: &'a Event,
     },
+    /// A part of a model response in progress.
     Delta {
         seq: u64,
+        /// The part.
         part: &'a DeltaPart,
     },
+    /// Output of a call in progress.
     ToolUpdate {
         seq: u64,
+        /// The call.
         call: &'a ToolCall,
+        /// Its output so far.
         content: &'a [Block],
     },
+    /// A run ended.
     RunEnded {
         seq: u64,
+        /// Report of the run.
         report: ReportView,
     },
+    /// A run could not start, or its session could not be written.
     RunFailed {
         seq: u64,
+        /// Id of the run.
         run: &'a RunId,
+        /// The error.
         error: ErrorDetail,
     },
 }

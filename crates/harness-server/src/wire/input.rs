@@ -4,6 +4,7 @@ use harness::core::message::{Block, Message, UserMessage};
 use harness::core::port::Decision;
 use harness::core::{CallDigest, Json};
 use harness::runtime::{DeliveryMode, Prompt};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -87,7 +88,7 @@ impl StartRun {
 }
 
 /// Time of delivery to a busy thread.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delivery {
     /// After the current run.

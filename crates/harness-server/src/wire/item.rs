@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use harness::core::message::{Block, Message};
 use harness::runtime::{ItemContent, Items, ThreadEvent};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::event::Frame;
@@ -19,15 +20,22 @@ pub(crate) struct ItemFrames {
     names: HashMap<u64, String>,
 }
 
-#[derive(Serialize)]
-struct ItemBody<'a> {
+/// Message or block; a later item replaces the one with the same id.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ItemBody<'a> {
+    /// Id of the item in the thread.
     id: &'a str,
+    /// Number of the event.
     seq: u64,
+    /// Whether no later item replaces it.
     complete: bool,
+    /// Complete message.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a Arc<Message>>,
+    /// Complete block.
     #[serde(skip_serializing_if = "Option::is_none")]
     block: Option<&'a Block>,
+    /// Block in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     coming: Option<Coming>,
 }

@@ -4,6 +4,7 @@ mod event;
 mod input;
 mod item;
 mod report;
+mod schema;
 mod thread;
 
 pub(crate) use event::{Frame, frame};
@@ -12,6 +13,7 @@ pub(crate) use input::{
 };
 pub(crate) use item::ItemFrames;
 pub(crate) use report::ReportView;
+pub(crate) use schema::event_schema;
 pub(crate) use thread::{
     Aborted, ApprovalList, ApprovalView, Compacted, EntryView, MessageList, Queue, Queued, Started,
     StatusView, ThreadLine, ThreadList, ThreadView,

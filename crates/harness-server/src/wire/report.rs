@@ -2,11 +2,12 @@
 
 use harness::core::Json;
 use harness::runtime::Report;
+use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Report of a run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReportView {
     /// Id of the run.
@@ -32,6 +33,7 @@ pub(crate) struct ReportView {
     waiting: usize,
     /// End of the run with evidence, usage and continuation, as in `harness run --json`.
     #[schema(value_type = Object)]
+    #[schemars(schema_with = "harness::core::End::json_form_schema")]
     end: Json,
 }
 

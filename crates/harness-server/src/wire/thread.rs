@@ -6,6 +6,7 @@ use harness::core::message::Message;
 use harness::core::port::{CompactionNote, ProposedCall};
 use harness::core::{AgentId, ApprovalId, CallDigest, CallId, EntryId, Json, RunId, ThreadId, Time};
 use harness::runtime::{DeliveryState, PartialBlock, QueueEntry, Snapshot, Status, Thread};
+use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,12 +14,29 @@ use super::input::Delivery;
 use crate::attributes::Attributes;
 use crate::stored::StoredThread;
 
+/// State of a thread.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ThreadState {
+    /// No run.
+    Idle,
+    /// No run, and messages that the next run delivers. Events report it as `idle`.
+    Queued,
+    /// A run is in progress.
+    Generating,
+    /// Its run waits for a decision.
+    AwaitingApproval,
+    /// Its run is being stopped.
+    Aborting,
+    /// Its transcript is being compacted.
+    Compacting,
+}
+
 /// Status of a thread.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema, JsonSchema)]
 pub(crate) struct StatusView {
-    /// `idle`, `queued`, `generating`, `awaiting_approval`, `aborting` or `compacting`. `queued` is an idle thread with queued
-    /// messages, which the next run delivers; events report it as `idle`.
-    state: &'static str,
+    /// State of the thread.
+    state: ThreadState,
     /// Id of the current run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -32,11 +50,13 @@ pub(crate) struct StatusView {
 impl From<&Status> for StatusView {
     fn from(status: &Status) -> Self {
         let (state, run, since) = match status {
-            Status::Generating { run, since } => ("generating", Some(run.clone()), Some(*since)),
-            Status::AwaitingApproval { run, since } => ("awaiting_approval", Some(run.clone()), Some(*since)),
-            Status::Aborting { run } => ("aborting", Some(run.clone()), None),
-            Status::Compacting => ("compacting", None, None),
-            Status::Idle | _ => ("idle", None, None),
+            Status::Generating { run, since } => (ThreadState::Generating, Some(run.clone()), Some(*since)),
+            Status::AwaitingApproval { run, since } => {
+                (ThreadState::AwaitingApproval, Some(run.clone()), Some(*since))
+            }
+            Status::Aborting { run } => (ThreadState::Aborting, Some(run.clone()), None),
+            Status::Compacting => (ThreadState::Compacting, None, None),
+            Status::Idle | _ => (ThreadState::Idle, None, None),
         };
         Self { state, run, since }
     }
@@ -46,7 +66,11 @@ impl StatusView {
     /// Status of a thread with that many queued messages.
     pub(crate) fn new(status: &Status, waiting: usize) -> Self {
         let view = Self::from(status);
-        if *status == Status::Idle && waiting > 0 { Self { state: "queued", ..view } } else { view }
+        if *status == Status::Idle && waiting > 0 {
+            Self { state: ThreadState::Queued, ..view }
+        } else {
+            view
+        }
     }
 }
 
@@ -179,7 +203,7 @@ impl ThreadView {
 }
 
 /// A block of an answer in progress.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub(crate) enum Coming {
     Text {

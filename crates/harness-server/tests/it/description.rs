@@ -1,9 +1,11 @@
 //! The description of the routes.
 
-use expect_test::expect_file;
-use serde_json::Value;
+use std::collections::BTreeSet;
 
-use crate::support::Desk;
+use expect_test::expect_file;
+use serde_json::{Value, json};
+
+use crate::support::{Desk, Server};
 
 #[tokio::test]
 async fn the_file_is_what_is_served() {
@@ -16,11 +18,51 @@ async fn the_file_is_what_is_served() {
 }
 
 #[tokio::test]
+async fn the_schema_of_events_is_what_is_served() {
+    let schema = harness_server::event_schema();
+    expect_file!["../../../../docs/reference/thread-events.schema.json"].assert_eq(&schema);
+    let server = Desk::new().serve().await;
+    let answered = server.client.get("/thread-events.schema.json").await.body;
+    assert_eq!(answered, serde_json::from_str::<Value>(&schema).unwrap());
+    server.end().await;
+}
+
+/// Checks the events of a thread against the schema, and returns their names.
+async fn check(server: &Server, kind: &str) -> BTreeSet<String> {
+    let schema = serde_json::from_str(&harness_server::event_schema()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let path = format!("/v1/threads/a/events?from=replay&until=run_end&kind={kind}");
+    let frames = server.client.follow(&path, None).await.rest().await;
+    for frame in &frames {
+        let event = json!({ "event": frame.event, "data": frame.data });
+        assert!(validator.is_valid(&event), "{event:#}");
+        assert!(!validator.is_valid(&json!({ "event": "none", "data": frame.data })));
+        assert!(!validator.is_valid(&json!({ "event": frame.event, "data": 7 })));
+    }
+    frames.into_iter().map(|frame| frame.event).collect()
+}
+
+#[tokio::test]
+async fn streams_match_the_schema_of_events() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let server = Desk::new().serve().await;
+    server.client.create("a").await;
+    server.client.post("/v1/threads/a/steer", json!({ "text": "call slow" })).await;
+    server.desk.go.add_permits(1);
+    server.client.ask("a", "think hard").await;
+    let full = ["delta", "end", "event", "queue", "run_ended", "run_started", "status"];
+    assert_eq!(check(&server, "full").await, names(&full));
+    assert_eq!(check(&server, "text").await, names(&["end", "text"]));
+    assert_eq!(check(&server, "items").await, names(&["end", "item"]));
+    server.end().await;
+}
+
+#[tokio::test]
 async fn every_operation_that_is_described_is_there_and_has_a_name() {
     let described: Value = serde_json::from_str(&harness_server::openapi()).unwrap();
     let server = Desk::new().serve().await;
     server.client.create("a").await;
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = BTreeSet::new();
     for (path, operations) in described["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let name = operation["operationId"].as_str().unwrap();
@@ -39,6 +81,6 @@ async fn every_operation_that_is_described_is_there_and_has_a_name() {
             assert!(!["server.no_route", "server.no_method"].contains(&reply.kind()), "{method} {path}");
         }
     }
-    assert_eq!(names.len(), 35);
+    assert_eq!(names.len(), 36);
     server.end().await;
 }

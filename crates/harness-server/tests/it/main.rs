@@ -25,6 +25,7 @@ mod streams;
 mod support;
 mod threads;
 mod trace;
+mod typescript;
 
 /// A file of tests that nobody names here would never run.
 #[test]
