@@ -13,11 +13,18 @@ use serde::{Deserialize, Serialize};
 use super::log::LogEntry;
 use super::thread::Held;
 
-/// An attempt at an invocation is over: its process stops, or the engine continues the invocation elsewhere. Nothing of
-/// the attempt counts from here on; whoever receives it returns at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this attempt is over; the engine continues the work elsewhere")]
-pub struct Stopped;
+/// Why an invocation ends without a result. Whoever receives it returns at once.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// The attempt is over: its process stops, or the engine continues the invocation elsewhere. Nothing of the attempt
+    /// counts from here on.
+    #[error("this attempt is over; the engine continues the work elsewhere")]
+    Over,
+    /// The thread or its log refused a request: the run is not theirs. Another attempt would be refused, too, so the
+    /// engine ends the invocation.
+    #[error("the run was refused: {0}")]
+    Refused(String),
+}
 
 /// Something that a driver waits for: a step, a timer or a doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,7 +65,7 @@ pub trait DurableContext: Send {
     /// Does quick work inside of one entry.
     ///
     /// # Errors
-    /// [`Stopped`], as all other methods.
+    /// [`Stopped::Over`], as all other methods.
     fn segment<W: SegmentWork>(
         &mut self,
         work: W,
@@ -176,6 +183,8 @@ pub struct StepReply {
     pub at: Time,
     /// The reply for the machine.
     pub reply: Reply,
+    /// Its size in the journal, in bytes.
+    pub bytes: u64,
     /// Usage of models by the port, and by attempts that were lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<TotalUsage>,

@@ -26,13 +26,15 @@ pub struct DriveOptions {
     pub park_after: Millis,
     /// Journal entries after which a run rolls over at its next rest. Default 200.
     pub entries: u64,
+    /// Bytes of the replies of steps after which a run rolls over at its next rest. Default 4 MiB.
+    pub bytes: u64,
     /// Age of an invocation after which a run rolls over at its next rest. Default 10 minutes.
     pub age: Millis,
 }
 
 impl Default for DriveOptions {
     fn default() -> Self {
-        Self { park_after: Millis(60_000), entries: 200, age: Millis(600_000) }
+        Self { park_after: Millis(60_000), entries: 200, bytes: 4 << 20, age: Millis(600_000) }
     }
 }
 
@@ -68,6 +70,7 @@ pub async fn drive<C: DurableContext>(
         ports,
         options,
         entries: 1,
+        bytes: 0,
         log: input.log,
         takes: input.takes,
         input,
@@ -127,6 +130,8 @@ struct Driver<C> {
     input: DriveInput,
     /// Journal entries of this invocation.
     entries: u64,
+    /// Bytes of the replies of its steps.
+    bytes: u64,
     /// Entries of the log.
     log: u64,
     /// Requests to the queue so far.
@@ -175,7 +180,7 @@ impl<C: DurableContext> Driver<C> {
         let slot = Slot::new(running);
         let work = Segment { slot: slot.clone(), ports: self.ports.clone() };
         let inputs = self.ctx.segment(work).await?;
-        let mut running = slot.take().ok_or(Stopped)?;
+        let mut running = slot.take().ok_or(Stopped::Over)?;
         if !std::mem::take(&mut running.is_ahead) {
             for given in inputs {
                 running.give(given.at, given.input);
@@ -198,9 +203,8 @@ impl<C: DurableContext> Driver<C> {
     async fn control(&mut self, ask: ControlAsk) -> Result<ControlReply, Stopped> {
         self.entries += 1;
         let reply = self.ctx.control(ask).await?;
-        if let ControlReply::Refused(why) = &reply {
-            tracing::error!(why, "the thread refused its run, which stops here");
-            return Err(Stopped);
+        if let ControlReply::Refused(why) = reply {
+            return Err(Stopped::Refused(why));
         }
         Ok(reply)
     }
@@ -220,7 +224,7 @@ impl<C: DurableContext> Driver<C> {
             injected: std::mem::take(&mut running.injected),
         };
         let ControlReply::Taken { at, entries, stop, decisions } = self.control(ask).await? else {
-            return Err(Stopped);
+            return Err(Stopped::Refused("it gave another reply than messages".to_owned()));
         };
         // A stop comes first: a reply that is ready would hide it.
         if let Some(by) = stop {
@@ -314,6 +318,7 @@ impl<C: DurableContext> Driver<C> {
     }
 
     fn stepped(&mut self, running: &mut Running, handle: Handle, step: StepReply) {
+        self.bytes = self.bytes.saturating_add(step.bytes);
         let Some(op) = self.steps.remove(&handle) else { return };
         if let Some(spent) = step.spent {
             running.give(step.at, Input::Spent(Box::new(spent)));
@@ -338,7 +343,8 @@ impl<C: DurableContext> Driver<C> {
     }
 
     fn rolls_over(&self, running: &Running) -> bool {
-        self.entries >= self.options.entries || running.now.since(self.input.at) >= self.options.age
+        let DriveOptions { entries, bytes, age, .. } = self.options;
+        self.entries >= entries || self.bytes >= bytes || running.now.since(self.input.at) >= age
     }
 
     async fn roll_over(mut self, mut running: Running, save: Save) -> Result<(), Stopped> {

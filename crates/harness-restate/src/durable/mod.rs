@@ -31,4 +31,4 @@ pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
 pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
 pub use sim::SimEngine;
 pub use step::{Nonce, StepContext, perform};
-pub use thread::{Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};
+pub use thread::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};

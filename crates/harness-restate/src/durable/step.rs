@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use harness::core::driver::{OpScope, Performed, perform as perform_op};
 use harness::core::machine::{Op, Reply};
-use harness::core::message::Message;
 use harness::core::outcome::{Purpose, PurposeUsage, TotalUsage};
 use harness::core::port::{ModelFault, ModelFaultCode};
 use harness::core::tool::{RetryClass, ToolOutcome};
@@ -72,14 +71,14 @@ async fn effect(
     cancel: &Cancel,
 ) -> StepReply {
     let StepAsk { origin, op, what, log, turn, deadline, left } = ask;
-    let failed = |why: &str| StepReply { at: Time::default(), reply: what.failed(why), spent: None };
+    let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
     let agent = match host.agent(HostAsk::new(&origin)).await {
         Ok(agent) => agent,
         Err(fault) => return failed(&fault.message),
     };
     let Agent { ports, .. } = agent;
     if was_lost && matches!(what, Op::Tool { .. }) {
-        return StepReply { at: ports.clock.now(), reply: Reply::Interrupted { partial: None }, spent: None };
+        return stepped(ports.clock.now(), &what, Reply::Interrupted { partial: None }, None);
     }
     // A tool sees its call alone.
     let log = if matches!(what, Op::Tool { .. }) { 0 } else { log };
@@ -95,7 +94,7 @@ async fn effect(
     if let Some(lost) = lost {
         spent.get_or_insert_default().merge(&lost);
     }
-    StepReply { at: ports.clock.now(), reply: bounded(&what, reply), spent }
+    stepped(ports.clock.now(), &what, reply, spent)
 }
 
 /// What an attempt at a model call may have used that was lost: all that was reserved for it.
@@ -111,19 +110,20 @@ fn lost_usage(op: &Op) -> Option<TotalUsage> {
     Some(usage)
 }
 
-/// The reply, or an error in its place when it is too large for the journal.
-fn bounded(op: &Op, reply: Reply) -> Reply {
+/// The reply of a step, or an error in its place when it is too large for the journal.
+fn stepped(at: Time, op: &Op, reply: Reply, spent: Option<TotalUsage>) -> StepReply {
     let bytes = serde_json::to_vec(&reply).map_or(usize::MAX, |json| json.len());
-    if bytes <= REPLY_LIMIT {
-        return reply;
-    }
+    let reply = if bytes > REPLY_LIMIT { too_large(op, &reply, bytes) } else { reply };
+    let bytes = bytes.min(REPLY_LIMIT) as u64;
+    StepReply { at, reply, bytes, spent }
+}
+
+fn too_large(op: &Op, reply: &Reply, bytes: usize) -> Reply {
     let text = format!("the result has {bytes} bytes, {REPLY_LIMIT} are permitted; ask for a smaller part");
     if let Op::Tool { .. } = op {
         return Reply::Tool(Ok(Arc::new(ToolOutcome::error("result_too_large", text))));
     }
-    if let Reply::Model(Ok(answer)) = &reply
-        && let Message::Assistant(_) = &**answer
-    {
+    if let Reply::Model(_) = reply {
         return Reply::Model(Err(Box::new(ModelFault::new(ModelFaultCode::Unknown, text))));
     }
     op.failed(&text)

@@ -10,7 +10,9 @@ use harness::core::machine::CallDecision;
 use harness::core::message::Message;
 use harness::core::outcome::{Continuation, ContinuationKind};
 use harness::core::port::{Decision, DrainPoint, ProposedCall};
-use harness::core::{AgentId, CallId, End, EntryId, Millis, Origin, Outcome, RunId, ThreadId, Time};
+use harness::core::{
+    AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, RunId, ThreadId, Time, ToolName,
+};
 use harness::runtime::{Deliver, DeliveryMode, DeliveryState, Queue, QueueMode};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +26,20 @@ const QUEUE_BYTES: usize = 128 << 10;
 const REMEMBERED: usize = 256;
 /// How long a parked call waits for a decision: 7 days.
 const EXPIRES: Millis = Millis(7 * 24 * 3_600_000);
+
+/// Options of the run that a message begins. A message that joins a run uses the options of that run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunOptions {
+    /// The user ([`Origin::user`]).
+    pub user: Option<Arc<str>>,
+    /// The caller's own data ([`Origin::metadata`]).
+    pub metadata: Option<Json>,
+    /// The tools that it may use ([`Origin::allowed_tools`]).
+    pub allowed_tools: Option<Arc<[ToolName]>>,
+    /// The agent that it begins with. Default: the one that the conversation is with.
+    pub agent: Option<AgentId>,
+}
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +55,8 @@ pub struct Queued {
     pub wakes: bool,
     /// The state of its delivery.
     pub state: DeliveryState,
+    /// Options of the run that it begins.
+    pub options: RunOptions,
 }
 
 impl Deliver for Queued {
@@ -64,6 +82,10 @@ impl Deliver for Queued {
 
     fn is_waiting(&self) -> bool {
         self.state == DeliveryState::Waiting
+    }
+
+    fn agrees(&self, first: &Self) -> bool {
+        self.options == first.options
     }
 }
 
@@ -110,6 +132,9 @@ pub enum ThreadAsk {
         mode: DeliveryMode,
         /// Whether it makes an idle thread begin: steering and follow-ups do not.
         wakes: bool,
+        /// Options of the run that it begins.
+        #[serde(default)]
+        options: RunOptions,
     },
     /// Stops the run at hand; what waits stays.
     Abort,
@@ -180,8 +205,9 @@ pub struct ThreadState {
     /// Entries of the log before the run at hand.
     log: u64,
     stop: Option<Arc<str>>,
-    /// The messages that the run at hand began with.
+    /// The messages that the run at hand began with, and its options.
     began: Vec<EntryId>,
+    options: RunOptions,
     /// The last request for messages, and its reply.
     taken: Option<(RunId, u64, ControlReply)>,
     held: Vec<Held>,
@@ -234,9 +260,9 @@ impl ThreadState {
             ThreadAsk::Run(control) => {
                 return (ThreadReply::Run(self.control(control, now, &mut sends)), sends);
             }
-            ThreadAsk::Deliver { entry, message, mode, wakes } => {
+            ThreadAsk::Deliver { entry, message, mode, wakes, options } => {
                 let state = DeliveryState::Waiting;
-                self.deliver(Queued { id: entry, message, mode, wakes, state }, now, &mut sends)
+                self.deliver(Queued { id: entry, message, mode, wakes, state, options }, now, &mut sends)
             }
             ThreadAsk::Abort => {
                 self.stop(Arc::from("caller"), &mut sends);
@@ -434,16 +460,15 @@ impl ThreadState {
 
     /// Starts a run with the oldest message that may begin one. It supersedes a parked run.
     fn begin(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
+        let Some(first) = self.queue.beginning() else { return };
+        self.options = first.options.clone();
         let (began, prompt): (Vec<_>, Vec<_>) =
             self.queue.take_beginning(QueueMode::OneAtATime).into_iter().unzip();
-        if began.is_empty() {
-            return;
-        }
         self.began = began;
         let waiting = self.parked.take().map(|parked| parked.waiting).unwrap_or_default();
         self.held.clear();
         self.decisions.clear();
-        let agent = self.agent.clone();
+        let agent = self.options.agent.clone().or_else(|| self.agent.clone());
         self.start(Begin::Messages { prompt, waiting, agent }, now, sends);
     }
 
@@ -460,7 +485,9 @@ impl ThreadState {
         let thread = self.origin.thread.clone().unwrap_or_default();
         let run = RunId::from(format!("{thread}-{}", self.runs));
         let mut origin = self.origin.clone();
-        origin.run = Some(run.clone());
+        let RunOptions { user, metadata, allowed_tools, .. } = self.options.clone();
+        (origin.run, origin.user, origin.metadata) = (Some(run.clone()), user, metadata);
+        origin.allowed_tools = allowed_tools;
         self.status = ThreadStatus::Running(run);
         let input = DriveInput { origin, begin, at: now, log: self.log, takes: 0 };
         sends.push(ThreadSend::Drive(Box::new(input)));

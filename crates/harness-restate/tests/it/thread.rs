@@ -5,7 +5,9 @@ use std::sync::Arc;
 use harness::core::Time;
 use harness::core::machine::CallDecision;
 use harness::core::message::Message;
-use harness_restate::durable::{Begin, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};
+use harness_restate::durable::{
+    Begin, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
+};
 
 use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, STEER, Way, say};
 
@@ -91,6 +93,22 @@ fn what_waits_can_be_changed_moved_and_removed() {
             "refused not_waiting: message `b` does not wait; a run may have taken it",
         ],
     );
+}
+
+#[test]
+fn a_run_has_the_options_of_the_message_that_begins_it() {
+    let mut state = ThreadState::new("t1".into(), Some("v1".into()));
+    let ThreadAsk::Deliver { entry, message, mode, wakes, .. } = deliver("a", PROMPT) else { panic!() };
+    let mut options = RunOptions { user: Some("ann".into()), ..RunOptions::default() };
+    (options.agent, options.allowed_tools) = (Some("clerk".into()), Some(Arc::from(["look".into()])));
+    let ask = ThreadAsk::Deliver { entry, message, mode, wakes, options };
+    let [ThreadSend::Drive(input)] = &*state.handle(ask, Time(7)).1 else { panic!("one run begins") };
+    let origin = &input.origin;
+    let ids =
+        (origin.run.as_ref().unwrap().as_str(), origin.user.as_deref(), origin.descriptor_hash.as_deref());
+    assert_eq!((ids, input.at), (("t1-1", Some("ann"), Some("v1")), Time(7)));
+    assert_eq!(origin.allowed_tools.as_deref(), Some(&["look".into()][..]));
+    assert!(matches!(&input.begin, Begin::Messages { agent: Some(agent), .. } if agent.as_str() == "clerk"));
 }
 
 #[test]

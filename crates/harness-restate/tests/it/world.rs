@@ -15,7 +15,7 @@ use harness::core::tool::{RetryClass, ToolCx, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, ThreadId};
 use harness::runtime::DeliveryMode;
 use harness_restate::durable::sim::{SimClient, SimClock};
-use harness_restate::durable::{Agent, AgentHost, HostAsk, ThreadAsk};
+use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
 
 /// When a message is delivered, and whether it wakes an idle thread.
 pub(crate) type Way = (DeliveryMode, bool);
@@ -90,7 +90,13 @@ pub(crate) fn client(client: SimClient, clock: SimClock) -> User {
 
 /// A message of the user, as a request.
 pub(crate) fn say(entry: &str, said: &str, (mode, wakes): Way) -> ThreadAsk {
-    ThreadAsk::Deliver { entry: entry.into(), message: Arc::new(Message::user(said)), mode, wakes }
+    ThreadAsk::Deliver {
+        entry: entry.into(),
+        message: Arc::new(Message::user(said)),
+        mode,
+        wakes,
+        options: RunOptions::default(),
+    }
 }
 
 struct Actor {

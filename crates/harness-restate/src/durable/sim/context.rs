@@ -69,15 +69,15 @@ impl Attempt {
     /// The invocation, while this attempt is the one that may write.
     fn own<'w>(&self, world: &'w mut World) -> Result<&'w mut Invocation, Stopped> {
         let is_crashed = world.is_crashed;
-        let invocation = world.invocations.get_mut(self.id).ok_or(Stopped)?;
+        let invocation = world.invocations.get_mut(self.id).ok_or(Stopped::Over)?;
         if invocation.attempt == self.number && !invocation.is_done && !is_crashed {
             Ok(invocation)
         } else {
-            Err(Stopped)
+            Err(Stopped::Over)
         }
     }
 
-    /// A point at which the process may die; `Stopped` for an attempt that was cut off.
+    /// A point at which the process may die; `Over` for an attempt that was cut off.
     fn point(&self) -> Result<(), Stopped> {
         let mut world = self.shared.lock();
         self.own(&mut world)?;
@@ -100,7 +100,7 @@ impl Attempt {
         if let Some(invocation) = world.invocations.get_mut(self.id) {
             invocation.is_done = true;
         }
-        Err(Stopped)
+        Err(Stopped::Over)
     }
 
     /// Writes an entry.
@@ -209,7 +209,7 @@ impl DurableContext for Attempt {
                     Poll::Ready(Some(ready.swap_remove(at)))
                 })
                 .await
-                .ok_or(Stopped)?;
+                .ok_or(Stopped::Over)?;
                 self.write(Entry::Woken(handle, woken.clone()))?;
                 if woken == Woken::Rang {
                     self.shared.lock().rung.remove(&run);
@@ -272,12 +272,12 @@ impl StepContext for Attempt {
         let found = self.own(&mut self.shared.lock())?.values.get(self.at).cloned();
         self.at += 1;
         if let Some(found) = found {
-            return serde_json::from_str(&found).map_err(|_| Stopped);
+            return serde_json::from_str(&found).map_err(|_| Stopped::Over);
         }
         self.point()?;
         let value = work.await;
         self.point()?;
-        let json = serde_json::to_string(&value).map_err(|_| Stopped)?;
+        let json = serde_json::to_string(&value).map_err(|_| Stopped::Over)?;
         let mut world = self.shared.lock();
         self.own(&mut world)?.values.push(json);
         world.point()?;

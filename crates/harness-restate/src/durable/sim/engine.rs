@@ -10,6 +10,7 @@ use harness::core::{ThreadId, Time};
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};
 use super::world::{Letter, SimFaults, SimReport, Work, World};
+use crate::durable::context::Stopped;
 use crate::durable::drive::{DriveOptions, drive};
 use crate::durable::host::AgentHost;
 use crate::durable::log::LogEntry;
@@ -54,7 +55,7 @@ impl SimClient {
 /// use harness::core::{Fault, Time};
 /// use harness::runtime::DeliveryMode;
 /// use harness_restate::durable::sim::{SimFaults, SimClock};
-/// use harness_restate::durable::{Agent, HostAsk, AgentHost, SimEngine, ThreadAsk, fold};
+/// use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, SimEngine, ThreadAsk, fold};
 ///
 /// struct Hello;
 ///
@@ -77,7 +78,8 @@ impl SimClient {
 /// let faults = SimFaults { crash_at: [2, 9, 20].into(), ..SimFaults::default() };
 /// let (engine, thread) = (SimEngine::new(faults), "t1".into());
 /// let message = Arc::new(Message::user("Hi"));
-/// let ask = ThreadAsk::Deliver { entry: "m1".into(), message, mode: DeliveryMode::NextTurn, wakes: true };
+/// let (mode, options) = (DeliveryMode::NextTurn, RunOptions::default());
+/// let ask = ThreadAsk::Deliver { entry: "m1".into(), message, mode, wakes: true, options };
 /// engine.client().send("request 1", Time(0), &thread, ask);
 /// let report = engine.run(&Host(engine.clock()));
 ///
@@ -206,8 +208,10 @@ impl SimEngine {
             };
             let future: BoxFuture<'h, ()> = match work {
                 Work::Drive(input) => Box::pin(async move {
-                    if drive(ctx, host, &shared, options, *input).await.is_ok() {
-                        shared.lock().finish(id, attempt, None);
+                    match drive(ctx, host, &shared, options, *input).await {
+                        Ok(()) => shared.lock().finish(id, attempt, None),
+                        Err(Stopped::Over) => {}
+                        Err(refused) => shared.lock().refuse(id, attempt, &refused),
                     }
                 }),
                 Work::Step(ask) => Box::pin(async move {

@@ -149,7 +149,7 @@ impl World {
         self.version += 1;
         if self.faults.crash_at.contains(&self.report.points) {
             self.is_crashed = true;
-            return Err(Stopped);
+            return Err(Stopped::Over);
         }
         Ok(())
     }
@@ -158,6 +158,14 @@ impl World {
     pub(super) fn finish(&mut self, id: usize, attempt: u64, reply: Option<StepReply>) {
         if let Some(own) = self.invocations.get_mut(id).filter(|own| own.attempt == attempt) {
             (own.is_done, own.reply) = (true, reply);
+        }
+    }
+
+    /// Ends an invocation that was refused. One that another attempt has taken over may be.
+    pub(super) fn refuse(&mut self, id: usize, attempt: u64, why: &Stopped) {
+        if self.invocations.get(id).is_some_and(|own| own.attempt == attempt) {
+            self.broken(why.to_string());
+            self.finish(id, attempt, None);
         }
     }
 
