@@ -245,7 +245,7 @@ fn main() {
         println!(r#"{{"case":"threads",{turns},"threads":{THREADS},{rest}}}"#);
         return;
     }
-    println!("turn of a thread: {alone:.1} us (bar 20)");
+    println!("turn of a thread: {alone:.1} us (bar 25)");
     println!("beside a reader that never reads: {stalled:.1} us, {:.2} times", stalled / alone);
     println!("beside ten readers that read slowly: {slow:.1} us, {:.2} times", slow / alone);
     println!(
