@@ -333,7 +333,7 @@ fn check_takes_several_files_and_sums_up() {
       |                                                ^
     help: use the id of an agent, or add the agent under `agents`
 
-    error[descriptor.io]: cannot read `none.yaml` for the descriptor path: No such file or directory (os error 2)
+    error[descriptor.io]: cannot read the descriptor `none.yaml`: No such file or directory (os error 2)
     help: check the path
 
     note: no registry file next to clinic.yaml; tool targets were not checked
@@ -427,7 +427,7 @@ fn diff_tells_what_changed_by_text_and_exit_code() {
     insta::assert_snapshot!(check(&project, &["diff", "clinic.yaml", "none.yaml"], 2), @r#"
     exit 2
     ---
-    error[descriptor.io]: cannot read `none.yaml` for the descriptor path: No such file or directory (os error 2)
+    error[descriptor.io]: cannot read the descriptor `none.yaml`: No such file or directory (os error 2)
     help: check the path
     "#);
 }

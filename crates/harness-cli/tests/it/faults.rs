@@ -16,7 +16,7 @@ fn a_descriptor_that_is_not_there() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error[descriptor.io]: cannot read `missing.yaml` for the descriptor path: No such file or directory (os error 2)
+    error[descriptor.io]: cannot read the descriptor `missing.yaml`: No such file or directory (os error 2)
     help: check the path
     "#);
 }
@@ -29,7 +29,7 @@ fn a_descriptor_that_cannot_be_read() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error[descriptor.io]: cannot read `folder.yaml/harness.yaml` for the descriptor path: No such file or directory (os error 2)
+    error[descriptor.io]: cannot read the descriptor `folder.yaml/harness.yaml`: No such file or directory (os error 2)
     help: check the path
 
     1 error

@@ -268,7 +268,7 @@ cases:
     FAIL   other tools
            required tool `pay` was not called
     FAIL   no such descriptor
-           cannot read `[DIR]/none.yaml` for the descriptor path: No such file or directory (os error 2)
+           cannot read the descriptor `[DIR]/none.yaml`: No such file or directory (os error 2)
     desk: 3 cases, 1 passed, 0 changed, 2 failed
     ---
     "#);
