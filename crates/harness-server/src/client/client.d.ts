@@ -519,6 +519,8 @@ export type DeltaPart = {
   };
 } | {
   note: string;
+} | {
+  provider: ProviderEvent;
 };
 
 /** Changes to a queued message. */
@@ -1467,6 +1469,18 @@ export type PreparedAgent = {
   protocol?: string;
   /** Whether it is prepared before each iteration. */
   changes?: boolean;
+};
+
+/** One event of a provider's stream, or its whole answer if it does not stream. */
+export type ProviderEvent = {
+  /** Provider's name of the event, such as `response.output_text.delta`; `None` if the protocol has none. */
+  type?: string;
+  /** Content, unchanged. */
+  data: unknown;
+  /** Number of the item of the answer that it belongs to, starting at 0. */
+  outputIndex?: number;
+  /** Number of the block of that item, starting at 0. */
+  contentIndex?: number;
 };
 
 /** Purpose of a model call. */
