@@ -224,8 +224,6 @@ pub(super) fn record(options: &RecordOptions, state: &State, ended_at: Time, end
     let (items, prompts) = content(&mut redacting, state);
     let (context_snapshot, context_redacted) = redacting.context();
     let provider = options.candidate.provider.clone().or_else(|| provider_of(state));
-    let agent_name =
-        end.agent.cloned().or_else(|| state.prepared.as_ref().map(|prepared| prepared.agent.clone()));
     let (error_name, error_message) = error(end);
     let outcome = end.reason.outcome();
     let completed = outcome == Outcome::Completed;
@@ -244,7 +242,7 @@ pub(super) fn record(options: &RecordOptions, state: &State, ended_at: Time, end
         error_name,
         error_message,
         candidate: candidate(options, state, provider.clone()),
-        agent_name: agent_name.unwrap_or_else(|| AgentId::from("main")),
+        agent_name: last_agent(state, end),
         provider_name: provider,
         model: state.prepared.as_ref().and_then(|prepared| prepared.model.clone()),
         question: question(&items, state),
@@ -261,6 +259,8 @@ pub(super) fn record(options: &RecordOptions, state: &State, ended_at: Time, end
         prompts,
         model_calls: state.model_calls.clone(),
         tool_calls: state.tool_calls.clone(),
+        sub_agents: Vec::new(),
+        omitted_sub_agents: 0,
         handoffs: state.handoffs.clone(),
         policy_decisions: state.policy.clone(),
         suspended_proposals: state.proposals.clone(),
@@ -278,6 +278,12 @@ pub(super) fn record(options: &RecordOptions, state: &State, ended_at: Time, end
     };
     clean(&mut record, &redacting);
     record
+}
+
+/// Active agent at the end.
+fn last_agent(state: &State, end: &Ending<'_>) -> AgentId {
+    let prepared = || state.prepared.as_ref().map(|prepared| prepared.agent.clone());
+    end.agent.cloned().or_else(prepared).unwrap_or_else(|| AgentId::from("main"))
 }
 
 /// Messages and prompts, redacted; none of them after a failed redaction.

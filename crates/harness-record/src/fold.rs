@@ -21,6 +21,7 @@ use super::prompts::{PromptCollector, Request};
 use super::redact::{Redacting, Redaction};
 use super::request::{AgentPart, Messages, SCHEMA};
 use super::run_record::{RunRecord, RunStatus};
+use super::subagents::Subagents;
 
 /// Status of a tool call in flight, in the record of a run in progress.
 pub(super) const RUNNING: &str = "running";
@@ -81,6 +82,7 @@ impl RunStart {
 #[derive(Clone, Debug, Default)]
 pub struct RecordFold {
     pub(super) options: RecordOptions,
+    subagents: Subagents,
     next: NextRun,
     pub(super) state: Option<State>,
 }
@@ -151,6 +153,11 @@ impl RecordFold {
         Self { options, ..Self::default() }
     }
 
+    /// Adds the runs of these sub-agents to the record.
+    pub(super) fn with_subagents(self, subagents: Subagents) -> Self {
+        Self { subagents, ..self }
+    }
+
     /// Sets the input of the next run. Without it, the record has no context, and only the number of earlier
     /// messages.
     pub fn start(&mut self, start: RunStart) {
@@ -162,7 +169,32 @@ impl RecordFold {
     pub fn record(&self) -> Option<RunRecord> {
         let state = self.state.as_ref()?;
         let (at, end) = state.end.as_ref()?;
-        Some(super::build::record(&self.options, state, *at, &Ending::of(end)))
+        let record = super::build::record(&self.options, state, *at, &Ending::of(end));
+        Some(self.with_children(record, state, *at))
+    }
+
+    /// Adds sub-agents to a record.
+    fn with_children(&self, record: RunRecord, state: &State, now: Time) -> RunRecord {
+        let (sub_agents, omitted) = self.subagents.of_run(&state.run_id, &state.redacting, now);
+        RunRecord { sub_agents, omitted_sub_agents: omitted, ..record }
+    }
+
+    /// Record of a sub-agent's run until `now`, redacted like that of its caller, whose context is not repeated.
+    pub(super) fn inside(mut self, redacting: &Redacting, now: Time) -> Option<RunRecord> {
+        let state = self.state.as_mut()?;
+        state.redacting = redacting.clone();
+        let record = self.record().or_else(|| self.progress(now))?;
+        Some(RunRecord { context_snapshot: None, context_redacted: false, ..record })
+    }
+
+    /// Id of the last run.
+    pub(super) fn run_id(&self) -> Option<&str> {
+        self.state.as_ref().map(|state| &*state.run_id)
+    }
+
+    /// The sub-agents.
+    pub(super) fn subagents(&self) -> &Subagents {
+        &self.subagents
     }
 
     /// Record of the run in progress until `now`, with the calls in flight; `None` without one. Its status is
@@ -184,7 +216,7 @@ impl RecordFold {
         }
         let mut record = super::build::record(&self.options, &state, now, &Ending::none(&state.usage));
         (record.status, record.error_name, record.error_message) = (RunStatus::Running, None, None);
-        Some(record)
+        Some(self.with_children(record, &state, now))
     }
 
     /// Thread of the last run.

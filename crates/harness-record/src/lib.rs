@@ -55,6 +55,7 @@ mod request;
 mod run_record;
 mod scrub;
 mod sink;
+mod subagents;
 mod suite;
 pub mod traffic;
 
@@ -87,4 +88,5 @@ pub use replay::{
 };
 pub use run_record::{RECORD_KIND, RECORD_VERSION, RedactionNote, RunRecord, RunStatus};
 pub use sink::{DynRecordSink, FileSink, FolderSink, RecordSink};
+pub use subagents::{SubagentRecorder, SubagentRun};
 pub use suite::{AnswersFrom, CaseSpec, Expectation, Suite};

@@ -11,6 +11,7 @@ use super::recent::RecentRuns;
 use super::redact::Redaction;
 use super::run_record::RunRecord;
 use super::sink::{DynRecordSink, RecordSink};
+use super::subagents::{SubagentRecorder, Subagents};
 
 /// Configuration of recording: options and sinks. Each finished run yields one [`RunRecord`], for the caller and every
 /// sink.
@@ -29,6 +30,7 @@ pub struct Recording {
     pub options: RecordOptions,
     sinks: Vec<Arc<dyn DynRecordSink>>,
     recent: Option<RecentRuns>,
+    subagents: Subagents,
 }
 
 impl fmt::Debug for Recording {
@@ -59,6 +61,12 @@ impl Recording {
     pub fn recent(mut self, runs: RecentRuns) -> Self {
         self.recent = Some(runs);
         self
+    }
+
+    /// Creates an observer of sub-agents, which adds their runs to the records of their callers. `Harness` adds it to its
+    /// sub-agents.
+    pub fn subagents(&self) -> SubagentRecorder {
+        SubagentRecorder::new(self.options.prompts, self.subagents.clone())
     }
 
     /// Sets the redaction. Default none.
@@ -92,7 +100,8 @@ impl Recording {
 
     /// Creates a recorder.
     pub fn recorder(self) -> RunRecorder {
-        let fold = Arc::new(Mutex::new(RecordFold::new(self.options)));
+        let fold = RecordFold::new(self.options).with_subagents(self.subagents);
+        let fold = Arc::new(Mutex::new(fold));
         RunRecorder { fold, sinks: self.sinks, recent: self.recent }
     }
 }
@@ -123,6 +132,14 @@ pub struct RunRecorder {
 impl fmt::Debug for RunRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunRecorder").field("sinks", &self.sinks.len()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for RunRecorder {
+    /// Forgets the sub-agents of the last run.
+    fn drop(&mut self) {
+        let fold = self.lock();
+        fold.run_id().into_iter().for_each(|run| fold.subagents().forget(run));
     }
 }
 

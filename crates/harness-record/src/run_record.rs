@@ -13,6 +13,7 @@ use super::entries::{
     Note, PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry, is_zero,
 };
 use super::prompts::Prompts;
+use super::subagents::SubagentRun;
 use crate::error::{RecordError, RecordFile};
 
 /// `kind` of a record file.
@@ -126,6 +127,12 @@ pub struct RunRecord {
     pub model_calls: Vec<ModelCallEntry>,
     /// Tool calls in the order of their ends.
     pub tool_calls: Vec<ToolCallEntry>,
+    /// Runs of the sub-agents that tool calls started, in the order of their starts; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sub_agents: Vec<SubagentRun>,
+    /// Number of further sub-agents.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub omitted_sub_agents: u64,
     /// Handoffs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handoffs: Vec<HandoffEntry>,

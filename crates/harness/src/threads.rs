@@ -132,6 +132,10 @@ impl Builder {
         if let Some(spans) = spans {
             listeners.push(Arc::new(move |_| Box::new(spans.clone())));
         }
+        if let Some(recording) = &self.recording {
+            let subagents = recording.subagents();
+            self = self.watch_subagents(subagents);
+        }
         let (recording, any_descriptor) = (self.recording.take(), self.any_descriptor);
         let assembled = self.assemble()?;
         let ids = Arc::clone(&assembled.ids);

@@ -91,7 +91,7 @@ fn trace_page_of_a_server_follows_a_run() {
     assert_eq!(server.end_in(LONG).code, Some(0));
 }
 
-/// Pages of one run, of two runs side by side and of a folder.
+/// Pages of one run, of two runs side by side, of a folder, and of a run with a sub-agent.
 fn pages(folder: &Path) -> Vec<PathBuf> {
     let _ = fs::remove_dir_all(folder);
     let examples = root().join("fixtures").join("examples");
@@ -115,7 +115,37 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     ] {
         ran(harness(folder, arguments));
     }
-    ["one.html", "two.html", "all.html"].map(|page| folder.join(page)).to_vec()
+    team(folder);
+    ["one.html", "two.html", "all.html", "team.html"].map(|page| folder.join(page)).to_vec()
+}
+
+/// Makes the page of a run with a sub-agent.
+fn team(folder: &Path) {
+    const REGISTRY: &str = "version: 1
+tools:
+  look: { description: Looks at something., command: sh, args: [look.sh], class: pure }
+  team:
+    builtin: subagents
+    agents: { scout: { description: looks at things, instructions: You look., tools: [look] } }
+";
+    let project = Project::plain();
+    project.write("registry.yaml", REGISTRY);
+    project.write(
+        "harness.yaml",
+        "runtime: { entry_agent: desk }\ntools: { look: { target: look }, give: { target: team.task } }\n\
+         agents: { desk: { model: scripted, instructions: You are the desk., tools: [look, give] } }\n",
+    );
+    let task = json!({ "description": "Look at it.", "subagent_type": "scout" });
+    let model = Server::start([
+        Reply::Stream(Answer::call("c1", "task", &task)),
+        Reply::Stream(Answer::call("s1", "look", &json!({ "n": 1 }))),
+        Reply::text("I saw it."),
+        Reply::text("It was seen."),
+    ]);
+    let output = project.ask(&model.url, &["--run-record", "run.json"]);
+    assert_eq!(output.stdout, "It was seen.\n", "{}", output.stderr);
+    let page = folder.join("team.html");
+    ran(project.command(&["inspect", "run.json", "--html", &page.to_string_lossy()]));
 }
 
 /// The browser, which `cargo xtask e2e` has looked for.

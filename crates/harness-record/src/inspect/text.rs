@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness_core::Millis;
 use harness_core::message::Message;
 
-use super::timeline::{CallDetail, Mark, RunTimeline, Step, first_token, tokens, why};
+use super::timeline::{CallDetail, Mark, RunTimeline, Step, first_token, outcome_of, tokens, why};
 use super::write::{harmless, line};
 use crate::run_record::RunRecord;
 
@@ -35,17 +35,7 @@ pub fn render_text(record: &RunRecord) -> String {
 fn head(out: &mut String, record: &RunRecord) {
     let elapsed = Millis(record.elapsed_ms);
     let _ = writeln!(out, "run {} · {} · {elapsed}", line(&record.run_id), line(&record.started_at));
-    let usage = &record.usage;
-    let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
-    let cost = usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "{} · {} · {} + {} tokens{cost}",
-        counted(usage.model_calls, "model call"),
-        counted(usage.tool_calls, "tool call"),
-        count(usage.input_tokens),
-        count(usage.output_tokens)
-    );
+    let _ = writeln!(out, "{}", figures(record));
     let candidate = &record.candidate;
     let hash = candidate.descriptor_hash.as_deref().unwrap_or("-");
     let _ = writeln!(
@@ -63,6 +53,20 @@ fn head(out: &mut String, record: &RunRecord) {
         let _ = writeln!(out, "continues a thread of {earlier} messages");
     }
     out.push('\n');
+}
+
+/// Calls, tokens and cost.
+fn figures(record: &RunRecord) -> String {
+    let usage = &record.usage;
+    let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+    let cost = usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
+    format!(
+        "{} · {} · {} + {} tokens{cost}",
+        counted(usage.model_calls, "model call"),
+        counted(usage.tool_calls, "tool call"),
+        count(usage.input_tokens),
+        count(usage.output_tokens)
+    )
 }
 
 /// Number with its noun.
@@ -136,6 +140,23 @@ fn called(out: &mut String, detail: &CallDetail<'_>) {
         None => short(&Message::ToolResult(result.clone()).joined_text()),
     });
     let _ = writeln!(out, "   ← {}: {}", line(&how), output.unwrap_or_default());
+    for (_, record) in &detail.subagents {
+        subagent(out, record);
+    }
+}
+
+/// Writes the run of a sub-agent, indented.
+fn subagent(out: &mut String, record: &RunRecord) {
+    let name = line(record.agent_name.as_str());
+    let mut text = format!("sub-agent {name} · {} · {}", outcome_of(record), Millis(record.elapsed_ms));
+    let _ = writeln!(text, " · {}", figures(record));
+    let mut instructions = None;
+    for step in &RunTimeline::of(record).steps {
+        self::step(&mut text, step, &mut instructions);
+    }
+    for line in text.lines() {
+        let _ = writeln!(out, "{}", format!("     {line}").trim_end());
+    }
 }
 
 fn marks(out: &mut String, marks: &[Mark]) {

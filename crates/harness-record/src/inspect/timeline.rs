@@ -39,6 +39,8 @@ pub(super) struct CallDetail<'a> {
     pub(super) all_gates: Vec<&'a GateDecision>,
     pub(super) approvals: Vec<&'a ApprovalEntry>,
     pub(super) handoff: Option<&'a HandoffEntry>,
+    /// Sub-agents that it started, with their positions in the record.
+    pub(super) subagents: Vec<(usize, &'a RunRecord)>,
 }
 
 /// Model request with everything before the next one.
@@ -142,7 +144,17 @@ fn call_detail<'a>(
         all_gates,
         approvals: approvals.collect(),
         handoff: record.handoffs.iter().find(|entry| is_of(entry.turn, &entry.call_id)),
+        subagents: subagents(record, id).collect(),
     }
+}
+
+/// Sub-agents that a call started, with their positions in the record.
+pub(super) fn subagents<'a>(
+    record: &'a RunRecord,
+    call: &'a CallId,
+) -> impl Iterator<Item = (usize, &'a RunRecord)> {
+    let all = record.sub_agents.iter().enumerate();
+    all.filter(move |(_, run)| run.call_id == *call).map(|(at, run)| (at, &run.record))
 }
 
 /// Other events between a request and the next, in order.

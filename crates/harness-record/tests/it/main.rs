@@ -10,6 +10,7 @@ mod prompts;
 mod redact;
 mod regress;
 mod replay;
+mod subagents;
 mod traffic;
 
 use std::sync::{Arc, Mutex};

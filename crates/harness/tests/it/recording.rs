@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use harness::BoundGraph;
 use harness::core::Json;
+use harness::core::message::ToolCall;
 use harness::descriptor::load_text;
 use harness::prelude::*;
 use harness::record::{FileSink, RecordError, RecordFile, Recording, RunRecord};
@@ -70,4 +71,38 @@ async fn a_sink_that_fails_changes_nothing_and_is_told() {
     assert_eq!(report.answer(), "Hi.");
     assert!(report.record.is_some());
     assert!(report.record_failed.unwrap().starts_with("cannot write run record `store`: it is full"));
+}
+
+/// Runs a desk that delegates to a scout `calls` times in one answer, and gives the record.
+async fn delegated(calls: usize) -> Arc<RunRecord> {
+    let arguments = r#"{"subagent_type":"scout","description":"Write to ada@example.com."}"#;
+    let call = |at: usize| ToolCall::new(format!("c{at}"), "task", Json::parse(arguments).unwrap());
+    let mut answers = vec![AssistantMessage::calls((1..=calls).map(call))];
+    answers.extend((0..calls).map(|_| AssistantMessage::text("I wrote to ada@example.com.")));
+    answers.extend(["Done.", "Done again."].map(AssistantMessage::text));
+    let graph = BoundGraph::bind::<String>(&load_text(DESK).unwrap(), []).unwrap();
+    let scout = harness::tools::Subagent::new("scout", "writes", "You write letters.");
+    let builder = Harness::new(Script::new(answers)).graph(graph).subagents([scout]);
+    let harness = builder.record(Recording::new()).build().unwrap();
+    let first = harness.prompt("Write to Ada.").await.unwrap().record.unwrap();
+    let second = harness.prompt("Again.").await.unwrap().record.unwrap();
+    assert!(second.sub_agents.is_empty(), "sub-agents are in the record of their caller alone");
+    first
+}
+
+#[tokio::test]
+async fn sub_agents_are_in_the_record_of_their_caller_and_as_redacted() {
+    let record = delegated(2).await;
+    let calls: Vec<&str> = record.sub_agents.iter().map(|run| run.call_id.as_str()).collect();
+    assert_eq!((calls, record.omitted_sub_agents), (vec!["c1", "c2"], 0));
+    for run in &record.sub_agents {
+        let run = &run.record;
+        assert_eq!((run.agent_name.as_str(), run.question.as_str()), ("scout", "Write to [redacted]."));
+        assert_eq!(run.response.as_deref(), Some("I wrote to [redacted]."));
+        assert_eq!((run.model_calls.len(), run.context_snapshot.is_some()), (1, false));
+        assert_eq!(run.prompts.as_ref().unwrap().instructions, ["You write letters."]);
+    }
+    let text = record.to_json().unwrap();
+    assert!(!text.text().contains("ada@example.com"), "{}", text.text());
+    assert_eq!(RunRecord::from_text("r.json", text.text()).unwrap(), *record);
 }

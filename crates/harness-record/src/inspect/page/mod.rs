@@ -47,6 +47,13 @@ pub(super) struct RunPage<'a> {
     pub(super) prefix: String,
 }
 
+impl<'a> RunPage<'a> {
+    /// Page of a sub-agent at this position in the record.
+    fn subagent(&self, at: usize, record: &'a RunRecord) -> Self {
+        Self { record, prefix: format!("{}sub-{}-", self.prefix, at.saturating_add(1)) }
+    }
+}
+
 impl RunPage<'_> {
     /// Id of the element of an event.
     pub(super) fn anchor(&self, seq: u64) -> String {

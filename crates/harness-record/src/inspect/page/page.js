@@ -44,6 +44,11 @@
       block.hidden = wanted !== "" && !has(block);
       if (wanted && !block.hidden) boxes(block).filter(has).forEach(box => { box.open = true; });
     }
+    // A step with a sub-agent is as the steps in it.
+    for (const outer of all("li[data-block]").filter(block => block.querySelector("[data-block]"))) {
+      outer.hidden = wanted !== "" && !has(outer);
+      if (wanted && !outer.hidden) boxes(outer).filter(has).forEach(box => { box.open = true; });
+    }
     for (const group of all("details.run, [data-pair]")) {
       const inner = all("[data-block]", group);
       group.hidden = wanted !== "" && inner.length > 0 && inner.every(block => block.hidden);

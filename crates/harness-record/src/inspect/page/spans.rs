@@ -6,7 +6,7 @@ use harness_core::message::Cost;
 use super::RunPage;
 use crate::entries::{ApprovalEntry, ToolCallEntry};
 use crate::fold::RUNNING;
-use crate::inspect::timeline::{Tone, tokens};
+use crate::inspect::timeline::{Tone, subagents, tokens};
 use crate::inspect::write::millis;
 use crate::run_record::RunRecord;
 
@@ -34,6 +34,19 @@ pub(super) struct Span {
     pub(super) first_token: Option<u64>,
     pub(super) tokens: Option<String>,
     pub(super) cost: Option<Cost>,
+    /// Spans of the sub-agents that the call started, with their names.
+    pub(super) inside: Vec<(String, Vec<Span>)>,
+}
+
+impl Span {
+    /// Moves a span and those inside it to a later time.
+    fn later(mut self, by: u64) -> Self {
+        self.start = self.start.saturating_add(by);
+        for (_, spans) in &mut self.inside {
+            *spans = std::mem::take(spans).into_iter().map(|span| span.later(by)).collect();
+        }
+        self
+    }
 }
 
 impl RunPage<'_> {
@@ -53,6 +66,7 @@ impl RunPage<'_> {
                 first_token: call.first_token_ms,
                 tokens: tokens(call),
                 cost: call.usage.as_ref().and_then(harness_core::message::Usage::total_cost),
+                inside: Vec::new(),
             });
             let of_turn = record.tool_calls.iter().filter(|entry| entry.turn == call.turn);
             let approvals = record.approvals.iter().filter(|entry| entry.turn == call.turn);
@@ -71,7 +85,13 @@ impl RunPage<'_> {
             (true, _) => Tone::Bad,
             (false, _) => Tone::Warn,
         };
+        let inside = subagents(self.record, &entry.call_id).map(|(at, child)| {
+            let by = since(self.record, &child.started_at);
+            let spans = self.subagent(at, child).spans().into_iter().map(|span| span.later(by));
+            (child.agent_name.to_string(), spans.collect())
+        });
         Span {
+            inside: inside.collect(),
             kind: SpanKind::Tool,
             anchor: self.anchor(entry.seq),
             label: entry.name.to_string(),
@@ -113,6 +133,7 @@ impl RunPage<'_> {
             first_token: None,
             tokens: None,
             cost: None,
+            inside: Vec::new(),
         })
     }
 }

@@ -107,6 +107,33 @@ impl RunPage<'_> {
                 }
                 @if let Some(output) = output { (details(true, if failed { "Error" } else { "Result" }, &output)) }
                 (decisions::facts(detail))
+                @for (at, record) in &detail.subagents { (self.subagent(*at, record).nested()) }
+            }
+        }
+    }
+
+    /// The run of a sub-agent inside the call that started it.
+    fn nested(&self) -> Markup {
+        let record = self.record;
+        let usage = &record.usage;
+        let spent = [
+            Some(Millis(record.elapsed_ms).to_string()),
+            Some(format!("{} + {} calls", usage.model_calls, usage.tool_calls)),
+            usage
+                .input_tokens
+                .zip(usage.output_tokens)
+                .map(|(input, output)| format!("{input} + {output} tokens")),
+            usage.cost.map(|cost| format!("cost {cost}")),
+        ];
+        let spent: Vec<_> = spent.into_iter().flatten().collect();
+        html! {
+            details.run id={ (self.prefix) "top" } {
+                summary {
+                    (ending(record))
+                    " " b { "sub-agent " (SafeText(record.agent_name.as_str())) }
+                    " " span.soft.small { (spent.join(" · ")) }
+                }
+                (self.story())
             }
         }
     }

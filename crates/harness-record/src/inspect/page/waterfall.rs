@@ -36,7 +36,20 @@ impl RunPage<'_> {
                 div.ticks.soft.small aria-hidden="true" {
                     @for part in 0..=4_u64 { span { (Millis(whole.saturating_mul(part) / 4)) } }
                 }
-                @for span in &spans { (row(span, whole)) }
+                @for span in &spans { (rows(span, whole)) }
+            }
+        }
+    }
+}
+
+/// A span, and the sub-agents inside it.
+fn rows(span: &Span, whole: u64) -> Markup {
+    html! {
+        (row(span, whole))
+        @for (name, spans) in &span.inside {
+            details.inside open {
+                summary { "sub-agent " (SafeText(name)) }
+                @for span in spans { (rows(span, whole)) }
             }
         }
     }

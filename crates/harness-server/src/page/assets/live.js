@@ -31,7 +31,7 @@ async function show() {
   // The style and the script of the page are files here.
   const main = text.slice(text.indexOf("<main"), text.lastIndexOf("</main>"));
   update($("top"), new DOMParser().parseFromString(main, "text/html").querySelector("main"));
-  const last = [...document.querySelectorAll("details.run")].pop();
+  const last = [...document.querySelectorAll("main > details.run")].pop();
   if (isFirst && last && !location.hash) last.open = true;
   document.dispatchEvent(new Event("trace"));
   if (isFirst && location.hash) dispatchEvent(new HashChangeEvent("hashchange"));
