@@ -2,7 +2,7 @@
 
 use harness::core::Millis;
 
-use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, text};
+use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, task, text};
 
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
@@ -50,6 +50,10 @@ pub(crate) fn all() -> Vec<Script> {
         Script {
             acts: vec![(0, Act::Deny("c-sign", LATE))],
             ..script("denial of a parked run", vec![calls(&["sign"]), text("Not signed.")])
+        },
+        Script {
+            child: vec![calls(&["look", "pay"]), text("Paid.")],
+            ..script("a sub-agent that pays", vec![task(), text("Done.")])
         },
         Script {
             acts: vec![(0, Act::Abort(SOON))],

@@ -11,9 +11,10 @@ use harness::core::port::{
 };
 use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
-use harness::core::tool::{RetryClass, ToolCx, Toolbox, tool_fn};
+use harness::core::tool::{DynTool, RetryClass, ToolCx, Toolbox, tool_fn};
 use harness::core::{Fault, Json, Millis, ThreadId};
 use harness::runtime::DeliveryMode;
+use harness::tools::{Subagent, SubagentTool, TurnRunner};
 use harness_restate::durable::sim::{SimClient, SimClock};
 use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
 
@@ -44,6 +45,8 @@ pub(crate) struct Script {
     pub(crate) name: &'static str,
     pub(crate) answers: Vec<AssistantMessage>,
     pub(crate) acts: Vec<(usize, Act)>,
+    /// The answers of the sub-agent that the tool `task` asks.
+    pub(crate) child: Vec<AssistantMessage>,
     /// The answer that never comes.
     pub(crate) hangs: Option<usize>,
     /// Turns that the run must have.
@@ -65,6 +68,12 @@ pub(crate) fn calls(names: &[&str]) -> AssistantMessage {
         let (id, tool) = (format!("c-{name}"), name.split('-').next().unwrap_or(name));
         ToolCall::new(id, tool, Json::parse(r#"{"what":"tea"}"#).unwrap())
     }))
+}
+
+/// Delegates to the sub-agent.
+pub(crate) fn task() -> AssistantMessage {
+    let task = Json::parse(r#"{"description":"pay","subagent_type":"payer"}"#).unwrap();
+    AssistantMessage::calls([ToolCall::new("c-task", "task", task)])
 }
 
 /// What tools did: `begun TOOL CALL` and `done TOOL CALL`.
@@ -125,7 +134,7 @@ struct Order {
     what: String,
 }
 
-fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Toolbox {
+fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
     let tool = |name: &'static str, class: RetryClass| {
         let (ledger, clock) = (Arc::clone(ledger), Arc::clone(clock));
         let tool = tool_fn(name, "does it", move |order: Order, cx: ToolCx| {
@@ -147,16 +156,16 @@ fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Toolbox {
             RetryClass::Idempotent => tool.idempotent(),
             RetryClass::Unsafe => tool,
         };
-        Arc::new(tool) as _
+        Arc::new(tool) as Arc<dyn DynTool>
     };
-    Toolbox::new([
+    vec![
         tool("look", RetryClass::Pure),
         tool("boom", RetryClass::Pure),
         tool("huge", RetryClass::Pure),
         tool("put", RetryClass::Idempotent),
         tool("pay", RetryClass::Unsafe),
         tool("sign", RetryClass::Unsafe),
-    ])
+    ]
 }
 
 /// Asks for a number of turns.
@@ -207,10 +216,18 @@ impl Host {
     pub(crate) fn parts(&self) -> Agent {
         let (script, clock, user) = (self.script.clone(), Arc::clone(&self.clock), Arc::clone(&self.user));
         let model = ScriptedModel::new(script.answers.clone()).repeatable();
-        let turns = script.turns;
+        let (turns, mut tools) = (script.turns, tools(&self.ledger, &self.clock));
+        if !script.child.is_empty() {
+            let model = ScriptedModel::new(script.child.clone()).repeatable();
+            let mut child = Ports::new(Arc::new(model), Arc::clone(&self.clock));
+            child.tools = Arc::new(Toolbox::new(tools.clone()));
+            let payer = Subagent::new("payer", "pays", "Pay.");
+            let task = SubagentTool::new([payer], Arc::new(TurnRunner::new(&child))).unwrap();
+            tools.push(Arc::new(task));
+        }
         let model: Arc<dyn DynModel> = Arc::new(Actor { script, model, clock, user });
         let mut ports = Ports::new(model, Arc::clone(&self.clock));
-        ports.tools = Arc::new(tools(&self.ledger, &self.clock));
+        ports.tools = Arc::new(Toolbox::new(tools));
         ports.gates.push(gate::func("signature", |call, _| {
             if call.call.name.as_str() == "sign" {
                 return GateVerdict::Hold { reason: "needs a signature".to_owned() };
