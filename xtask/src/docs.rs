@@ -17,7 +17,7 @@ use crate::tidy;
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// The version that is installed when there is none.
-const MDBOOK: &str = "mdbook@0.5";
+const MDBOOK: &str = "mdbook@^0.5";
 
 /// What to build.
 #[derive(clap::Args, Debug)]

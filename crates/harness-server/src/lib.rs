@@ -10,6 +10,7 @@
 //! | send a prompt and follow the run | `…/prompt`, `…/continue`, `…/response`, `…/abort` |
 //! | send a message to a busy thread | `…/messages`, `…/steer`, `…/follow-up`, `…/interrupt`, `…/queue` |
 //! | follow the events | `…/events` |
+//! | use a typed client for TypeScript | `/client.js`, `/client.d.ts`, `/thread-events.schema.json` |
 //! | approve or deny pending calls | `/v1/approvals`, `…/approvals` |
 //! | use clients of other protocols | `/v1/chat/completions`, `/v1/responses`, `/v1/ag-ui` |
 //!

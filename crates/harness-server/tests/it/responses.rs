@@ -123,6 +123,22 @@ async fn a_response_continues_another_and_the_same_one_twice_forks_it() {
 }
 
 #[tokio::test]
+async fn a_copy_of_a_thread_has_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Desk::with_sessions(folder.path()).serve().await;
+    server.client.post("/v1/threads", json!({ "id": "a", "user": "ada" })).await;
+    let first = create(&server, json!({ "input": "one", "conversation": "a" })).await;
+    server.client.ask("a", "two").await;
+    let other = create(&server, json!({ "input": "three", "previous_response_id": first["id"] })).await;
+    assert_eq!(other["status"], "completed", "{other}");
+    let threads = server.client.get("/v1/threads").await.body;
+    let threads = threads["threads"].as_array().unwrap();
+    let users: Vec<_> = threads.iter().map(|thread| (&thread["messages"], &thread["user"])).collect();
+    assert_eq!(users, [(&json!(4), &json!("ada")); 2]);
+    server.end().await;
+}
+
+#[tokio::test]
 async fn conversations_are_threads() {
     let server = Desk::new().serve().await;
     let conversation =

@@ -76,7 +76,7 @@ async fn continued(
     }
     let history: Vec<Message> =
         messages.range(0..previous.end.min(messages.len())).map(|message| Message::clone(message)).collect();
-    let copy = app.new_thread("thread", Attributes::default()).await?;
+    let copy = app.new_thread("thread", Attributes::of(&thread)).await?;
     if let Err(error) = copy.seed_history(history).await {
         app.discard(&copy).await;
         return Err(error.into());
