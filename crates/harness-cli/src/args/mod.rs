@@ -10,6 +10,8 @@ mod descriptors;
 mod doctor;
 mod folders;
 mod help;
+#[cfg(test)]
+mod page;
 mod records;
 mod resume;
 mod serve;

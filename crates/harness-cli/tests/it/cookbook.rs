@@ -39,8 +39,9 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 37] = [
+const PAGES: [(&str, &str); 39] = [
     ("approvals.md", EMPTY),
+    ("assistant.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
     ("custom-models.md", EMPTY),
@@ -59,6 +60,7 @@ const PAGES: [(&str, &str); 37] = [
     ("observability.md", SUPPORT),
     ("operations.md", SUPPORT),
     ("records.md", SUPPORT),
+    ("regressions.md", SUPPORT),
     ("resume.md", SUPPORT),
     ("serve-ag-ui.md", SUPPORT),
     ("serve-approvals.md", SUPPORT),
@@ -145,6 +147,7 @@ macro_rules! pages {
 }
 
 pages! {
+    assistant: "assistant.md",
     backends: "backends.md",
     chat: "chat.md",
     descriptors: "descriptors.md",
@@ -157,6 +160,7 @@ pages! {
     observability: "observability.md",
     operations: "operations.md",
     records: "records.md",
+    regressions: "regressions.md",
     resume: "resume.md",
     serve: "serve.md",
     serve_ag_ui: "serve-ag-ui.md",

@@ -40,6 +40,7 @@ mod otlp;
 mod outcomes;
 mod questions;
 mod record;
+mod reference;
 mod resume;
 mod run;
 mod run_records;

@@ -413,7 +413,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
         "a memory layer stores values, and no store is configured",
         "give the layers a store of values",
     ),
-    ("suite.not_a_suite", "", "compare the file with the form in [records](../cookbook/records.md)"),
+    (
+        "suite.not_a_suite",
+        "",
+        "compare the file with the form in [regression suites](../cookbook/regressions.md)",
+    ),
     ("suite.read_failed", "", "check the path and the permissions"),
     ("suite.size", "", "split the suite"),
     ("suite.version", "", "update the program, or write the file in a supported version"),
