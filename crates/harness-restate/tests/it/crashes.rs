@@ -220,6 +220,19 @@ fn a_run_that_cannot_begin_ends_and_its_message_waits() {
 }
 
 #[test]
+fn clocks_of_workers_may_differ() {
+    for script in scripts::all() {
+        for seed in 1..10 {
+            play(
+                &script,
+                SimFaults { skew: Millis(1_000), seed, ..SimFaults::default() },
+                DriveOptions::default(),
+            );
+        }
+    }
+}
+
+#[test]
 fn rings_may_be_lost() {
     for script in scripts::all().into_iter().filter(|script| script.hangs.is_none()) {
         play(&script, SimFaults { lose_rings: true, ..SimFaults::default() }, DriveOptions::default());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use harness::core::port::{BoxFuture, Clock as _};
-use harness::core::{ThreadId, Time};
+use harness::core::{Millis, ThreadId, Time};
 
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};
@@ -172,6 +172,11 @@ impl SimEngine {
             let letter = world.letters.remove(at);
             let reply = world.ask(&letter.thread, &letter.ask, now);
             if let Some(name) = letter.name {
+                if world.faults.duplicate && matches!(letter.ask, ThreadAsk::Deliver { .. }) {
+                    let at = now.after(Millis(60_000));
+                    let (thread, ask) = (letter.thread.clone(), letter.ask.clone());
+                    world.letters.push(Letter { at, thread, ask, name: None });
+                }
                 world.replies.insert(name, Some(reply));
             }
             if world.point().is_err() {

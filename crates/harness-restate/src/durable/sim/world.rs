@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use harness::core::{Cancel, RunId, ThreadId, Time};
+use harness::core::{Cancel, Millis, RunId, ThreadId, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +22,11 @@ pub struct SimFaults {
     pub crash_at: BTreeSet<u64>,
     /// Whether a process does not die but is cut off: it goes on, and its journals are refused.
     pub freeze: bool,
-    /// Whether each request to a thread and to a log is delivered twice.
+    /// Whether each request to a thread and to a log is delivered twice, and each message of a client once more a minute
+    /// later.
     pub duplicate: bool,
+    /// How far the clocks of workers may be behind.
+    pub skew: Millis,
     /// Whether all rings are lost.
     pub lose_rings: bool,
     /// Decides the order of completions and of tasks.
@@ -157,7 +160,10 @@ impl World {
 
     /// Ends an invocation, with the reply of a step, unless another attempt has taken over.
     pub(super) fn finish(&mut self, id: usize, attempt: u64, reply: Option<StepReply>) {
+        let behind = Millis(self.pick(usize::try_from(self.faults.skew.0).unwrap_or(0) + 1) as u64);
         if let Some(own) = self.invocations.get_mut(id).filter(|own| own.attempt == attempt) {
+            let reply = reply
+                .map(|reply| StepReply { at: Time(reply.at.0.saturating_sub_unsigned(behind.0)), ..reply });
             (own.is_done, own.reply) = (true, reply);
         }
     }
