@@ -53,6 +53,9 @@ use crate::session::options;
 use crate::signal::Signals;
 use crate::terminal::{Stream, drawing};
 
+/// Maximum number of conversations whose messages `--resume` searches; it searches all titles.
+const SEARCHED: usize = 200;
+
 /// Chats with agents, or with a model.
 pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
     let (args, notice) = settled(ChatArgs { descriptor: descriptor(args)?, ..args.clone() })?;
@@ -113,7 +116,9 @@ async fn at_terminal(args: &ChatArgs, notice: Option<String>) -> Result<Exit, Cl
         let _terminal = Terminal::take().map_err(taken)?;
         let mut keys = Keys::start().map_err(taken)?;
         let rows = threads.iter().map(|(row, _)| row.clone()).collect();
-        let Some(number) = pick(Pick::new("Which conversation?", rows), styling, &mut keys).await? else {
+        let texts = threads.iter().take(SEARCHED).map(|(_, path)| store::searched(path)).collect();
+        let list = Pick::new("Which conversation?", rows).searching(texts);
+        let Some(number) = pick(list, styling, &mut keys).await? else {
             return Ok(Exit::Completed);
         };
         file = threads.get(number).map(|(_, path)| path.clone());

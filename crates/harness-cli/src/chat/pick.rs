@@ -22,6 +22,8 @@ pub(super) enum Picked {
 pub(super) struct Pick {
     title: &'static str,
     rows: Vec<String>,
+    /// More text of each row that the filter searches, in lower case.
+    texts: Vec<String>,
     /// The filter text.
     filter: String,
     /// Indexes of the rows that contain each of its words.
@@ -33,7 +35,13 @@ pub(super) struct Pick {
 impl Pick {
     pub(super) fn new(title: &'static str, rows: Vec<String>) -> Self {
         let left = (0..rows.len()).collect();
-        Self { title, rows, filter: String::new(), left, at: 0 }
+        Self { title, rows, texts: Vec::new(), filter: String::new(), left, at: 0 }
+    }
+
+    /// Searches these texts, too: one for each row, in lower case. Rows beyond them have no more text.
+    pub(super) fn searching(mut self, texts: Vec<String>) -> Self {
+        self.texts = texts;
+        self
     }
 
     /// Handles a key; `None` while the selection is open.
@@ -70,9 +78,12 @@ impl Pick {
         self.filter = filter.chars().filter(|c| !c.is_control()).collect();
         self.filter.truncate(self.filter.floor_char_boundary(LONGEST));
         let folded = self.filter.to_lowercase();
-        let holds = |row: &str| folded.split_whitespace().all(|word| row.to_lowercase().contains(word));
+        let holds = |number: usize, row: &str| {
+            let (row, text) = (row.to_lowercase(), self.texts.get(number).map_or("", String::as_str));
+            folded.split_whitespace().all(|word| row.contains(word) || text.contains(word))
+        };
         let rows = self.rows.iter().enumerate();
-        self.left = rows.filter(|(_, row)| holds(row)).map(|(number, _)| number).collect();
+        self.left = rows.filter(|(number, row)| holds(*number, row)).map(|(number, _)| number).collect();
         self.left.iter().position(|row| Some(*row) == chosen).unwrap_or(0)
     }
 
@@ -133,6 +144,20 @@ mod tests {
         pick.key(&Key::of(Code::Paste("TW\u{1b}".to_owned())));
         let rows: Vec<String> = pick.view(60, 6).rows.iter().map(Line::plain).collect();
         assert_eq!(rows[..2], ["which? TW (1 of 2)", "› two"]);
+    }
+
+    #[test]
+    fn filter_searches_the_text_behind_a_row() {
+        let check = |filter: &str, expected: Option<Picked>| {
+            let rows = vec!["Monday".to_owned(), "Tuesday".to_owned()];
+            let mut pick =
+                Pick::new("which?", rows).searching(vec!["the tent".to_owned(), "the stove".to_owned()]);
+            pick.key(&Key::of(Code::Paste(filter.to_owned())));
+            assert_eq!(pick.key(&Key::of(Code::Enter)), expected, "{filter}");
+        };
+        check("Stove", Some(Picked::One(1)));
+        check("tuesday the", Some(Picked::One(1)));
+        check("monday stove", None);
     }
 
     #[test]

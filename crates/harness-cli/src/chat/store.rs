@@ -135,6 +135,25 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
+/// Maximum bytes of a conversation that a selection searches.
+const SEARCHED: usize = 64 << 10;
+
+/// Text of a conversation in lower case: its latest messages that fit. Empty if it cannot be read.
+pub(super) fn searched(path: &Path) -> String {
+    let Ok(tree) = Tree::read(path, &options()) else { return String::new() };
+    let mut text = String::new();
+    for node in tree.nodes().iter().rev() {
+        let Body::Message(message) = &node.body else { continue };
+        let more = message.joined_text().to_lowercase();
+        if text.len() + more.len() >= SEARCHED {
+            break;
+        }
+        text += &more;
+        text.push('\n');
+    }
+    text
+}
+
 /// Path of a new session beside another: a file in the same directory, or a thread in the same database.
 pub(super) fn new_beside(session: &Path, now: Time) -> PathBuf {
     match Location::of(session) {
@@ -232,6 +251,20 @@ mod tests {
         assert_eq!(said(&again).await, ["one", "yes", "four", "yes"]);
         let everything = fs::read_to_string(&path).unwrap();
         assert!(["two", "three"].iter().all(|text| everything.contains(text)));
+    }
+
+    #[tokio::test]
+    async fn selection_searches_the_latest_messages() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = new_file(folder.path(), Time(0));
+        let session = FileSession::open(&path, OpenOptions::new()).unwrap();
+        exchange(&session, "First").await;
+        exchange(&session, &"x".repeat(SEARCHED - 20)).await;
+        exchange(&session, "Last").await;
+        drop(session);
+        let text = searched(&path);
+        assert!(text.contains("last") && !text.contains("first"));
+        assert_eq!(searched(&folder.path().join("none.jsonl")), "");
     }
 
     #[tokio::test]

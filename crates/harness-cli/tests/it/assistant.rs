@@ -294,6 +294,26 @@ fn conversations_of_the_assistant_belong_to_the_directory() {
 }
 
 #[test]
+fn conversation_is_found_by_the_words_of_an_answer() {
+    let server = Server::start([Reply::text("The tent is green."), Reply::text("The stove is red.")]);
+    let project = project();
+    for question in ["Which color?", "And the other one?"] {
+        over_pipe(&project, &["--base-url", &server.url], question);
+    }
+    let mut command = project.command(&["chat", "--resume", "--base-url", &server.url]);
+    command.env("HOME", project.path());
+    let person = Person::sit_down(command, 30, 80);
+    person.sees("Which color?").sees("And the other one?");
+    person
+        .types("tent GREEN")
+        .sees("(1 of 2)")
+        .loses("And the other one?")
+        .types("\r")
+        .sees("The tent is green.");
+    leave(person);
+}
+
+#[test]
 fn command_of_the_user_runs_and_the_model_sees_its_output_with_the_next_message() {
     let server = Server::start([Reply::text("I see.")]);
     let project = project();
