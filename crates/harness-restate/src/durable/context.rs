@@ -1,4 +1,4 @@
-//! What a driver needs of an engine, and the data that crosses it.
+//! The port between a driver and an engine, and the data that crosses it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::log::LogEntry;
 use super::thread::Held;
 
-/// Why an invocation ends without a result. Whoever receives it returns at once.
+/// Reason why an invocation ends without a result. Code that receives it returns at once.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
     /// The attempt is over: its process stops, or the engine continues the invocation elsewhere. Nothing of the attempt
@@ -47,7 +47,7 @@ pub enum Woken {
 pub struct TimedInput {
     /// When it arrived.
     pub at: Time,
-    /// The input.
+    /// Input of the machine.
     pub input: Input,
 }
 
@@ -102,7 +102,7 @@ pub trait DurableContext: Send {
 pub struct DriveInput {
     /// The ids of the work: thread, run, descriptor.
     pub origin: Origin,
-    /// What the run begins with.
+    /// Beginning of the run.
     pub begin: Begin,
     /// When the thread started it.
     pub at: Time,
@@ -113,18 +113,18 @@ pub struct DriveInput {
 }
 
 impl DriveInput {
-    /// The thread.
+    /// Thread of the run; empty if the origin names none.
     pub fn thread(&self) -> ThreadId {
         self.origin.thread.clone().unwrap_or_default()
     }
 
-    /// The run.
+    /// Id of the run; empty if the origin names none.
     pub fn run(&self) -> RunId {
         self.origin.run.clone().unwrap_or_default()
     }
 }
 
-/// What an invocation of the run service begins with.
+/// Beginning of an invocation of the run service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Begin {
@@ -150,7 +150,7 @@ pub enum Begin {
         version: u32,
         /// Messages of the transcript.
         messages: u64,
-        /// The state.
+        /// State that the run saved.
         state: Arc<Json>,
     },
 }
@@ -163,7 +163,7 @@ pub struct StepAsk {
     pub origin: Origin,
     /// The number of the operation in its run. With the run it names the step.
     pub op: OpId,
-    /// The operation.
+    /// Operation to perform.
     pub what: Op,
     /// Log entries before the step: its transcript is made of these.
     pub log: u64,
@@ -196,7 +196,7 @@ pub struct StepReply {
 pub enum ControlAsk {
     /// Takes messages of the queue at a point of the turn, and reads what was decided.
     Take {
-        /// The run.
+        /// Run that asks.
         run: RunId,
         /// The number of the request in its run.
         number: u64,
@@ -207,14 +207,14 @@ pub enum ControlAsk {
     },
     /// Says that calls wait for a decision.
     Hold {
-        /// The run.
+        /// Run that asks.
         run: RunId,
         /// The calls that wait now, all of them.
         calls: Vec<Held>,
     },
     /// Ends the run.
     Ended {
-        /// The run.
+        /// Run that asks.
         run: RunId,
         /// The end, or the reason why the run could not begin.
         end: Result<Arc<End>, String>,
@@ -251,6 +251,6 @@ pub enum ControlReply {
     Noted,
     /// Of [`ControlAsk::Append`]: entries of the log.
     Appended(u64),
-    /// The request does not fit; it is a fault of the program.
+    /// The request does not fit, which is an error of the program.
     Refused(String),
 }

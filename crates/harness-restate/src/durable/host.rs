@@ -1,4 +1,4 @@
-//! What a worker brings: agents, and the store of logs.
+//! Ports of a worker: agents, and the store of logs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl<'a> HostAsk<'a> {
 /// The parts of a run.
 #[derive(Debug)]
 pub struct Agent {
-    /// The ports. Session, checkpoints, steering and approver are those of the thread, whatever stands here.
+    /// The ports. Session, checkpoints, steering and approver are those of the thread; values set here are ignored.
     pub ports: Ports,
     /// The settings of the run.
     pub spec: Arc<RunSpec>,

@@ -14,7 +14,7 @@ const PAGE: u64 = 16;
 pub struct LogEntry {
     /// Its number in the thread, from 0, without gaps.
     pub seq: u64,
-    /// What happened.
+    /// Record or event.
     pub item: LogItem,
 }
 
@@ -28,7 +28,7 @@ pub enum LogItem {
     Event(Box<Event>),
 }
 
-/// Why the log refuses entries: a driver that is not the owner of the thread.
+/// Reason why the log refuses entries: a driver that is not the owner of the thread.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("entry {given} was given to a log of {len} entries: entries {len} to {given} are missing")]
 pub struct LogRefusal {

@@ -97,7 +97,7 @@ async fn effect(
     stepped(ports.clock.now(), &what, reply, spent)
 }
 
-/// What an attempt at a model call may have used that was lost: all that was reserved for it.
+/// Usage of a lost attempt at a model call: all that was reserved for it.
 fn lost_usage(op: &Op) -> Option<TotalUsage> {
     let Op::Model { grant, .. } = op else { return None };
     let mut call = PurposeUsage::default();

@@ -47,7 +47,7 @@ pub struct RunOptions {
 pub struct Queued {
     /// Its name, from the client.
     pub id: EntryId,
-    /// The message.
+    /// Content of the message.
     pub message: Arc<Message>,
     /// When it is delivered.
     pub mode: DeliveryMode,
@@ -126,7 +126,7 @@ pub enum ThreadAsk {
     Deliver {
         /// The name of the message.
         entry: EntryId,
-        /// The message.
+        /// Content of the message.
         message: Arc<Message>,
         /// When it is delivered.
         mode: DeliveryMode,
@@ -151,7 +151,7 @@ pub enum ThreadAsk {
     Reorder {
         /// The name of the message.
         entry: EntryId,
-        /// The place.
+        /// New place in the queue, from 0.
         place: usize,
     },
     /// Removes a message that waits.
@@ -159,7 +159,7 @@ pub enum ThreadAsk {
         /// The name of the message.
         entry: EntryId,
     },
-    /// Denies what nobody decided about. Sent by the thread itself.
+    /// Denies calls without a decision. Sent by the thread itself.
     Expire {
         /// The run that was parked.
         run: RunId,
@@ -205,7 +205,7 @@ pub struct ThreadState {
     /// Entries of the log before the run at hand.
     log: u64,
     stop: Option<Arc<str>>,
-    /// The messages that the run at hand began with, and its options.
+    /// The first messages of the run at hand, and its options.
     began: Vec<EntryId>,
     options: RunOptions,
     /// The last request for messages, and its reply.
@@ -227,7 +227,7 @@ impl ThreadState {
         Self { origin, ..Self::default() }
     }
 
-    /// The status.
+    /// Status of the thread.
     pub fn status(&self) -> &ThreadStatus {
         &self.status
     }

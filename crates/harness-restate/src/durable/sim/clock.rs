@@ -50,7 +50,7 @@ impl Clock for SimClock {
     }
 }
 
-/// A wait. The engine polls everything after it has moved the time, so nobody has to be woken.
+/// A wait. The engine polls everything after it has moved the time, so no waker is needed.
 struct Sleep {
     clock: SimClock,
     id: u64,

@@ -48,7 +48,7 @@ pub(super) struct Attempt {
     pub(super) shared: Shared,
     pub(super) clock: SimClock,
     pub(super) id: usize,
-    /// Its number.
+    /// Number of the attempt at its invocation.
     pub(super) number: u64,
     /// The next entry of the journal.
     pub(super) at: usize,

@@ -37,7 +37,7 @@ impl SimClient {
         world.letters.push(Letter { at, thread: thread.clone(), ask, name: Some(name) });
     }
 
-    /// The reply to a request, once it is there.
+    /// The reply to a request; `None` until it arrives.
     pub fn reply(&self, name: &str) -> Option<ThreadReply> {
         self.0.lock().replies.get(name).cloned().flatten()
     }
@@ -130,7 +130,7 @@ impl SimEngine {
         self.shared.lock().threads.get(thread).cloned()
     }
 
-    /// Runs until nothing happens any more.
+    /// Runs until no work is left.
     pub fn run<H: AgentHost>(&self, host: &H) -> SimReport {
         let (mut tasks, mut zombies): (Vec<Task<'_>>, Vec<Task<'_>>) = (Vec::new(), Vec::new());
         let flag = Arc::new(Woken::default());

@@ -1,4 +1,4 @@
-//! What an engine keeps: journals, the state of objects, messages that are under way.
+//! State of an engine: journals, the state of objects, messages in transit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,15 +12,15 @@ use crate::durable::context::{
 use crate::durable::log::LogPages;
 use crate::durable::thread::{ThreadAsk, ThreadReply, ThreadSend, ThreadState};
 
-/// What goes wrong.
+/// Failures of a simulation.
 ///
 /// Points are counted over the whole life of an engine, from 1: before each journal entry, between the effect of an entry
 /// and its journal, after it, and around each request to a thread.
 #[derive(Clone, Debug, Default)]
 pub struct SimFaults {
-    /// The points at which the process dies; another one takes over at once.
+    /// The points at which the process dies; a second process takes over at once.
     pub crash_at: BTreeSet<u64>,
-    /// Whether a process does not die but is cut off: it goes on, and its journals are refused.
+    /// Whether a process does not die but is cut off: it continues, and its journals are refused.
     pub freeze: bool,
     /// Whether each request to a thread and to a log is delivered twice, and each message of a client once more a minute
     /// later.
@@ -33,7 +33,7 @@ pub struct SimFaults {
     pub seed: u64,
 }
 
-/// What happened in an engine.
+/// Report of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SimReport {
@@ -63,7 +63,7 @@ pub(super) enum Entry {
     Called(Box<ControlAsk>, ControlReply),
 }
 
-/// What is invoked.
+/// Invocation.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     Drive(Box<DriveInput>),
