@@ -164,6 +164,10 @@ struct CookbookTesting;
 #[cfg(doctest)]
 struct CookbookTypedAnswers;
 
+#[doc = include_str!("../../../docs/cookbook/outcomes.md")]
+#[cfg(doctest)]
+struct CookbookOutcomes;
+
 #[doc = include_str!("../../../docs/cookbook/custom-models.md")]
 #[cfg(doctest)]
 struct CookbookCustomModels;

@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 39] = [
+const PAGES: [(&str, &str); 40] = [
     ("approvals.md", EMPTY),
     ("assistant.md", EMPTY),
     ("backends.md", EMPTY),
@@ -59,6 +59,7 @@ const PAGES: [(&str, &str); 39] = [
     ("models.md", EMPTY),
     ("observability.md", SUPPORT),
     ("operations.md", SUPPORT),
+    ("outcomes.md", EMPTY),
     ("records.md", SUPPORT),
     ("regressions.md", SUPPORT),
     ("resume.md", SUPPORT),
@@ -183,6 +184,7 @@ fn pages_without_a_test_have_no_commands() {
         "hosted-models.md",
         "local-agents.md",
         "mcp.md",
+        "outcomes.md",
         "steering.md",
         "streaming.md",
         "sub-agents.md",
