@@ -118,9 +118,11 @@ async fn at_terminal(args: &ChatArgs, notice: Option<String>) -> Result<Exit, Cl
         let rows = threads.iter().map(|(row, _)| row.clone()).collect();
         let texts = threads.iter().take(SEARCHED).map(|(_, path)| store::searched(path)).collect();
         let list = Pick::new("Which conversation?", rows).searching(texts);
-        let Some(number) = pick(list, styling, &mut keys).await? else {
-            return Ok(Exit::Completed);
+        let chosen = tokio::select! {
+            chosen = pick(list, styling, &mut keys) => chosen?,
+            () = signals.next() => return Ok(Exit::Cancelled),
         };
+        let Some(number) = chosen else { return Ok(Exit::Completed) };
         file = threads.get(number).map(|(_, path)| path.clone());
         inputs = Some(keys);
     }

@@ -1,5 +1,6 @@
 //! `harness chat` without a descriptor: an assistant with tools in the current directory.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Output, Person, Project, Reply, Running, Server, through};
@@ -311,6 +312,20 @@ fn conversation_is_found_by_the_words_of_an_answer() {
         .types("\r")
         .sees("The tent is green.");
     leave(person);
+}
+
+#[test]
+fn signal_ends_the_choice_of_a_conversation() {
+    let server = Server::start([Reply::text("Green.")]);
+    let project = project();
+    over_pipe(&project, &["--base-url", &server.url], "Which color?");
+    for (signal, code) in [(Signal::HUP, 129), (Signal::TERM, 143)] {
+        let mut command = project.command(&["chat", "--resume", "--base-url", &server.url]);
+        command.env("HOME", project.path());
+        let person = Person::sit_down(command, 30, 80);
+        person.sees("Which color?").sends(signal);
+        assert_eq!(person.leaves().0, Some(code));
+    }
 }
 
 #[test]

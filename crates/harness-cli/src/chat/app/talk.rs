@@ -27,6 +27,12 @@ const MOST_STREAMED: usize = 4 << 20;
 /// Maximum number of shown lines of a command's output.
 const MOST_SHOWN: usize = 400;
 
+/// Lines of a message of the user that is shown in full, for example with a long paste.
+const LONG_MESSAGE: usize = 40;
+
+/// Shown lines of a longer message.
+const MESSAGE_START: usize = 10;
+
 /// Kind of the last block. Steps follow each other directly; a blank line separates all other blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -235,7 +241,10 @@ impl Talk {
         self.separate(Kind::User);
         let prompt = Look::of(BOLD);
         let invoked = if origin == Some("skill") { invoked(text) } else { None };
-        for (number, line) in invoked.as_deref().unwrap_or(text).lines().enumerate() {
+        let text = invoked.as_deref().unwrap_or(text);
+        let lines = text.lines().count();
+        let first = if lines > LONG_MESSAGE { MESSAGE_START } else { lines };
+        for (number, line) in text.lines().take(first).enumerate() {
             let mut wrapped = Text::default();
             wrapped.push(line, &prompt);
             for (row, line) in wrapped.wrap(self.width.saturating_sub(2)).into_iter().enumerate() {
@@ -248,6 +257,12 @@ impl Talk {
                 shown.append(line);
                 self.finish(shown);
             }
+        }
+        if lines > first {
+            let mut rest = Line::new();
+            rest.pad(2);
+            rest.push(&format!("… {} more lines", lines - first), &Look::of(DIM));
+            self.finish(rest);
         }
     }
 

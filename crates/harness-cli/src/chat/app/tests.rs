@@ -151,6 +151,32 @@ fn a_question_and_its_answer() {
 }
 
 #[test]
+fn a_long_message_is_shown_up_to_its_tenth_line() {
+    let lines = |count: usize| (1..=count).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\\n");
+    let mut stage = Stage::new(40, 60);
+    stage.user(&lines(40));
+    assert!(stage.shown().contains("line 40"), "{}", stage.shown());
+    let mut stage = Stage::new(40, 20);
+    stage.user(&lines(41));
+    insta::assert_snapshot!(stage.shown(), @r"
+    › line 1
+      line 2
+      line 3
+      line 4
+      line 5
+      line 6
+      line 7
+      line 8
+      line 9
+      line 10
+      … 31 more lines
+    ───────────────────────────────────────
+    ›
+    /help
+    ");
+}
+
+#[test]
 fn an_answer_that_did_not_stream_is_shown_whole() {
     let mut stage = Stage::new(40, 8);
     stage.user("hello");
