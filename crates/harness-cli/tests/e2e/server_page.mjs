@@ -168,7 +168,7 @@ await page.setViewport({ width: 1100, height: 820 });
 await type("back");
 await sees("You said: back");
 await idle();
-assert.equal((await page.$$("#threads li")).length, 2);
+await until(() => document.querySelectorAll("#threads li").length === 2);
 await page.goBack();
 await until(id => location.hash === `#${id}` && document.body.innerText.includes("Only the blue ones."), thread);
 
