@@ -221,6 +221,8 @@ impl RuntimeError {
             Self::QueueFull { .. } | Self::QueueBytesFull { .. } | Self::AllQueuesFull { .. } => {
                 ErrorClass::Full
             }
+            // Context of the caller that the agents do not declare, or need.
+            Self::Part(fault) if fault.code.split('.').next() == Some("context") => ErrorClass::Invalid,
             Self::Session(_) | Self::Part(_) | Self::Lost { .. } | Self::NoTokio => ErrorClass::Failed,
         }
     }
@@ -294,5 +296,19 @@ impl RuntimeError {
             | Self::Part(_)
             | Self::Lost { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use harness_core::FaultSource;
+
+    use super::*;
+
+    #[test]
+    fn context_that_does_not_fit_is_an_error_of_the_caller() {
+        let class = |code| RuntimeError::Part(Fault::new(FaultSource::Agent, code, "no")).class();
+        assert_eq!(class("context.undeclared"), ErrorClass::Invalid);
+        assert_eq!(class("environment_unreadable"), ErrorClass::Failed);
     }
 }
