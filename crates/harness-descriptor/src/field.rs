@@ -1,6 +1,7 @@
 //! Names of the parts of a descriptor that errors refer to.
 
 use std::fmt;
+use std::path::Path;
 
 /// The owner of an instruction form: the defaults, or one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -152,6 +153,17 @@ impl fmt::Display for Target {
             Self::Defaults => f.write_str("agent_defaults"),
             Self::Agent(id) => write!(f, "agents.{id}"),
         }
+    }
+}
+
+impl Field {
+    /// Says that the file of this field cannot be read.
+    pub(crate) fn unreadable(&self, path: &Path) -> String {
+        let path = path.display();
+        if *self == Self::DescriptorPath {
+            return format!("cannot read the descriptor `{path}`");
+        }
+        format!("cannot read `{path}` for {self}")
     }
 }
 

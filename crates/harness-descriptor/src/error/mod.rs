@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use harness_control::contract::ContractFault;
 use harness_diagnostics::{Diagnostic, Place, Severity, Style, YamlError, YamlFault, suggest};
@@ -30,7 +30,7 @@ struct Inner {
 #[non_exhaustive]
 pub enum Fault {
     /// A file or directory could not be reached or read.
-    #[error("{}: {source}", unreadable(path, wanted_by))]
+    #[error("{}: {source}", wanted_by.unreadable(path))]
     Io {
         /// The path that was tried.
         path: PathBuf,
@@ -591,12 +591,4 @@ impl Fault {
             | Self::UnknownAgent { .. } => return None,
         })
     }
-}
-
-fn unreadable(path: &Path, wanted_by: &Field) -> String {
-    let path = path.display();
-    if *wanted_by == Field::DescriptorPath {
-        return format!("cannot read the descriptor `{path}`");
-    }
-    format!("cannot read `{path}` for {wanted_by}")
 }
