@@ -6,9 +6,10 @@
 mod pairing;
 mod plan;
 
-use std::collections::HashSet;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
+
+use foldhash::HashSet;
 
 use crate::ids::CallId;
 use crate::message::{AssistantMessage, Message};

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hasher as _};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
+
+use foldhash::fast::FixedState;
 
 use crate::message::{ToolCall, ToolResultMessage};
 use crate::transcript::Transcript;
@@ -30,9 +32,8 @@ impl CallResult {
     /// The result at a position; `None` when it is empty.
     pub(super) fn of(log: &Transcript, at: usize, call: &Arc<ToolCall>) -> Option<Self> {
         let payload = payload_at(log, at)?;
-        let mut hasher = DefaultHasher::new();
-        hasher.write(payload.as_bytes());
-        Some(Self { at, call: Arc::clone(call), hash: hasher.finish() })
+        let hash = FixedState::default().hash_one(payload.as_bytes());
+        Some(Self { at, call: Arc::clone(call), hash })
     }
 
     /// Whether tool, arguments and payload are equal, not only their hashes.
