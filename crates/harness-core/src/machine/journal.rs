@@ -18,11 +18,10 @@ use crate::transcript::{Transcript, View};
 /// let journal = Journal::of([Arc::new(Message::user("Hello"))]);
 /// assert_eq!(journal.reopen().messages.len(), 1);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Journal {
     records: Vec<Record>,
-    /// The transcript that they make.
-    transcript: Vec<Arc<Message>>,
+    transcript: Transcript,
 }
 
 impl Journal {
@@ -36,9 +35,13 @@ impl Journal {
     /// Stores a record.
     pub fn write(&mut self, record: &Record) {
         match record {
-            Record::Messages { messages, .. } => self.transcript.extend(messages.iter().cloned()),
+            Record::Messages { messages, .. } => {
+                for message in messages {
+                    self.transcript.push(Arc::clone(message));
+                }
+            }
             Record::Compaction { plan, permanent: true, .. } => {
-                let log: Transcript = std::mem::take(&mut self.transcript).into_iter().collect();
+                let log = std::mem::take(&mut self.transcript);
                 let view = View::planned(log.prefix(), plan.clone());
                 view.for_each(|message| self.transcript.push(Arc::clone(message)));
             }
@@ -56,7 +59,12 @@ impl Journal {
         &self.records
     }
 
-    /// The messages of the transcript that they make, in order.
+    /// The transcript that they make.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// The messages of the transcript, in order.
     pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.transcript.iter()
     }

@@ -122,6 +122,14 @@ impl<P: Phase> Machine<P> {
         self.outbox.is_open() && self.outbox.owed.is_empty()
     }
 
+    /// The phase while it waits for one operation of this kind and for nothing else, and all of the transcript is stored.
+    pub(crate) fn alone_with(&self, what: Pending) -> Option<(&P, &Shared)> {
+        let is_alone = matches!(&self.shared.pending[..], [(_, pending)] if *pending == what);
+        let is_stored = self.is_settled() && self.outbox.stored == self.log.len();
+        (is_alone && is_stored && !self.over && self.completion.is_none())
+            .then_some((&self.phase, &self.shared))
+    }
+
     /// Applies a compaction to the transcript itself, before the start or after the end. `None` while the machine runs,
     /// and when the compaction has no valid plan.
     pub fn shorten(

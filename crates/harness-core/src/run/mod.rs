@@ -52,6 +52,14 @@ impl Run {
         &*self.phase().control
     }
 
+    /// The state of a run that waits for its queue of messages ([`Op::Drain`](crate::machine::Op::Drain)), when nothing else
+    /// is in flight and everything is stored; `None` at any other time. Another process continues from it
+    /// ([`RunResume`]) as if it were this one: with the same events, budgets and deadlines. This process must not go on.
+    pub fn hand_over(&self) -> Option<Json> {
+        let (state, shared) = self.alone_with(Pending::Drain)?;
+        state.to_json(shared, self.log())
+    }
+
     /// Messages that were stored after the checkpoint of a resumed run: its control sees them when the run continues.
     /// Empty for other runs.
     pub fn since_saved(&self) -> impl Iterator<Item = &Arc<Message>> {
@@ -110,6 +118,7 @@ impl Phase for RunState {
         match (&mut self.stage, pending, input) {
             (_, _, Input::Start(start)) => match self.resumed_from.take() {
                 Some(saved) => self.resume(spec, cx, saved, *start),
+                None if matches!(self.stage, RunStage::Turn) => self.take_up(spec, cx),
                 None => self.start(spec, cx, *start),
             },
             (RunStage::Between(_), pending, input) => self.wait(spec, cx, pending, input),

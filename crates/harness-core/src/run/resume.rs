@@ -52,6 +52,9 @@ struct SavedState {
     #[serde(default)]
     tool_calls: BTreeMap<ToolName, u64>,
     waiting: Option<SavedTurn>,
+    /// The turn that runs, in a state that was handed over ([`Run::hand_over`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<Json>,
     control: Json,
 }
 
@@ -135,13 +138,13 @@ impl RunResume {
 
     /// Makes the run as it was, over the transcript of its session. `fresh` is a new run over that transcript, with the
     /// limits and the control that the run continues with. Start it with [`Start::resume`] and the open calls of the
-    /// session; a prompt is guidance for the turn.
+    /// session; a prompt is guidance for the turn. A run that was handed over ([`Run::hand_over`]) reads neither.
     ///
     /// # Errors
     /// When it does not fit ([`RunResume::fits`]), or its control cannot read the saved state.
     pub fn onto(self, fresh: Run) -> Result<Run, ResumeError> {
         self.fits(fresh.origin(), fresh.log())?;
-        let run = self.run();
+        let (run, turn) = (self.run(), self.turn_over(fresh.log())?);
         let (here, stored) = (Arc::clone(fresh.origin()), fresh.log().len());
         // The transcript is that of the session: messages after the checkpoint are not stored again.
         let mut machine = fresh.with_stored(stored);
@@ -159,7 +162,10 @@ impl RunResume {
         if let Some(SavedTurn { start }) = saved.waiting {
             state.stage = RunStage::Between(Box::new(Waiting::new(*start)));
         }
-        state.resumed_from = Some(SavePoint { at: shared.at, messages: shared.len });
+        match turn {
+            Some(turn) => (state.stage, state.turn) = (RunStage::Turn, turn),
+            None => state.resumed_from = Some(SavePoint { at: shared.at, messages: shared.len }),
+        }
         shared.started = false;
         if self.any_descriptor {
             let descriptor_hash = here.descriptor_hash.clone();
@@ -202,6 +208,23 @@ impl RunResume {
         Ok(())
     }
 
+    /// The turn that was handed over, which continues over exactly its own transcript.
+    fn turn_over(&self, log: &Transcript) -> Result<Option<TurnState>, ResumeError> {
+        let Some(saved) = &self.snapshot.state.turn else { return Ok(None) };
+        let (run, expected, found) = (self.run(), self.messages(), log.len());
+        if found != expected {
+            let text = format!(
+                "run `{run}` cannot be taken over: it has {expected} messages, the transcript has {found}"
+            );
+            return Err(ResumeError::new(ResumeErrorKind::RunStale, text));
+        }
+        let unreadable = |error: serde_json::Error| {
+            let text = format!("the turn of run `{run}` cannot be read: {:?}", error.classify());
+            ResumeError::new(ResumeErrorKind::RunUnreadable, text)
+        };
+        TurnState::restored(saved, log).map(Some).map_err(unreadable)
+    }
+
     fn run(&self) -> RunId {
         self.origin().run.clone().unwrap_or_else(|| RunId::from("run"))
     }
@@ -225,16 +248,24 @@ impl RunState {
     /// The state at rest, as JSON.
     pub(super) fn to_json(&self, shared: &Shared, log: &Transcript) -> Option<Json> {
         let waiting = if let RunStage::Between(waiting) = &self.stage { Some(&waiting.start) } else { None };
+        let turn = if let RunStage::Turn = self.stage { Some(self.turn.save()?) } else { None };
         let state = SavedState {
             started_at: self.started_at,
             usage: self.usage.clone(),
             iterations: self.iterations,
             tool_calls: self.tool_calls.clone(),
             waiting: waiting.map(|start| SavedTurn { start: start.clone() }),
+            turn,
             control: self.control.save(),
         };
         let (version, shared, anchor) = (SNAPSHOT_VERSION, shared.clone(), anchor(log, log.len()));
         Json::of(&Snapshot { version, shared, state, anchor }).ok()
+    }
+
+    /// Continues a turn that another process handed over.
+    pub(super) fn take_up(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let end = self.turn.take_up(&spec.turn, cx);
+        self.follow_turn(spec, cx, end)
     }
 
     /// Continues where the session ends.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::stage::{Stage, Step, WAIT, enter};
 use super::state::{TurnCx, admitted, unexpected};
 use super::viewing::Viewing;
@@ -13,7 +15,7 @@ use crate::outcome::Fault;
 use crate::port::{AppendSource, DrainPoint};
 
 /// The step after an empty queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Then {
     /// The next iteration.
     Iterate,
@@ -39,6 +41,11 @@ struct Injection {
 impl Draining {
     pub(super) fn new(then: Then) -> Self {
         Self { then, shown: None }
+    }
+
+    /// What follows, while nothing but the queue is waited for.
+    pub(super) fn only_queue(&self) -> Option<Then> {
+        self.shown.is_none().then_some(self.then)
     }
 
     /// Drains the queue, if there is one.

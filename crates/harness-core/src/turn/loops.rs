@@ -6,6 +6,7 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
+use serde::{Deserialize, Serialize};
 
 use crate::message::{ToolCall, ToolResultMessage};
 use crate::transcript::Transcript;
@@ -20,19 +21,19 @@ const SHORTEST: usize = 2;
 pub(super) const LONGEST: u32 = 16;
 
 /// A result with content: its position in the transcript, and the call as it ran.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CallResult {
     at: usize,
     call: Arc<ToolCall>,
     /// Hash of the payload, in which most results differ.
+    #[serde(skip)]
     hash: u64,
 }
 
 impl CallResult {
     /// The result at a position; `None` when it is empty.
     pub(super) fn of(log: &Transcript, at: usize, call: &Arc<ToolCall>) -> Option<Self> {
-        let payload = payload_at(log, at)?;
-        let hash = FixedState::default().hash_one(payload.as_bytes());
+        let hash = hash_at(log, at)?;
         Some(Self { at, call: Arc::clone(call), hash })
     }
 
@@ -46,7 +47,7 @@ impl CallResult {
 }
 
 /// Whether the model was warned of a cycle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Hint {
     #[default]
     None,
@@ -66,7 +67,7 @@ pub(super) enum Loop {
 
 /// The last results of a turn, and how far they repeat. A cycle of period p is complete when p results in a row equal
 /// those p before them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Loops {
     /// The last result, and whether its call ran: only then it is part of a cycle.
     last: Option<(CallResult, bool)>,
@@ -131,6 +132,14 @@ impl Loops {
         Some(cycle.collect())
     }
 
+    /// Adds what is not saved: the hashes, which differ between builds.
+    pub(super) fn restore(&mut self, log: &Transcript) {
+        let last = self.last.as_mut().map(|(last, _)| last);
+        for result in self.recent.iter_mut().chain(last) {
+            result.hash = hash_at(log, result.at).unwrap_or_default();
+        }
+    }
+
     /// Takes the warning that is due, once per turn.
     pub(super) fn take_hint(&mut self) -> Option<&'static str> {
         if self.hint != Hint::Due {
@@ -142,6 +151,10 @@ impl Loops {
              something different, or say what is missing.",
         )
     }
+}
+
+fn hash_at(log: &Transcript, at: usize) -> Option<u64> {
+    Some(FixedState::default().hash_one(payload_at(log, at)?.as_bytes()))
 }
 
 fn payload_at(log: &Transcript, at: usize) -> Option<Cow<'_, str>> {

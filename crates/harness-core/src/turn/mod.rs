@@ -39,15 +39,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use closing::Closing;
+use draining::{Draining, Then};
 use opening::Opening;
 use stage::{Next, Stage, Step};
 use state::{TurnCx, TurnData};
 
 use crate::event::EventKind;
+use crate::json::Json;
 use crate::machine::{AgentProgress, Cx, Input, Pending, Phase, Shared};
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
+use crate::transcript::Transcript;
 
 /// A turn as a machine.
 pub type Turn = crate::machine::Machine<TurnState>;
@@ -146,6 +149,26 @@ impl TurnState {
     /// A turn of a run that an earlier process started.
     pub(crate) fn resumed(prior: PriorUsage) -> Self {
         Self { stage: Stage::Opening(Box::new(Opening::resumed(prior))), ..Self::default() }
+    }
+
+    /// The state while the turn waits for its queue and for nothing else; `None` at any other time.
+    pub(crate) fn save(&self) -> Option<Json> {
+        let Stage::Draining(draining) = &self.stage else { return None };
+        Json::of(&(&self.data, draining.only_queue()?)).ok()
+    }
+
+    /// The turn of a saved state, over the transcript that it had. It continues with [`TurnState::take_up`].
+    pub(crate) fn restored(saved: &Json, log: &Transcript) -> Result<Self, serde_json::Error> {
+        let (mut data, then): (TurnData, Then) = saved.to()?;
+        data.loops.restore(log);
+        Ok(Self { data, stage: Stage::Draining(Draining::new(then)) })
+    }
+
+    /// Asks for the queue once more: the reply to the first request went to another process.
+    pub(crate) fn take_up(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let (stage, mut turn) = self.parts(spec, cx);
+        let step = stage.enter(&mut turn);
+        self.follow(spec, cx, step)
     }
 
     /// The length of the transcript at its start.

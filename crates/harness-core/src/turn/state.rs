@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::draining::{Draining, Then};
 use super::loops::Loops;
 use super::spec::TurnSpec;
@@ -20,7 +22,8 @@ use crate::time::{Millis, Time};
 use crate::tool::ToolDef;
 
 /// The data of a whole turn.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct TurnData {
     pub(super) started_at: Time,
     /// The length of the transcript at the start.
@@ -61,7 +64,8 @@ pub(super) struct TurnData {
 }
 
 /// The last model step.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct LastStep {
     pub(super) asked_at: Time,
     pub(super) used: Amount,

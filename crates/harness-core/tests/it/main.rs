@@ -31,6 +31,7 @@ mod exact;
 mod faults;
 mod gates_of_calls;
 mod guardrails;
+mod handover;
 mod laws;
 mod layers;
 mod ledger;

@@ -7,9 +7,10 @@ use harness::core::machine::{CallDecision, Input, Op, Reply};
 use harness::core::message::Message;
 use harness::core::outcome::{Continuation, TotalUsage};
 use harness::core::port::DrainPoint;
-use harness::core::{AgentId, End, EntryId, Json, OpId, Origin, RunId, ThreadId, Time};
+use harness::core::{AgentId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 
+use super::blob::BlobHash;
 use super::log::LogEntry;
 use super::thread::Held;
 
@@ -110,6 +111,9 @@ pub struct DriveInput {
     pub log: u64,
     /// The number of the next request to the thread ([`ControlAsk::Take`]).
     pub takes: u64,
+    /// Messages of the queue that are in the transcript, and of which the thread does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injected: Vec<EntryId>,
 }
 
 impl DriveInput {
@@ -144,14 +148,14 @@ pub enum Begin {
         /// At least one.
         decisions: Vec<CallDecision>,
     },
-    /// The state that the invocation before this one left, at a rest of the machine.
+    /// The state that the invocation before this one left, at the boundary of an iteration.
     Saved {
         /// Version of the state.
         version: u32,
         /// Messages of the transcript.
         messages: u64,
-        /// State that the run saved.
-        state: Arc<Json>,
+        /// The state ([`Run::hand_over`](harness::core::run::Run::hand_over)) in the store of the thread.
+        state: BlobHash,
     },
 }
 

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness::core::driver::{OpScope, Ports};
-use harness::core::machine::{Input, Op, Reply, Resume, Start, ViewState};
-use harness::core::port::{Checkpoint, Decision, DrainPoint};
+use harness::core::machine::{Input, Journal, Op, Reply, Resume, Start, ViewState};
+use harness::core::port::{Checkpoint, Decision, DrainPoint, Loaded};
 use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
-use harness::core::{End, EntryId, Millis, OpId, Time};
+use harness::core::{End, EntryId, Json, Millis, OpId, Time};
 
+use super::blob::Blob;
 use super::context::{
     Begin, ControlAsk, ControlReply, DriveInput, DurableContext, Handle, StepAsk, StepReply, Stopped, Woken,
 };
 use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
-use super::log::{LogEntry, fold};
-use super::running::{Running, Save};
+use super::log::LogEntry;
+use super::reader::Reader;
+use super::running::Running;
 use super::segment::{Segment, Slot};
 use super::thread::Held;
 
@@ -24,11 +26,11 @@ use super::thread::Held;
 pub struct DriveOptions {
     /// How long a run waits for a decision before it ends parked and holds nothing. Default 60 s.
     pub park_after: Millis,
-    /// Journal entries after which a run rolls over at its next rest. Default 200.
+    /// Journal entries after which a run rolls over before its next iteration. Default 200.
     pub entries: u64,
-    /// Bytes of the replies of steps after which a run rolls over at its next rest. Default 4 MiB.
+    /// Bytes of the replies of steps after which a run rolls over before its next iteration. Default 4 MiB.
     pub bytes: u64,
-    /// Age of an invocation after which a run rolls over at its next rest. Default 10 minutes.
+    /// Age of an invocation after which a run rolls over before its next iteration. Default 10 minutes.
     pub age: Millis,
 }
 
@@ -45,18 +47,18 @@ impl Default for DriveOptions {
 pub async fn drive<C: DurableContext>(
     mut ctx: C,
     host: &impl AgentHost,
-    store: &impl ThreadStore,
+    reader: &Reader<impl ThreadStore>,
     options: DriveOptions,
     input: DriveInput,
 ) -> Result<(), Stopped> {
-    let (machine, start, ports) = match open(host, store, &input).await {
+    let (machine, start, ports) = match open(host, reader, &input).await? {
         Ok(opened) => opened,
         Err(why) => {
             let ended = ControlAsk::Ended {
                 run: input.run(),
                 end: Err(why),
                 at: input.at,
-                injected: Vec::new(),
+                injected: input.injected,
                 log: input.log,
             };
             return ctx.control(ended).await.map(drop);
@@ -64,9 +66,11 @@ pub async fn drive<C: DurableContext>(
     };
     let bell = ctx.doorbell()?;
     let mut running = Running::new(machine, input.at);
+    running.injected.clone_from(&input.injected);
     running.give(input.at, Input::Start(Box::new(start)));
     let driver = Driver {
         ctx,
+        reader,
         ports,
         options,
         entries: 1,
@@ -80,6 +84,7 @@ pub async fn drive<C: DurableContext>(
         timer: None,
         grace: None,
         park: None,
+        has_drained: false,
     };
     Box::pin(driver.run(running)).await
 }
@@ -87,16 +92,30 @@ pub async fn drive<C: DurableContext>(
 /// The machine of a run, its start and its ports; or why it cannot begin.
 async fn open(
     host: &impl AgentHost,
-    store: &impl ThreadStore,
+    reader: &Reader<impl ThreadStore>,
     input: &DriveInput,
+) -> Result<Result<(Run, Start, Ports), String>, Stopped> {
+    let loaded = reader.fold(&input.thread(), input.log, Journal::reopen).await?;
+    let saved = match &input.begin {
+        Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
+        Begin::Messages { .. } | Begin::Decided { .. } => None,
+    };
+    let agent = host.agent(HostAsk::new(&input.origin)).await;
+    Ok(agent.map_err(|fault| fault.message).and_then(|agent| make(agent, input, loaded, saved.as_deref())))
+}
+
+/// The machine of a run over what its log holds, and the state that the invocation before this one left.
+fn make(
+    agent: Agent,
+    input: &DriveInput,
+    loaded: Loaded,
+    saved: Option<&str>,
 ) -> Result<(Run, Start, Ports), String> {
-    let agent = host.agent(HostAsk::new(&input.origin)).await.map_err(|fault| fault.message)?;
     let Agent { ports, spec, control } = agent;
-    let entries = store.read(&input.thread(), input.log).await.map_err(|fault| fault.message)?;
-    let loaded = fold(&entries).reopen();
     let mut set = ports.set();
-    (set.session, set.checkpoints, set.steering, set.approver, set.listeners) =
-        (true, true, true, true, true);
+    (set.session, set.steering, set.approver, set.listeners) = (true, true, true, true);
+    // What the journal holds is enough.
+    set.checkpoints = false;
     let stored = loaded.messages.len();
     let view = ViewState { plan: loaded.plan, ..ViewState::default() };
     let log = loaded.messages.into_iter().collect();
@@ -114,8 +133,9 @@ async fn open(
             start = resumed.map_err(|error| error.message)?;
             fresh
         }
-        Begin::Saved { version, messages, state } => {
-            let saved = Checkpoint::new(input.run(), input.at, *version, *messages, Arc::clone(state));
+        Begin::Saved { version, messages, .. } => {
+            let state = Json::parse(saved.unwrap_or_default()).map_err(|error| error.to_string())?;
+            let saved = Checkpoint::new(input.run(), input.at, *version, *messages, Arc::new(state));
             let resumed = RunResume::read(&saved).and_then(|saved| saved.onto(fresh));
             resumed.map_err(|error| error.message)?
         }
@@ -123,8 +143,9 @@ async fn open(
     Ok((machine, start.with_open_calls(loaded.open_calls), ports))
 }
 
-struct Driver<C> {
+struct Driver<'r, C, S> {
     ctx: C,
+    reader: &'r Reader<S>,
     ports: Ports,
     options: DriveOptions,
     input: DriveInput,
@@ -147,9 +168,11 @@ struct Driver<C> {
     grace: Option<(Handle, OpId)>,
     /// When held calls are parked.
     park: Option<Handle>,
+    /// Whether this invocation has gone past the point at which it began.
+    has_drained: bool,
 }
 
-impl<C: DurableContext> Driver<C> {
+impl<C: DurableContext, S: ThreadStore> Driver<'_, C, S> {
     async fn run(mut self, mut running: Running) -> Result<(), Stopped> {
         loop {
             if !running.quick.is_empty() {
@@ -157,13 +180,14 @@ impl<C: DurableContext> Driver<C> {
             } else if let Some(op) = running.store.take() {
                 self.append(&mut running).await?;
                 running.give(running.now, Input::Reply(op, Reply::Stored(Ok(()))));
-            } else if let Some(save) = running.save.take() {
-                if self.rolls_over(&running) {
-                    return self.roll_over(running, save).await;
+            } else if let Some(drain) = running.drain.take() {
+                if self.rolls_over(&running)
+                    && let Some(state) = running.machine.hand_over()
+                {
+                    return self.roll_over(running, state).await;
                 }
-                running.give(running.now, Input::Reply(save.op, Reply::Saved(Ok(()))));
-            } else if let Some((op, point)) = running.drain.take() {
-                self.take(&mut running, Some((op, point))).await?;
+                self.has_drained = true;
+                self.take(&mut running, Some(drain)).await?;
             } else if let Some(end) = running.end.take() {
                 return self.end(running, end).await;
             } else {
@@ -344,20 +368,23 @@ impl<C: DurableContext> Driver<C> {
 
     fn rolls_over(&self, running: &Running) -> bool {
         let DriveOptions { entries, bytes, age, .. } = self.options;
-        self.entries >= entries || self.bytes >= bytes || running.now.since(self.input.at) >= age
+        let is_long =
+            self.entries >= entries || self.bytes >= bytes || running.now.since(self.input.at) >= age;
+        is_long && self.has_drained && self.steps.is_empty() && self.held.is_empty()
     }
 
-    async fn roll_over(mut self, mut running: Running, save: Save) -> Result<(), Stopped> {
+    /// Continues in another invocation, which asks for the queue in place of this one.
+    async fn roll_over(mut self, mut running: Running, state: Json) -> Result<(), Stopped> {
         self.append(&mut running).await?;
-        if !running.injected.is_empty() {
-            self.take(&mut running, None).await?;
-        }
-        let Save { messages, state, .. } = save;
+        let (state, messages) = (Blob::new(state.text()), running.machine.log().len() as u64);
+        self.reader.put(&self.input.thread(), &state).await?;
+        let state = state.hash().clone();
         let next = DriveInput {
             begin: Begin::Saved { version: SNAPSHOT_VERSION, messages, state },
             at: running.now,
             log: self.log,
             takes: self.takes,
+            injected: running.injected,
             ..self.input
         };
         self.ctx.roll_over(next).await

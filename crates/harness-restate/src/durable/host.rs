@@ -8,6 +8,7 @@ use harness::core::port::Control;
 use harness::core::run::RunSpec;
 use harness::core::{Fault, Origin, ThreadId};
 
+use super::blob::{Blob, BlobHash};
 use super::log::LogEntry;
 
 /// Request for the parts of a run.
@@ -45,14 +46,35 @@ pub trait AgentHost: Send + Sync {
     fn agent(&self, ask: HostAsk<'_>) -> impl Future<Output = Result<Agent, Fault>> + Send;
 }
 
-/// Reads the logs of threads. What was read once never changes, so reads are not journaled.
+/// The logs of threads, and what is too large for a journal or must not be in one. What was read once never changes, so
+/// neither reads nor writes are journaled. After an error the engine tries the invocation again.
 pub trait ThreadStore: Send + Sync {
-    /// The first `upto` entries of a thread's log.
+    /// The entries of a thread's log from `from` on, before `upto`.
     ///
     /// # Errors
     /// When the log cannot be read, or is shorter.
-    fn read(&self, thread: &ThreadId, upto: u64)
-    -> impl Future<Output = Result<Vec<LogEntry>, Fault>> + Send;
+    fn read(
+        &self,
+        thread: &ThreadId,
+        from: u64,
+        upto: u64,
+    ) -> impl Future<Output = Result<Vec<LogEntry>, Fault>> + Send;
+
+    /// Keeps a text with the thread, under its hash. One that is there is not written again.
+    ///
+    /// # Errors
+    /// When it is not on stable storage.
+    fn put_blob(&self, thread: &ThreadId, blob: &Blob) -> impl Future<Output = Result<(), Fault>> + Send;
+
+    /// A text that was kept.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there is none.
+    fn get_blob(
+        &self,
+        thread: &ThreadId,
+        hash: &BlobHash,
+    ) -> impl Future<Output = Result<Arc<str>, Fault>> + Send;
 }
 
 impl<H: AgentHost + ?Sized> AgentHost for Arc<H> {

@@ -12,16 +12,19 @@
 //! What is journaled are the inputs of the machine and their times, never its state. The module names no type of an
 //! engine.
 
+mod blob;
 mod context;
 mod drive;
 mod host;
 mod log;
+mod reader;
 mod running;
 mod segment;
 pub mod sim;
 mod step;
 mod thread;
 
+pub use blob::{Blob, BlobHash};
 pub use context::{
     Begin, ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, StepReply,
     Stopped, TimedInput, Woken,
@@ -29,6 +32,7 @@ pub use context::{
 pub use drive::{DriveOptions, drive};
 pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
 pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
+pub use reader::Reader;
 pub use sim::SimEngine;
 pub use step::{Nonce, StepContext, perform};
 pub use thread::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};

@@ -7,18 +7,10 @@ use harness::core::event::EventKind;
 use harness::core::machine::{Effect, Input, Op};
 use harness::core::port::DrainPoint;
 use harness::core::run::Run;
-use harness::core::{End, EntryId, Json, OpId, Time};
+use harness::core::{End, EntryId, OpId, Time};
 
 use super::context::TimedInput;
 use super::log::LogItem;
-
-/// The state of a run that has to be saved.
-#[derive(Debug)]
-pub(super) struct Save {
-    pub(super) op: OpId,
-    pub(super) messages: u64,
-    pub(super) state: Arc<Json>,
-}
 
 /// A machine, and its effects in order of their kind.
 #[derive(Debug)]
@@ -35,7 +27,6 @@ pub(super) struct Running {
     /// Steps and held calls that are to start.
     pub(super) slow: Vec<(OpId, Op)>,
     pub(super) store: Option<OpId>,
-    pub(super) save: Option<Save>,
     pub(super) drain: Option<(OpId, DrainPoint)>,
     /// Operations up to this one are cancelled.
     pub(super) abort: Option<OpId>,
@@ -56,7 +47,6 @@ impl Running {
             quick: VecDeque::new(),
             slow: Vec::new(),
             store: None,
-            save: None,
             drain: None,
             abort: None,
             injected: Vec::new(),
@@ -70,7 +60,6 @@ impl Running {
         !self.quick.is_empty()
             || !self.slow.is_empty()
             || self.store.is_some()
-            || self.save.is_some()
             || self.drain.is_some()
             || self.abort.is_some()
             || self.end.is_some()
@@ -114,7 +103,6 @@ impl Running {
                 self.items.extend(records.into_iter().map(|record| LogItem::Record(Box::new(record))));
                 self.store = Some(id);
             }
-            Op::Save { messages, state } => self.save = Some(Save { op: id, messages, state }),
             Op::Drain { point } => self.drain = Some((id, point)),
             // These ask models, run commands, or wait for people.
             op @ (Op::Model { .. }
@@ -125,6 +113,7 @@ impl Running {
             | Op::Facts { .. }
             | Op::LayerStore { .. }
             | Op::Complete { .. }) => self.slow.push((id, op)),
+            // A run saves nothing here: what its journal holds is enough.
             op @ (Op::Prepare { .. }
             | Op::Begin { .. }
             | Op::Append { .. }
@@ -132,7 +121,8 @@ impl Running {
             | Op::AfterModel { .. }
             | Op::Arguments { .. }
             | Op::Gate { .. }
-            | Op::NoteApproval { .. }) => self.quick.push_back((id, op)),
+            | Op::NoteApproval { .. }
+            | Op::Save { .. }) => self.quick.push_back((id, op)),
         }
     }
 }

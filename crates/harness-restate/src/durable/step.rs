@@ -7,14 +7,15 @@ use harness::core::machine::{Op, Reply};
 use harness::core::outcome::{Purpose, PurposeUsage, TotalUsage};
 use harness::core::port::{ModelFault, ModelFaultCode};
 use harness::core::tool::{RetryClass, ToolOutcome};
-use harness::core::transcript::Transcript;
+use harness::core::transcript::Prefix;
 use harness::core::{Cancel, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::context::{StepAsk, StepReply, Stopped};
+use super::blob::json_bytes;
 use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
-use super::log::fold;
+use super::reader::Reader;
 
 /// Bytes of a reply, at most: an engine rejects large entries. 1 MiB.
 const REPLY_LIMIT: usize = 1 << 20;
@@ -49,28 +50,31 @@ pub trait StepContext: Send {
 pub async fn perform(
     mut ctx: impl StepContext,
     host: &impl AgentHost,
-    store: &impl ThreadStore,
+    reader: &Reader<impl ThreadStore>,
     ask: StepAsk,
     cancel: &Cancel,
 ) -> Result<StepReply, Stopped> {
     let own = ctx.nonce();
+    // A tool sees its call alone.
+    let sees = if let Op::Tool { .. } = ask.what { 0 } else { ask.log };
+    let log = reader.transcript(&ask.origin.thread.clone().unwrap_or_default(), sees).await?;
     let counts = matches!(ask.what, Op::Model { .. } | Op::Tool { class: RetryClass::Unsafe, .. });
     let first = if counts { Some(ctx.run("intent", std::future::ready(own.clone())).await?) } else { None };
     let effect = async move {
         let was_lost = first.is_some_and(|first| first != own);
-        effect(host, store, ask, was_lost, cancel).await
+        effect(host, &log, ask, was_lost, cancel).await
     };
     ctx.run("effect", effect).await
 }
 
 async fn effect(
     host: &impl AgentHost,
-    store: &impl ThreadStore,
+    log: &Prefix,
     ask: StepAsk,
     was_lost: bool,
     cancel: &Cancel,
 ) -> StepReply {
-    let StepAsk { origin, op, what, log, turn, deadline, left } = ask;
+    let StepAsk { origin, op, what, turn, deadline, left, log: _ } = ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
     let agent = match host.agent(HostAsk::new(&origin)).await {
         Ok(agent) => agent,
@@ -80,16 +84,9 @@ async fn effect(
     if was_lost && matches!(what, Op::Tool { .. }) {
         return stepped(ports.clock.now(), &what, Reply::Interrupted { partial: None }, None);
     }
-    // A tool sees its call alone.
-    let log = if matches!(what, Op::Tool { .. }) { 0 } else { log };
-    let entries = match store.read(&origin.thread.clone().unwrap_or_default(), log).await {
-        Ok(entries) => entries,
-        Err(fault) => return failed(&fault.message),
-    };
-    let log: Transcript = fold(&entries).messages().cloned().collect();
     let lost = lost_usage(&what).filter(|_| was_lost);
     let origin = Arc::new(origin);
-    let scope = OpScope { log: &log, origin: &origin, turn, deadline, left };
+    let scope = OpScope { log, origin: &origin, turn, deadline, left };
     let Performed { reply, mut spent, .. } = perform_op(&ports, op, what.clone(), scope, cancel).await;
     if let Some(lost) = lost {
         spent.get_or_insert_default().merge(&lost);
@@ -112,7 +109,7 @@ fn lost_usage(op: &Op) -> Option<TotalUsage> {
 
 /// The reply of a step, or an error in its place when it is too large for the journal.
 fn stepped(at: Time, op: &Op, reply: Reply, spent: Option<TotalUsage>) -> StepReply {
-    let bytes = serde_json::to_vec(&reply).map_or(usize::MAX, |json| json.len());
+    let bytes = json_bytes(&reply);
     let reply = if bytes > REPLY_LIMIT { too_large(op, &reply, bytes) } else { reply };
     let bytes = bytes.min(REPLY_LIMIT) as u64;
     StepReply { at, reply, bytes, spent }

@@ -16,6 +16,7 @@ use harness::core::{
 use harness::runtime::{Deliver, DeliveryMode, DeliveryState, Queue, QueueMode};
 use serde::{Deserialize, Serialize};
 
+use super::blob::json_bytes;
 use super::context::{Begin, ControlAsk, ControlReply, DriveInput};
 
 /// Messages that wait, at most.
@@ -298,8 +299,8 @@ impl ThreadState {
         if self.queue.iter().count() >= QUEUE {
             return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
         }
-        let waiting: usize = self.queue.iter().map(|queued| size(&queued.message)).sum();
-        let bytes = waiting.saturating_add(size(&queued.message));
+        let waiting: usize = self.queue.iter().map(|queued| json_bytes(&queued.message)).sum();
+        let bytes = waiting.saturating_add(json_bytes(&queued.message));
         if bytes > QUEUE_BYTES {
             return Err(format!("queue_full: {bytes} bytes would wait, {QUEUE_BYTES} are permitted"));
         }
@@ -489,15 +490,11 @@ impl ThreadState {
         (origin.run, origin.user, origin.metadata) = (Some(run.clone()), user, metadata);
         origin.allowed_tools = allowed_tools;
         self.status = ThreadStatus::Running(run);
-        let input = DriveInput { origin, begin, at: now, log: self.log, takes: 0 };
+        let input = DriveInput { origin, begin, at: now, log: self.log, takes: 0, injected: Vec::new() };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
 }
 
 fn not_waiting(entry: &EntryId) -> String {
     format!("not_waiting: message `{entry}` does not wait; a run may have taken it")
-}
-
-fn size(message: &Message) -> usize {
-    serde_json::to_vec(message).map_or(usize::MAX / 2, |json| json.len())
 }

@@ -83,10 +83,10 @@ pub(crate) fn events(log: &[LogEntry]) -> Vec<Event> {
     events.collect()
 }
 
-/// Settings under which runs with several turns roll over at each of them.
-pub(crate) fn rolling() -> DriveOptions {
+/// Settings under which runs roll over after so many entries. With 1 they roll over before each iteration.
+fn rolling(entries: u64) -> DriveOptions {
     let mut options = DriveOptions::default();
-    options.entries = 1;
+    options.entries = entries;
     options
 }
 
@@ -96,8 +96,7 @@ fn texts(left: &Left) -> Vec<String> {
 
 /// Crashes at each point, one after the other.
 fn enumerate(faults: &SimFaults, options: DriveOptions) {
-    let rolls = options.entries == 1;
-    for script in scripts::all().into_iter().filter(|script| script.turns > 1 || !rolls) {
+    for script in scripts::all() {
         let calm = play(&script, faults.clone(), options);
         for point in 1..=calm.report.points {
             let crashing = SimFaults { crash_at: BTreeSet::from([point]), ..faults.clone() };
@@ -117,7 +116,32 @@ fn a_crash_at_every_point_loses_nothing_and_repeats_no_unsafe_call() {
 
 #[test]
 fn nothing_is_lost_when_runs_roll_over() {
-    enumerate(&SimFaults::default(), rolling());
+    enumerate(&SimFaults::default(), rolling(1));
+}
+
+#[test]
+fn a_run_that_rolls_over_gives_the_same_records_and_events() {
+    let mut most = 0;
+    for script in scripts::all() {
+        let whole = play(&script, SimFaults::default(), DriveOptions::default());
+        for entries in 1..=whole.report.entries {
+            let rolled = play(&script, SimFaults::default(), rolling(entries));
+            most = most.max(rolled.report.drives - whole.report.drives);
+            assert_eq!(rolled.log, whole.log, "{} after {entries} entries", script.name);
+        }
+    }
+    assert_eq!(most, 6, "each iteration of the longest script is one invocation");
+}
+
+#[test]
+fn a_worker_reads_each_entry_of_a_log_once() {
+    for script in scripts::all() {
+        for options in [DriveOptions::default(), rolling(1)] {
+            let left = play(&script, SimFaults::default(), options);
+            let (reads, entries) = (left.report.reads, left.log.len() as u64);
+            assert!(reads <= entries, "{}: {reads} reads of {entries} entries", script.name);
+        }
+    }
 }
 
 #[test]
@@ -247,7 +271,7 @@ fn many_crashes_in_any_order_of_completions() {
             play(
                 &script,
                 SimFaults { crash_at, seed, freeze: seed % 2 == 0, ..SimFaults::default() },
-                rolling(),
+                rolling(1),
             );
         }
     }

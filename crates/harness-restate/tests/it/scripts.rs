@@ -13,6 +13,7 @@ pub(crate) fn all() -> Vec<Script> {
     vec![
         script("plain", vec![text("Hello.")]),
         script("each class of tools", vec![calls(&["look", "put", "pay"]), text("Done.")]),
+        script("the same call again and again", vec![calls(&["look"]); 4]),
         script("one call after the other", vec![calls(&["pay-1"]), calls(&["pay-2"]), text("Done.")]),
         Script {
             acts: vec![(0, Act::Say(STEER, "And milk.")), (1, Act::Say(STEER, "And cake."))],

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::clock::SimClock;
 use super::world::{Entry, Invocation, Work, World};
+use crate::durable::blob::{Blob, BlobHash};
 use crate::durable::context::{
     ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, Stopped, TimedInput,
     Woken,
@@ -30,15 +31,28 @@ impl Shared {
 }
 
 impl ThreadStore for Shared {
-    async fn read(&self, thread: &ThreadId, upto: u64) -> Result<Vec<LogEntry>, Fault> {
-        let world = self.lock();
-        let entries: Vec<_> =
-            world.logs.get(thread).into_iter().flat_map(|log| log.read(0, upto)).cloned().collect();
-        if (entries.len() as u64) < upto {
-            let text = format!("thread {thread} has {} log entries, {upto} are needed", entries.len());
+    async fn read(&self, thread: &ThreadId, from: u64, upto: u64) -> Result<Vec<LogEntry>, Fault> {
+        let mut world = self.lock();
+        let log = world.logs.get(thread).into_iter();
+        let entries: Vec<_> = log.flat_map(|log| log.read(from, upto)).cloned().collect();
+        let found = entries.len() as u64;
+        if from + found < upto {
+            let text = format!("thread {thread} has {} log entries, {upto} are needed", from + found);
             return Err(fault("log_too_short", text));
         }
+        world.report.reads += found;
         Ok(entries)
+    }
+
+    async fn put_blob(&self, thread: &ThreadId, blob: &Blob) -> Result<(), Fault> {
+        let key = (thread.clone(), blob.hash().clone());
+        self.lock().blobs.insert(key, Arc::clone(blob.text()));
+        Ok(())
+    }
+
+    async fn get_blob(&self, thread: &ThreadId, hash: &BlobHash) -> Result<Arc<str>, Fault> {
+        let found = self.lock().blobs.get(&(thread.clone(), hash.clone())).cloned();
+        found.ok_or_else(|| fault("blob_missing", format!("thread {thread} has no {hash}")))
     }
 }
 

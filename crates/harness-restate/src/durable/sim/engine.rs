@@ -14,6 +14,7 @@ use crate::durable::context::Stopped;
 use crate::durable::drive::{DriveOptions, drive};
 use crate::durable::host::AgentHost;
 use crate::durable::log::LogEntry;
+use crate::durable::reader::Reader;
 use crate::durable::step::perform;
 use crate::durable::thread::{ThreadAsk, ThreadReply, ThreadState, ThreadStatus};
 
@@ -133,18 +134,20 @@ impl SimEngine {
     /// Runs until no work is left.
     pub fn run<H: AgentHost>(&self, host: &H) -> SimReport {
         let (mut tasks, mut zombies): (Vec<Task<'_>>, Vec<Task<'_>>) = (Vec::new(), Vec::new());
+        let mut reader = Reader::new(self.shared.clone());
         let flag = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&flag));
         for _ in 0..ROUNDS {
             self.deliver();
             self.shared.lock().start_queued();
-            self.begin(host, &mut tasks);
+            self.begin(host, &reader, &mut tasks);
             let before = self.shared.lock().version;
             flag.0.store(false, Ordering::Relaxed);
             self.poll(&mut tasks, &waker);
             zombies
                 .retain_mut(|task| task.future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             if self.restart() {
+                reader = Reader::new(self.shared.clone());
                 let dead = std::mem::take(&mut tasks);
                 if self.shared.lock().faults.freeze {
                     zombies.extend(dead);
@@ -186,7 +189,7 @@ impl SimEngine {
     }
 
     /// Begins an attempt at each invocation that has none.
-    fn begin<'h, H: AgentHost>(&self, host: &'h H, tasks: &mut Vec<Task<'h>>) {
+    fn begin<'h, H: AgentHost>(&self, host: &'h H, reader: &Reader<Shared>, tasks: &mut Vec<Task<'h>>) {
         let count = self.shared.lock().invocations.len();
         for id in 0..count {
             if tasks.iter().any(|task| task.id == id) {
@@ -202,6 +205,7 @@ impl SimEngine {
                 (invocation.attempt, invocation.work.clone(), invocation.cancel.clone());
             drop(world);
             let (shared, clock, options) = (self.shared.clone(), self.clock.clone(), self.options);
+            let reader = reader.clone();
             let ctx = Attempt {
                 shared: shared.clone(),
                 clock,
@@ -213,14 +217,14 @@ impl SimEngine {
             };
             let future: BoxFuture<'h, ()> = match work {
                 Work::Drive(input) => Box::pin(async move {
-                    match drive(ctx, host, &shared, options, *input).await {
+                    match drive(ctx, host, &reader, options, *input).await {
                         Ok(()) => shared.lock().finish(id, attempt, None),
                         Err(Stopped::Over) => {}
                         Err(refused) => shared.lock().refuse(id, attempt, &refused),
                     }
                 }),
                 Work::Step(ask) => Box::pin(async move {
-                    if let Ok(reply) = perform(ctx, host, &shared, *ask, &cancel).await {
+                    if let Ok(reply) = perform(ctx, host, &reader, *ask, &cancel).await {
                         shared.lock().finish(id, attempt, Some(reply));
                     }
                 }),

@@ -1,11 +1,13 @@
 //! State of an engine: journals, the state of objects, messages in transit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use harness::core::{Cancel, Millis, RunId, ThreadId, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::durable::blob::BlobHash;
 use crate::durable::context::{
     ControlAsk, ControlReply, DriveInput, Handle, StepAsk, StepReply, Stopped, TimedInput, Woken,
 };
@@ -45,6 +47,8 @@ pub struct SimReport {
     pub bytes: u64,
     /// Invocations of runs.
     pub drives: u64,
+    /// Entries of logs that workers read.
+    pub reads: u64,
     /// Runs without an end, and keys that are held.
     pub stuck: Vec<String>,
     /// Broken rules of the journal: a replay that asks for something else, data that JSON changes, unequal replies to
@@ -104,6 +108,7 @@ pub(super) struct World {
     pub(super) report: SimReport,
     pub(super) threads: BTreeMap<ThreadId, ThreadState>,
     pub(super) logs: BTreeMap<ThreadId, LogPages>,
+    pub(super) blobs: BTreeMap<(ThreadId, BlobHash), Arc<str>>,
     pub(super) invocations: Vec<Invocation>,
     /// Runs that wait until the key of their thread is free.
     pub(super) queued: VecDeque<DriveInput>,

@@ -1,0 +1,80 @@
+//! Texts that are kept beside a log, by their hash: what is too large for a journal, or must not be in one.
+
+use std::sync::Arc;
+use std::{fmt, io};
+
+use harness::core::canonical::sha256_hex;
+use serde::{Deserialize, Serialize};
+
+/// The SHA-256 of a text, in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlobHash(Arc<str>);
+
+impl BlobHash {
+    /// The hash of a text.
+    pub fn of(text: &str) -> Self {
+        Self(sha256_hex(text).into())
+    }
+
+    /// Its digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text with its hash.
+///
+/// ```
+/// use harness_restate::durable::{Blob, BlobHash};
+///
+/// let blob = Blob::new("{}");
+/// assert_eq!((&**blob.text(), blob.hash()), ("{}", &BlobHash::of("{}")));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    hash: BlobHash,
+    text: Arc<str>,
+}
+
+impl Blob {
+    /// Hashes a text.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        Self { hash: BlobHash::of(&text), text }
+    }
+
+    /// Its hash.
+    pub fn hash(&self) -> &BlobHash {
+        &self.hash
+    }
+
+    /// The text.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+}
+
+/// The bytes of a value as JSON. What has no JSON form counts as far as it got.
+pub(super) fn json_bytes(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
