@@ -41,7 +41,8 @@ fn reply(op: &Op, answers: &[AssistantMessage], log: &Transcript, drains: usize)
             Reply::Model(Ok(Arc::new(Message::Assistant(answers[said].clone().with_usage(usage)))))
         }
         Op::Tool { call, .. } => {
-            let text = if call.name.as_str() == "pay" { format!("paid {}", call.id) } else { "tea".to_owned() };
+            let text =
+                if call.name.as_str() == "pay" { format!("paid {}", call.id) } else { "tea".to_owned() };
             Reply::Tool(Ok(Arc::new(ToolOutcome::text(text))))
         }
         Op::Drain { .. } => {

@@ -141,7 +141,8 @@ impl Known {
             self.bytes -= shorter.bytes;
         }
         while self.bytes > self.most {
-            let oldest = self.folds.iter().min_by_key(|(_, fold)| fold.used).map(|(thread, _)| thread.clone());
+            let oldest =
+                self.folds.iter().min_by_key(|(_, fold)| fold.used).map(|(thread, _)| thread.clone());
             let Some(gone) = oldest.and_then(|thread| self.folds.remove(&thread)) else { return };
             self.bytes -= gone.bytes;
         }

@@ -12,8 +12,8 @@ use harness::core::{Cancel, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::context::{StepAsk, StepReply, Stopped};
 use super::blob::json_bytes;
+use super::context::{StepAsk, StepReply, Stopped};
 use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
 use super::reader::Reader;
 
