@@ -18,7 +18,7 @@ use harness_core::run::RunSpec;
 use harness_core::tool::{DynTool, DynToolRegistry, Tool, ToolRegistry, Toolbox};
 use harness_core::{Millis, ModelName, Origin, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionSetting, Map};
-use harness_memory::layer::Pipeline;
+use harness_memory::layer::{ItemSchemas, Pipeline};
 use harness_record::Recording;
 use harness_tools::{Combined, MemorySetting, Modes, Source, WorkTools};
 
@@ -81,6 +81,7 @@ pub struct Builder {
     compaction: Option<CompactionSetting>,
     /// Memory of a registry file.
     pub(crate) memory: Option<MemorySetting>,
+    pub(crate) items: Option<ItemSchemas>,
     /// Work items that tools among the given ones keep.
     work: Option<WorkTools>,
     pub(crate) team: SubagentSetup,
@@ -124,6 +125,7 @@ impl Builder {
             control: ControlParts::default(),
             compaction: None,
             memory: None,
+            items: None,
             work: None,
             team: SubagentSetup::default(),
             threads: Threads::default(),
@@ -313,6 +315,29 @@ impl Builder {
         builder.gate(pipeline.gate()).layers(pipeline)
     }
 
+    /// Item schemas of the whole conversation. A tool call that they do not accept is denied; in place of a tool result the
+    /// model receives the error `item_schema_mismatch`; a prompt with a custom message of an unknown type is refused
+    /// (`guardrail_triggered`). Sub-agents, and layers of a [`memory_setting`](Self::memory_setting), have them, too; a
+    /// [`memory`](Self::memory) of your own has those of its [`LayerSetup`](harness_memory::layer::LayerSetup::schemas).
+    /// Default none.
+    ///
+    /// ```
+    /// use harness::memory::layer::{ItemCategory, ItemSchema, ItemSchemas};
+    /// use harness::prelude::*;
+    ///
+    /// # fn build(model: impl Model + 'static) -> Result<Harness, harness::HarnessError> {
+    /// let receipt = ItemSchema::new("receipt", |item| item.text().contains("\"data\":{\"receipt\":"));
+    /// let schemas = ItemSchemas::default()
+    ///     .with(ItemCategory::ToolResults, receipt.of_tool("pay"))
+    ///     .with(ItemCategory::Items, ItemSchema::of_type("shop:order"));
+    /// Harness::new(model).item_schemas(schemas).build()
+    /// # }
+    /// ```
+    pub fn item_schemas(mut self, schemas: ItemSchemas) -> Self {
+        self.items = Some(schemas);
+        self
+    }
+
     /// Work items of tools that are given one by one, for example those of a registry file: with work items under
     /// control, a run uses the same ones. Default: separate ones.
     pub fn work_tools(mut self, work: WorkTools) -> Self {
@@ -468,8 +493,12 @@ impl Builder {
                 None => Arc::new(Combined::new(Toolbox::new(tools), self.sources.clone())),
             }
         };
-        let of_subagents = together(of_subagents);
+        let mut of_subagents = together(of_subagents);
         self.ports.tools = together(self.tools);
+        if let Some(schemas) = &self.items {
+            of_subagents = schemas.checked_results(of_subagents);
+            apply(schemas, &mut self.ports);
+        }
         for wrap in self.wrappers {
             self.ports.tools = wrap(self.ports.tools);
         }
@@ -512,6 +541,13 @@ impl Builder {
         faults.extend(self.control.faults(self.spec.mode, is_closed.then_some(&*self.tools)));
         faults
     }
+}
+
+/// Applies item schemas to tool calls, results and prompts.
+fn apply(schemas: &ItemSchemas, ports: &mut Ports) {
+    ports.tools = schemas.checked_results(Arc::clone(&ports.tools));
+    ports.gates.push(schemas.gate());
+    ports.checks.push(schemas.check_prompts());
 }
 
 /// Parts of a built harness.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{BoxFuture, Clock, DynModel};
+use harness_core::port::{BoxFuture, Clock};
 use harness_core::{Json, ModelName};
 use harness_host::{DynWorkspace, StorageError};
 use harness_memory::MemoryError;
@@ -73,7 +73,9 @@ impl Builder {
             return Ok(self);
         };
         let switch = self.team.modes().cloned();
-        let pipeline = pipeline(&setting, switch, &self.ports.model, &self.ports.clock)?;
+        let mut setup = LayerSetup::new().with_model(Arc::clone(&self.ports.model));
+        setup.schemas = self.items.clone().unwrap_or_default();
+        let pipeline = pipeline(&setting, setup, switch, &self.ports.clock)?;
         let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let workspace = setting.workspace.or_else(|| setting.facts.as_deref().map(file_name));
         let origin = &mut self.origin;
@@ -85,8 +87,8 @@ impl Builder {
 
 fn pipeline(
     setting: &MemorySetting,
+    mut setup: LayerSetup,
     switch: Option<Modes>,
-    model: &Arc<dyn DynModel>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Pipeline, MemoryError> {
     let facts = setting.facts.as_deref().map(open_facts).transpose()?;
@@ -94,7 +96,6 @@ fn pipeline(
     let tokens = setting.tokens.unwrap_or(TOKENS);
     let mut budget = ViewBudget::new(tokens, setting.reserve.unwrap_or(RESERVE.min(tokens / 4)));
     budget.window = setting.messages;
-    let mut setup = LayerSetup::new().with_model(Arc::clone(model));
     setup.budget = Some(budget);
     if setting.prompt_cache == Some(false) {
         setup.cache = CacheConfig::disabled();

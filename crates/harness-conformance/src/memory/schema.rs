@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness_core::Json;
-use harness_memory::layer::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas};
+use harness_memory::layer::{ItemCategory, ItemSchema, ItemSchemas};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -57,14 +57,11 @@ fn check(input: Input) -> Done<Value> {
         let schema = ItemSchema::new("tool results", move |item| fits(&shape, item));
         schemas = schemas.with(ItemCategory::ToolResults, schema);
     }
-    let mut judge = ItemJudge::new(schemas);
-    if let Some(strict) = input.strict {
-        judge = judge.with_strict(strict);
-    }
+    schemas.strict = input.strict.unwrap_or(schemas.strict);
     let result = |item: &Json| {
         let judged = match input.category {
-            Some(category) => judge.check_as(category, item),
-            None => judge.check(item),
+            Some(category) => schemas.check_as(category, item),
+            None => schemas.check(item),
         };
         Ok(match judged {
             Ok(()) => json!({"ok": plain(item)?}),

@@ -53,7 +53,7 @@ impl LayerRun {
     /// Checks that the first messages are known items.
     fn known(&self, spawned: Option<Spawned>) -> Result<Option<Spawned>, MemoryError> {
         let mut items = spawned.iter().flat_map(|spawned| &spawned.items);
-        items.try_for_each(|item| self.stack.judge.check_message(item))?;
+        items.try_for_each(|item| self.stack.items.check_message(item))?;
         Ok(spawned)
     }
 

@@ -127,7 +127,7 @@ impl LayerRun {
     /// Items that a layer made must be known; those that it was given pass.
     fn check_new(&self, given: &[Arc<Message>], made: &[Arc<Message>]) -> Result<(), MemoryError> {
         let is_given = |item: &Arc<Message>| given.iter().any(|other| Arc::ptr_eq(other, item));
-        made.iter().filter(|item| !is_given(item)).try_for_each(|item| self.stack.judge.check_message(item))
+        made.iter().filter(|item| !is_given(item)).try_for_each(|item| self.stack.items.check_message(item))
     }
 
     /// Recalls the layers: atomic layers always, eventual ones after a change of state, and those of requests once

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
-use harness_core::message::{Block, Message};
+use harness_core::message::{Block, Message, ToolCall, ToolResultMessage};
+use harness_core::{CallId, Json, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -31,6 +31,7 @@ type Accepts = dyn Fn(&Json) -> bool + Send + Sync;
 #[derive(Clone, derive_more::Debug)]
 pub struct ItemSchema {
     name: Arc<str>,
+    tool: Option<ToolName>,
     #[debug(skip)]
     accepts: Arc<Accepts>,
 }
@@ -38,7 +39,7 @@ pub struct ItemSchema {
 impl ItemSchema {
     /// A schema named `name` that accepts what `accepts` says.
     pub fn new(name: impl Into<Arc<str>>, accepts: impl Fn(&Json) -> bool + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), accepts: Arc::new(accepts) }
+        Self { name: name.into(), tool: None, accepts: Arc::new(accepts) }
     }
 
     /// A schema that accepts every item of a type.
@@ -46,6 +47,12 @@ impl ItemSchema {
         let name = item_type.into();
         let wanted = Arc::clone(&name);
         Self::new(name, move |item| Head::of(item).is_some_and(|head| head.item_type == *wanted))
+    }
+
+    /// Limits the schema to the calls of one tool and their results. It says nothing about other tools.
+    #[must_use]
+    pub fn of_tool(self, tool: impl Into<ToolName>) -> Self {
+        Self { tool: Some(tool.into()), ..self }
     }
 
     /// Name of the schema.
@@ -57,27 +64,31 @@ impl ItemSchema {
     pub fn accepts(&self, item: &Json) -> bool {
         (self.accepts)(item)
     }
+
+    fn is_about(&self, tool: Option<&ToolName>) -> bool {
+        self.tool.as_ref().is_none_or(|of| Some(of) == tool)
+    }
 }
 
-/// Schemas by category: what layers may add to the history beyond the base types.
+/// Schemas by category: which items layers, callers and tools may make beyond the base types.
 ///
-/// A layer brings its own ([`LayerDef::schemas`](super::LayerDef::schemas)); those of the whole set are in
-/// [`LayerSetup::schemas`](super::LayerSetup::schemas).
+/// A layer brings its own ([`LayerDef::schemas`](super::LayerDef::schemas)); those of a whole set are in
+/// [`LayerSetup::schemas`](super::LayerSetup::schemas). For a run, `Builder::item_schemas` of the facade applies
+/// [`gate`](Self::gate), [`check_prompts`](Self::check_prompts) and [`checked_results`](Self::checked_results).
 ///
 /// ```
 /// use harness_core::Json;
-/// use harness_memory::layer::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas, LayerSetup};
+/// use harness_memory::layer::{ItemCategory, ItemSchema, ItemSchemas, LayerSetup};
 ///
 /// let orders = ItemSchemas::default().with(ItemCategory::Items, ItemSchema::of_type("shop:order"));
-/// let judge = ItemJudge::new(orders.clone());
-/// assert!(judge.check(&Json::parse(r#"{"type":"shop:order","number":1043}"#)?).is_ok());
-/// assert!(judge.check(&Json::parse(r#"{"type":"shop:refund"}"#)?).is_err());
+/// assert!(orders.check(&Json::parse(r#"{"type":"shop:order","number":1043}"#)?).is_ok());
+/// assert!(orders.check(&Json::parse(r#"{"type":"shop:refund"}"#)?).is_err());
 ///
 /// let mut setup = LayerSetup::new();
 /// setup.schemas = orders;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ItemSchemas {
     /// For any item.
@@ -88,6 +99,20 @@ pub struct ItemSchemas {
     pub tool_calls: Vec<ItemSchema>,
     /// For results of tool calls.
     pub tool_results: Vec<ItemSchema>,
+    /// Whether an item of an unknown type needs a schema. Default true.
+    pub strict: bool,
+}
+
+impl Default for ItemSchemas {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            developer_messages: Vec::new(),
+            tool_calls: Vec::new(),
+            tool_results: Vec::new(),
+            strict: true,
+        }
+    }
 }
 
 impl ItemSchemas {
@@ -98,7 +123,7 @@ impl ItemSchemas {
         self
     }
 
-    /// The schemas of both, those of `self` first.
+    /// The schemas of both, those of `self` first. `self` decides whether they are strict.
     #[must_use]
     pub fn merged(mut self, other: &Self) -> Self {
         self.items.extend_from_slice(&other.items);
@@ -127,47 +152,15 @@ impl ItemSchemas {
         }
     }
 
-    fn accept(&self, category: ItemCategory, item: &Json) -> bool {
-        self.list(category).iter().any(|schema| schema.accepts(item))
-    }
-}
-
-/// Judges the items that layers and callers make. Strict by default: an item of an unknown type needs a schema.
-/// What a provider or a tool returns is kept as it is: every call gets its result.
-#[derive(Clone, Debug)]
-pub struct ItemJudge {
-    schemas: ItemSchemas,
-    strict: bool,
-}
-
-impl Default for ItemJudge {
-    fn default() -> Self {
-        Self::new(ItemSchemas::default())
-    }
-}
-
-impl ItemJudge {
-    /// A strict judge over these schemas.
-    pub fn new(schemas: ItemSchemas) -> Self {
-        Self { schemas, strict: true }
-    }
-
-    /// Sets strictness: without it, unknown types pass.
-    #[must_use]
-    pub fn with_strict(self, strict: bool) -> Self {
-        Self { strict, ..self }
-    }
-
     /// Judges an item. What passes is used as it is: nothing is converted, filled in or left out.
     ///
     /// # Errors
     /// When it has no type, or, in strict mode, a type that no schema accepts.
     pub fn check(&self, item: &Json) -> Result<(), MemoryError> {
         let head = Head::of(item).ok_or(MemoryError::NotAnItem)?;
-        let special = head.category();
-        let accepted = self.schemas.accept(ItemCategory::Items, item)
-            || special.is_some_and(|category| self.schemas.accept(category, item));
-        if accepted || !self.strict || is_base_type(&head.item_type) {
+        let categories = [Some(ItemCategory::Items), head.category()];
+        let mut schemas = categories.into_iter().flatten().flat_map(|category| self.about(category, None));
+        if schemas.any(|schema| schema.accepts(item)) || !self.strict || is_base_type(&head.item_type) {
             return Ok(());
         }
         Err(MemoryError::ItemMismatch {
@@ -181,25 +174,20 @@ impl ItemJudge {
     /// # Errors
     /// When the category has schemas and none of them accepts the item.
     pub fn check_as(&self, category: ItemCategory, item: &Json) -> Result<(), MemoryError> {
-        if self.schemas.list(category).is_empty() {
-            return self.check(item);
-        }
-        if self.schemas.accept(category, item) {
-            return Ok(());
-        }
-        Err(MemoryError::ItemMismatch { category, item_type: None })
+        self.judge(category, None, item)
     }
 
-    /// Judges a message that a layer or a caller made, by the schemas of its category:
+    /// Judges a message by the schemas of its category:
     ///
     /// | message | judged as | category |
     /// |---|---|---|
     /// | custom | `{type, data}` | items |
     /// | system | `{type: "message", role: "developer", content}` | developer messages |
     /// | each tool call of an assistant message | `{type: "function_call", callId, name, arguments}` | tool calls |
-    /// | tool result | `{type: "function_call_output", callId, output}` | tool results |
+    /// | tool result | `{type: "function_call_output", callId, name, output, data?}` | tool results |
     ///
-    /// A category without schemas accepts the base types, so user messages and assistant texts always pass.
+    /// `arguments` and `output` are texts; `data` is the result as JSON, where a tool has one. A category without schemas
+    /// accepts the base types, so user messages and assistant texts always pass.
     ///
     /// # Errors
     /// As [`check_as`](Self::check_as).
@@ -208,35 +196,75 @@ impl ItemJudge {
             Message::Custom(custom) if custom.custom_type.is_empty() => Err(MemoryError::NotAnItem),
             Message::Custom(custom) => {
                 let item = CustomItem { item_type: &custom.custom_type, data: custom.data.as_ref() };
-                self.check(&Json::of(&item).map_err(|fault| MemoryError::failed(fault.to_string()))?)
+                self.check(&item_of(&item)?)
             }
-            Message::System(system) if self.judges(ItemCategory::DeveloperMessages) => {
+            Message::System(system) if self.judges(ItemCategory::DeveloperMessages, None) => {
                 let texts = system.content.iter().filter_map(Block::as_text);
                 let parts: Vec<_> = texts.map(|text| json!({ "type": "input_text", "text": text })).collect();
                 let item = json!({ "type": "message", "role": "developer", "content": parts });
                 self.check_as(ItemCategory::DeveloperMessages, &item.into())
             }
-            Message::Assistant(answer) if self.judges(ItemCategory::ToolCalls) => {
-                answer.tool_calls().try_for_each(|call| {
-                    let item = json!({ "type": "function_call", "callId": call.id, "name": call.name,
-                        "arguments": call.arguments.text() });
-                    self.check_as(ItemCategory::ToolCalls, &item.into())
-                })
-            }
-            Message::ToolResult(result) if self.judges(ItemCategory::ToolResults) => {
-                let output: String = result.content.iter().filter_map(Block::as_text).collect();
-                let item = json!({ "type": "function_call_output", "callId": result.tool_call_id, "output": output });
-                self.check_as(ItemCategory::ToolResults, &item.into())
-            }
-            Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) | _ => {
-                Ok(())
-            }
+            Message::Assistant(answer) => answer.tool_calls().try_for_each(|call| self.check_call(call)),
+            Message::ToolResult(result) => self.check_result(result),
+            Message::System(_) | Message::User(_) | _ => Ok(()),
         }
     }
 
-    fn judges(&self, category: ItemCategory) -> bool {
-        !self.schemas.list(category).is_empty()
+    /// Judges a tool call, as [`check_message`](Self::check_message) does.
+    ///
+    /// # Errors
+    /// When there are schemas for calls of this tool and none of them accepts it.
+    pub fn check_call(&self, call: &ToolCall) -> Result<(), MemoryError> {
+        let (category, tool) = (ItemCategory::ToolCalls, Some(&call.name));
+        if !self.judges(category, tool) {
+            return Ok(());
+        }
+        let item = json!({ "type": "function_call", "callId": call.id, "name": call.name,
+            "arguments": call.arguments.text() });
+        self.judge(category, tool, &item.into())
     }
+
+    fn check_result(&self, result: &ToolResultMessage) -> Result<(), MemoryError> {
+        let (category, tool) = (ItemCategory::ToolResults, Some(&result.tool_name));
+        if !self.judges(category, tool) {
+            return Ok(());
+        }
+        let item = ResultItem {
+            item_type: "function_call_output",
+            call_id: &result.tool_call_id,
+            name: &result.tool_name,
+            output: result.content.iter().filter_map(Block::as_text).collect(),
+            data: result.structured.as_ref(),
+        };
+        self.judge(category, tool, &item_of(&item)?)
+    }
+
+    /// Judges by the schemas of a category that are about a tool; by [`check`](Self::check) where there are none.
+    fn judge(&self, category: ItemCategory, tool: Option<&ToolName>, item: &Json) -> Result<(), MemoryError> {
+        if !self.judges(category, tool) {
+            return self.check(item);
+        }
+        if self.about(category, tool).any(|schema| schema.accepts(item)) {
+            return Ok(());
+        }
+        Err(MemoryError::ItemMismatch { category, item_type: None })
+    }
+
+    fn about<'a>(
+        &'a self,
+        category: ItemCategory,
+        tool: Option<&'a ToolName>,
+    ) -> impl Iterator<Item = &'a ItemSchema> {
+        self.list(category).iter().filter(move |schema| schema.is_about(tool))
+    }
+
+    fn judges(&self, category: ItemCategory, tool: Option<&ToolName>) -> bool {
+        self.about(category, tool).next().is_some()
+    }
+}
+
+fn item_of(item: &impl Serialize) -> Result<Json, MemoryError> {
+    Json::of(item).map_err(|fault| MemoryError::failed(fault.to_string()))
 }
 
 /// A message of the application's own as an item.
@@ -244,6 +272,19 @@ impl ItemJudge {
 struct CustomItem<'a> {
     #[serde(rename = "type")]
     item_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Json>,
+}
+
+/// A tool result as an item.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultItem<'a> {
+    #[serde(rename = "type")]
+    item_type: &'static str,
+    call_id: &'a CallId,
+    name: &'a ToolName,
+    output: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Json>,
 }
@@ -294,7 +335,7 @@ fn is_base_type(item_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use harness_core::message::{AssistantMessage, SystemMessage, ToolCall, ToolResultMessage};
+    use harness_core::message::{AssistantMessage, SystemMessage};
 
     use super::ItemCategory::{DeveloperMessages, Items, ToolCalls, ToolResults};
     use super::*;
@@ -303,9 +344,9 @@ mod tests {
     #[track_caller]
     fn check(category: ItemCategory, message: &Message, passes: bool) {
         let never = ItemSchema::new("never", |_| false);
-        let judge = ItemJudge::new(ItemSchemas::default().with(category, never));
-        assert_eq!(judge.check_message(message).is_ok(), passes, "{category}: {message:?}");
-        assert_eq!(ItemJudge::default().check_message(message), Ok(()), "without schemas base types pass");
+        let schemas = ItemSchemas::default().with(category, never);
+        assert_eq!(schemas.check_message(message).is_ok(), passes, "{category}: {message:?}");
+        assert_eq!(ItemSchemas::default().check_message(message), Ok(()), "without schemas base types pass");
     }
 
     #[test]
@@ -325,11 +366,30 @@ mod tests {
     #[test]
     fn fault_41_schemas_see_the_item_of_a_message() {
         let pays = ItemSchema::new("payments", |item| item.text().contains(r#""name":"pay""#));
-        let judge = ItemJudge::new(ItemSchemas::default().with(ItemCategory::ToolCalls, pays));
+        let schemas = ItemSchemas::default().with(ItemCategory::ToolCalls, pays);
         let call = |name: &str| {
             Message::Assistant(AssistantMessage::calls([ToolCall::new("c", name, Json::empty_object())]))
         };
-        assert_eq!(judge.check_message(&call("pay")), Ok(()));
-        assert!(judge.check_message(&call("refund")).is_err());
+        assert_eq!(schemas.check_message(&call("pay")), Ok(()));
+        assert!(schemas.check_message(&call("refund")).is_err());
+    }
+
+    #[test]
+    fn schema_of_a_tool_says_nothing_about_others() {
+        let never = ItemSchema::new("never", |_| false).of_tool("pay");
+        let schemas = ItemSchemas::default().with(ToolCalls, never);
+        let call = |name: &str| ToolCall::new("c", name, Json::empty_object());
+        assert!(schemas.check_call(&call("pay")).is_err());
+        assert_eq!(schemas.check_call(&call("refund")), Ok(()));
+    }
+
+    #[test]
+    fn result_is_judged_with_its_exact_data() {
+        let exact = ItemSchema::new("exact", |item| item.text().contains("12345678901234567890.10"));
+        let schemas = ItemSchemas::default().with(ToolResults, exact);
+        let call = ToolCall::new("c", "pay", Json::empty_object());
+        let mut result = ToolResultMessage::new(&call, vec![Block::text("done")], false);
+        result.structured = Some(Json::parse("12345678901234567890.10").unwrap());
+        assert_eq!(schemas.check_message(&Message::ToolResult(result)), Ok(()));
     }
 }

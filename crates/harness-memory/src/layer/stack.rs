@@ -15,7 +15,7 @@ use super::def::{Budget, Hook, LayerDef, LayerId, Scope};
 use super::flow::Kept;
 use super::hook::DynLayer;
 use super::overlay::Overlay;
-use super::schema::{ItemJudge, ItemSchemas};
+use super::schema::ItemSchemas;
 use super::tokens::Utf16Quarters;
 use super::view::PreparedCount;
 use crate::compact::tokens::{Tally, TokenCounter};
@@ -75,10 +75,8 @@ pub struct LayerSetup {
     pub budget: Option<ViewBudget>,
     /// Prompt cache.
     pub cache: CacheConfig,
-    /// Item schemas before those of the layers. Default none.
+    /// Item schemas before those of the layers. Default none, strict.
     pub schemas: ItemSchemas,
-    /// Whether items of unknown types are rejected. Default true.
-    pub strict_items: bool,
     /// Whether every layer is recalled in each iteration, whatever its definition says. Default false.
     pub all_atomic: bool,
     /// Results of eventual layers that are kept. Default 1,024.
@@ -98,7 +96,6 @@ impl Default for LayerSetup {
             budget: Some(ViewBudget::default()),
             cache: CacheConfig::default(),
             schemas: ItemSchemas::default(),
-            strict_items: true,
             all_atomic: false,
             kept_recalls: 1_024,
             observer: Arc::new(warn),
@@ -206,7 +203,7 @@ pub(crate) struct Stack {
     /// Positions in `layers` by slot; layers of one slot in the order of their declaration.
     by_slot: Vec<usize>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) judge: ItemJudge,
+    pub(crate) items: ItemSchemas,
     /// The last results of eventual layers by scope and layer.
     pub(crate) eventual: Mutex<Recent<(Arc<str>, LayerId), Kept>>,
     /// The anchors of conversations.
@@ -238,7 +235,7 @@ impl Stack {
             ids: setup.layers.iter().map(|layer| layer.layer_def().id.clone()).collect(),
             by_slot,
             clock,
-            judge: ItemJudge::new(schemas).with_strict(setup.strict_items),
+            items: schemas,
             eventual: Mutex::new(Recent::new(setup.kept_recalls)),
             lineages: Mutex::new(Recent::new(LINEAGES)),
             counts: Mutex::new(Recent::new(LINEAGES)),
@@ -256,7 +253,7 @@ impl Stack {
             ids: Arc::clone(&self.ids),
             by_slot: self.by_slot.clone(),
             clock: Arc::clone(&self.clock),
-            judge: self.judge.clone(),
+            items: self.items.clone(),
             eventual: Mutex::new(lock(&self.eventual).clone()),
             lineages: Mutex::new(lock(&self.lineages).apart()),
             counts: Mutex::new(Recent::new(LINEAGES)),

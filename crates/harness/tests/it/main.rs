@@ -11,6 +11,7 @@ mod execution;
 mod files;
 mod flows;
 mod graph;
+mod item_schemas;
 mod long_conversation;
 mod memory;
 mod names;
