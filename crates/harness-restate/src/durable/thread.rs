@@ -11,7 +11,7 @@ use harness::core::message::Message;
 use harness::core::outcome::{Continuation, ContinuationKind};
 use harness::core::port::{Decision, DrainPoint, ProposedCall};
 use harness::core::{
-    AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, RunId, ThreadId, Time, ToolName,
+    AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time, ToolName,
 };
 use harness::runtime::{Deliver, DeliveryMode, DeliveryState, Queue, QueueMode};
 use serde::{Deserialize, Serialize};
@@ -169,6 +169,22 @@ pub enum ThreadAsk {
     Run(ControlAsk),
 }
 
+impl ThreadAsk {
+    /// The request without known secrets. A front end does this before it sends the request, because an engine keeps
+    /// requests before a worker sees them; the thread does it once more.
+    ///
+    /// # Errors
+    /// When what is left is not a request.
+    pub fn redacted(self, redactor: Option<&Redactor>) -> Result<Self, String> {
+        let Some(redactor) = redactor.filter(|_| !matches!(self, Self::Run(_))) else { return Ok(self) };
+        let unreadable =
+            |_| "secret_withheld: the request cannot be read without a secret that it holds".to_owned();
+        let json = Json::of(&self).map_err(unreadable)?;
+        let clean = redactor.json(&json);
+        if clean == json { Ok(self) } else { clean.to().map_err(unreadable) }
+    }
+}
+
 /// The reply of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -254,9 +270,19 @@ impl ThreadState {
         self.log
     }
 
-    /// Takes one request. The state, the reply and what is sent are stored together.
-    pub fn handle(&mut self, ask: ThreadAsk, now: Time) -> (ThreadReply, Vec<ThreadSend>) {
+    /// Takes one request, without the secrets that `redactor` knows. The state, the reply and what is sent are stored
+    /// together.
+    pub fn handle(
+        &mut self,
+        ask: ThreadAsk,
+        now: Time,
+        redactor: Option<&Redactor>,
+    ) -> (ThreadReply, Vec<ThreadSend>) {
         let mut sends = Vec::new();
+        let ask = match ask.redacted(redactor) {
+            Ok(ask) => ask,
+            Err(why) => return (ThreadReply::Refused(why), sends),
+        };
         let done = match ask {
             ThreadAsk::Run(control) => {
                 return (ThreadReply::Run(self.control(control, now, &mut sends)), sends);

@@ -15,7 +15,7 @@ use harness_restate::durable::{
 };
 
 use super::scripts;
-use super::world::{FOLLOW_UP, Host, PROMPT, Script, client, say, thread};
+use super::world::{FOLLOW_UP, Host, PROMPT, SECRET, Script, client, redactor, say, thread};
 
 /// What is left of a conversation.
 pub(crate) struct Left {
@@ -28,7 +28,11 @@ pub(crate) struct Left {
 /// Plays a script on an engine with these faults, and checks the laws.
 pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) -> Left {
     let about = format!("{} under {faults:?}", script.name);
-    let engine = SimEngine::new(faults).with_options(options);
+    let secret = script.is_secret.then_some(SECRET);
+    let mut engine = SimEngine::new(SimFaults { secret, ..faults }).with_options(options);
+    if script.is_secret {
+        engine = engine.with_redactor(redactor());
+    }
     let clock = Arc::new(engine.clock());
     let host = Host::new(script, clock, client(engine.client(), engine.clock()));
     engine.client().send("first", Time(0), &thread(), say("first", script.said[0], PROMPT));
@@ -54,7 +58,8 @@ fn kept(left: &Left, script: &Script, about: &str) {
     // (a)
     let said = left.messages.iter().filter(|message| matches!(***message, Message::User(_)));
     let said: Vec<_> = said.map(|message| message.joined_text()).collect();
-    assert_eq!(said, script.said, "{about}");
+    let expected: Vec<_> = script.said.iter().map(|said| redactor().text(said)).collect();
+    assert_eq!(said, expected, "{about}");
     // (b)
     let mut begun: BTreeMap<&String, u32> = BTreeMap::new();
     left.ledger.iter().for_each(|line| *begun.entry(line).or_default() += 1);
@@ -254,6 +259,18 @@ fn clocks_of_workers_may_differ() {
             );
         }
     }
+}
+
+#[test]
+fn a_secret_that_nobody_takes_out_is_noticed() {
+    let script = scripts::all().into_iter().find(|script| script.name == "secrets").unwrap();
+    let engine = SimEngine::new(SimFaults { secret: Some(SECRET), ..SimFaults::default() });
+    let host = Host::new(&script, Arc::new(engine.clock()), client(engine.client(), engine.clock()));
+    engine.client().send("first", Time(0), &thread(), say("first", script.said[0], PROMPT));
+    let report = engine.run(&host);
+    assert!(report.violations.iter().all(|broken| broken.starts_with("a secret is kept")));
+    // The request, the state of the thread, the input of the run, and the entries of its journal.
+    assert!(report.violations.len() > 10, "{:#?}", report.violations);
 }
 
 #[test]

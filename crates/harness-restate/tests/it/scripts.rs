@@ -65,6 +65,15 @@ pub(crate) fn all() -> Vec<Script> {
             said: vec![hi, "Never mind."],
             ..script("a message instead of a decision", vec![calls(&["sign"]), text("Fine.")])
         },
+        Script {
+            acts: vec![
+                (0, Act::Say(STEER, "It is sk-0123456789, too.")),
+                (1, Act::Say(FOLLOW_UP, "Bye, sk-0123456789.")),
+            ],
+            said: vec!["My key is sk-0123456789.", "It is sk-0123456789, too.", "Bye, sk-0123456789."],
+            is_secret: true,
+            ..script("secrets", vec![calls(&["leak"]), text("It is sk-0123456789."), text("Bye.")])
+        },
         script("nobody decides", vec![calls(&["sign"]), text("Not signed.")]),
         Script {
             turns: 3,

@@ -9,7 +9,7 @@ use harness_restate::durable::{
     Begin, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
 };
 
-use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, STEER, Way, say};
+use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, SECRET, STEER, Way, redactor, say};
 
 fn deliver(entry: &str, way: Way) -> ThreadAsk {
     say(entry, entry, way)
@@ -20,7 +20,7 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
     let mut state = ThreadState::new("t1".into(), None);
     let mut lines = Vec::new();
     for ask in asks {
-        let (reply, sends) = state.handle(ask.clone(), Time(0));
+        let (reply, sends) = state.handle(ask.clone(), Time(0), None);
         let mut line = match reply {
             ThreadReply::Accepted(run) => {
                 format!("accepted {}", run.map_or_else(String::new, |run| run.to_string()))
@@ -102,7 +102,7 @@ fn a_run_has_the_options_of_the_message_that_begins_it() {
     let mut options = RunOptions { user: Some("ann".into()), ..RunOptions::default() };
     (options.agent, options.allowed_tools) = (Some("clerk".into()), Some(Arc::from(["look".into()])));
     let ask = ThreadAsk::Deliver { entry, message, mode, wakes, options };
-    let [ThreadSend::Drive(input)] = &*state.handle(ask, Time(7)).1 else { panic!("one run begins") };
+    let [ThreadSend::Drive(input)] = &*state.handle(ask, Time(7), None).1 else { panic!("one run begins") };
     let origin = &input.origin;
     let ids =
         (origin.run.as_ref().unwrap().as_str(), origin.user.as_deref(), origin.descriptor_hash.as_deref());
@@ -123,8 +123,24 @@ fn only_calls_that_wait_can_be_decided() {
 fn the_queue_is_bounded() {
     let mut state = ThreadState::new("t1".into(), None);
     let asks = (0..65).map(|at| deliver(&format!("m{at}"), FOLLOW_UP));
-    let replies: Vec<_> = asks.map(|ask| state.handle(ask, Time(0)).0).collect();
+    let replies: Vec<_> = asks.map(|ask| state.handle(ask, Time(0), None).0).collect();
     let full = ThreadReply::Refused("queue_full: 64 messages wait already; try again later".to_owned());
     assert_eq!((replies.iter().filter(|reply| **reply == full).count(), replies.last()), (1, Some(&full)));
     assert_eq!((state.queue().count(), state.status()), (64, &ThreadStatus::Idle));
+}
+
+#[test]
+fn secrets_do_not_get_through_the_door() {
+    let (mut state, redactor) = (ThreadState::new("t1".into(), None), redactor());
+    let said = |text: &str| Arc::new(Message::user(text));
+    let clean = |ask: ThreadAsk| ask.redacted(Some(&redactor)).unwrap();
+    assert_eq!(clean(ThreadAsk::Abort), ThreadAsk::Abort);
+    let decision = |reason: &str| ThreadAsk::Decide(CallDecision::denied("c1", reason));
+    assert_eq!(clean(decision(&format!("it has {SECRET}"))), decision("it has [redacted]"));
+    let edited = |message| ThreadAsk::Edit { entry: "a".into(), message };
+    assert_eq!(clean(edited(said(SECRET))), edited(said("[redacted]")));
+    let (reply, _) = state.handle(say("a", &format!("My key is {SECRET}."), FOLLOW_UP), Time(0), Some(&redactor));
+    assert_eq!(reply, ThreadReply::Accepted(None));
+    let waiting: Vec<_> = state.queue().map(|queued| queued.message.joined_text()).collect();
+    assert_eq!(waiting, ["My key is [redacted]."]);
 }

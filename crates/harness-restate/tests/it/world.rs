@@ -7,16 +7,23 @@ use harness::core::driver::Ports;
 use harness::core::machine::CallDecision;
 use harness::core::message::{AssistantMessage, Message, ToolCall};
 use harness::core::port::{
-    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, TurnEnd,
+    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, Secret, TurnEnd,
 };
 use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
 use harness::core::tool::{DynTool, RetryClass, ToolCx, Toolbox, tool_fn};
-use harness::core::{Fault, Json, Millis, ThreadId};
+use harness::core::{Fault, Json, Millis, Redactor, ThreadId};
 use harness::runtime::DeliveryMode;
 use harness::tools::{Subagent, SubagentTool, TurnRunner};
 use harness_restate::durable::sim::{SimClient, SimClock};
 use harness_restate::durable::{Agent, AgentHost, HostAsk, RunOptions, ThreadAsk};
+
+/// What must be in nothing that an engine keeps.
+pub(crate) const SECRET: &str = "sk-0123456789";
+
+pub(crate) fn redactor() -> Redactor {
+    Redactor::new([Secret::new(SECRET)])
+}
 
 /// When a message is delivered, and whether it wakes an idle thread.
 pub(crate) type Way = (DeliveryMode, bool);
@@ -51,6 +58,8 @@ pub(crate) struct Script {
     pub(crate) hangs: Option<usize>,
     /// Turns that the run must have.
     pub(crate) turns: u32,
+    /// Whether [`SECRET`] is said, and must not be kept.
+    pub(crate) is_secret: bool,
     /// Messages of the user that the transcript must have, in order.
     pub(crate) said: Vec<&'static str>,
 }
@@ -146,6 +155,7 @@ fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
                 ledger.lock().unwrap().push(format!("done {call}"));
                 match name {
                     "boom" => panic!("out of tea"),
+                    "leak" => format!("the key is {SECRET}"),
                     "huge" => "tea".repeat(1 << 20),
                     _ => format!("{name} {}", order.what),
                 }
@@ -161,6 +171,7 @@ fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
     vec![
         tool("look", RetryClass::Pure),
         tool("boom", RetryClass::Pure),
+        tool("leak", RetryClass::Pure),
         tool("huge", RetryClass::Pure),
         tool("put", RetryClass::Idempotent),
         tool("pay", RetryClass::Unsafe),
@@ -228,6 +239,7 @@ impl Host {
         let model: Arc<dyn DynModel> = Arc::new(Actor { script, model, clock, user });
         let mut ports = Ports::new(model, Arc::clone(&self.clock));
         ports.tools = Arc::new(Toolbox::new(tools));
+        ports.redactor = Some(redactor()).filter(|_| self.script.is_secret);
         ports.gates.push(gate::func("signature", |call, _| {
             if call.call.name.as_str() == "sign" {
                 return GateVerdict::Hold { reason: "needs a signature".to_owned() };

@@ -45,8 +45,9 @@ impl ThreadStore for Shared {
     }
 
     async fn put_blob(&self, thread: &ThreadId, blob: &Blob) -> Result<(), Fault> {
-        let key = (thread.clone(), blob.hash().clone());
-        self.lock().blobs.insert(key, Arc::clone(blob.text()));
+        let (mut world, key) = (self.lock(), (thread.clone(), blob.hash().clone()));
+        world.check_text(blob.text());
+        world.blobs.insert(key, Arc::clone(blob.text()));
         Ok(())
     }
 
@@ -289,6 +290,7 @@ impl StepContext for Attempt {
         self.point()?;
         let json = serde_json::to_string(&value).map_err(|_| Stopped::Over)?;
         let mut world = self.shared.lock();
+        world.check_text(&json);
         self.own(&mut world)?.values.push(json);
         world.point()?;
         Ok(value)

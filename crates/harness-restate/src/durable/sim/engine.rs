@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use harness::core::port::{BoxFuture, Clock as _};
-use harness::core::{Millis, ThreadId, Time};
+use harness::core::{Millis, Redactor, ThreadId, Time};
 
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};
@@ -34,6 +34,14 @@ impl SimClient {
             return;
         }
         world.version += 1;
+        let ask = match ask.redacted(world.redactor.as_ref()) {
+            Ok(ask) => ask,
+            Err(why) => {
+                world.replies.insert(name, Some(ThreadReply::Refused(why)));
+                return;
+            }
+        };
+        world.check(&ask);
         world.replies.insert(name.clone(), None);
         world.letters.push(Letter { at, thread: thread.clone(), ask, name: Some(name) });
     }
@@ -107,6 +115,13 @@ impl SimEngine {
     #[must_use]
     pub fn with_options(mut self, options: DriveOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Sets the redactor of its front ends and workers. Default none.
+    #[must_use]
+    pub fn with_redactor(self, redactor: Redactor) -> Self {
+        self.shared.lock().redactor = Some(redactor);
         self
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use harness::core::{Cancel, Millis, RunId, ThreadId, Time};
+use harness::core::{Cancel, Millis, Redactor, RunId, ThreadId, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,8 @@ pub struct SimFaults {
     pub skew: Millis,
     /// Whether all rings are lost.
     pub lose_rings: bool,
+    /// Text that must be in nothing that the engine keeps: journals, states, logs, requests under way. Default none.
+    pub secret: Option<&'static str>,
     /// Decides the order of completions and of tasks.
     pub seed: u64,
 }
@@ -43,7 +45,7 @@ pub struct SimReport {
     pub points: u64,
     /// Entries of the journals of runs.
     pub entries: u64,
-    /// Bytes of these entries and of the states of threads as JSON; 0 with crashes.
+    /// Bytes of all that is kept, as JSON; unknown with crashes.
     pub bytes: u64,
     /// Invocations of runs.
     pub drives: u64,
@@ -52,7 +54,7 @@ pub struct SimReport {
     /// Runs without an end, and keys that are held.
     pub stuck: Vec<String>,
     /// Broken rules of the journal: a replay that asks for something else, data that JSON changes, unequal replies to
-    /// one request.
+    /// one request, a secret.
     pub violations: Vec<String>,
 }
 
@@ -118,6 +120,8 @@ pub(super) struct World {
     pub(super) replies: BTreeMap<String, Option<ThreadReply>>,
     /// Whether the process died.
     pub(super) is_crashed: bool,
+    /// The redactor of front ends and workers.
+    pub(super) redactor: Option<Redactor>,
     /// Changes with everything that happens.
     pub(super) version: u64,
     random: u64,
@@ -181,17 +185,26 @@ impl World {
         }
     }
 
-    /// Checks that data survives its JSON, in which an engine keeps it. Lives with crashes write the same data, and are
-    /// not checked.
+    /// Checks that data has no secret and survives its JSON, in which an engine keeps it. Lives with crashes write the same
+    /// data; of these only secrets are looked for.
     pub(super) fn check<T: Serialize + DeserializeOwned + PartialEq>(&mut self, data: &T) {
-        if !self.faults.crash_at.is_empty() {
+        let crashes = !self.faults.crash_at.is_empty();
+        if crashes && self.faults.secret.is_none() {
             return;
         }
         let json = serde_json::to_string(data).unwrap_or_default();
-        if serde_json::from_str(&json).ok().as_ref() != Some(data) {
+        self.check_text(&json);
+        if !crashes && serde_json::from_str(&json).ok().as_ref() != Some(data) {
             self.broken(format!("data does not survive JSON: {json}"));
         }
         self.report.bytes += json.len() as u64;
+    }
+
+    /// Checks that a text that an engine keeps has no secret.
+    pub(super) fn check_text(&mut self, text: &str) {
+        if self.faults.secret.is_some_and(|secret| text.contains(secret)) {
+            self.broken(format!("a secret is kept: {text}"));
+        }
     }
 
     pub(super) fn broken(&mut self, text: String) {
@@ -207,6 +220,10 @@ impl World {
 
     pub(super) fn invoke(&mut self, work: Work) -> usize {
         self.version += 1;
+        match &work {
+            Work::Drive(input) => self.check(&**input),
+            Work::Step(ask) => self.check(&**ask),
+        }
         self.report.drives += u64::from(matches!(work, Work::Drive(_)));
         self.invocations.push(Invocation {
             work,
@@ -239,8 +256,9 @@ impl World {
         for _ in 0..times {
             let mut state =
                 self.threads.remove(thread).unwrap_or_else(|| ThreadState::new(thread.clone(), None));
-            let (reply, sends) = state.handle(ask.clone(), now);
+            let (reply, sends) = state.handle(ask.clone(), now, self.redactor.as_ref());
             self.check(&state);
+            self.check(&reply);
             self.threads.insert(thread.clone(), state);
             for send in sends {
                 self.send(thread, send);
