@@ -139,7 +139,8 @@ fn secrets_do_not_get_through_the_door() {
     assert_eq!(clean(decision(&format!("it has {SECRET}"))), decision("it has [redacted]"));
     let edited = |message| ThreadAsk::Edit { entry: "a".into(), message };
     assert_eq!(clean(edited(said(SECRET))), edited(said("[redacted]")));
-    let (reply, _) = state.handle(say("a", &format!("My key is {SECRET}."), FOLLOW_UP), Time(0), Some(&redactor));
+    let (reply, _) =
+        state.handle(say("a", &format!("My key is {SECRET}."), FOLLOW_UP), Time(0), Some(&redactor));
     assert_eq!(reply, ThreadReply::Accepted(None));
     let waiting: Vec<_> = state.queue().map(|queued| queued.message.joined_text()).collect();
     assert_eq!(waiting, ["My key is [redacted]."]);

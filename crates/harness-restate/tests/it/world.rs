@@ -7,7 +7,8 @@ use harness::core::driver::Ports;
 use harness::core::machine::CallDecision;
 use harness::core::message::{AssistantMessage, Message, ToolCall};
 use harness::core::port::{
-    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, Secret, TurnEnd,
+    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, Secret,
+    TurnEnd,
 };
 use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
