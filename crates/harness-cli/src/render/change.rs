@@ -1,7 +1,11 @@
-//! Changes of files as unified diffs, with hidden characters made visible.
+//! Changes of files as unified diffs, with hidden characters made visible. Added lines have the colors of their language;
+//! the sign says that they are added.
+
+use std::borrow::Cow;
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
+use super::highlight::Highlighter;
 use super::line::{Line, Look, Text};
 use super::proposed::visible;
 use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
@@ -39,7 +43,7 @@ pub(crate) fn change_rows(
     head.push(&format!(" -{removed}"), &Look::of(BAD));
     let mut rows = head.chop(width);
     for group in group_diff_ops(ops, CONTEXT) {
-        rows.extend(hunk(&group, (&old, &new), width));
+        rows.extend(hunk(&group, (&old, &new), Layout { path, is_file: true, width }));
     }
     if after.is_empty() {
         rows.push(Line::of(DIM, "(an empty file)"));
@@ -48,11 +52,21 @@ pub(crate) fn change_rows(
 }
 
 /// Rows of a change of a part of a file: removed and added lines with their surroundings, without a heading.
-pub(crate) fn part_rows(before: &str, after: &str, width: usize) -> Vec<Line> {
+pub(crate) fn part_rows(path: &str, before: &str, after: &str, width: usize) -> Vec<Line> {
     let old: Vec<&str> = before.lines().collect();
     let new: Vec<&str> = after.lines().collect();
     let groups = group_diff_ops(compared(&old, &new), CONTEXT);
-    groups.iter().flat_map(|group| body(group, (&old, &new), false, width)).collect()
+    let layout = Layout { path, is_file: false, width };
+    groups.iter().flat_map(|group| body(group, (&old, &new), layout)).collect()
+}
+
+/// What rows of changes have in common.
+#[derive(Clone, Copy, Debug)]
+struct Layout<'a> {
+    path: &'a str,
+    /// Whether the rows say that the last line has no end.
+    is_file: bool,
+    width: usize,
 }
 
 fn compared(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
@@ -82,7 +96,7 @@ fn counts(ops: &[DiffOp]) -> (usize, usize) {
         .fold((0, 0), |(removed, added), op| (removed + op.old_range().len(), added + op.new_range().len()))
 }
 
-fn hunk(ops: &[DiffOp], (old, new): (&[&str], &[&str]), width: usize) -> Vec<Line> {
+fn hunk(ops: &[DiffOp], (old, new): (&[&str], &[&str]), layout: Layout<'_>) -> Vec<Line> {
     let Some((first, last)) = ops.first().zip(ops.last()) else { return Vec::new() };
     let span = |start: usize, end: usize| match end - start {
         0 => format!("{start},0"),
@@ -93,40 +107,59 @@ fn hunk(ops: &[DiffOp], (old, new): (&[&str], &[&str]), width: usize) -> Vec<Lin
     let of_new = span(first.new_range().start, last.new_range().end);
     let mut head = Text::default();
     head.push(&format!("@@ -{of_old} +{of_new} @@"), &Look::of(DIM));
-    let mut rows = head.chop(width);
-    rows.extend(body(ops, (old, new), true, width));
+    let mut rows = head.chop(layout.width);
+    rows.extend(body(ops, (old, new), layout));
     rows
 }
 
-fn body(ops: &[DiffOp], (old, new): (&[&str], &[&str]), is_file: bool, width: usize) -> Vec<Line> {
+fn body(ops: &[DiffOp], (old, new): (&[&str], &[&str]), layout: Layout<'_>) -> Vec<Line> {
     let mut rows = Vec::new();
+    let mut highlighter = Highlighter::of_path(layout.path);
     for op in ops {
-        let (removed, added) = (old.get(op.old_range()), new.get(op.new_range()));
+        let removed = old.get(op.old_range()).unwrap_or_default();
+        let added = new.get(op.new_range()).unwrap_or_default();
         if op.tag() == DiffTag::Equal {
-            rows.extend(lines((" ", DIM), removed, is_file, width));
-        } else {
-            rows.extend(lines(("-", BAD), removed, is_file, width));
-            rows.extend(lines(("+", GOOD), added, is_file, width));
+            for line in added {
+                // The language of the lines below depends on it.
+                let _ = highlighter.as_mut().map(|highlighter| highlighter.line(&shown(line)).len());
+                rows.extend(row(" ", DIM, line, None, layout));
+            }
+            continue;
         }
+        rows.extend(removed.iter().flat_map(|line| row("-", BAD, line, None, layout)));
+        rows.extend(added.iter().flat_map(|line| row("+", GOOD, line, highlighter.as_mut(), layout)));
     }
     rows
 }
 
-/// Rows of lines. Those of a file say that its last line has no end.
-fn lines((sign, style): (&str, Paint), lines: Option<&[&str]>, is_file: bool, width: usize) -> Vec<Line> {
+/// A line without hidden characters and without its end.
+fn shown(line: &str) -> Cow<'_, str> {
+    visible(line.strip_suffix('\n').unwrap_or(line))
+}
+
+/// Rows of a line. Those of a file say that its last line has no end.
+fn row(
+    sign: &str,
+    style: Paint,
+    line: &str,
+    highlighter: Option<&mut Highlighter>,
+    layout: Layout<'_>,
+) -> Vec<Line> {
     let mut rows = Vec::new();
-    for line in lines.unwrap_or_default() {
-        let mut text = Text::default();
-        let shown = visible(line.strip_suffix('\n').unwrap_or(line)).replace('\t', TAB);
-        text.push(&shown, &Look::of(style));
-        for (number, part) in text.chop(width.saturating_sub(1)).into_iter().enumerate() {
-            let mut row = Line::of(style, if number == 0 { sign } else { CONTINUED });
-            row.append(part);
-            rows.push(row);
-        }
-        if is_file && !line.ends_with('\n') {
-            rows.push(Line::of(DIM, "\\ no line end at the end of the file"));
-        }
+    let mut text = Text::default();
+    let shown = shown(line);
+    let parts =
+        highlighter.map_or_else(|| vec![(&*shown, style.style())], |highlighter| highlighter.line(&shown));
+    for (part, style) in parts {
+        text.push(&part.replace('\t', TAB), &Look::of(style));
+    }
+    for (number, part) in text.chop(layout.width.saturating_sub(1)).into_iter().enumerate() {
+        let mut row = Line::of(style, if number == 0 { sign } else { CONTINUED });
+        row.append(part);
+        rows.push(row);
+    }
+    if layout.is_file && !line.ends_with('\n') {
+        rows.push(Line::of(DIM, "\\ no line end at the end of the file"));
     }
     rows
 }
@@ -169,6 +202,20 @@ mod tests {
         -a
         (an empty file)
         ");
+    }
+
+    #[cfg(feature = "highlight")]
+    #[test]
+    fn added_lines_have_the_colors_of_their_language() {
+        let check = |path: &str, expected: &str| {
+            let rows = part_rows(path, "/*\nb\n", "/*\nlet\n*/ let\n", 40);
+            let ansi = rows.iter().map(|row| row.to_ansi().replace('\u{1b}', "⎋"));
+            assert_eq!(ansi.collect::<Vec<_>>().join("\n"), expected);
+        };
+        let (same, removed) = ("⎋[2m /*⎋[0m", "⎋[31m-b⎋[0m");
+        let added = "⎋[32m+⎋[0m⎋[2mlet⎋[0m\n⎋[32m+⎋[0m⎋[2m*/⎋[0m ⎋[35mlet⎋[0m";
+        check("a.rs", &format!("{same}\n{removed}\n{added}"));
+        check("notes.txt", &format!("{same}\n{removed}\n⎋[32m+let⎋[0m\n⎋[32m+*/ let⎋[0m"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod control;
 mod cost;
 mod event_line;
 mod harmless;
+pub(crate) mod highlight;
 mod human;
 mod json;
 pub(crate) mod limit;

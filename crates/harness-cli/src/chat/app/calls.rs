@@ -7,6 +7,7 @@ use harness::core::message::{Block, ToolCall};
 use harness::core::tool::ToolOutcome;
 use harness::core::{CallId, Json, Millis, Time, ToolName};
 
+use crate::render::highlight::Highlighter;
 use crate::render::line::{Line, Look, Text};
 use crate::render::{BAD, BOLD, DIM, GOOD};
 
@@ -38,6 +39,17 @@ struct Over {
     output: String,
     failed: bool,
     took: Millis,
+}
+
+impl Over {
+    /// Language of the result: that of the file that was read.
+    fn language(&self) -> Option<Highlighter> {
+        if self.failed || self.name != "workspace_read" {
+            return None;
+        }
+        let arguments: serde_json::Value = serde_json::from_str(&self.arguments).ok()?;
+        Highlighter::of_path(arguments.get("path")?.as_str()?)
+    }
 }
 
 /// Calls of a conversation.
@@ -126,21 +138,29 @@ impl Calls {
             head.push(&format!(" {}", call.name), &Look::of(BOLD));
             head.push(&format!(" {}", call.took), &Look::of(DIM));
             lines.extend(head.wrap(width));
-            lines.extend(indented(&pretty(&call.arguments), width, &Look::of(DIM)));
-            lines.extend(indented(&call.output, width, &Look::default()));
+            let arguments = Highlighter::of_language("json");
+            lines.extend(indented(&pretty(&call.arguments), width, arguments));
+            lines.extend(indented(&call.output, width, call.language()));
         }
         lines
     }
 }
 
 /// A text with a bar before each line.
-pub(super) fn indented(text: &str, width: usize, look: &Look) -> Vec<Line> {
+pub(super) fn indented(text: &str, width: usize, mut highlighter: Option<Highlighter>) -> Vec<Line> {
     let mut wrapped = Text::default();
     for (number, line) in text.trim_end().lines().enumerate() {
         if number > 0 {
             wrapped.break_line();
         }
-        wrapped.push(line, look);
+        match &mut highlighter {
+            Some(highlighter) => {
+                for (part, style) in highlighter.line(line) {
+                    wrapped.push(part, &Look::of(style));
+                }
+            }
+            None => wrapped.push(line, &Look::default()),
+        }
     }
     let barred = |line| {
         let mut barred = Line::of(DIM, "│ ");

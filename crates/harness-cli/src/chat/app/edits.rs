@@ -25,8 +25,8 @@ pub(super) fn shown(call: &ToolCall, outcome: &ToolOutcome, width: usize) -> Opt
     let path = text("path")?.to_owned();
     let made = || outcome.structured.as_ref()?.to::<Value>().ok()?.get("created")?.as_bool();
     let rows = match name {
-        "file_edit" => part_rows(text("old_string")?, text("new_string")?, width),
-        _ if made() == Some(true) => part_rows("", text("content")?, width),
+        "file_edit" => part_rows(&path, text("old_string")?, text("new_string")?, width),
+        _ if made() == Some(true) => part_rows(&path, "", text("content")?, width),
         _ => Vec::new(),
     };
     let hidden = rows.len().saturating_sub(MOST_ROWS);

@@ -382,7 +382,7 @@ impl Talk {
         head.push("! ", &Look::of(NOTE));
         head.push(line, &Look::of(BOLD));
         self.finish_all(head.wrap(self.width));
-        let lines = calls::indented(result, self.width, &Look::default());
+        let lines = calls::indented(result, self.width, None);
         let hidden = lines.len().saturating_sub(MOST_SHOWN);
         self.finish_all(lines.into_iter().take(MOST_SHOWN));
         if hidden > 0 {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anstyle::Style;
 use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
+use super::code::Code;
 use super::definitions::Definitions;
 use super::looks::Looks;
 use super::table::Table;
@@ -21,6 +22,8 @@ pub(super) struct Page<'a> {
     pub(super) number: Option<u64>,
     /// Whether the head of the table was shown before.
     pub(super) without_head: bool,
+    /// Whether code is highlighted.
+    pub(super) highlights: bool,
 }
 
 /// Markdown extensions in use.
@@ -86,6 +89,7 @@ struct Renderer<'a> {
     text: Text,
     /// Code or HTML.
     verbatim: Option<String>,
+    code: Code,
     table: Option<Table>,
     number: Option<u64>,
 }
@@ -101,6 +105,7 @@ impl<'a> Renderer<'a> {
             looks: Vec::new(),
             text: Text::default(),
             verbatim: None,
+            code: Code::plain(page.looks),
             table: None,
             number: page.number,
         }
@@ -313,13 +318,13 @@ impl Renderer<'_> {
 
     fn end_code(&mut self) {
         let Some(text) = self.verbatim.take() else { return };
-        let looks = self.page.looks;
+        let room = self.room();
         for one in text.lines() {
-            for line in code::lines(one, false, looks, self.room()) {
+            for line in self.code.lines(one, false, room) {
                 self.emit(line);
             }
         }
-        if let Some(line) = code::closing(looks) {
+        if let Some(line) = code::closing(self.page.looks) {
             self.emit(line);
         }
     }
@@ -427,9 +432,11 @@ impl Renderer<'_> {
             CodeBlockKind::Fenced(info) => info,
             CodeBlockKind::Indented => "",
         };
-        if let Some(line) = code::opening(info, self.page.looks, self.room()) {
+        let looks = self.page.looks;
+        if let Some(line) = code::opening(info, looks, self.room()) {
             self.emit(line);
         }
+        self.code = if self.page.highlights { Code::of(info, looks) } else { Code::plain(looks) };
         self.verbatim = Some(String::new());
     }
 

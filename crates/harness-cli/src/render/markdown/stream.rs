@@ -2,8 +2,11 @@
 //!
 //! Decisions are made only at the end of a line, or when a line or a block becomes too long, and only from the text
 //! before that point. The chunks of the stream therefore do not affect the result, and each byte is parsed once to
-//! become final. Items of a top-level list count as separate blocks; top-level fenced code is final line by line.
+//! become final. Items of a top-level list count as separate blocks; top-level fenced code is final line by line, and
+//! each of its lines is highlighted once to become final. Code inside of other blocks is highlighted when its block is
+//! final.
 
+use super::code::Code;
 use super::definitions::Definitions;
 use super::looks::Looks;
 use super::render::{Page, render};
@@ -44,6 +47,8 @@ pub(crate) struct MarkdownStream {
     joined: bool,
     /// Head of the continued table in the open block.
     table_head: bool,
+    /// Whether its lines may still change.
+    is_partial: bool,
     has_lines: bool,
     definitions: Definitions,
     /// Bytes that went through the parser.
@@ -56,7 +61,7 @@ pub(crate) struct MarkdownStream {
 enum Open {
     Nothing,
     /// Fenced code, whose lines are shown immediately.
-    Code(Fence),
+    Code(Fence, Code),
     /// A paragraph, or what starts like one: a table, a setext heading, definitions.
     Text,
     Quote,
@@ -93,6 +98,7 @@ impl MarkdownStream {
             blank: false,
             joined: false,
             table_head: false,
+            is_partial: false,
             has_lines: false,
             definitions: Definitions::default(),
             #[cfg(test)]
@@ -120,9 +126,9 @@ impl MarkdownStream {
 
     /// Renders the lines that may still change, as if the text ended here. They follow the final lines.
     pub(crate) fn partial(&self) -> Vec<Line> {
-        let mut now = self.clone();
+        let mut now = Self { is_partial: true, ..self.clone() };
         let undecided = match &now.open {
-            Open::Code(fence) => fence.may_be_closed_by(&now.line),
+            Open::Code(fence, _) => fence.may_be_closed_by(&now.line),
             // The first characters of an item would make a heading of the paragraph above.
             Open::Text => scan::is_underline(&now.line),
             Open::Nothing | Open::Quote | Open::Item(_) | Open::Indented | Open::Html(_) => false,
@@ -169,7 +175,7 @@ impl MarkdownStream {
         let rest = self.line.split_off(end);
         let part = std::mem::replace(&mut self.line, rest);
         self.take(&part, out);
-        if !matches!(self.open, Open::Code(_)) {
+        if !matches!(self.open, Open::Code(..)) {
             self.close(out);
             self.open = Open::Text;
             self.joined = true;
@@ -186,7 +192,7 @@ impl MarkdownStream {
     /// Processes a line, or a part of a long one.
     fn take(&mut self, line: &str, out: &mut Vec<Line>) {
         match self.fate(line) {
-            Fate::Inside if matches!(self.open, Open::Code(_)) => self.code(line, out),
+            Fate::Inside if matches!(self.open, Open::Code(..)) => self.code(line, out),
             Fate::Inside => self.append(line, out),
             Fate::Last => {
                 self.append(line, out);
@@ -207,8 +213,8 @@ impl MarkdownStream {
         match &self.open {
             _ if self.inside_line => Fate::Inside,
             Open::Nothing => Fate::Next,
-            Open::Code(fence) if fence.is_closed_by(line) => Fate::Between,
-            Open::Code(_) => Fate::Inside,
+            Open::Code(fence, _) if fence.is_closed_by(line) => Fate::Between,
+            Open::Code(..) => Fate::Inside,
             Open::Text | Open::Quote if is_blank => Fate::Between,
             // Below a table it may be a row, or a line across the page.
             Open::Text if scan::is_underline(line) && self.source.lines().any(scan::is_table_rule) => {
@@ -242,7 +248,7 @@ impl MarkdownStream {
             self.gap(out);
             self.has_lines = true;
             out.extend(code::opening(info, self.looks, self.width));
-            self.open = Open::Code(fence);
+            self.open = Open::Code(fence, Code::of(info, self.looks));
             return;
         }
         self.open = match (marker, HtmlEnd::of(line)) {
@@ -303,7 +309,7 @@ impl MarkdownStream {
             Open::Item(Marker { sign, number, .. }) => {
                 number.map(|number| number.to_string()).unwrap_or_default() + &format!("{sign}\n")
             }
-            Open::Nothing | Open::Code(_) | Open::Text | Open::Quote | Open::Indented | Open::Html(_) => {
+            Open::Nothing | Open::Code(..) | Open::Text | Open::Quote | Open::Indented | Open::Html(_) => {
                 String::new()
             }
         };
@@ -312,16 +318,16 @@ impl MarkdownStream {
 
     /// Shows a line of fenced code.
     fn code(&mut self, line: &str, out: &mut Vec<Line>) {
-        let Open::Code(fence) = &self.open else { return };
+        let Open::Code(fence, code) = &mut self.open else { return };
         let inside = if self.inside_line { line } else { scan::outdented(line, fence.columns) };
-        out.extend(code::lines(inside, self.inside_line, self.looks, self.width));
+        out.extend(code.lines(inside, self.inside_line, self.width));
     }
 
     /// Shows the finished block.
     fn close(&mut self, out: &mut Vec<Line>) {
         let open = std::mem::replace(&mut self.open, Open::Nothing);
         let source = std::mem::take(&mut self.source);
-        if matches!(open, Open::Code(_)) {
+        if matches!(open, Open::Code(..)) {
             out.extend(code::closing(self.looks));
             self.joined = false;
             return;
@@ -340,6 +346,7 @@ impl MarkdownStream {
             definitions: &self.definitions,
             number: self.number.take(),
             without_head: std::mem::take(&mut self.table_head),
+            highlights: !self.is_partial,
         };
         let (lines, definitions) = render(&source, &page);
         self.definitions = definitions;
@@ -357,5 +364,11 @@ impl MarkdownStream {
             out.push(Line::new());
         }
         self.joined = false;
+    }
+
+    /// Bytes of the open code block that went through the highlighter.
+    #[cfg(test)]
+    pub(super) fn highlighted(&self) -> usize {
+        if let Open::Code(_, code) = &self.open { code.parsed() } else { 0 }
     }
 }

@@ -95,6 +95,41 @@ fn code_stays_as_it_is() {
     check("  ```\n   a\n  ```", 20, &["   a"]);
 }
 
+/// A line as a terminal gets it.
+fn ansi(line: &Line) -> String {
+    line.to_ansi().replace('\u{1b}', "⎋")
+}
+
+#[cfg(feature = "highlight")]
+#[test]
+fn code_of_a_known_language_has_colors() {
+    let check = |text: &str, expected: &str| {
+        let lines = lines(text, 40, Styling::Colour);
+        assert_eq!(lines.last().map(ansi).as_deref(), Some(expected), "{text}");
+    };
+    check("```rust\nfn\ta()", "  ⎋[35mfn⎋[0m  ⎋[1ma⎋[0m()");
+    check("- a\n  ```rust\n  fn a()\n  ```", "    ⎋[35mfn⎋[0m ⎋[1ma⎋[0m()");
+    check("```unknown\nfn a()", "  ⎋[36mfn a()⎋[0m");
+    let plain = lines("```rust\nfn a()", 40, Styling::Plain);
+    assert_eq!(ansi(&plain[1]), "fn a()");
+}
+
+#[cfg(feature = "highlight")]
+#[test]
+fn code_that_arrives_is_highlighted_once() {
+    let code = "let a = \"b\"; // c\n".repeat(200);
+    let mut stream = MarkdownStream::new(80, Styling::Colour);
+    stream.push("```rust\n");
+    for piece in code.as_bytes().chunks(3) {
+        stream.push(std::str::from_utf8(piece).unwrap());
+        assert!(stream.partial().iter().skip(1).all(Line::is_empty), "only the open line may change");
+    }
+    assert_eq!(stream.highlighted(), code.len());
+    stream.push("let");
+    assert_eq!(ansi(&stream.partial()[0]), "  ⎋[35mlet⎋[0m");
+    assert_eq!(stream.highlighted(), code.len());
+}
+
 #[test]
 fn rules_and_headings_stand_alone() {
     check("a\n***\nb\n# c\nd", 20, &["a", "", &"─".repeat(20), "", "b", "", "c", "", "d"]);

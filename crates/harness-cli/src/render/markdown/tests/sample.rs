@@ -133,10 +133,10 @@ fn colour_at_40() {
     ⎋[2m│ │ ⎋[0mand one inside
 
       ⎋[2mrust⎋[0m
-      ⎋[36mfn main() {⎋[0m
-      ⎋[36m    println!("a line of code that larg⎋[0m
-    ⎋[2m↪ ⎋[0m⎋[36mer than forty columns");⎋[0m
-      ⎋[36m}⎋[0m
+      ⎋[35mfn⎋[0m ⎋[1mmain⎋[0m() {
+          println!(⎋[32m"a line of code that larg⎋[0m
+    ⎋[2m↪ ⎋[0m⎋[32mer than forty columns"⎋[0m);
+      }
 
     ⎋[1mname⎋[0m⎋[2m │ ⎋[0m⎋[1msize⎋[0m⎋[2m │ ⎋[0m      ⎋[1mwhat it is for⎋[0m
     ⎋[2m─────┼──────┼───────────────────────────⎋[0m
@@ -177,9 +177,9 @@ fn colour_at_80() {
     ⎋[2m│ │ ⎋[0mand one inside
 
       ⎋[2mrust⎋[0m
-      ⎋[36mfn main() {⎋[0m
-      ⎋[36m    println!("a line of code that larger than forty columns");⎋[0m
-      ⎋[36m}⎋[0m
+      ⎋[35mfn⎋[0m ⎋[1mmain⎋[0m() {
+          println!(⎋[32m"a line of code that larger than forty columns"⎋[0m);
+      }
 
     ⎋[1mname⎋[0m⎋[2m │ ⎋[0m⎋[1msize⎋[0m⎋[2m │ ⎋[0m                ⎋[1mwhat it is for⎋[0m
     ⎋[2m─────┼──────┼────────────────────────────────────────────────⎋[0m
