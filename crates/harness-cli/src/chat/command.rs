@@ -126,9 +126,10 @@ pub(crate) fn read(line: &str) -> Said {
         return Said::Text(format!("/{rest}"));
     }
     if let Some(rest) = text.strip_prefix('!') {
-        let rest = rest.trim();
-        let is_text = rest.is_empty() || rest.starts_with('!');
-        return if is_text { Said::Text(rest.to_owned()) } else { Said::Run(rest.to_owned()) };
+        return match typed_command(text) {
+            Some(line) if !line.is_empty() => Said::Run(line.to_owned()),
+            Some(_) | None => Said::Text(rest.trim().to_owned()),
+        };
     }
     let Some(command) = text.strip_prefix('/') else { return Said::Text(text.to_owned()) };
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -137,6 +138,12 @@ pub(crate) fn read(line: &str) -> Said {
         return Said::Text(text.to_owned());
     }
     known(name, rest.trim()).unwrap_or_else(|| Said::Unknown(text.to_owned()))
+}
+
+/// The command line of a text that starts with `!`, as far as it is typed.
+pub(crate) fn typed_command(text: &str) -> Option<&str> {
+    let rest = text.trim_start().strip_prefix('!')?.trim_start();
+    (!rest.starts_with('!')).then_some(rest)
 }
 
 fn known(name: &str, rest: &str) -> Option<Said> {

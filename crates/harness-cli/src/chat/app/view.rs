@@ -6,9 +6,11 @@ use harness::core::{Millis, Time};
 use super::asks::Keys;
 use super::calls::Running;
 use super::{App, Doing, room};
+use crate::chat::command::typed_command;
 use crate::render::line::{Line, Look, Text};
 use crate::render::screen::Frame;
-use crate::render::{BOLD, DIM, NOTE};
+use crate::render::{BAD, BOLD, DIM, NOTE};
+use crate::terminal::Paint;
 
 /// Frames of the spinner, 100 ms each.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -47,12 +49,14 @@ impl App {
         let most = self.rows.saturating_sub(rest.len() + 3).clamp(1, MOST_EDITED);
         let most = if self.composer.has_menu() { most.min(MOST_BESIDE_MENU) } else { most };
         let menu = self.rows.saturating_sub(rest.len() + most + 2).clamp(1, MOST_CHOICES);
-        let prompt = if self.explaining { "why not? " } else { "› " };
+        let (prompt, style, hidden) = self.prompt();
         let indent = prompt.chars().count();
-        let edited = self.composer.view(width.saturating_sub(indent).max(1), most, menu);
-        let cursor = (rest.len() + edited.cursor.0, indent + edited.cursor.1);
+        let edited = self.composer.view(width.saturating_sub(indent).max(1), (most, menu), hidden);
+        let before = hidden > 0 && self.composer.is_at_start();
+        let column = if before { 0 } else { indent + edited.cursor.1 };
+        let cursor = (rest.len() + edited.cursor.0, column);
         for (number, row) in edited.rows.into_iter().enumerate() {
-            let mut line = if number == 0 { Line::of(NOTE, prompt) } else { Line::new() };
+            let mut line = if number == 0 { Line::of(style, prompt) } else { Line::new() };
             line.pad(if number == 0 { 0 } else { indent });
             line.append(row);
             rest.push(line);
@@ -65,6 +69,22 @@ impl App {
         let above = rows.len();
         rows.extend(rest);
         Frame { rows, cursor: (above + cursor.0, cursor.1) }
+    }
+
+    /// The prompt of the editor, its style, and the length of the text's start that it shows instead.
+    fn prompt(&self) -> (&'static str, Paint, usize) {
+        if self.explaining {
+            return ("why not? ", NOTE, 0);
+        }
+        if self.is_command_line() {
+            return ("! ", BAD, usize::from(self.composer.text().starts_with('!')));
+        }
+        ("› ", NOTE, 0)
+    }
+
+    /// Whether Enter runs the text as a command.
+    fn is_command_line(&self) -> bool {
+        !self.explaining && !self.composer.has_search() && typed_command(self.composer.text()).is_some()
     }
 
     /// Running work.
@@ -140,6 +160,7 @@ impl App {
             Doing::Compacting { since } => format!("compacting {}", self.took(since)),
             Doing::Working { .. } if !self.asks.is_empty() => "awaiting approval · Esc interrupts".to_owned(),
             Doing::Working { since } => format!("working {} · Esc interrupts", self.took(since)),
+            Doing::Nothing if self.is_command_line() => "runs in your shell".to_owned(),
             Doing::Nothing if self.rewinding => "press Esc again to edit your last message".to_owned(),
             Doing::Nothing => String::new(),
         };

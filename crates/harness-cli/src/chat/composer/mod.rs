@@ -101,9 +101,19 @@ impl Composer {
         self.menu.is_some() && self.search.is_none()
     }
 
+    /// Whether a search is open, so that the view does not show the text.
+    pub(crate) fn has_search(&self) -> bool {
+        self.search.is_some()
+    }
+
+    /// Whether the cursor is before the text.
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.buffer.cursor() == 0
+    }
+
     /// Returns the view in `columns` columns (at least 2) and at most `most_rows` rows, not counting the rows below; a menu
-    /// has at most `menu_rows`.
-    pub(crate) fn view(&self, columns: usize, most_rows: usize, menu_rows: usize) -> View {
+    /// has at most `menu_rows`. The first `hidden` bytes of the text are not in it.
+    pub(crate) fn view(&self, columns: usize, (most_rows, menu_rows): (usize, usize), hidden: usize) -> View {
         if let Some(search) = &self.search {
             let found = search.found.and_then(|at| self.history.entry(at));
             let text = found.unwrap_or(self.buffer.text());
@@ -112,7 +122,8 @@ impl Composer {
             view.below = vec![view::searching(&search.query, search.failed, columns)];
             return view;
         }
-        let mut view = view::view(self.buffer.text(), self.buffer.cursor(), columns, most_rows);
+        let text = self.buffer.text().get(hidden..).unwrap_or_default();
+        let mut view = view::view(text, self.buffer.cursor().saturating_sub(hidden), columns, most_rows);
         if let Some(completion) = &self.completion {
             view.below = view::candidates(&completion.candidates, completion.chosen, columns.max(4));
         } else if let Some(menu) = &self.menu {

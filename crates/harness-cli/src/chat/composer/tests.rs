@@ -161,10 +161,10 @@ fn the_history_is_searched() {
     check("draft<C-r>f<Home>x", "x|first");
     let mut composer = composer(&["first"]);
     press(&mut composer, "<C-r>fi");
-    let view = composer.view(40, 5, 8);
+    let view = composer.view(40, (5, 8), 0);
     assert_eq!((view.rows[0].plain(), view.below[0].plain()), ("first".to_owned(), "history: fi".to_owned()));
     press(&mut composer, "x");
-    assert_eq!(composer.view(40, 5, 8).below[0].plain(), "history, not found: fix");
+    assert_eq!(composer.view(40, (5, 8), 0).below[0].plain(), "history, not found: fix");
     press(&mut composer, "<Esc><C-r>f<Enter><C-_>");
     assert_eq!(shown(&composer), "|");
 }
@@ -186,9 +186,9 @@ fn tab_completes() {
     check("<Tab>", "|");
     let mut composer = composer(&[]);
     press(&mut composer, "/m<Tab><Tab>");
-    assert_eq!(composer.view(40, 5, 8).below[0].plain(), "[/model] /mode ");
+    assert_eq!(composer.view(40, (5, 8), 0).below[0].plain(), "[/model] /mode ");
     assert_eq!(press(&mut composer, "<Esc>"), Edit::Changed);
-    assert_eq!(composer.view(40, 5, 8).below, []);
+    assert_eq!(composer.view(40, (5, 8), 0).below, []);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn the_history_is_bounded() {
 fn check_view(script: &str, columns: usize, most_rows: usize, expected: &[&str], cursor: (usize, usize)) {
     let mut composer = composer(&[]);
     press(&mut composer, script);
-    let view = composer.view(columns, most_rows, 8);
+    let view = composer.view(columns, (most_rows, 8), 0);
     assert_eq!(view.rows.iter().map(Line::plain).collect::<Vec<_>>(), expected);
     assert_eq!(view.cursor, cursor);
 }
@@ -281,7 +281,7 @@ proptest! {
             composer.key(key.clone());
             prop_assert!(is_boundary(composer.text(), composer.buffer.cursor()), "{key:?}: {:?}", shown(&composer));
             prop_assert!(!composer.text().chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
-            let view = composer.view(columns, most_rows, 8);
+            let view = composer.view(columns, (most_rows, 8), 0);
             prop_assert!((1..=most_rows.max(1)).contains(&view.rows.len()));
             prop_assert!(view.cursor.0 < view.rows.len() && view.cursor.1 < columns.max(2), "{view:?}");
             for row in &view.rows {
@@ -340,7 +340,7 @@ fn check_menu(script: &str, expected: &str, rows: &[&str]) {
     let mut composer = Composer::new(vec!["earlier".to_owned()], Box::new(Choices));
     press(&mut composer, script);
     assert_eq!(shown(&composer), expected);
-    let below: Vec<String> = composer.view(20, 4, 8).below.iter().map(Line::plain).collect();
+    let below: Vec<String> = composer.view(20, (4, 8), 0).below.iter().map(Line::plain).collect();
     assert_eq!(below, rows);
 }
 

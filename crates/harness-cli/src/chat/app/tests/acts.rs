@@ -29,6 +29,28 @@ fn question_mark_on_an_empty_editor_shows_the_keys() {
 }
 
 #[test]
+fn prompt_says_that_a_text_will_run_as_a_command() {
+    let mut stage = Stage::new(20, 6);
+    stage.keys("!ls 世界");
+    insta::assert_snapshot!(stage.shown(), @r"
+    ───────────────────
+    ! ls 世界
+    runs in your shell
+    ");
+    assert_eq!(stage.app.view().cursor, (1, 9));
+    stage.app.key(Key::of(Code::Home));
+    assert_eq!(stage.app.view().cursor, (1, 0), "before the sign");
+    stage.keys("!");
+    insta::assert_snapshot!(stage.shown(), @r"
+    ───────────────────
+    › !!ls 世界
+    /help
+    ");
+    stage.keys("^k");
+    assert!(stage.shown().ends_with("\n!\nruns in your shell"), "{}", stage.shown());
+}
+
+#[test]
 fn command_of_the_user_is_shown_with_its_output() {
     let mut stage = Stage::new(40, 12);
     stage.keys("!ls -l⏎^g^z");
