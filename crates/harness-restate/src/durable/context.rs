@@ -48,8 +48,11 @@ pub enum Woken {
 pub struct TimedInput {
     /// When it arrived.
     pub at: Time,
-    /// Input of the machine.
+    /// Input of the machine. An agent in it is sealed.
     pub input: Input,
+    /// The name of its agent in the store of the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<BlobHash>,
 }
 
 /// Work inside of one journal entry. It may run again after a crash.
@@ -167,8 +170,11 @@ pub struct StepAsk {
     pub origin: Origin,
     /// The number of the operation in its run. With the run it names the step.
     pub op: OpId,
-    /// Operation to perform.
+    /// Operation to perform. An agent in it is sealed: it has its id alone.
     pub what: Op,
+    /// The name of its agent in the store of the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<BlobHash>,
     /// Log entries before the step: its transcript is made of these.
     pub log: u64,
     /// The turn of the run, from 1.

@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use harness::core::driver::{OpScope, Ports};
 use harness::core::machine::{Input, Journal, Op, Reply, Resume, Start, ViewState};
-use harness::core::port::{Checkpoint, Decision, DrainPoint, Loaded};
+use harness::core::port::{Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
 use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
 use harness::core::{End, EntryId, Json, Millis, OpId, Time};
 
-use super::blob::Blob;
+use super::blob::{Blob, BlobHash};
 use super::context::{
-    Begin, ControlAsk, ControlReply, DriveInput, DurableContext, Handle, StepAsk, StepReply, Stopped, Woken,
+    Begin, ControlAsk, ControlReply, DriveInput, DurableContext, Handle, StepAsk, StepReply, Stopped,
+    TimedInput, Woken,
 };
 use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
-use super::log::LogEntry;
+use super::log::{LogEntry, LogItem};
 use super::reader::Reader;
 use super::running::Running;
+use super::sealed::HasAgent as _;
 use super::segment::{Segment, Slot};
 use super::thread::Held;
 
@@ -47,7 +49,7 @@ impl Default for DriveOptions {
 pub async fn drive<C: DurableContext>(
     mut ctx: C,
     host: &impl AgentHost,
-    reader: &Reader<impl ThreadStore>,
+    reader: &Reader<impl ThreadStore + 'static>,
     options: DriveOptions,
     input: DriveInput,
 ) -> Result<(), Stopped> {
@@ -172,7 +174,7 @@ struct Driver<'r, C, S> {
     has_drained: bool,
 }
 
-impl<C: DurableContext, S: ThreadStore> Driver<'_, C, S> {
+impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     async fn run(mut self, mut running: Running) -> Result<(), Stopped> {
         loop {
             if !running.quick.is_empty() {
@@ -202,12 +204,16 @@ impl<C: DurableContext, S: ThreadStore> Driver<'_, C, S> {
     async fn segment(&mut self, running: Running) -> Result<Running, Stopped> {
         self.entries += 1;
         let slot = Slot::new(running);
-        let work = Segment { slot: slot.clone(), ports: self.ports.clone() };
+        let (thread, reader) = (self.input.thread(), self.reader.clone());
+        let work = Segment { slot: slot.clone(), ports: self.ports.clone(), thread, reader };
         let inputs = self.ctx.segment(work).await?;
         let mut running = slot.take().ok_or(Stopped::Over)?;
         if !std::mem::take(&mut running.is_ahead) {
-            for given in inputs {
-                running.give(given.at, given.input);
+            for TimedInput { at, mut input, agent } in inputs {
+                if let Some(agent) = agent {
+                    input.open(self.reader.agent(&self.input.thread(), &agent).await?);
+                }
+                running.give(at, input);
             }
         }
         Ok(running)
@@ -218,10 +224,22 @@ impl<C: DurableContext, S: ThreadStore> Driver<'_, C, S> {
         if running.items.is_empty() {
             return Ok(());
         }
-        let items = std::mem::take(&mut running.items).into_iter();
-        let entries: Vec<_> = (self.log..).zip(items).map(|(seq, item)| LogEntry { seq, item }).collect();
-        self.log += entries.len() as u64;
+        let mut entries = Vec::new();
+        for mut item in std::mem::take(&mut running.items) {
+            let agent = if let LogItem::Event(event) = &mut item { event.seal() } else { None };
+            let agent = self.keep(agent).await?;
+            entries.push(LogEntry { seq: self.log, item, agent });
+            self.log += 1;
+        }
         self.control(ControlAsk::Append { entries }).await.map(drop)
+    }
+
+    /// Keeps an agent with the thread, and gives its name.
+    async fn keep(&self, agent: Option<Arc<PreparedAgent>>) -> Result<Option<BlobHash>, Stopped> {
+        match agent {
+            Some(agent) => self.reader.keep(&self.input.thread(), &agent).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn control(&mut self, ask: ControlAsk) -> Result<ControlReply, Stopped> {
@@ -270,16 +288,18 @@ impl<C: DurableContext, S: ThreadStore> Driver<'_, C, S> {
     /// Starts steps, holds calls, and stops what is cancelled.
     async fn start(&mut self, running: &mut Running) -> Result<(), Stopped> {
         let before = self.held.len();
-        for (id, what) in std::mem::take(&mut running.slow) {
+        for (id, mut what) in std::mem::take(&mut running.slow) {
             if let Op::Approve { proposed } = what {
                 self.held.push((id, Held { proposed: *proposed, since: running.now }));
                 continue;
             }
+            let agent = self.keep(what.seal()).await?;
             let scope = OpScope::of(&running.machine);
             let step = StepAsk {
                 origin: (**scope.origin).clone(),
                 op: id,
                 what,
+                agent,
                 log: self.log,
                 turn: scope.turn,
                 deadline: scope.deadline,

@@ -6,6 +6,9 @@ use harness::core::event::Event;
 use harness::core::machine::{Journal, Record};
 use serde::{Deserialize, Serialize};
 
+use super::blob::BlobHash;
+use super::sealed::HasAgent as _;
+
 /// Entries of one page: a page is one value of the engine's state.
 const PAGE: u64 = 16;
 
@@ -14,8 +17,25 @@ const PAGE: u64 = 16;
 pub struct LogEntry {
     /// Its number in the thread, from 0, without gaps.
     pub seq: u64,
-    /// Record or event.
+    /// Record or event. An agent in it is sealed: it has its id alone.
     pub item: LogItem,
+    /// The name of its agent in the store of the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<BlobHash>,
+}
+
+impl LogEntry {
+    /// The entry with the text that its agent has in the store. [`Reader::entries`](super::Reader::entries) does this.
+    ///
+    /// # Errors
+    /// When the text is not an agent.
+    pub fn opened(mut self, text: &str) -> Result<Self, serde_json::Error> {
+        if let LogItem::Event(event) = &mut self.item {
+            event.open(serde_json::from_str(text)?);
+            self.agent = None;
+        }
+        Ok(self)
+    }
 }
 
 /// The content of an entry.

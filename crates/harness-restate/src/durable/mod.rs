@@ -19,6 +19,7 @@ mod host;
 mod log;
 mod reader;
 mod running;
+mod sealed;
 mod segment;
 pub mod sim;
 mod step;

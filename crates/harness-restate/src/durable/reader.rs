@@ -1,9 +1,10 @@
 //! What a worker reads of threads, and remembers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness::core::machine::Journal;
+use harness::core::port::PreparedAgent;
 use harness::core::transcript::Prefix;
 use harness::core::{Fault, ThreadId};
 
@@ -11,18 +12,28 @@ use super::blob::{Blob, BlobHash, json_bytes};
 use super::context::Stopped;
 use super::host::{ThreadStore, fault};
 use super::log::{LogEntry, LogItem};
+use super::sealed::HasAgent as _;
 
 /// Bytes that a fold counts at least.
 const LEAST: usize = 1 << 10;
+
+/// Agents that are remembered, at most.
+const AGENTS: usize = 256;
 
 /// A store as one worker reads it. It remembers the folds of the logs that it read last, so that each step reads only
 /// what is new in its thread. Clones share what is remembered.
 ///
 /// A worker has one, for [`drive`](super::drive()) and [`perform`](super::perform).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Reader<S> {
-    store: S,
+    store: Arc<S>,
     known: Arc<Mutex<Known>>,
+}
+
+impl<S> Clone for Reader<S> {
+    fn clone(&self) -> Self {
+        Self { store: Arc::clone(&self.store), known: Arc::clone(&self.known) }
+    }
 }
 
 impl<S: ThreadStore> Reader<S> {
@@ -36,7 +47,7 @@ impl<S: ThreadStore> Reader<S> {
 
     /// A reader that remembers records of at most this many bytes, as JSON. A longer log is read whole each time.
     pub fn remembering(store: S, bytes: usize) -> Self {
-        Self { store, known: Arc::new(Mutex::new(Known { most: bytes, ..Known::default() })) }
+        Self { store: Arc::new(store), known: Arc::new(Mutex::new(Known { most: bytes, ..Known::default() })) }
     }
 
     /// What `read` makes of the records among the first `upto` entries of a thread's log.
@@ -59,6 +70,52 @@ impl<S: ThreadStore> Reader<S> {
     /// The first messages of a thread: those of the first `upto` entries of its log.
     pub(super) async fn transcript(&self, thread: &ThreadId, upto: u64) -> Result<Prefix, Stopped> {
         self.fold(thread, upto, |journal| journal.transcript().prefix()).await
+    }
+
+    /// The entries of a thread's log from `from` on, before `upto`, with the agents of their events.
+    ///
+    /// # Errors
+    /// [`Stopped::Over`] when the store failed.
+    pub async fn entries(&self, thread: &ThreadId, from: u64, upto: u64) -> Result<Vec<LogEntry>, Stopped> {
+        let mut entries = self.store.read(thread, from, upto).await.map_err(|fault| retry(&fault))?;
+        for entry in &mut entries {
+            if let (Some(hash), LogItem::Event(event)) = (&entry.agent, &mut entry.item) {
+                event.open(self.agent(thread, hash).await?);
+                entry.agent = None;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Keeps an agent with its thread, and gives its name.
+    pub(super) async fn keep(
+        &self,
+        thread: &ThreadId,
+        agent: &Arc<PreparedAgent>,
+    ) -> Result<BlobHash, Stopped> {
+        if let Some(hash) = self.lock().agents.name(thread, agent) {
+            return Ok(hash);
+        }
+        let text = serde_json::to_string(&**agent);
+        let blob = Blob::new(text.map_err(|error| retry(&fault("agent_unwritable", error)))?);
+        self.put(thread, &blob).await?;
+        self.lock().agents.add(thread, blob.hash(), agent);
+        Ok(blob.hash().clone())
+    }
+
+    /// The agent of that name.
+    pub(super) async fn agent(
+        &self,
+        thread: &ThreadId,
+        hash: &BlobHash,
+    ) -> Result<Arc<PreparedAgent>, Stopped> {
+        if let Some(agent) = self.lock().agents.get(thread, hash) {
+            return Ok(agent);
+        }
+        let agent = serde_json::from_str(&self.get(thread, hash).await?);
+        let agent = Arc::new(agent.map_err(|error| retry(&fault("agent_unreadable", error)))?);
+        self.lock().agents.add(thread, hash, &agent);
+        Ok(agent)
     }
 
     /// Keeps a text with its thread.
@@ -88,6 +145,30 @@ fn retry(fault: &Fault) -> Stopped {
     Stopped::Over
 }
 
+/// The agents that were kept or read last, the latest at the end.
+#[derive(Debug, Default)]
+struct Agents(VecDeque<(ThreadId, BlobHash, Arc<PreparedAgent>)>);
+
+impl Agents {
+    /// The name of an agent that is kept.
+    fn name(&self, thread: &ThreadId, agent: &Arc<PreparedAgent>) -> Option<BlobHash> {
+        let is_it = |(at, _, kept): &&(_, _, Arc<PreparedAgent>)| at == thread && Arc::ptr_eq(kept, agent);
+        self.0.iter().rev().find(is_it).map(|(_, hash, _)| hash.clone())
+    }
+
+    fn get(&self, thread: &ThreadId, hash: &BlobHash) -> Option<Arc<PreparedAgent>> {
+        let is_it = |(at, kept, _): &&(ThreadId, BlobHash, _)| (at, kept) == (thread, hash);
+        self.0.iter().rev().find(is_it).map(|(_, _, agent)| Arc::clone(agent))
+    }
+
+    fn add(&mut self, thread: &ThreadId, hash: &BlobHash, agent: &Arc<PreparedAgent>) {
+        if self.0.len() == AGENTS {
+            self.0.pop_front();
+        }
+        self.0.push_back((thread.clone(), hash.clone(), Arc::clone(agent)));
+    }
+}
+
 /// The records of the first entries of a log.
 #[derive(Debug, Default)]
 struct Fold {
@@ -110,9 +191,10 @@ impl Fold {
     }
 }
 
-/// The folds that a worker remembers.
+/// What a worker remembers.
 #[derive(Debug, Default)]
 struct Known {
+    agents: Agents,
     folds: BTreeMap<ThreadId, Fold>,
     bytes: usize,
     most: usize,
@@ -168,7 +250,8 @@ mod tests {
             self.0.fetch_add(upto - from, Ordering::Relaxed);
             let record = |seq| {
                 let messages = vec![Arc::new(Message::user("x".repeat(2_000)))];
-                LogEntry { seq, item: LogItem::Record(Box::new(Record::Messages { from: 0, messages })) }
+                let item = LogItem::Record(Box::new(Record::Messages { from: 0, messages }));
+                LogEntry { seq, item, agent: None }
             };
             Ok((from..upto).map(record).collect())
         }

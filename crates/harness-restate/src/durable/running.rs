@@ -9,7 +9,6 @@ use harness::core::port::DrainPoint;
 use harness::core::run::Run;
 use harness::core::{End, EntryId, OpId, Time};
 
-use super::context::TimedInput;
 use super::log::LogItem;
 
 /// A machine, and its effects in order of their kind.
@@ -66,18 +65,16 @@ impl Running {
     }
 
     /// Gives the machine an input. Time does not go back.
-    pub(super) fn give(&mut self, at: Time, input: Input) -> TimedInput {
+    pub(super) fn give(&mut self, at: Time, input: Input) {
         self.now = self.now.max(at);
         if let Input::Reply(id, _) = &input {
             self.quick.retain(|(waiting, _)| waiting != id);
         }
-        let given = TimedInput { at: self.now, input: input.clone() };
         let mut effects = Vec::new();
         self.machine.advance(input, self.now, &mut effects);
         for effect in effects {
             self.take(effect);
         }
-        given
     }
 
     fn take(&mut self, effect: Effect) {

@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{Either, select};
 use harness::core::driver::{OpScope, Performed, Ports, perform};
-use harness::core::machine::{Input, Op};
-use harness::core::{Cancel, Millis, OpId};
+use harness::core::machine::{Input, Op, Reply};
+use harness::core::{Cancel, Millis, OpId, ThreadId, Time};
 
 use super::context::{SegmentWork, TimedInput};
+use super::host::{ThreadStore, fault};
+use super::reader::Reader;
 use super::running::Running;
+use super::sealed::HasAgent as _;
 
 /// Time of one operation of a segment: an engine holds the key of the thread meanwhile.
 const LIMIT: Millis = Millis(5_000);
@@ -34,12 +37,14 @@ impl Slot {
 
 /// Performs quick operations until only slow ones are outstanding.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct Segment<S> {
     pub(super) slot: Slot,
     pub(super) ports: Ports,
+    pub(super) thread: ThreadId,
+    pub(super) reader: Reader<S>,
 }
 
-impl SegmentWork for Segment {
+impl<S: ThreadStore + 'static> SegmentWork for Segment<S> {
     async fn run(self) -> Vec<TimedInput> {
         let Some(mut running) = self.slot.take() else { return Vec::new() };
         let mut inputs = Vec::new();
@@ -47,14 +52,34 @@ impl SegmentWork for Segment {
             let Performed { reply, spent, .. } =
                 within(&self.ports, id, op, OpScope::of(&running.machine)).await;
             let at = self.ports.clock.now();
-            if let Some(spent) = spent {
-                inputs.push(running.give(at, Input::Spent(Box::new(spent))));
+            let spent = spent.map(|spent| Input::Spent(Box::new(spent)));
+            for input in spent.into_iter().chain([Input::Reply(id, reply)]) {
+                let (input, journaled) = self.sealed(running.now.max(at), input).await;
+                running.give(at, input);
+                inputs.push(journaled);
             }
-            inputs.push(running.give(at, Input::Reply(id, reply)));
         }
         running.is_ahead = true;
         self.slot.put(running);
         inputs
+    }
+}
+
+impl<S: ThreadStore> Segment<S> {
+    /// An input, and what is journaled of it. An agent that cannot be kept is an error of its preparation.
+    async fn sealed(&self, at: Time, mut input: Input) -> (Input, TimedInput) {
+        let mut journaled = TimedInput { at, input: input.clone(), agent: None };
+        if let Some(agent) = journaled.input.seal() {
+            match (self.reader.keep(&self.thread, &agent).await, &input) {
+                (Err(_), Input::Reply(id, _)) => {
+                    let text = "the agent could not be kept with its thread; try again later";
+                    input = Input::Reply(*id, Reply::Prepared(Err(fault("agent_not_kept", text))));
+                    journaled.input = input.clone();
+                }
+                (hash, _) => journaled.agent = hash.ok(),
+            }
+        }
+        (input, journaled)
     }
 }
 

@@ -16,6 +16,7 @@ use super::blob::json_bytes;
 use super::context::{StepAsk, StepReply, Stopped};
 use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
 use super::reader::Reader;
+use super::sealed::HasAgent as _;
 
 /// Bytes of a reply, at most: an engine rejects large entries. 1 MiB.
 const REPLY_LIMIT: usize = 1 << 20;
@@ -51,13 +52,17 @@ pub async fn perform(
     mut ctx: impl StepContext,
     host: &impl AgentHost,
     reader: &Reader<impl ThreadStore>,
-    ask: StepAsk,
+    mut ask: StepAsk,
     cancel: &Cancel,
 ) -> Result<StepReply, Stopped> {
     let own = ctx.nonce();
+    let thread = ask.origin.thread.clone().unwrap_or_default();
+    if let Some(agent) = ask.agent.take() {
+        ask.what.open(reader.agent(&thread, &agent).await?);
+    }
     // A tool sees its call alone.
     let sees = if let Op::Tool { .. } = ask.what { 0 } else { ask.log };
-    let log = reader.transcript(&ask.origin.thread.clone().unwrap_or_default(), sees).await?;
+    let log = reader.transcript(&thread, sees).await?;
     let counts = matches!(ask.what, Op::Model { .. } | Op::Tool { class: RetryClass::Unsafe, .. });
     let first = if counts { Some(ctx.run("intent", std::future::ready(own.clone())).await?) } else { None };
     let effect = async move {
@@ -74,7 +79,7 @@ async fn effect(
     was_lost: bool,
     cancel: &Cancel,
 ) -> StepReply {
-    let StepAsk { origin, op, what, turn, deadline, left, log: _ } = ask;
+    let StepAsk { origin, op, what, turn, deadline, left, log: _, agent: _ } = ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
     let agent = match host.agent(HostAsk::new(&origin)).await {
         Ok(agent) => agent,

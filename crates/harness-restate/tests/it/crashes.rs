@@ -15,7 +15,7 @@ use harness_restate::durable::{
 };
 
 use super::scripts;
-use super::world::{FOLLOW_UP, Host, PROMPT, SECRET, Script, client, redactor, say, thread};
+use super::world::{FOLLOW_UP, Host, INSTRUCTIONS, PROMPT, SECRET, Script, client, redactor, say, thread};
 
 /// What is left of a conversation.
 pub(crate) struct Left {
@@ -29,7 +29,8 @@ pub(crate) struct Left {
 pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) -> Left {
     let about = format!("{} under {faults:?}", script.name);
     let secret = script.is_secret.then_some(SECRET);
-    let mut engine = SimEngine::new(SimFaults { secret, ..faults }).with_options(options);
+    let faults = SimFaults { secret, private: Some(INSTRUCTIONS), ..faults };
+    let mut engine = SimEngine::new(faults).with_options(options);
     if script.is_secret {
         engine = engine.with_redactor(redactor());
     }
@@ -271,6 +272,17 @@ fn a_secret_that_nobody_takes_out_is_noticed() {
     assert!(report.violations.iter().all(|broken| broken.starts_with("a secret is kept")));
     // The request, the state of the thread, the input of the run, and the entries of its journal.
     assert!(report.violations.len() > 10, "{:#?}", report.violations);
+}
+
+#[test]
+fn the_log_has_the_agents_of_events_for_those_who_read_it() {
+    let script = scripts::all().into_iter().next().unwrap();
+    let left = play(&script, SimFaults::default(), DriveOptions::default());
+    let prepared = events(&left.log).into_iter().filter_map(|event| {
+        let EventKind::AgentPrepared { prepared } = event.kind else { return None };
+        Some((prepared.instructions.to_string(), prepared.tools.len()))
+    });
+    assert_eq!(prepared.collect::<Vec<_>>(), [(INSTRUCTIONS.to_owned(), 7)]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use harness::core::machine::CallDecision;
 use harness::core::message::{AssistantMessage, Message, ToolCall};
 use harness::core::port::{
     Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, Secret,
+    SingleAgent,
     TurnEnd,
 };
 use harness::core::run::{PlainControl, RunSpec};
@@ -25,6 +26,9 @@ pub(crate) const SECRET: &str = "sk-0123456789";
 pub(crate) fn redactor() -> Redactor {
     Redactor::new([Secret::new(SECRET)])
 }
+
+/// What the agent is prepared with.
+pub(crate) const INSTRUCTIONS: &str = "You sell tea, and never say why.";
 
 /// When a message is delivered, and whether it wakes an idle thread.
 pub(crate) type Way = (DeliveryMode, bool);
@@ -218,17 +222,20 @@ pub(crate) struct Host {
     clock: Arc<dyn Clock>,
     user: User,
     pub(crate) ledger: Ledger,
+    tools: Vec<Arc<dyn DynTool>>,
 }
 
 impl Host {
     pub(crate) fn new(script: &Script, clock: Arc<dyn Clock>, user: User) -> Self {
-        Self { script: script.clone(), clock, user, ledger: Ledger::default() }
+        let ledger = Ledger::default();
+        let tools = tools(&ledger, &clock);
+        Self { script: script.clone(), clock, user, ledger, tools }
     }
 
     pub(crate) fn parts(&self) -> Agent {
         let (script, clock, user) = (self.script.clone(), Arc::clone(&self.clock), Arc::clone(&self.user));
         let model = ScriptedModel::new(script.answers.clone()).repeatable();
-        let (turns, mut tools) = (script.turns, tools(&self.ledger, &self.clock));
+        let (turns, mut tools) = (script.turns, self.tools.clone());
         if !script.child.is_empty() {
             let model = ScriptedModel::new(script.child.clone()).repeatable();
             let mut child = Ports::new(Arc::new(model), Arc::clone(&self.clock));
@@ -241,6 +248,7 @@ impl Host {
         let mut ports = Ports::new(model, Arc::clone(&self.clock));
         ports.tools = Arc::new(Toolbox::new(tools));
         ports.redactor = Some(redactor()).filter(|_| self.script.is_secret);
+        ports.agents = Arc::new(SingleAgent::new(INSTRUCTIONS));
         ports.gates.push(gate::func("signature", |call, _| {
             if call.call.name.as_str() == "sign" {
                 return GateVerdict::Hold { reason: "needs a signature".to_owned() };

@@ -135,10 +135,15 @@ impl SimEngine {
         SimClient(self.shared.clone())
     }
 
-    /// The log of a thread.
+    /// The log of a thread, with the agents of its events.
     pub fn log(&self, thread: &ThreadId) -> Vec<LogEntry> {
         let world = self.shared.lock();
-        world.logs.get(thread).into_iter().flat_map(|log| log.read(0, u64::MAX)).cloned().collect()
+        let entries = world.logs.get(thread).into_iter().flat_map(|log| log.read(0, u64::MAX));
+        let opened = entries.map(|entry| {
+            let agent = entry.agent.clone().and_then(|hash| world.blobs.get(&(thread.clone(), hash)));
+            agent.and_then(|text| entry.clone().opened(text).ok()).unwrap_or_else(|| entry.clone())
+        });
+        opened.collect()
     }
 
     /// The state of a thread.

@@ -33,6 +33,8 @@ pub struct SimFaults {
     pub lose_rings: bool,
     /// Text that must be in nothing that the engine keeps: journals, states, logs, requests under way. Default none.
     pub secret: Option<&'static str>,
+    /// Text that must be kept in blobs alone: what agents are prepared with. Default none.
+    pub private: Option<&'static str>,
     /// Decides the order of completions and of tasks.
     pub seed: u64,
 }
@@ -54,7 +56,7 @@ pub struct SimReport {
     /// Runs without an end, and keys that are held.
     pub stuck: Vec<String>,
     /// Broken rules of the journal: a replay that asks for something else, data that JSON changes, unequal replies to
-    /// one request, a secret.
+    /// one request, a secret or a private text.
     pub violations: Vec<String>,
 }
 
@@ -194,6 +196,9 @@ impl World {
         }
         let json = serde_json::to_string(data).unwrap_or_default();
         self.check_text(&json);
+        if self.faults.private.is_some_and(|private| json.contains(private)) {
+            self.broken(format!("a private text is kept: {json}"));
+        }
         if !crashes && serde_json::from_str(&json).ok().as_ref() != Some(data) {
             self.broken(format!("data does not survive JSON: {json}"));
         }
