@@ -47,7 +47,10 @@ impl<S: ThreadStore> Reader<S> {
 
     /// A reader that remembers records of at most this many bytes, as JSON. A longer log is read whole each time.
     pub fn remembering(store: S, bytes: usize) -> Self {
-        Self { store: Arc::new(store), known: Arc::new(Mutex::new(Known { most: bytes, ..Known::default() })) }
+        Self {
+            store: Arc::new(store),
+            known: Arc::new(Mutex::new(Known { most: bytes, ..Known::default() })),
+        }
     }
 
     /// What `read` makes of the records among the first `upto` entries of a thread's log.

@@ -8,8 +8,7 @@ use harness::core::machine::CallDecision;
 use harness::core::message::{AssistantMessage, Message, ToolCall};
 use harness::core::port::{
     Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, Secret,
-    SingleAgent,
-    TurnEnd,
+    SingleAgent, TurnEnd,
 };
 use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
