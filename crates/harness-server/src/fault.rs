@@ -20,10 +20,10 @@ pub(crate) struct ErrorBody {
 }
 
 /// Details of an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct ErrorDetail {
     /// Stable code.
-    #[schema(example = "runtime.busy")]
+    #[schemars(example = "runtime.busy")]
     pub(crate) kind: String,
     /// Human-readable message.
     pub(crate) message: String,
@@ -32,7 +32,7 @@ pub(crate) struct ErrorDetail {
     pub(crate) hint: Option<String>,
     /// Path of the invalid field in the request body.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "content[0].text")]
+    #[schemars(example = "content[0].text")]
     pub(crate) path: Option<String>,
 }
 

@@ -72,6 +72,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Extension, Router, middleware};
 use harness::runtime::Runtime;
+use serde_json::Value;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 pub use error::ServerError;
@@ -113,7 +114,12 @@ pub fn event_schema() -> String {
 
 fn text_of(description: &utoipa::openapi::OpenApi) -> String {
     // A description contains only text, so it always has a JSON form.
-    description.to_pretty_json().unwrap_or_default() + "\n"
+    let mut description = serde_json::to_value(description).unwrap_or_default();
+    if let Some(schemas) = description.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
+        schemas.extend(wire::components());
+        schemas.sort_keys();
+    }
+    format!("{description:#}\n")
 }
 
 fn router_of(app: Arc<App>) -> Router {

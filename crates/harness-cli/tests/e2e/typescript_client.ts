@@ -1,6 +1,6 @@
 // Uses the client like a program: errors, approvals, steering, an abort, and a stream that continues after lost connections
 // and a restart. Prints `restart` when it wants that of the server, and `ok` at its end.
-import { Harness, HarnessError, type NumberedEvent } from "./client.js";
+import { Harness, HarnessError, type Message, type NumberedEvent, type UserBlock } from "./client.js";
 
 function assert(so: boolean, what: string): asserts so {
   if (!so) throw new Error(`not so: ${what}`);
@@ -23,7 +23,15 @@ assert(stranger instanceof HarnessError && stranger.status === 401, String(stran
 const report = await client.prompt("ts", { text: "hi" }, { wait: "true" });
 assert("outcome" in report && report.text === "You said: hi", "the report has the answer");
 const { messages } = await client.listMessages("ts");
-assert(messages[0]?.role === "user", "the transcript has typed messages");
+const texts = (of: Message): string[] =>
+  "content" in of ? of.content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : [];
+const [asked, answer] = messages;
+assert(asked?.role === "user" && texts(asked)[0] === "hi", "the transcript has typed messages");
+assert(answer?.role === "assistant" && texts(answer)[0] === "You said: hi" && answer.stopReason === "stop", "and blocks");
+const picture: UserBlock = { type: "image", mimeType: "image/png", data: "aGk=" };
+// @ts-expect-error: a message of a user has no calls.
+const noBlock: UserBlock = { type: "toolCall", id: "c", name: "pay", arguments: {} };
+assert(picture.type === "image" && noBlock.type !== "text", "blocks of users are typed");
 
 // Decides on each call that is announced, and returns the answer.
 async function decide(text: string, decision: "granted" | "denied"): Promise<string> {

@@ -30,7 +30,7 @@ export interface RequestOptions {
 /** Event of a thread with its number. */
 export type NumberedEvent = ThreadEvent & { id?: number };
 
-/** Client of one server. Numbers beyond 2^53 lose digits, as in all of JavaScript. */
+/** Client of one server. A newer server may send blocks, events and fields that these types do not have. Numbers beyond 2^53 lose digits, as in all of JavaScript. */
 export class Harness {
   constructor(options: HarnessOptions);
 
@@ -151,6 +151,712 @@ export class Harness {
   /** Steers the current run: the message is delivered before its next model call. An idle thread stays idle. */
   steer(thread: string, body: Say, options?: RequestOptions): Promise<Queued>;
 }
+
+/** Reason for stopping a run. */
+export type AbortThread = {
+  /** Actor named in the report of the run. Default: `client`. */
+  reason?: string | null;
+};
+
+/** Result of an abort. */
+export type Aborted = {
+  /** Whether a run was aborted. */
+  stopped: boolean;
+};
+
+/** Decision on a call. */
+export type Answer = {
+  /** Arguments of the call; required with `edited`. */
+  arguments?: Record<string, unknown> | null;
+  decision: Decided;
+  /** Digest of the call, from the list of approvals. May be sent as `If-Match` instead. */
+  digest?: string | null;
+  /** Reason for the model; allowed with `denied`. */
+  reason?: string | null;
+};
+
+/** Pending calls. */
+export type ApprovalList = {
+  /** The calls in the order in which they were held. */
+  approvals: ApprovalView[];
+};
+
+/** A pending call. */
+export type ApprovalView = {
+  /** Agent that proposed the call. */
+  agent: string;
+  /** Arguments of the call. */
+  arguments: Record<string, unknown>;
+  /** Id of the call. */
+  callId: string;
+  /** Binds a decision to this call, with these arguments, in this run. */
+  digest: string;
+  /** Id of the approval, used in the path of the decision. */
+  id: string;
+  /** Call of the parent agent; present if the agent is a sub-agent. */
+  parentCall?: string | null;
+  /** Reason for the approval. */
+  reason?: string | null;
+  /** The run that holds it. */
+  run?: string | null;
+  /** `held` in a run that awaits the decision, or `parked` in the session by an earlier run: the
+   * decision resumes the thread. */
+  state: string;
+  /** Id of its thread. */
+  thread: string;
+  /** Name of the tool. */
+  tool: string;
+};
+
+/** Options of a compaction. */
+export type Compact = {
+  /** Content that a summary must keep. */
+  instructions?: string | null;
+};
+
+/** Result of a compaction. */
+export type Compacted = {
+  /** Whether the transcript was compacted. */
+  compacted: boolean;
+  note?: CompactionNote | null;
+};
+
+/** Description of a compaction, for events, sessions and metrics. */
+export type CompactionNote = {
+  /** Tokens of the request before. */
+  tokensBefore: number;
+  /** Tokens of the request after. */
+  tokensAfter: number;
+  /** Target in tokens. */
+  target: number;
+  /** Number of the plan in its thread, starting at 1. */
+  planVersion: number;
+  /** Number of changed groups per action: `clear`, `collapse`, `externalize`, `summarize`, `drop`, `truncate` or `select`. */
+  actions: ([string, number])[];
+  /** Extent. */
+  level: CompactionLevel;
+  /** Summary, if any. */
+  summary?: string;
+  /** First unchanged message of the transcript after the shortened part. */
+  firstKept: number;
+};
+
+/** Extent of a compaction. */
+export type CompactionLevel = "none" | "optimized" | "compressed" | "destructive";
+
+/** A new thread. */
+export type CreateThread = {
+  /** Values laid over the defaults of the descriptor's `context`, up to 16 KiB. Default: those of the server. */
+  context?: Record<string, unknown> | null;
+  /** Its name: up to 128 letters, digits, `-`, `_` and `.`. Default: one of the server's. */
+  id?: string | null;
+  /** Data of the caller, up to 16 KiB: part of the `origin` of events and calls, never seen by models. */
+  metadata?: Record<string, unknown> | null;
+  /** User of its runs, up to 256 characters: memory with the scope `user` belongs to them. Default: that of the server. */
+  user?: string | null;
+};
+
+/** Kind of decision. */
+export type Decided = "granted" | "edited" | "denied" | "later";
+
+/** Changes to a queued message. */
+export type EditEntry = {
+  /** New content, as blocks. */
+  content?: UserBlock[] | null;
+  /** New position in the queue, from 0. */
+  place?: number | null;
+  /** New text. */
+  text?: string | null;
+};
+
+/** An entry of the queue. */
+export type EntryView = {
+  /** Time of delivery. */
+  delivery: Delivery;
+  /** Id of the entry. */
+  id: string;
+  /** Queued message. */
+  message: Message;
+  /** When it was queued, in milliseconds since 1970. */
+  queuedAt: number;
+  /** `waiting`, or `delivering` if a run has accepted it but not yet added it to the transcript. */
+  state: string;
+  /** Whether an idle thread starts a run with it. */
+  wakes: boolean;
+};
+
+/** Time of delivery to a busy thread. */
+export type Delivery = "next_turn" | "between_rounds" | "interrupt";
+
+/** Health of the server. */
+export type Health = {
+  /** `ok`. */
+  status: string;
+  /** Version of the server. */
+  version: string;
+};
+
+/** Message of a transcript, tagged by `role`. */
+export type Message = (SystemMessage & {
+  role: "system";
+}) | (UserMessage & {
+  role: "user";
+}) | (AssistantMessage & {
+  role: "assistant";
+}) | (ToolResultMessage & {
+  role: "toolResult";
+}) | (CustomMessage & {
+  role: "custom";
+});
+
+/** Whole response of a model. */
+export type AssistantMessage = {
+  /** Blocks in order of arrival. */
+  content: Block[];
+  /** Agent of the turn. */
+  agent?: AgentId;
+  /** Usage. */
+  usage?: Usage;
+  /** Reason why the model stopped. */
+  stopReason: FinishReason;
+  /** Time in milliseconds since 1970. */
+  timestamp?: number;
+  /** Message of an error, with `stop_reason` `error`. */
+  errorMessage?: string;
+  /** Stable code of the error. */
+  errorCode?: string;
+  /** Protocol. */
+  protocol?: string;
+  /** Provider. */
+  provider?: string;
+  /** Requested model. */
+  model?: ModelName;
+  /** Model that responded. */
+  responseModel?: string;
+  /** Provider's id of the response. */
+  responseId?: string;
+  /** Notes of the adapter. */
+  diagnostics?: unknown[];
+  /** Provider's further data; some of it must be sent back. */
+  providerMetadata?: unknown;
+};
+
+/** Id of an agent: the key under `agents` of a descriptor. */
+export type AgentId = string;
+
+/** Part of a message, tagged by `type`. */
+export type Block = (TextBlock & {
+  type: "text";
+}) | (ImageBlock & {
+  type: "image";
+}) | (FileBlock & {
+  type: "file";
+}) | (AudioBlock & {
+  type: "audio";
+}) | (ThinkingBlock & {
+  type: "thinking";
+}) | (RefusalBlock & {
+  type: "refusal";
+}) | (ErrorBlock & {
+  type: "error";
+}) | (ApprovalBlock & {
+  type: "approval";
+}) | (ExtensionBlock & {
+  type: "extension";
+}) | (ToolCall & {
+  type: "toolCall";
+});
+
+/** Approval and its state. Allowed in assistant and tool result messages. */
+export type ApprovalBlock = {
+  /** Call that needs approval. */
+  callId: CallId;
+  /** State of the approval. */
+  state: ApprovalState;
+  /** Reason. */
+  reason?: string;
+};
+
+/** State of an approval. */
+export type ApprovalState = "requested" | "granted" | "denied";
+
+/** Audio. Allowed in user, assistant and tool result messages. */
+export type AudioBlock = {
+  /** Base64 data. */
+  data?: string;
+  /** URL of the audio. */
+  url?: string;
+  /** Media type. */
+  mimeType?: string;
+  /** Transcript of the speech. */
+  transcript?: string;
+};
+
+/** Id of a tool call, chosen by the provider and repeated in its result. */
+export type CallId = string;
+
+/** Message of the application. */
+export type CustomMessage = {
+  /** Application's type. */
+  customType: string;
+  /** Blocks to display or send. */
+  content?: Block[];
+  /** Whether it is displayed. */
+  display?: boolean;
+  /** Application data; never sent to a model. */
+  data?: unknown;
+  /** Whether `content` is sent to a model as user text. */
+  toModel: boolean;
+  /** Time in milliseconds since 1970. */
+  timestamp?: number;
+};
+
+/** Error. Allowed in assistant and tool result messages. */
+export type ErrorBlock = {
+  /** Human-readable message. */
+  message: string;
+  /** Stable code. */
+  code?: string;
+  /** Further data. */
+  details?: unknown;
+};
+
+/** Block of another vocabulary. Allowed in every message. */
+export type ExtensionBlock = {
+  /** Vocabulary; `harness` is this crate's. */
+  namespace: string;
+  /** Name in the vocabulary. */
+  name: string;
+  /** Content. */
+  data: unknown;
+};
+
+/** File. Allowed in user and tool result messages. */
+export type FileBlock = {
+  /** Base64 data. */
+  data?: string;
+  /** URL of the file. */
+  url?: string;
+  /** File uploaded to the provider. */
+  fileId?: string;
+  /** Media type. */
+  mimeType?: string;
+  /** File name. */
+  name?: string;
+};
+
+/** Reason why a model stopped: `stop`, `length`, `toolUse`, `error`, `aborted`, `contentFilter`, `refusal`, `paused`, or the provider's own word. */
+export type FinishReason = string;
+
+/** Image, by value or by reference. Allowed in system, user, tool result and custom messages. */
+export type ImageBlock = {
+  /** Base64 data; requires `mime_type`. */
+  data?: string;
+  /** Media type of `data`. */
+  mimeType?: string;
+  /** URL of the image. */
+  url?: string;
+  /** File uploaded to the provider. */
+  fileId?: string;
+  /** Requested level of detail. */
+  detail?: string;
+};
+
+/** A part of a transcript. */
+export type MessageList = {
+  /** Position of the first message. */
+  from: number;
+  /** The messages, each tagged by `role`. */
+  messages: Message[];
+  /** Number of messages in the transcript. */
+  total: number;
+};
+
+/** Name of a model, in the form its provider expects. */
+export type ModelName = string;
+
+/** Lists the queued messages in the order of their delivery. */
+export type Queue = {
+  /** Queued messages. */
+  entries: EntryView[];
+};
+
+/** A queued message. */
+export type Queued = {
+  /** Id of the queue entry. */
+  entry: string;
+};
+
+/** Refusal of a model. Allowed in assistant messages. */
+export type RefusalBlock = {
+  /** Text of the refusal. */
+  text: string;
+};
+
+/** Report of a run. */
+export type ReportView = {
+  /** Id of the run. */
+  run: RunId;
+  /** Outcome: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`. */
+  outcome: string;
+  /** Stop reason, as a stable code. */
+  stopReason: string;
+  /** Answer, or the question that ended the run. */
+  text: string;
+  /** Human-readable problem. */
+  problem?: string;
+  /** Reason of an abort. */
+  aborted?: string;
+  /** Position of its first message in the transcript. */
+  from: number;
+  /** Number of messages in the transcript at its end. */
+  messages: number;
+  /** Number of queued messages. */
+  waiting: number;
+  /** End of the run with evidence, usage and continuation, as in `harness run --json`. */
+  end: {
+    /** Text for the user: the answer, the question, the refusal, or the partial answer of an early stop. Absent if there is none. */
+    answer?: string;
+    /** Agent that was active at the end. */
+    agent?: AgentId;
+    /** Iterations that called the model. */
+    iterations: number;
+    /** Turns of a run; 1 for a turn. */
+    turns: number;
+    /** Usage. */
+    usage: TotalUsage;
+    /** Duration. */
+    elapsed: Millis;
+    /** Data to resume from, if possible. */
+    continuation?: Continuation;
+    /** Waived checks of the end. Empty in strict mode. */
+    waived?: Waiver[];
+    /** Last storage error, if the session is incomplete. */
+    persistFailed?: string;
+    /** Report of the run's control, if any. */
+    control?: unknown;
+    /** Outcome. */
+    outcome: Outcome;
+    /** Stop reason. */
+    stopReason: StopReason;
+    /** Evidence for the stop reason. */
+    evidence: Evidence;
+  };
+};
+
+/** Data that resumes a stopped turn, version 1. Newer versions are rejected. */
+export type Continuation = {
+  /** Version of the format. */
+  version: number;
+  /** `TURN:KIND`. */
+  id: string;
+  /** Kind of input that it needs. */
+  type: ContinuationKind;
+  /** Time of creation. */
+  createdAt: Time;
+  /** Stopped turn. */
+  turnId: TurnId;
+  /** Session with the transcript. */
+  sessionId?: SessionId;
+  /** Thread. */
+  threadId?: ThreadId;
+  /** Assistant, as the caller names it. */
+  assistantId?: string;
+  /** Hash of the turn's descriptor; resuming with a different one is the caller's explicit choice. */
+  descriptorHash?: string;
+  /** Stop reason of the turn. */
+  stopReason: StopReason;
+  /** Active agent. */
+  agent?: AgentId;
+  /** Length of the transcript. */
+  transcriptLen: number;
+  /** Question, of a clarification. */
+  question?: string;
+  /** Request of the model, of an approval. */
+  request?: ApprovalRequest;
+  /** Held calls, of an approval. */
+  pending?: PendingCall[];
+  /** Iteration of the stop. */
+  iteration: number;
+  /** Tool calls of the turn. */
+  toolCallCount: number;
+  /** Usage of the turn. */
+  usage: TotalUsage;
+  /** Queued messages: an open call must be followed by its result, so they are appended after it. At most the oldest 256. */
+  waiting?: Message[];
+  /** Replacement by the approver, to be stored and sent by the host instead. */
+  replacedBy?: unknown;
+};
+
+/** Request for approval, of a model or for a held call. */
+export type ApprovalRequest = {
+  /** Request id, chosen by the model; of a held call, the call's id. */
+  id: string;
+  /** Kind of action; of a held call, the tool. */
+  kind: string;
+  /** One line for the approver. */
+  summary: string;
+  /** Details for the approver. */
+  details?: string;
+  /** Caller data. */
+  metadata?: unknown;
+  /** Held call, if the request is about one. */
+  callId?: CallId;
+};
+
+/** Kind of input that a continuation needs. */
+export type ContinuationKind = "clarification" | "approval" | "deferred";
+
+/** Evidence of a stop reason. */
+export type Evidence = "none" | {
+  limit: Reached;
+} | {
+  invalid: Invalid;
+} | {
+  tool: {
+    /** Tool. */
+    name: string;
+    /** Error code, if any. */
+    code?: string;
+  };
+} | {
+  fault: Fault;
+} | {
+  approval: ApprovalRequest;
+} | {
+  held: ApprovalRequest[];
+} | {
+  gate: {
+    /** Gate. */
+    gate: GateName;
+    /** Call. */
+    call: CallId;
+    /** Called tool. */
+    tool: ToolName;
+    /** Reason. */
+    reason: string;
+  };
+} | {
+  guardrail: {
+    /** Guardrail. */
+    guardrail: GateName;
+    /** Subject. */
+    stage: GuardStage;
+    /** Reason. */
+    reason?: string;
+  };
+} | {
+  loop: {
+    /** Tools of the cycle, in order. */
+    tools: string[];
+  };
+} | {
+  density: ThinEvidence;
+} | {
+  toolResult: ToolEvidence;
+} | {
+  cancelled: {
+    /** Canceller. */
+    by: string;
+  };
+};
+
+/** Error of one part of a run: a model, a tool, a gate, a store. */
+export type Fault = {
+  /** Part that failed. */
+  source: FaultSource;
+  /** Stable code. */
+  code: string;
+  /** Human-readable message: what failed and what to do. Never contains a secret. */
+  message: string;
+};
+
+/** Parts that can fail. */
+export type FaultSource = "model" | "tool" | "agent" | "gate" | "guardrail" | "approver" | "layer" | "compactor" | "session" | "checkpoints" | "steering" | "facts" | "machine";
+
+/** Name of a gate or a check, in events and results. */
+export type GateName = string;
+
+/** Subject of a guardrail. */
+export type GuardStage = "input" | "output" | "result";
+
+/** Description of an unusable output. */
+export type Invalid = {
+  /** Problem, for the user and the model. */
+  reason: string;
+  /** `transient`, `schema_mismatch`, `empty_response`, `missing_message`, `model_refused` or `provider_error`. */
+  kind?: string;
+  /** `credits_exhausted`, `rate_limited`, `timeout`, `invalid_request`, `context_length_exceeded`, `model_not_found`, `auth_failed` or `unknown`. */
+  code?: string;
+  /** Received data, as the adapter kept it. */
+  raw?: unknown;
+  /** HTTP status, if any. */
+  httpStatus?: number;
+  /** Time of the adapter's retry. */
+  retriedAt?: string;
+};
+
+/** Duration in milliseconds. */
+export type Millis = number;
+
+/** Outcome of a turn or a run. */
+export type Outcome = "completed" | "needs_clarification" | "awaiting_approval" | "deferred" | "failed";
+
+/** Call without a decision. */
+export type PendingCall = {
+  /** Call id. */
+  callId: CallId;
+  /** Position of its assistant message in the transcript. */
+  message: number;
+  /** Reason why it is held. */
+  reason: string;
+  /** Called tool. */
+  tool: ToolName;
+  /** Digest that an approval must match. Empty matches nothing. */
+  digest: CallDigest;
+  /** Run of the call. */
+  run?: RunId;
+  /** Arguments to execute; `None` in data of earlier versions. */
+  arguments?: unknown;
+};
+
+/** Digest that binds a decision to one call of one run: 64 hex digits. */
+export type CallDigest = string;
+
+/** Limit that was reached: the evidence of a stop. */
+export type Reached = {
+  /** Resource. */
+  limit: Limit;
+  /** Used and reserved amount. */
+  value: number;
+  /** Ceiling. */
+  ceiling: number;
+  /** Minimum amount for the next operation, if the value is below the ceiling but that does not fit. */
+  needs?: number;
+};
+
+/** Limited resource. */
+export type Limit = "iterations" | "tool_calls" | "elapsed" | "tokens" | "cost" | "turns" | "context";
+
+/** Id of a run. */
+export type RunId = string;
+
+/** Something that a user says: a text, or blocks. */
+export type Say = {
+  /** Blocks of text, images, files and audio instead of `text`. */
+  content?: UserBlock[] | null;
+  /** Text of the message. */
+  text?: string | null;
+};
+
+/** A message to a thread. */
+export type Send = {
+  /** Blocks of text, images, files and audio instead of `text`. */
+  content?: UserBlock[] | null;
+  /** Time of delivery if the thread is busy. An idle thread starts a run immediately. */
+  delivery?: Delivery;
+  /** Id of the queue entry. Default: generated by the thread. */
+  entry?: string | null;
+  /** Text of the message. */
+  text?: string | null;
+};
+
+/** Id of a stored session. */
+export type SessionId = string;
+
+/** Message that starts a run of an idle thread. */
+export type StartRun = {
+  /** Blocks of text, images, files and sound, in place of a text. */
+  content?: UserBlock[] | null;
+  /** Values laid over the defaults of the descriptor's `context`, up to 16 KiB. Default: those of the thread. */
+  context?: Record<string, unknown> | null;
+  /** Data of the caller, up to 16 KiB. Default: that of the thread. */
+  metadata?: Record<string, unknown> | null;
+  /** JSON Schema that the answer must match. An answer that does not match goes back to the model, within the limit
+   * of invalid outputs; then the run ends `invalid_output`. Default: that of the agent. */
+  outputSchema?: Record<string, unknown> | null;
+  /** Text of the message. */
+  text?: string | null;
+  /** User of the run, up to 256 characters. Default: that of the thread. */
+  user?: string | null;
+};
+
+/** A started run. */
+export type Started = {
+  /** Id of the run. */
+  run: string;
+};
+
+/** Status of a thread. */
+export type StatusView = {
+  /** State of the thread. */
+  state: ThreadState;
+  /** Id of the current run. */
+  run?: RunId;
+  /** Start of this status, in milliseconds since 1970. */
+  since?: Time;
+};
+
+/** Reason of the end of a turn or a run. It determines the outcome, so the two cannot disagree. */
+export type StopReason = "answer_finalized" | "completion_waived" | "clarification_required" | "approval_required" | "max_iterations_reached" | "max_tool_calls_reached" | "timeout_reached" | "budget_reached" | "context_overflow" | "max_turns_reached" | "stalled" | "backend_deferred" | "redundant_tool_loop" | "tool_unavailable" | "tool_error_unrecoverable" | "model_refused" | "model_invalid_response" | "invalid_output" | "runtime_error" | "evidence_density_violation" | "policy_denied" | "guardrail_triggered" | "cancelled" | "internal_invariant";
+
+/** Instructions inside of the transcript. Compaction never removes them. */
+export type SystemMessage = {
+  /** Blocks. */
+  content: Block[];
+  /** Instruction part of the message. */
+  origin?: string;
+  /** Role on the wire, if a protocol has several (`developer`). */
+  as?: string;
+  /** Provider's id. */
+  id?: string;
+  /** Provider's status. */
+  status?: string;
+};
+
+/** Text. Allowed in every message. */
+export type TextBlock = {
+  /** Text; may be empty. */
+  text: string;
+  /** Provider's signature over the text. */
+  textSignature?: string;
+  /** Citations and similar notes, as the provider sent them. */
+  annotations?: unknown[];
+  /** Token probabilities, as the provider sent them. */
+  logprobs?: unknown;
+  /** Phase of an answer (for example `commentary`), if the provider reports it. */
+  phase?: string;
+  /** Provider's item id; blocks of one item share it. */
+  itemId?: string;
+  /** Provider's status of the item. */
+  status?: string;
+};
+
+/** Answer that claims more than its evidence supports. */
+export type ThinEvidence = {
+  /** Number of tool results. */
+  toolCallCount: number;
+  /** Length of the results in UTF-16 units. */
+  outputChars: number;
+  /** Kinds of claims, in this order: `markdown_table`, `numbered_list`, `sha_like`, `date`, `owner_repo`. */
+  claimMarkers: string[];
+};
+
+/** Reasoning of a model. Allowed in assistant messages. */
+export type ThinkingBlock = {
+  /** Text; a placeholder if `redacted`. */
+  thinking: string;
+  /** Provider's signature, or the encrypted payload if `redacted`. */
+  thinkingSignature?: string;
+  /** Whether the provider withholds the text. */
+  redacted?: boolean;
+  /** Provider's item id. */
+  id?: string;
+  /** Summaries of the reasoning. */
+  summary?: string[];
+  /** Wire field of the text. */
+  field?: string;
+};
 
 /** Event of a thread's stream: `event` and `data` of server-sent events. */
 export type ThreadEvent = {
@@ -297,115 +1003,6 @@ export type ThreadEvent = {
   };
 };
 
-/** Reason for stopping a run. */
-export type AbortThread = {
-  /** Actor named in the report of the run. Default: `client`. */
-  reason?: string | null;
-};
-
-/** Result of an abort. */
-export type Aborted = {
-  /** Whether a run was aborted. */
-  stopped: boolean;
-};
-
-/** Decision on a call. */
-export type Answer = {
-  /** Arguments of the call; required with `edited`. */
-  arguments?: Record<string, unknown> | null;
-  decision: Decided;
-  /** Digest of the call, from the list of approvals. May be sent as `If-Match` instead. */
-  digest?: string | null;
-  /** Reason for the model; allowed with `denied`. */
-  reason?: string | null;
-};
-
-/** Pending calls. */
-export type ApprovalList = {
-  /** The calls in the order in which they were held. */
-  approvals: ApprovalView[];
-};
-
-/** A pending call. */
-export type ApprovalView = {
-  /** Agent that proposed the call. */
-  agent: string;
-  /** Arguments of the call. */
-  arguments: Record<string, unknown>;
-  /** Id of the call. */
-  callId: string;
-  /** Binds a decision to this call, with these arguments, in this run. */
-  digest: string;
-  /** Id of the approval, used in the path of the decision. */
-  id: string;
-  /** Call of the parent agent; present if the agent is a sub-agent. */
-  parentCall?: string | null;
-  /** Reason for the approval. */
-  reason?: string | null;
-  /** The run that holds it. */
-  run?: string | null;
-  /** `held` in a run that awaits the decision, or `parked` in the session by an earlier run: the
-   * decision resumes the thread. */
-  state: string;
-  /** Id of its thread. */
-  thread: string;
-  /** Name of the tool. */
-  tool: string;
-};
-
-/** Part of a message, tagged by `type`. */
-export type Block = (TextBlock & {
-  type: "text";
-}) | (ImageBlock & {
-  type: "image";
-}) | (FileBlock & {
-  type: "file";
-}) | (AudioBlock & {
-  type: "audio";
-}) | (ThinkingBlock & {
-  type: "thinking";
-}) | (RefusalBlock & {
-  type: "refusal";
-}) | (ErrorBlock & {
-  type: "error";
-}) | (ApprovalBlock & {
-  type: "approval";
-}) | (ExtensionBlock & {
-  type: "extension";
-}) | (ToolCall & {
-  type: "toolCall";
-}) | {
-  type: string;
-};
-
-/** Approval and its state. Allowed in assistant and tool result messages. */
-export type ApprovalBlock = {
-  /** Call that needs approval. */
-  callId: CallId;
-  /** State of the approval. */
-  state: ApprovalState;
-  /** Reason. */
-  reason?: string;
-};
-
-/** State of an approval. */
-export type ApprovalState = "requested" | "granted" | "denied";
-
-/** Audio. Allowed in user, assistant and tool result messages. */
-export type AudioBlock = {
-  /** Base64 data. */
-  data?: string;
-  /** URL of the audio. */
-  url?: string;
-  /** Media type. */
-  mimeType?: string;
-  /** Transcript of the speech. */
-  transcript?: string;
-};
-
-/** Id of a tool call, chosen by the provider and repeated in its result. */
-export type CallId = string;
-
 /** A block of an answer in progress. */
 export type Coming = {
   type: "text";
@@ -422,61 +1019,6 @@ export type Coming = {
 } | {
   type: "unknown";
 };
-
-/** Options of a compaction. */
-export type Compact = {
-  /** Content that a summary must keep. */
-  instructions?: string | null;
-};
-
-/** Result of a compaction. */
-export type Compacted = {
-  /** Whether the transcript was compacted. */
-  compacted: boolean;
-  /** Actions of the compaction. */
-  note?: CompactionNote;
-};
-
-/** Description of a compaction, for events, sessions and metrics. */
-export type CompactionNote = {
-  /** Tokens of the request before. */
-  tokensBefore: number;
-  /** Tokens of the request after. */
-  tokensAfter: number;
-  /** Target in tokens. */
-  target: number;
-  /** Number of the plan in its thread, starting at 1. */
-  planVersion: number;
-  /** Number of changed groups per action: `clear`, `collapse`, `externalize`, `summarize`, `drop`, `truncate` or `select`. */
-  actions: ([string, number])[];
-  /** Extent. */
-  level: CompactionLevel;
-  /** Summary, if any. */
-  summary?: string;
-  /** First unchanged message of the transcript after the shortened part. */
-  firstKept: number;
-};
-
-/** Extent of a compaction. */
-export type CompactionLevel = "none" | "optimized" | "compressed" | "destructive";
-
-/** A new thread. */
-export type CreateThread = {
-  /** Values laid over the defaults of the descriptor's `context`, up to 16 KiB. Default: those of the server. */
-  context?: Record<string, unknown> | null;
-  /** Its name: up to 128 letters, digits, `-`, `_` and `.`. Default: one of the server's. */
-  id?: string | null;
-  /** Data of the caller, up to 16 KiB: part of the `origin` of events and calls, never seen by models. */
-  metadata?: Record<string, unknown> | null;
-  /** User of its runs, up to 256 characters: memory with the scope `user` belongs to them. Default: that of the server. */
-  user?: string | null;
-};
-
-/** Kind of decision. */
-export type Decided = "granted" | "edited" | "denied" | "later";
-
-/** Time of delivery to a busy thread. */
-export type Delivery = "next_turn" | "between_rounds" | "interrupt";
 
 /** Content of a delta. */
 export type DeltaPart = {
@@ -523,44 +1065,8 @@ export type DeltaPart = {
   provider: ProviderEvent;
 };
 
-/** Changes to a queued message. */
-export type EditEntry = {
-  /** New content, as blocks. */
-  content?: Block[];
-  /** New position in the queue, from 0. */
-  place?: number | null;
-  /** New text. */
-  text?: string | null;
-};
-
 /** Id of a session entry. */
 export type EntryId = string;
-
-/** An entry of the queue. */
-export type EntryView = {
-  /** Time of delivery. */
-  delivery: Delivery;
-  /** Id of the entry. */
-  id: string;
-  /** Queued message. */
-  message: Message;
-  /** When it was queued, in milliseconds since 1970. */
-  queuedAt: number;
-  /** `waiting`, or `delivering` if a run has accepted it but not yet added it to the transcript. */
-  state: string;
-  /** Whether an idle thread starts a run with it. */
-  wakes: boolean;
-};
-
-/** Error. Allowed in assistant and tool result messages. */
-export type ErrorBlock = {
-  /** Human-readable message. */
-  message: string;
-  /** Stable code. */
-  code?: string;
-  /** Further data. */
-  details?: unknown;
-};
 
 /** Details of an error. */
 export type ErrorDetail = {
@@ -1141,30 +1647,8 @@ export type Event = {
   origin: Origin;
 };
 
-/** Id of an agent: the key under `agents` of a descriptor. */
-export type AgentId = string;
-
 /** Id of an approval request: `apr-` and 16 hex digits of the call's digest. */
 export type ApprovalId = string;
-
-/** Request for approval, of a model or for a held call. */
-export type ApprovalRequest = {
-  /** Request id, chosen by the model; of a held call, the call's id. */
-  id: string;
-  /** Kind of action; of a held call, the tool. */
-  kind: string;
-  /** One line for the approver. */
-  summary: string;
-  /** Details for the approver. */
-  details?: string;
-  /** Caller data. */
-  metadata?: unknown;
-  /** Held call, if the request is about one. */
-  callId?: CallId;
-};
-
-/** Digest that binds a decision to one call of one run: 64 hex digits. */
-export type CallDigest = string;
 
 /** End of a turn or a run: outcome, stop reason, evidence and usage. */
 export type End = {
@@ -1195,195 +1679,6 @@ export type End = {
   /** Report of the run's control, if any. */
   control?: unknown;
 };
-
-/** Data that resumes a stopped turn, version 1. Newer versions are rejected. */
-export type Continuation = {
-  /** Version of the format. */
-  version: number;
-  /** `TURN:KIND`. */
-  id: string;
-  /** Kind of input that it needs. */
-  type: ContinuationKind;
-  /** Time of creation. */
-  createdAt: Time;
-  /** Stopped turn. */
-  turnId: TurnId;
-  /** Session with the transcript. */
-  sessionId?: SessionId;
-  /** Thread. */
-  threadId?: ThreadId;
-  /** Assistant, as the caller names it. */
-  assistantId?: string;
-  /** Hash of the turn's descriptor; resuming with a different one is the caller's explicit choice. */
-  descriptorHash?: string;
-  /** Stop reason of the turn. */
-  stopReason: StopReason;
-  /** Active agent. */
-  agent?: AgentId;
-  /** Length of the transcript. */
-  transcriptLen: number;
-  /** Question, of a clarification. */
-  question?: string;
-  /** Request of the model, of an approval. */
-  request?: ApprovalRequest;
-  /** Held calls, of an approval. */
-  pending?: PendingCall[];
-  /** Iteration of the stop. */
-  iteration: number;
-  /** Tool calls of the turn. */
-  toolCallCount: number;
-  /** Usage of the turn. */
-  usage: TotalUsage;
-  /** Queued messages: an open call must be followed by its result, so they are appended after it. At most the oldest 256. */
-  waiting?: Message[];
-  /** Replacement by the approver, to be stored and sent by the host instead. */
-  replacedBy?: unknown;
-};
-
-/** Kind of input that a continuation needs. */
-export type ContinuationKind = "clarification" | "approval" | "deferred";
-
-/** Block of another vocabulary. Allowed in every message. */
-export type ExtensionBlock = {
-  /** Vocabulary; `harness` is this crate's. */
-  namespace: string;
-  /** Name in the vocabulary. */
-  name: string;
-  /** Content. */
-  data: unknown;
-};
-
-/** Error of one part of a run: a model, a tool, a gate, a store. */
-export type Fault = {
-  /** Part that failed. */
-  source: FaultSource;
-  /** Stable code. */
-  code: string;
-  /** Human-readable message: what failed and what to do. Never contains a secret. */
-  message: string;
-};
-
-/** Parts that can fail. */
-export type FaultSource = "model" | "tool" | "agent" | "gate" | "guardrail" | "approver" | "layer" | "compactor" | "session" | "checkpoints" | "steering" | "facts" | "machine";
-
-/** File. Allowed in user and tool result messages. */
-export type FileBlock = {
-  /** Base64 data. */
-  data?: string;
-  /** URL of the file. */
-  url?: string;
-  /** File uploaded to the provider. */
-  fileId?: string;
-  /** Media type. */
-  mimeType?: string;
-  /** File name. */
-  name?: string;
-};
-
-/** Name of a gate or a check, in events and results. */
-export type GateName = string;
-
-/** Health of the server. */
-export type Health = {
-  /** `ok`. */
-  status: string;
-  /** Version of the server. */
-  version: string;
-};
-
-/** Image, by value or by reference. Allowed in system, user, tool result and custom messages. */
-export type ImageBlock = {
-  /** Base64 data; requires `mime_type`. */
-  data?: string;
-  /** Media type of `data`. */
-  mimeType?: string;
-  /** URL of the image. */
-  url?: string;
-  /** File uploaded to the provider. */
-  fileId?: string;
-  /** Requested level of detail. */
-  detail?: string;
-};
-
-/** Message of a transcript, tagged by `role`. */
-export type Message = (SystemMessage & {
-  role: "system";
-}) | (UserMessage & {
-  role: "user";
-}) | (AssistantMessage & {
-  role: "assistant";
-}) | (ToolResultMessage & {
-  role: "toolResult";
-}) | (CustomMessage & {
-  role: "custom";
-});
-
-/** Whole response of a model. */
-export type AssistantMessage = {
-  /** Blocks in order of arrival. */
-  content: Block[];
-  /** Agent of the turn. */
-  agent?: AgentId;
-  /** Usage. */
-  usage?: Usage;
-  /** Reason why the model stopped. */
-  stopReason: FinishReason;
-  /** Time in milliseconds since 1970. */
-  timestamp?: number;
-  /** Message of an error, with `stop_reason` `error`. */
-  errorMessage?: string;
-  /** Stable code of the error. */
-  errorCode?: string;
-  /** Protocol. */
-  protocol?: string;
-  /** Provider. */
-  provider?: string;
-  /** Requested model. */
-  model?: ModelName;
-  /** Model that responded. */
-  responseModel?: string;
-  /** Provider's id of the response. */
-  responseId?: string;
-  /** Notes of the adapter. */
-  diagnostics?: unknown[];
-  /** Provider's further data; some of it must be sent back. */
-  providerMetadata?: unknown;
-};
-
-/** Message of the application. */
-export type CustomMessage = {
-  /** Application's type. */
-  customType: string;
-  /** Blocks to display or send. */
-  content?: Block[];
-  /** Whether it is displayed. */
-  display?: boolean;
-  /** Application data; never sent to a model. */
-  data?: unknown;
-  /** Whether `content` is sent to a model as user text. */
-  toModel: boolean;
-  /** Time in milliseconds since 1970. */
-  timestamp?: number;
-};
-
-/** Reason why a model stopped: `stop`, `length`, `toolUse`, `error`, `aborted`, `contentFilter`, `refusal`, `paused`, or the provider's own word. */
-export type FinishReason = string;
-
-/** A part of a transcript. */
-export type MessageList = {
-  /** Position of the first message. */
-  from: number;
-  /** The messages, each tagged by `role`. */
-  messages: Message[];
-  /** Number of messages in the transcript. */
-  total: number;
-};
-
-/** Duration in milliseconds. */
-export type Millis = number;
-
-/** Name of a model, in the form its provider expects. */
-export type ModelName = string;
 
 /** Ids and caller data of work, carried by events, tools and sessions. */
 export type Origin = {
@@ -1423,24 +1718,6 @@ export type ParentCall = {
   turn?: TurnId;
   /** Nesting depth; 1 for a sub-agent of a top-level agent. */
   depth: number;
-};
-
-/** Call without a decision. */
-export type PendingCall = {
-  /** Call id. */
-  callId: CallId;
-  /** Position of its assistant message in the transcript. */
-  message: number;
-  /** Reason why it is held. */
-  reason: string;
-  /** Called tool. */
-  tool: ToolName;
-  /** Digest that an approval must match. Empty matches nothing. */
-  digest: CallDigest;
-  /** Run of the call. */
-  run?: RunId;
-  /** Arguments to execute; `None` in data of earlier versions. */
-  arguments?: unknown;
 };
 
 /** Projection of a transcript: the messages that a model receives, as spans. */
@@ -1507,197 +1784,11 @@ export type PurposeUsage = {
 /** Amount of money in the currency of the provider or the price list, with at most nine decimals. */
 export type Cost = number;
 
-/** Lists the queued messages in the order of their delivery. */
-export type Queue = {
-  /** Queued messages. */
-  entries: EntryView[];
-};
-
-/** A queued message. */
-export type Queued = {
-  /** Id of the queue entry. */
-  entry: string;
-};
-
-/** Limit that was reached: the evidence of a stop. */
-export type Reached = {
-  /** Resource. */
-  limit: Limit;
-  /** Used and reserved amount. */
-  value: number;
-  /** Ceiling. */
-  ceiling: number;
-  /** Minimum amount for the next operation, if the value is below the ceiling but that does not fit. */
-  needs?: number;
-};
-
-/** Limited resource. */
-export type Limit = "iterations" | "tool_calls" | "elapsed" | "tokens" | "cost" | "turns" | "context";
-
-/** Refusal of a model. Allowed in assistant messages. */
-export type RefusalBlock = {
-  /** Text of the refusal. */
-  text: string;
-};
-
 /** Treatment of a call without a result when a transcript is resumed. */
 export type RepairHow = "recovered" | "rerun" | "interrupted" | "not_run" | "run";
 
-/** Report of a run. */
-export type ReportView = {
-  /** Id of the run. */
-  run: RunId;
-  /** Outcome: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`. */
-  outcome: string;
-  /** Stop reason, as a stable code. */
-  stopReason: string;
-  /** Answer, or the question that ended the run. */
-  text: string;
-  /** Human-readable problem. */
-  problem?: string;
-  /** Reason of an abort. */
-  aborted?: string;
-  /** Position of its first message in the transcript. */
-  from: number;
-  /** Number of messages in the transcript at its end. */
-  messages: number;
-  /** Number of queued messages. */
-  waiting: number;
-  /** End of the run with evidence, usage and continuation, as in `harness run --json`. */
-  end: {
-    /** Text for the user: the answer, the question, the refusal, or the partial answer of an early stop. Absent if there is none. */
-    answer?: string;
-    /** Agent that was active at the end. */
-    agent?: AgentId;
-    /** Iterations that called the model. */
-    iterations: number;
-    /** Turns of a run; 1 for a turn. */
-    turns: number;
-    /** Usage. */
-    usage: TotalUsage;
-    /** Duration. */
-    elapsed: Millis;
-    /** Data to resume from, if possible. */
-    continuation?: Continuation;
-    /** Waived checks of the end. Empty in strict mode. */
-    waived?: Waiver[];
-    /** Last storage error, if the session is incomplete. */
-    persistFailed?: string;
-    /** Report of the run's control, if any. */
-    control?: unknown;
-    /** Outcome. */
-    outcome: Outcome;
-    /** Stop reason. */
-    stopReason: StopReason;
-    /** Evidence for the stop reason. */
-    evidence: Evidence;
-  };
-};
-
-/** Evidence of a stop reason. */
-export type Evidence = "none" | {
-  limit: Reached;
-} | {
-  invalid: Invalid;
-} | {
-  tool: {
-    /** Tool. */
-    name: string;
-    /** Error code, if any. */
-    code?: string;
-  };
-} | {
-  fault: Fault;
-} | {
-  approval: ApprovalRequest;
-} | {
-  held: ApprovalRequest[];
-} | {
-  gate: {
-    /** Gate. */
-    gate: GateName;
-    /** Call. */
-    call: CallId;
-    /** Called tool. */
-    tool: ToolName;
-    /** Reason. */
-    reason: string;
-  };
-} | {
-  guardrail: {
-    /** Guardrail. */
-    guardrail: GateName;
-    /** Subject. */
-    stage: GuardStage;
-    /** Reason. */
-    reason?: string;
-  };
-} | {
-  loop: {
-    /** Tools of the cycle, in order. */
-    tools: string[];
-  };
-} | {
-  density: ThinEvidence;
-} | {
-  toolResult: ToolEvidence;
-} | {
-  cancelled: {
-    /** Canceller. */
-    by: string;
-  };
-};
-
-/** Subject of a guardrail. */
-export type GuardStage = "input" | "output" | "result";
-
-/** Description of an unusable output. */
-export type Invalid = {
-  /** Problem, for the user and the model. */
-  reason: string;
-  /** `transient`, `schema_mismatch`, `empty_response`, `missing_message`, `model_refused` or `provider_error`. */
-  kind?: string;
-  /** `credits_exhausted`, `rate_limited`, `timeout`, `invalid_request`, `context_length_exceeded`, `model_not_found`, `auth_failed` or `unknown`. */
-  code?: string;
-  /** Received data, as the adapter kept it. */
-  raw?: unknown;
-  /** HTTP status, if any. */
-  httpStatus?: number;
-  /** Time of the adapter's retry. */
-  retriedAt?: string;
-};
-
-/** Outcome of a turn or a run. */
-export type Outcome = "completed" | "needs_clarification" | "awaiting_approval" | "deferred" | "failed";
-
 /** Note on a result. */
 export type ResultNote = "late";
-
-/** Id of a run. */
-export type RunId = string;
-
-/** Something that a user says: a text, or blocks. */
-export type Say = {
-  /** Blocks of text, images, files and audio instead of `text`. */
-  content?: Block[];
-  /** Text of the message. */
-  text?: string | null;
-};
-
-/** A message to a thread. */
-export type Send = {
-  /** Blocks of text, images, files and audio instead of `text`. */
-  content?: Block[];
-  /** Time of delivery if the thread is busy. An idle thread starts a run immediately. */
-  delivery?: Delivery;
-  /** Id of the queue entry. Default: generated by the thread. */
-  entry?: string | null;
-  /** Text of the message. */
-  text?: string | null;
-};
-
-/** Id of a stored session. */
-export type SessionId = string;
 
 /** Part of a `Plan`. */
 export type Span = {
@@ -1711,106 +1802,12 @@ export type Range_of_uint = {
   end: number;
 };
 
-/** Message that starts a run of an idle thread. */
-export type StartRun = {
-  /** Blocks of text, images, files and sound, in place of a text. */
-  content?: Block[];
-  /** Values laid over the defaults of the descriptor's `context`, up to 16 KiB. Default: those of the thread. */
-  context?: Record<string, unknown> | null;
-  /** Data of the caller, up to 16 KiB. Default: that of the thread. */
-  metadata?: Record<string, unknown> | null;
-  /** JSON Schema that the answer must match. An answer that does not match goes back to the model, within the limit
-   * of invalid outputs; then the run ends `invalid_output`. Default: that of the agent. */
-  outputSchema?: Record<string, unknown> | null;
-  /** Text of the message. */
-  text?: string | null;
-  /** User of the run, up to 256 characters. Default: that of the thread. */
-  user?: string | null;
-};
-
-/** A started run. */
-export type Started = {
-  /** Id of the run. */
-  run: string;
-};
-
-/** Status of a thread. */
-export type StatusView = {
-  /** State of the thread. */
-  state: ThreadState;
-  /** Id of the current run. */
-  run?: RunId;
-  /** Start of this status, in milliseconds since 1970. */
-  since?: Time;
-};
-
 /** Stop reason with its evidence. */
 export type Stop = {
   /** Stop reason. */
   reason: StopReason;
   /** Evidence for the reason. */
   evidence: Evidence;
-};
-
-/** Reason of the end of a turn or a run. It determines the outcome, so the two cannot disagree. */
-export type StopReason = "answer_finalized" | "completion_waived" | "clarification_required" | "approval_required" | "max_iterations_reached" | "max_tool_calls_reached" | "timeout_reached" | "budget_reached" | "context_overflow" | "max_turns_reached" | "stalled" | "backend_deferred" | "redundant_tool_loop" | "tool_unavailable" | "tool_error_unrecoverable" | "model_refused" | "model_invalid_response" | "invalid_output" | "runtime_error" | "evidence_density_violation" | "policy_denied" | "guardrail_triggered" | "cancelled" | "internal_invariant";
-
-/** Instructions inside of the transcript. Compaction never removes them. */
-export type SystemMessage = {
-  /** Blocks. */
-  content: Block[];
-  /** Instruction part of the message. */
-  origin?: string;
-  /** Role on the wire, if a protocol has several (`developer`). */
-  as?: string;
-  /** Provider's id. */
-  id?: string;
-  /** Provider's status. */
-  status?: string;
-};
-
-/** Text. Allowed in every message. */
-export type TextBlock = {
-  /** Text; may be empty. */
-  text: string;
-  /** Provider's signature over the text. */
-  textSignature?: string;
-  /** Citations and similar notes, as the provider sent them. */
-  annotations?: unknown[];
-  /** Token probabilities, as the provider sent them. */
-  logprobs?: unknown;
-  /** Phase of an answer (for example `commentary`), if the provider reports it. */
-  phase?: string;
-  /** Provider's item id; blocks of one item share it. */
-  itemId?: string;
-  /** Provider's status of the item. */
-  status?: string;
-};
-
-/** Answer that claims more than its evidence supports. */
-export type ThinEvidence = {
-  /** Number of tool results. */
-  toolCallCount: number;
-  /** Length of the results in UTF-16 units. */
-  outputChars: number;
-  /** Kinds of claims, in this order: `markdown_table`, `numbered_list`, `sha_like`, `date`, `owner_repo`. */
-  claimMarkers: string[];
-};
-
-/** Reasoning of a model. Allowed in assistant messages. */
-export type ThinkingBlock = {
-  /** Text; a placeholder if `redacted`. */
-  thinking: string;
-  /** Provider's signature, or the encrypted payload if `redacted`. */
-  thinkingSignature?: string;
-  /** Whether the provider withholds the text. */
-  redacted?: boolean;
-  /** Provider's item id. */
-  id?: string;
-  /** Summaries of the reasoning. */
-  summary?: string[];
-  /** Wire field of the text. */
-  field?: string;
 };
 
 /** Id of a thread. */
@@ -1852,7 +1849,7 @@ export type ThreadState = "idle" | "queued" | "generating" | "awaiting_approval"
 /** State of a thread. */
 export type ThreadView = {
   /** Blocks of the answer in progress; absent if no model call is in flight. */
-  answer?: Coming[];
+  answer?: Coming[] | null;
   /** Number of pending calls. */
   approvals: number;
   /** Values laid over the defaults of the descriptor's context. */
@@ -2126,6 +2123,17 @@ export type CostParts = {
 export type CostSource = "reported" | {
   table: string;
 };
+
+/** Part of a user's message, tagged by `type`. */
+export type UserBlock = (TextBlock & {
+  type: "text";
+}) | (ImageBlock & {
+  type: "image";
+}) | (FileBlock & {
+  type: "file";
+}) | (AudioBlock & {
+  type: "audio";
+});
 
 /** Message of a user or on a user's behalf. */
 export type UserMessage = {

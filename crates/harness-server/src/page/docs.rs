@@ -27,7 +27,7 @@ pub(super) fn page(description: &str) -> String {
                     h1 { "harness API " small { (text(api.at("info"), "version")) } }
                     p { (prose(text(api.at("info"), "description"))) }
                     p { a href="openapi.json" { "openapi.json" } " · " a href="./" { "Threads" } }
-                    nav aria-label="Groups" { @for tag in &tags { a href={ "#" (tag) } { (tag) } " " } }
+                    nav aria-label="Groups" { @for tag in &tags { a href={ "#" (tag) } { (tag) } " " } a href="#types" { "types" } }
                 }
                 main {
                     @for tag in &tags {
@@ -37,6 +37,10 @@ pub(super) fn page(description: &str) -> String {
                                 (operation.view(&api))
                             }
                         }
+                    }
+                    section {
+                        h2 id="types" { "types" }
+                        @for (name, schema) in unions(&api) { (union_view(&api, name, schema)) }
                     }
                 }
             }
@@ -84,7 +88,7 @@ impl Operation<'_> {
                     }
                     @if let Some(parameters) = self.value.at("parameters").as_array() {
                         h3 { "Parameters" }
-                        dl { @for parameter in parameters { (parameter_view(parameter)) } }
+                        dl { @for parameter in parameters { (parameter_view(api, parameter)) } }
                     }
                     @if !body.is_null() { h3 { "Body" } (fields(api, body, 0)) }
                     h3 { "Responses" }
@@ -97,23 +101,58 @@ impl Operation<'_> {
     }
 }
 
-fn parameter_view(parameter: &Value) -> Markup {
+fn parameter_view(api: &Value, parameter: &Value) -> Markup {
     html! {
-        dt { code { (text(parameter, "name")) } " " em { (kind(parameter.at("schema"))) " in " (text(parameter, "in")) } }
+        dt { code { (text(parameter, "name")) } " " em { (kind(api, parameter.at("schema"))) " in " (text(parameter, "in")) } }
         dd { (prose(text(parameter, "description"))) }
     }
 }
 
 fn response_view(api: &Value, status: &str, response: &Value) -> Markup {
     let response = resolved(api, response);
-    let schema = &response.at("content").at("application/json").at("schema");
+    let content = response.at("content").as_object().and_then(|content| content.values().next());
+    let schema = content.map_or(&Value::Null, |content| content.at("schema"));
     html! {
-        dt { code { (status) } " " em { (kind(schema)) } }
+        dt { code { (status) } " " em { (kind(api, schema)) } }
         dd {
             (prose(text(response, "description")))
             @if status.starts_with('2') && !schema.is_null() { (fields(api, schema, 0)) }
         }
     }
+}
+
+/// Components that are one of several types, by name. Everything else is shown where it is used.
+fn unions(api: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let schemas = api.at("components").at("schemas").as_object().into_iter().flatten();
+    schemas.filter(|(_, schema)| is_union(schema))
+}
+
+/// Whether a schema is one of several objects.
+fn is_union(schema: &Value) -> bool {
+    let choices = schema.at("oneOf").as_array().into_iter().flatten();
+    choices.filter(|choice| choice.at("properties").is_object()).nth(1).is_some()
+}
+
+fn union_view(api: &Value, name: &str, schema: &Value) -> Markup {
+    html! {
+        details id={ "type-" (name) } {
+            summary { code { (name) } " " span class="summary" { (prose(text(schema, "description"))) } }
+            div class="body" {
+                @for choice in schema.at("oneOf").as_array().into_iter().flatten() {
+                    h3 { (tag(choice)) }
+                    p { (prose(text(choice, "description"))) }
+                    (fields(api, choice, 1))
+                }
+            }
+        }
+    }
+}
+
+/// The field that tells a choice from the others.
+fn tag(choice: &Value) -> Markup {
+    let fields = choice.at("properties").as_object().into_iter().flatten();
+    let tags = fields.filter_map(|(name, field)| Some((name, field.at("const").as_str()?)));
+    html! { @for (name, value) in tags { code { (name) ": " (value) } " " } }
 }
 
 /// Fields of an object, with those of objects in it.
@@ -126,7 +165,7 @@ fn fields(api: &Value, schema: &Value, depth: usize) -> Markup {
         @if let Some(properties) = schema.at("properties").as_object().filter(|_| depth < DEPTH) {
             dl { @for (name, property) in properties {
                 dt {
-                    code { (name) } " " em { (kind(property)) @if required(name) { ", required" } }
+                    code { (name) } " " em { (kind(api, property)) @if required(name) { ", required" } }
                 }
                 dd { (prose(text(property, "description"))) (fields(api, property, depth + 1)) }
             } }
@@ -142,25 +181,39 @@ fn object_of<'a>(api: &'a Value, schema: &'a Value) -> &'a Value {
         .as_array()
         .and_then(|choices| choices.iter().find(|choice| choice.at("type") != "null"));
     match (choice, schema.at("items")) {
+        _ if is_union(schema) => &Value::Null,
         (Some(choice), _) => resolved(api, choice),
         (None, Value::Null) => schema,
         (None, items) => resolved(api, items),
     }
 }
 
-/// Name of a type.
-fn kind(schema: &Value) -> String {
-    if let Some(name) = schema.at("$ref").as_str() {
-        return name.rsplit('/').next().unwrap_or(name).to_owned();
+/// Name of a type. That of a union is a link to it.
+fn kind(api: &Value, schema: &Value) -> Markup {
+    if let Some(name) = schema.at("$ref").as_str().and_then(|name| name.rsplit('/').next()) {
+        return html! {
+            @if is_union(resolved(api, schema)) { a href={ "#type-" (name) } { (name) } } @else { (name) }
+        };
     }
     if let Some(choices) = schema.at("oneOf").as_array() {
-        return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        return html! {
+            @for (index, choice) in choices.iter().enumerate() { @if index > 0 { " or " } (kind(api, choice)) }
+        };
     }
-    match &schema.at("type") {
-        Value::String(name) if name == "array" => format!("list of {}", kind(schema.at("items"))),
-        Value::String(name) => name.clone(),
-        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    if let Some(value) = schema.at("const").as_str() {
+        return html! { (value) };
+    }
+    let items = schema.at("items");
+    html! {
+        @match schema.at("type") {
+            Value::String(name) if name == "array" => { "list of " (kind(api, items)) @if items.is_null() { "values" } }
+            Value::String(name) => (name),
+            Value::Array(names) => {
+                (names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "))
+                @if !items.is_null() { " of " (kind(api, items)) }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::body::{Asked, At};
 use crate::fault::{AnyFault, Fault};
 use crate::follow::{Follow, From, Kind};
+use crate::wire::ThreadEvent;
 
 /// Content and start of a stream.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -82,7 +83,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
         ("Last-Event-ID" = Option<u64>, Header, description = "The last `id` that was received"),
         EventsQuery,
     ),
-    responses((status = 200, description = "The stream", body = ref("thread-events.schema.json"), content_type = "text/event-stream"), AnyFault)
+    responses((status = 200, description = "The stream, with the schema of one event", body = ThreadEvent, content_type = "text/event-stream"), AnyFault)
 )]
 pub(super) async fn events(
     State(app): State<Arc<App>>,
@@ -102,7 +103,13 @@ pub(super) async fn events(
     })?;
     let thread = app.thread(&name).await?;
     let place = app.begin_stream(client)?;
-    let follow = Follow::new(&thread, from, query.kind, query.until == Some(Until::RunEnd));
+    let follow = Follow::new(
+        &thread,
+        app.options.approvals.as_ref(),
+        from,
+        query.kind,
+        query.until == Some(Until::RunEnd),
+    );
     let frames = futures_util::stream::unfold((follow, place), |(mut follow, place)| async move {
         let frame = follow.next().await?;
         let event = match frame.seq {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::schema::library::UserBlock;
 use crate::attributes::Attributes;
 use crate::fault::Fault;
 
@@ -43,7 +44,7 @@ pub(crate) struct Say {
     #[schema(example = "Where is my order 1042?")]
     text: Option<String>,
     /// Blocks of text, images, files and audio instead of `text`.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<UserBlock>>)]
     content: Option<Vec<Block>>,
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct StartRun {
     #[schema(example = "Where is my order 1042?")]
     text: Option<String>,
     /// Blocks of text, images, files and sound, in place of a text.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<UserBlock>>)]
     content: Option<Vec<Block>>,
     /// JSON Schema that the answer must match. An answer that does not match goes back to the model, within the limit
     /// of invalid outputs; then the run ends `invalid_output`. Default: that of the agent.
@@ -88,7 +89,7 @@ impl StartRun {
 }
 
 /// Time of delivery to a busy thread.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delivery {
     /// After the current run.
@@ -128,7 +129,7 @@ pub(crate) struct Send {
     #[schema(example = "Only the shoes, please.")]
     text: Option<String>,
     /// Blocks of text, images, files and audio instead of `text`.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<UserBlock>>)]
     content: Option<Vec<Block>>,
     /// Time of delivery if the thread is busy. An idle thread starts a run immediately.
     #[serde(default)]
@@ -199,7 +200,7 @@ pub(crate) struct EditEntry {
     /// New text.
     text: Option<String>,
     /// New content, as blocks.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<UserBlock>>)]
     content: Option<Vec<Block>>,
     /// New position in the queue, from 0.
     pub(crate) place: Option<usize>,

@@ -13,7 +13,7 @@ pub(crate) use input::{
 };
 pub(crate) use item::ItemFrames;
 pub(crate) use report::ReportView;
-pub(crate) use schema::event_schema;
+pub(crate) use schema::{ThreadEvent, components, event_schema};
 pub(crate) use thread::{
     Aborted, ApprovalList, ApprovalView, Compacted, EntryView, MessageList, Queue, Queued, Started,
     StatusView, ThreadLine, ThreadList, ThreadView,

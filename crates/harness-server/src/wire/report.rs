@@ -4,14 +4,12 @@ use harness::core::Json;
 use harness::runtime::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Report of a run.
-#[derive(Debug, Serialize, ToSchema, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReportView {
     /// Id of the run.
-    #[schema(value_type = String)]
     run: harness::core::RunId,
     /// Outcome: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`.
     outcome: &'static str,
@@ -32,7 +30,6 @@ pub(crate) struct ReportView {
     /// Number of queued messages.
     waiting: usize,
     /// End of the run with evidence, usage and continuation, as in `harness run --json`.
-    #[schema(value_type = Object)]
     #[schemars(schema_with = "harness::core::End::json_form_schema")]
     end: Json,
 }

@@ -11,11 +11,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::input::Delivery;
+use super::schema::library;
 use crate::attributes::Attributes;
 use crate::stored::StoredThread;
 
 /// State of a thread.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ThreadState {
     /// No run.
@@ -33,17 +34,15 @@ enum ThreadState {
 }
 
 /// Status of a thread.
-#[derive(Debug, Serialize, ToSchema, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StatusView {
     /// State of the thread.
     state: ThreadState,
     /// Id of the current run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     run: Option<RunId>,
     /// Start of this status, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>)]
     since: Option<Time>,
 }
 
@@ -169,7 +168,6 @@ pub(crate) struct ThreadView {
     approvals: usize,
     /// Blocks of the answer in progress; absent if no model call is in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>)]
     answer: Option<Vec<Coming>>,
     /// Calls in flight, in the order of their start.
     #[schema(value_type = Vec<String>)]
@@ -242,7 +240,7 @@ impl From<&PartialBlock> for Coming {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageList {
     /// The messages, each tagged by `role`.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<library::Message>)]
     pub(crate) messages: Vec<Arc<Message>>,
     /// Position of the first message.
     pub(crate) from: usize,
@@ -280,7 +278,7 @@ pub(crate) struct Compacted {
     pub(crate) compacted: bool,
     /// Actions of the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<library::CompactionNote>)]
     pub(crate) note: Option<Arc<CompactionNote>>,
 }
 
@@ -292,7 +290,7 @@ pub(crate) struct EntryView {
     #[schema(value_type = String)]
     id: EntryId,
     /// Queued message.
-    #[schema(value_type = Object)]
+    #[schema(value_type = library::Message)]
     message: Arc<Message>,
     /// Time of delivery.
     delivery: Delivery,

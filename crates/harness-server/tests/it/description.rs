@@ -57,6 +57,55 @@ async fn streams_match_the_schema_of_events() {
     server.end().await;
 }
 
+/// Checks a response of the server against its description.
+async fn check_response(server: &Server, method: &str, path: &str, template: &str) {
+    let described: Value = serde_json::from_str(&harness_server::openapi()).unwrap();
+    let operation = &described["paths"][template][method];
+    let mut schema = operation["responses"]["200"]["content"]["application/json"]["schema"].clone();
+    schema["components"] = described["components"].clone();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let request = server.client.request(method.to_uppercase().parse().unwrap(), path);
+    let request = if method == "post" { request.json(&json!({ "text": "hello" })) } else { request };
+    let reply = server.client.send(request).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    assert_eq!(validator.validate(&reply.body).map_err(|error| error.to_string()), Ok(()), "{path}");
+    // The schema is one of this response: it says more than that there is an object.
+    assert!(!validator.is_valid(&json!({})), "{template}");
+}
+
+#[tokio::test]
+async fn responses_match_their_description() {
+    let server = Desk::new().serve().await;
+    server.client.create("a").await;
+    check_response(&server, "post", "/v1/threads/a/prompt?wait", "/v1/threads/{thread}/prompt").await;
+    server.desk.go.add_permits(1);
+    server.client.ask("a", "call slow").await;
+    check_response(&server, "get", "/v1/threads/a/messages", "/v1/threads/{thread}/messages").await;
+    check_response(&server, "get", "/v1/threads/a", "/v1/threads/{thread}").await;
+    check_response(&server, "get", "/v1/threads/a/response", "/v1/threads/{thread}/response").await;
+    check_response(&server, "get", "/v1/threads/a/queue", "/v1/threads/{thread}/queue").await;
+    server.end().await;
+}
+
+/// Checks whether the description accepts a message of a user.
+#[track_caller]
+fn check_prompt(body: &Value, accepted: bool) {
+    let described: Value = serde_json::from_str(&harness_server::openapi()).unwrap();
+    let mut schema = json!({ "$ref": "#/components/schemas/StartRun" });
+    schema["components"] = described["components"].clone();
+    assert_eq!(jsonschema::validator_for(&schema).unwrap().is_valid(body), accepted, "{body}");
+}
+
+#[test]
+fn messages_of_users_are_described_with_their_blocks() {
+    check_prompt(&json!({ "text": "hi" }), true);
+    check_prompt(&json!({ "content": [{ "type": "text", "text": "hi" }] }), true);
+    check_prompt(&json!({ "content": [{ "type": "text" }] }), false);
+    check_prompt(&json!({ "content": [{ "type": "image", "mimeType": "image/png", "data": "aGk=" }] }), true);
+    check_prompt(&json!({ "content": [{ "type": "thinking", "thinking": "hm" }] }), false);
+    check_prompt(&json!({ "content": [{ "text": "hi" }] }), false);
+}
+
 #[tokio::test]
 async fn every_operation_that_is_described_is_there_and_has_a_name() {
     let described: Value = serde_json::from_str(&harness_server::openapi()).unwrap();

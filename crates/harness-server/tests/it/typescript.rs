@@ -1,4 +1,4 @@
-//! The client for TypeScript and JavaScript, generated from the description of the routes and the schema of events.
+//! The client for TypeScript and JavaScript, generated from the description of the routes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,18 +10,6 @@ use crate::support::Desk;
 
 /// Groups of operations in the client. The others belong to protocols with clients of their own.
 const TAGS: [&str; 6] = ["threads", "runs", "queue", "events", "approvals", "service"];
-
-/// Fields whose types only the schema of events has.
-const FIELDS: [(&str, &str, &str); 8] = [
-    ("MessageList", "messages", "Message[]"),
-    ("EntryView", "message", "Message"),
-    ("ThreadView", "answer", "Coming[]"),
-    ("StartRun", "content", "Block[]"),
-    ("Say", "content", "Block[]"),
-    ("Send", "content", "Block[]"),
-    ("EditEntry", "content", "Block[]"),
-    ("Compacted", "note", "CompactionNote"),
-];
 
 const HEAD: &str = "// Client of `harness serve`, generated from its description. Do not edit.\n\n";
 
@@ -55,7 +43,7 @@ export interface RequestOptions {
 /** Event of a thread with its number. */
 export type NumberedEvent = ThreadEvent & { id?: number };
 
-/** Client of one server. Numbers beyond 2^53 lose digits, as in all of JavaScript. */
+/** Client of one server. A newer server may send blocks, events and fields that these types do not have. Numbers beyond 2^53 lose digits, as in all of JavaScript. */
 export class Harness {
   constructor(options: HarnessOptions);
 
@@ -76,10 +64,9 @@ export class Harness {
   }): AsyncGenerator<NumberedEvent, void, undefined>;
 ";
 
-/// Descriptions, and the types that are used.
+/// The description, and the types that are used.
 struct Types {
     api: Value,
-    events: Value,
     used: BTreeSet<String>,
 }
 
@@ -89,13 +76,14 @@ impl Types {
         if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
             self.used.insert(name.to_owned());
             return match schema["properties"].as_object() {
-                Some(fields) => format!("({name} & {})", self.object("", fields, schema)),
+                Some(fields) => format!("({name} & {})", self.object(fields, schema)),
                 None => name.to_owned(),
             };
         }
         for key in ["oneOf", "anyOf"] {
             if let Some(choices) = schema[key].as_array() {
-                return union(choices.iter().map(|choice| self.of(choice)));
+                let known = choices.iter().filter(|choice| !is_of_unknown_type(choice));
+                return union(known.map(|choice| self.of(choice)));
             }
         }
         if let Some(values) = schema["enum"].as_array() {
@@ -115,7 +103,7 @@ impl Types {
             "integer" | "number" => "number".to_owned(),
             "array" => self.array(schema),
             "object" => match (&schema["properties"], &schema["additionalProperties"]) {
-                (Value::Object(fields), _) => self.object("", fields, schema),
+                (Value::Object(fields), _) => self.object(fields, schema),
                 (_, values @ Value::Object(_)) => format!("Record<string, {}>", self.of(values)),
                 _ => "Record<string, unknown>".to_owned(),
             },
@@ -132,19 +120,12 @@ impl Types {
         if item.contains(' ') { format!("({item})[]") } else { format!("{item}[]") }
     }
 
-    /// An object type; `owner` is its name.
-    fn object(&mut self, owner: &str, fields: &Map<String, Value>, schema: &Value) -> String {
+    /// An object type.
+    fn object(&mut self, fields: &Map<String, Value>, schema: &Value) -> String {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         let mut text = "{\n".to_owned();
         for (name, field) in fields {
-            let known = FIELDS.iter().find(|(known, of, _)| (*known, *of) == (owner, name.as_str()));
-            let kind = match known {
-                Some((_, _, kind)) => {
-                    self.used.insert(kind.trim_end_matches("[]").to_owned());
-                    (*kind).to_owned()
-                }
-                None => self.of(field),
-            };
+            let kind = self.of(field);
             let optional = if required.contains(&Value::from(name.as_str())) { "" } else { "?" };
             writeln!(text, "{}  {}{optional}: {};", comment(field, 2), key(name), kind.replace('\n', "\n  "))
                 .unwrap();
@@ -154,11 +135,10 @@ impl Types {
 
     /// The declaration of a type.
     fn declaration(&mut self, name: &str) -> String {
-        let events = self.events["$defs"][name].clone();
-        let schema = if events.is_null() { self.api["components"]["schemas"][name].clone() } else { events };
+        let schema = self.api["components"]["schemas"][name].clone();
         assert!(schema.is_object(), "{name} is described");
         let kind = match schema["properties"].as_object() {
-            Some(fields) => self.object(name, fields, &schema),
+            Some(fields) => self.object(fields, &schema),
             None => self.of(&schema),
         };
         format!("{}export type {name} = {kind};\n\n", comment(&schema, 0))
@@ -247,6 +227,11 @@ fn path_names(path: &str) -> Vec<&str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect()
 }
 
+/// Whether a choice stands for types that do not exist yet: with it, a compiler could not tell the others apart by `type`.
+fn is_of_unknown_type(choice: &Value) -> bool {
+    choice["properties"]["type"]["not"].is_object()
+}
+
 fn union(kinds: impl Iterator<Item = String>) -> String {
     let mut known: Vec<String> = Vec::new();
     for kind in kinds {
@@ -265,7 +250,7 @@ fn key(name: &str) -> String {
 /// The first paragraph of a description, as a comment.
 fn comment(value: &Value, indent: usize) -> String {
     let text = value["summary"].as_str().or(value["description"].as_str()).unwrap_or_default();
-    // The schema of events has no lines.
+    // The schemas of events have no lines.
     let text = text.split("  ").next().unwrap_or_default();
     if text.is_empty() {
         return String::new();
@@ -278,14 +263,10 @@ fn comment(value: &Value, indent: usize) -> String {
 /// The two files of the client.
 fn client() -> (String, String) {
     let api: Value = serde_json::from_str(&harness_server::openapi()).unwrap();
-    let events: Value = serde_json::from_str(&harness_server::event_schema()).unwrap();
     let operations = operations(&api);
-    let mut types = Types { api, events, used: BTreeSet::new() };
+    let mut types = Types { api, used: BTreeSet::from(["ThreadEvent".to_owned()]) };
     let methods: String = operations.iter().map(|operation| types.method(operation)).collect();
-    let root = types.events.clone();
-    let event = format!("{}export type ThreadEvent = {};\n\n", comment(&root, 0), types.of(&root));
-    let declarations =
-        format!("{HEAD}{CLASS}{methods}}}\n\n{event}{}", types.declarations().trim_end()) + "\n";
+    let declarations = format!("{HEAD}{CLASS}{methods}}}\n\n{}", types.declarations().trim_end()) + "\n";
     let mut code = format!("{HEAD}// Method, path and whether there is a body.\nconst OPERATIONS = {{\n");
     for operation in &operations {
         let Operation { name, method, path, .. } = operation;
