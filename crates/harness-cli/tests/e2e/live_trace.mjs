@@ -25,7 +25,7 @@ await shot("chat");
 await page.click("#trace");
 await says("details.run[open] summary .badge", "running");
 await says("ol.story li:nth-of-type(3)", "desk");
-const widths = await page.evaluate(() => [...document.querySelectorAll(".track i:not(.first)")].map(bar => bar.style.width));
+const widths = await page.evaluate(() => [...document.querySelectorAll(".track .bar")].map(bar => bar.getBoundingClientRect().width));
 await page.click("details.request summary");
 await page.type("#q", "look");
 await shot("running");

@@ -55,7 +55,7 @@ fn trace_pages_work_in_a_browser() {
 struct Followed {
     problems: Vec<String>,
     faults: Vec<String>,
-    widths: Vec<String>,
+    widths: Vec<f64>,
     opened: bool,
     search: String,
     hits: String,
@@ -85,7 +85,7 @@ fn trace_page_of_a_server_follows_a_run() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     let page: Followed = serde_json::from_str(&output.stdout).unwrap();
     assert!(page.problems.is_empty() && page.faults.is_empty(), "{page:#?}");
-    assert!(page.widths.len() > 2 && page.widths.iter().all(|width| width.ends_with('%')), "{page:#?}");
+    assert!(page.widths.len() > 2 && page.widths.iter().all(|width| *width > 0.0), "{page:#?}");
     assert!(page.opened && page.search == "look" && page.hits.ends_with("steps"), "{page:#?}");
     server.signal(Signal::TERM);
     assert_eq!(server.end_in(LONG).code, Some(0));

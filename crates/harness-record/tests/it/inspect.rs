@@ -96,25 +96,31 @@ fn page_is_self_contained_and_shows_the_run() {
     ] {
         assert!(page.contains(said), "{said} is not on the page");
     }
-    for outside in ["<img", "<link", "<iframe", "http://", "https://", "url(", "@import", "onerror", " src="]
+    for outside in
+        ["<img", "<link", "<iframe", "http://", "https://", "url(", "@import", "onerror", " src=", " style="]
     {
         assert!(!page.contains(outside), "{outside} is on the page");
     }
     assert!(page.contains("default-src 'none'"));
     assert_eq!(page.matches("<script").count(), 1);
-    let script = page.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
-    let hash = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(script));
-    assert!(
-        page.contains(&format!("script-src 'sha256-{hash}'")),
-        "the policy allows exactly the own script"
-    );
+    for (element, directive) in [("script", "script-src"), ("style", "style-src")] {
+        let (start, end) = (format!("<{element}>"), format!("</{element}>"));
+        let content = page.split_once(&start).unwrap().1.split_once(&end).unwrap().0;
+        let hash = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(content));
+        assert!(
+            page.contains(&format!("{directive} 'sha256-{hash}';")),
+            "the policy allows exactly its {element}"
+        );
+    }
 }
 
 /// The rows of the waterfall: kind, label, place, and the numbers.
 fn rows(page: &str) -> String {
     let row = |row: &str| {
         let kind = row.split('"').next().unwrap();
-        let place = row.split_once("style=\"").unwrap().1.split('"').next().unwrap();
+        let bar = row.split_once("<rect").unwrap().1;
+        let attribute = |name| bar.split_once(&format!(" {name}=\"")).unwrap().1.split('"').next().unwrap();
+        let place = format!("{} for {}", attribute("x"), attribute("width"));
         let text: Vec<&str> = row.split('>').filter_map(|part| part.split('<').next()).collect();
         let text: Vec<_> = text.into_iter().skip(1).filter(|part| !part.trim().is_empty()).collect();
         format!("{kind}: {} at {place}", text.join(" | "))
@@ -126,12 +132,12 @@ fn rows(page: &str) -> String {
 #[test]
 fn parallel_calls_overlap_in_the_waterfall() {
     insta::assert_snapshot!(rows(&render_html(&usual().run().record)), @r"
-    model: desk · small | 40 ms | 100 + 7 tokens at left:0.0%;width:33.3%
-    tool: look | 5 ms at left:33.3%;width:4.1%
-    tool: look | 10 ms at left:33.3%;width:8.3%
-    model: desk · small | 40 ms | 100 + 7 tokens at left:41.6%;width:33.3%
-    tool: to_expert | 0 ms at left:75.0%;width:0.0%
-    model: expert · large | 30 ms | 120 + 5 tokens at left:75.0%;width:25.0%
+    model: desk · small | 40 ms | 100 + 7 tokens at 0.0% for 33.3%
+    tool: look | 5 ms at 33.3% for 4.1%
+    tool: look | 10 ms at 33.3% for 8.3%
+    model: desk · small | 40 ms | 100 + 7 tokens at 41.6% for 33.3%
+    tool: to_expert | 0 ms at 75.0% for 0.1%
+    model: expert · large | 30 ms | 120 + 5 tokens at 75.0% for 25.0%
     ");
 }
 
@@ -146,11 +152,7 @@ fn wait_for_an_approval_is_a_span_of_its_call() {
     value["gateDecisions"] = serde_json::json!([entry(1, "2026-01-01T00:00:00.040Z")]);
     value["approvals"] = serde_json::json!([entry(2, "2026-01-01T00:00:00.100Z")]);
     let page = render_html(&RunRecord::from_text("r.json", &value.to_string()).unwrap());
-    assert!(
-        rows(&page).contains("wait: approval: granted | 60 ms at left:33.3%;width:50.0%"),
-        "{}",
-        rows(&page)
-    );
+    assert!(rows(&page).contains("wait: approval: granted | 60 ms at 33.3% for 50.0%"), "{}", rows(&page));
     assert!(page.contains("waiting for approval 60 ms"));
     assert!(page.contains("Facts of pay: hold") && page.contains("&quot;limit&quot;: 100"));
 }

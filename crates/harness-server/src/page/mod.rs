@@ -3,7 +3,6 @@
 mod docs;
 
 use axum::extract::Path;
-use axum::http::HeaderValue;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -18,10 +17,6 @@ use crate::routes::service::DescriptionText;
 /// Rules for the browser: only files of this server, no code and no style in the page, no frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// [`POLICY`] with attributes for styles, which place the bars of a timeline.
-const TRACE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
-    connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -54,7 +49,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(|| async { file(HTML, include_str!("assets/index.html")) }))
         .route("/docs", get(documentation))
-        .route("/trace", get(trace))
+        .route("/trace", get(|| async { file(HTML, include_str!("assets/trace.html")) }))
         .route("/ui/{file}", get(asset))
         .route("/client.js", get(|| async { file(SCRIPT, include_str!("../client/client.js")) }))
         .route("/client.d.ts", get(|| async { file(TYPES, include_str!("../client/client.d.ts")) }))
@@ -62,12 +57,6 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
 
 async fn documentation(Extension(text): Extension<DescriptionText>) -> Response {
     file(HTML, docs::page(&text.0))
-}
-
-async fn trace() -> Response {
-    let mut response = file(HTML, include_str!("assets/trace.html"));
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(TRACE_POLICY));
-    response
 }
 
 async fn asset(Path(name): Path<String>) -> Result<Response, Fault> {

@@ -83,7 +83,13 @@ async fn trace_requires_the_token_and_its_frame_has_no_data() {
     let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
     check(
         &policy,
-        &["default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'"],
+        &[
+            "default-src 'none'",
+            "script-src 'self';",
+            "style-src 'self';",
+            "frame-ancestors 'none'",
+            "!unsafe",
+        ],
     );
     check(&response.text().await.unwrap(), &["ui/trace.js", "ui/live.js", "!<style", "!<script>", "!style="]);
     server.end().await;

@@ -27,9 +27,9 @@ const KEYS: [(&str, &str); 8] = [
 
 /// Whole page around its content.
 pub(super) fn page(title: &str, content: &Markup) -> String {
-    let script = STANDARD.encode(Sha256::digest(TRACE_SCRIPT));
+    let [style, script] = [TRACE_STYLE, TRACE_SCRIPT].map(|text| STANDARD.encode(Sha256::digest(text)));
     let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
     );
     let page = html! {
         (DOCTYPE)
