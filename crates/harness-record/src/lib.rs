@@ -7,6 +7,7 @@
 //! |---|---|
 //! | record a run | [`Recording`], [`RecordFold`], [`RecordOptions`], [`RecordSink`], [`FileSink`], [`FolderSink`] |
 //! | see recent runs and those in progress | [`RecentRuns`] |
+//! | read the records of a thread | [`RecordSource`], [`FolderSource`] |
 //! | redact secrets | [`Redaction`], [`Redactor`]; fails closed |
 //! | identify the configuration | [`Candidate`] |
 //! | compare two records | [`compare_records`], [`extract_tool_calls`] |
@@ -55,6 +56,7 @@ mod request;
 mod run_record;
 mod scrub;
 mod sink;
+mod source;
 mod subagents;
 mod suite;
 pub mod traffic;
@@ -88,5 +90,6 @@ pub use replay::{
 };
 pub use run_record::{RECORD_KIND, RECORD_VERSION, RedactionNote, RunRecord, RunStatus};
 pub use sink::{DynRecordSink, FileSink, FolderSink, RecordSink};
+pub use source::{DynRecordSource, FolderSource, RecordSource, ThreadRecords};
 pub use subagents::{SubagentRecorder, SubagentRun};
 pub use suite::{AnswersFrom, CaseSpec, Expectation, Suite};

@@ -142,7 +142,7 @@ fn name_of(record: &RunRecord) -> String {
 }
 
 /// Whether a file has a name of this sink.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let is_form = |(form, byte): (&u8, u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };
     name.len() > TIME.len()
         && name.strip_suffix(".json").is_some()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 use harness::core::AgentId;
 use harness::core::port::Ids;
-use harness::record::RecentRuns;
+use harness::record::{DynRecordSource, RecentRuns, RecordSource};
 use harness::runtime::Approvals;
 use harness::system::SystemIds;
 use secrecy::SecretString;
@@ -83,6 +83,7 @@ pub struct ServerOptions {
     pub(crate) approvals: Option<Approvals>,
     pub(crate) stored: Option<Arc<dyn DynStoredThreads>>,
     pub(crate) recent_runs: Option<RecentRuns>,
+    pub(crate) recorded_runs: Option<Arc<dyn DynRecordSource>>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agents: Vec<AgentId>,
 }
@@ -108,6 +109,7 @@ impl Default for ServerOptions {
             approvals: None,
             stored: None,
             recent_runs: None,
+            recorded_runs: None,
             ids: Arc::new(SystemIds::new()),
             agents: Vec::new(),
         }
@@ -182,6 +184,15 @@ impl ServerOptions {
     /// ([`Recording::recent`](harness::record::Recording::recent)). Default: none, so trace pages have no runs.
     pub fn recent_runs(mut self, runs: RecentRuns) -> Self {
         self.recent_runs = Some(runs);
+        self
+    }
+
+    /// Sets the source of run records of earlier processes, for trace pages: those of a thread with a stored session
+    /// ([`stored`](Self::stored)) since its creation. The recording of the runtime's threads must fill it, for example
+    /// with a [`FolderSink`](harness::record::FolderSink) for a [`FolderSource`](harness::record::FolderSource).
+    /// Default: none, so trace pages show runs of this process only.
+    pub fn recorded_runs(mut self, source: impl RecordSource + 'static) -> Self {
+        self.recorded_runs = Some(Arc::new(source));
         self
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<Exit, CliError> {
         let page = match records.as_slice() {
             [record] if !is_list => render_html(record),
             [left, right] if !is_list => render_comparison_html(left, right),
-            records => render_runs_html(records),
+            records => render_runs_html(records, None),
         };
         let written = std::fs::write(path, page);
         written.map_err(|source| CliError::Io { action: "write the page", source })?;

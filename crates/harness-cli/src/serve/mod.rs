@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use harness::core::Cancel;
 use harness::core::port::Clock;
-use harness::record::RecentRuns;
+use harness::record::{FolderSource, RecentRuns};
 use harness::runtime::Approvals;
 use harness::system::SystemClock;
 use harness::{Builder, SessionStore};
@@ -55,6 +55,9 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
     let descriptor = args.descriptor.find()?;
     let runs = RecentRuns::new();
     let recording = service_recording(&args.threads, Some(&descriptor))?.recent(runs.clone());
+    if let Some(folder) = &args.threads.recorded.run_record {
+        options = options.recorded_runs(FolderSource::new(folder));
+    }
     let change = |builder: Builder| builder.record(recording);
     let of = Of { descriptor: Some(&descriptor), sessions, thread: None };
     let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, change).await?;

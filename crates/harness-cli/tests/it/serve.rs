@@ -113,6 +113,40 @@ fn each_run_of_a_server_leaves_a_record_or_a_message() {
     );
 }
 
+#[test]
+fn trace_has_the_runs_before_a_restart_or_says_why_not() {
+    let model = Server::start(["One.", "Two.", "Three."].map(Reply::text));
+    let project = Project::plain();
+    let start = |more: &[&str]| Served::start(&project, &model, &[&["--sessions", "threads"], more].concat());
+    let records = ["--run-record", "records"];
+    let ask = |served: &Served, text: &str| {
+        let (status, report) = served.post("/v1/threads/t/prompt?wait", json!({ "text": text }));
+        assert_eq!(status, 200, "{report}");
+    };
+    let trace = |served: &Served| served.get("/v1/threads/t/trace").as_str().unwrap().to_owned();
+    let served = start(&records);
+    served.post("/v1/threads", json!({ "id": "t" }));
+    ask(&served, "first");
+    served.stop();
+
+    let served = start(&records);
+    assert!(trace(&served).contains("<h1>1 run</h1>"), "{}", trace(&served));
+    ask(&served, "second");
+    // Its records are complete before it is killed.
+    served.running.kill();
+
+    let served = start(&records);
+    let page = trace(&served);
+    assert!(["<h1>2 runs</h1>", "first", "second"].iter().all(|text| page.contains(text)), "{page}");
+    served.stop();
+
+    let served = start(&[]);
+    ask(&served, "third");
+    let page = trace(&served);
+    assert!(page.contains("<h1>1 run</h1>") && page.contains("harness serve --run-record DIR"), "{page}");
+    served.stop();
+}
+
 /// Instructions of the agent in each run so far.
 fn instructions(model: &Server) -> Vec<String> {
     let of = |request: Value| request["messages"][0]["content"].as_str().unwrap().to_owned();

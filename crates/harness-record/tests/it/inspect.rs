@@ -162,7 +162,7 @@ fn every_link_has_a_target() {
     let (usual, eventful) = (usual().run().record, eventful());
     check_links(&render_html(&eventful));
     check_links(&render_comparison_html(&eventful, &usual));
-    check_links(&render_runs_html(&[eventful, usual]));
+    check_links(&render_runs_html(&[eventful, usual], None));
 }
 
 #[track_caller]
@@ -204,7 +204,11 @@ fn hostile_content_stays_text() {
     let page = render_html(&record);
     let found: Vec<String> = tags(&page).into_iter().filter(|tag| !known.contains(tag)).collect();
     assert!(found.is_empty(), "{found:?}");
-    for page in [page, render_comparison_html(&record, &record), render_runs_html(&[record.clone()])] {
+    for page in [
+        page,
+        render_comparison_html(&record, &record),
+        render_runs_html(&[record.clone()], Some("<b>note</b>")),
+    ] {
         for hidden in ['\u{202e}', '\u{1b}'] {
             assert!(!page.contains(hidden) && !render_text(&record).contains(hidden));
         }
@@ -324,7 +328,7 @@ fn check_list(runs: &[&str], expected: &[&str]) {
         record.thread_id = (words[1] != "-").then(|| words[1].into());
         record
     };
-    let page = render_runs_html(&runs.iter().map(record).collect::<Vec<_>>());
+    let page = render_runs_html(&runs.iter().map(record).collect::<Vec<_>>(), None);
     let list = page.split_once("</thead>").unwrap().1.split("</table>").next().unwrap();
     let rows = list.split("<tr").skip(1).map(|row| match row.split_once("Thread ") {
         Some((_, thread)) => format!("# {}", thread.split("<span").next().unwrap()),

@@ -10,6 +10,7 @@ mod prompts;
 mod redact;
 mod regress;
 mod replay;
+mod source;
 mod subagents;
 mod traffic;
 

@@ -12,8 +12,9 @@ use crate::inspect::write::SafeText;
 use crate::run_record::RunRecord;
 
 /// Renders several records as one page in the form of [`render_html`](super::render_html): a list of the runs by thread
-/// and start, and each run below it, closed until it is opened.
-pub fn render_runs_html<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> String {
+/// and start, and each run below it, closed until it is opened. A note is above the list, for example about missing runs;
+/// text between backticks is code.
+pub fn render_runs_html<'a>(records: impl IntoIterator<Item = &'a RunRecord>, note: Option<&str>) -> String {
     let mut sorted: Vec<&RunRecord> = records.into_iter().collect();
     sorted.sort_by(|a, b| a.started_at.cmp(&b.started_at));
     let records = sorted.as_slice();
@@ -22,17 +23,27 @@ pub fn render_runs_html<'a>(records: impl IntoIterator<Item = &'a RunRecord>) ->
     if records.is_empty() {
         return frame::page(
             "No runs",
-            &html! { h1 { "No runs" } p.soft { "The list shows a run from its start on." } },
+            &html! { h1 { "No runs" } p.soft { (noted(note.unwrap_or("The list shows a run from its start on."))) } },
         );
     }
     let content = html! {
         h1 { (count) }
+        @if let Some(note) = note { p.soft { (noted(note)) } }
         (summary(records))
         (frame::tools())
         div.card.scroll { (list(&threads)) }
         @for page in threads.iter().flat_map(|thread| &thread.pages) { (run(page)) }
     };
     frame::page(&count, &content)
+}
+
+/// A note with its code.
+fn noted(note: &str) -> Markup {
+    html! {
+        @for (index, part) in note.split('`').enumerate() {
+            @if index % 2 == 1 { code { (SafeText(part)) } } @else { (SafeText(part)) }
+        }
+    }
 }
 
 fn counted(runs: usize) -> String {

@@ -82,7 +82,15 @@ impl Desk {
 
     /// With sessions in a folder.
     pub(crate) fn with_sessions(folder: &Path) -> Self {
-        Self::build(Some(SessionStore::new(folder)), |builder| builder)
+        Self::with_sessions_and(folder, |builder| builder)
+    }
+
+    /// With sessions in a folder, and more.
+    pub(crate) fn with_sessions_and(
+        folder: &Path,
+        change: impl FnOnce(harness::Builder) -> harness::Builder,
+    ) -> Self {
+        Self::build(Some(SessionStore::new(folder)), change)
     }
 
     fn build(
