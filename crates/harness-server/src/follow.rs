@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use harness::core::port::DeltaPart;
-use harness::runtime::{StartAt, Stream, StreamItem, Thread, ThreadEvent};
+use harness::runtime::{Approvals, StartAt, Stream, StreamItem, Thread, ThreadEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::held::HeldCalls;
 use crate::wire::{Frame, ItemFrames, frame};
 
 /// Content of a stream.
@@ -55,6 +56,8 @@ pub(crate) struct Follow {
     stream: Stream,
     kind: Kind,
     items: ItemFrames,
+    /// Pending calls, in a stream of all events.
+    held: Option<HeldCalls>,
     /// First event to send; the stream may start earlier, where items start.
     from: u64,
     ready: VecDeque<Frame>,
@@ -76,6 +79,14 @@ pub(crate) struct Text<'a> {
 pub(crate) struct Missed {
     /// Number of missed events.
     missed: u64,
+}
+
+/// The calls that wait for a decision have changed, including those of sub-agents. Also the first event of a stream if there
+/// are any.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Pending {
+    /// Number of calls that the run holds for a decision.
+    pending: usize,
 }
 
 /// The server has restarted its numbers.
@@ -106,7 +117,13 @@ pub(crate) struct End {
 }
 
 impl Follow {
-    pub(crate) fn new(thread: &Thread, from: From, kind: Kind, one_run: bool) -> Self {
+    pub(crate) fn new(
+        thread: &Thread,
+        approvals: Option<&Approvals>,
+        from: From,
+        kind: Kind,
+        one_run: bool,
+    ) -> Self {
         let live = thread.events(StartAt::Live).position();
         let turn = thread.events(StartAt::Turn).position();
         let (from, start, is_reset) = match from {
@@ -123,7 +140,9 @@ impl Follow {
         }
         let stream = thread.events(start);
         let items = ItemFrames::default();
-        Self { stream, kind, items, from, ready, ended: None, one_run, over: false }
+        let held = approvals.filter(|_| kind == Kind::Full);
+        let held = held.map(|approvals| HeldCalls::new(approvals.clone(), thread.id().clone()));
+        Self { stream, kind, items, held, from, ready, ended: None, one_run, over: false }
     }
 
     /// Waits for the next frame; `None` after the last one.
@@ -135,7 +154,15 @@ impl Follow {
             if self.over {
                 return None;
             }
-            match self.stream.next().await {
+            let item = tokio::select! {
+                biased;
+                item = self.stream.next() => item,
+                pending = HeldCalls::changed(self.held.as_mut()) => {
+                    self.ready.push_back(Frame::new(None, "approvals", &Pending { pending }));
+                    continue;
+                }
+            };
+            match item {
                 Some(StreamItem::Event { seq, event }) => self.take(seq, &event),
                 Some(StreamItem::Lagged { missed }) => self.lagged(missed),
                 Some(_) => {}

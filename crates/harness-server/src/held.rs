@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use harness::core::message::{AssistantMessage, FinishReason, ToolCall};
 use harness::core::port::{Decision, ProposedCall};
 use harness::core::tool::ToolDef;
-use harness::core::{ApprovalId, CallDigest, Origin};
+use harness::core::{ApprovalId, CallDigest, Origin, ThreadId};
 use harness::runtime::{Approvals, Report, ResumeFrom, Runtime, RuntimeError, Status, Thread};
 
 /// Maximum time between the announcement of a call and its hold.
@@ -31,7 +31,7 @@ pub(crate) fn status(status: Status, held: usize) -> Status {
 }
 
 /// Calls that the run of a thread holds. A call is announced just before it is held: a list after the announcement
-/// contains it.
+/// contains it, unless it has been decided.
 pub(crate) async fn held(thread: &Thread, approvals: &Approvals) -> Vec<ProposedCall> {
     let announced = async {
         loop {
@@ -39,13 +39,47 @@ pub(crate) async fn held(thread: &Thread, approvals: &Approvals) -> Vec<Proposed
             // From here on no change is missed.
             let _ = changed.as_mut().now_or_never();
             let held = approvals.held(thread.id());
-            if !held.is_empty() || !matches!(thread.status(), Status::AwaitingApproval { .. }) {
+            let announced = thread.awaiting_approval();
+            if announced.iter().all(|call| held.iter().any(|held| held.call.id == *call)) {
                 return held;
             }
             changed.await;
         }
     };
     tokio::time::timeout(ANNOUNCED, announced).await.unwrap_or_default()
+}
+
+/// Calls that a thread holds, for a follower that knows of none at first.
+#[derive(Debug)]
+pub(crate) struct HeldCalls {
+    approvals: Approvals,
+    thread: ThreadId,
+    known: Vec<ApprovalId>,
+}
+
+impl HeldCalls {
+    pub(crate) fn new(approvals: Approvals, thread: ThreadId) -> Self {
+        Self { approvals, thread, known: Vec::new() }
+    }
+
+    /// Waits until other calls are held, and returns their number; without any, forever.
+    ///
+    /// # Cancel safety
+    /// No change is lost.
+    pub(crate) async fn changed(held: Option<&mut Self>) -> usize {
+        let Some(held) = held else { return std::future::pending().await };
+        loop {
+            let mut changed = pin!(held.approvals.changed());
+            // From here on no change is missed.
+            let _ = changed.as_mut().now_or_never();
+            let now: Vec<_> = held.approvals.held(&held.thread).iter().map(ProposedCall::id).collect();
+            if now != held.known {
+                held.known = now;
+                return held.known.len();
+            }
+            changed.await;
+        }
+    }
 }
 
 /// Pending calls at the end of an idle thread's transcript, which the thread settles when it

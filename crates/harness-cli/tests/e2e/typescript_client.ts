@@ -37,7 +37,7 @@ assert(picture.type === "image" && noBlock.type !== "text", "blocks of users are
 async function decide(text: string, decision: "granted" | "denied"): Promise<string> {
   await client.prompt("ts", { text });
   for await (const { event, data } of client.followThread("ts", { from: "turn", until: "run_end" })) {
-    if (event === "event" && data.event.type === "approval_requested") {
+    if (event === "approvals" && data.pending > 0) {
       const { approvals } = await client.listApprovals("ts");
       assert(approvals.length === 1, "an announced call is listed");
       for (const { id, digest } of approvals) await client.answerApproval("ts", id, { decision, digest });

@@ -235,6 +235,12 @@ impl Thread {
         })
     }
 
+    /// Calls of the current run that were announced for approval (`approval_requested`) and have no decision yet, in the
+    /// order of their announcements. Without those of sub-agents, which are announced in runs of their own.
+    pub fn awaiting_approval(&self) -> Vec<CallId> {
+        self.0.event_log.live(|live| live.held.clone())
+    }
+
     /// Events of the thread.
     pub fn events(&self, from: StartAt) -> Stream {
         Stream::new(Arc::clone(&self.0), from)

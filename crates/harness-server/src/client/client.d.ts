@@ -973,6 +973,13 @@ export type ThreadEvent = {
     coming?: Coming;
   };
 } | {
+  event: "approvals";
+  /** The calls that wait for a decision have changed, including those of sub-agents. Also the first event of a stream if there are any. */
+  data: {
+    /** Number of calls that the run holds for a decision. */
+    pending: number;
+  };
+} | {
   event: "lagged";
   /** Events that a slow client missed. */
   data: {

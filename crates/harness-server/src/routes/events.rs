@@ -68,7 +68,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
 /// `from`, receives all later events. `event` and `data`:
 ///
 /// - of `full`: `status`, `queue`, `run_started`, `event`, `delta`, `tool_update`, `run_ended`,
-///   `run_failed`; the data has the same word as `type`;
+///   `run_failed`; the data has the same word as `type`; `approvals` with `{"pending"}`, the number of calls
+///   that wait for a decision, including those of sub-agents: at the start if there are any, and after each change;
 /// - of `text` and `reasoning`: `text` and `reasoning` with `{"text"}`;
 /// - of `items`: `item` with `{id, seq, complete}` and `message`, `block` or `coming`; a later item
 ///   replaces the one with the same `id`;

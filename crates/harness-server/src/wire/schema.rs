@@ -15,7 +15,7 @@ use super::item::ItemBody;
 use super::report::ReportView;
 use super::thread::{Coming, StatusView};
 use crate::fault::ErrorDetail;
-use crate::follow::{End, Missed, Reset, Text};
+use crate::follow::{End, Missed, Pending, Reset, Text};
 
 /// Kinds of blocks in a message of a user.
 const USER_BLOCKS: [&str; 4] = ["text", "image", "file", "audio"];
@@ -115,6 +115,7 @@ impl JsonSchema for ThreadEvent {
             event("text".into(), text.clone()),
             event("reasoning".into(), text),
             event("item".into(), ItemBody::json_schema(generator).to_value()),
+            event("approvals".into(), Pending::json_schema(generator).to_value()),
             event("lagged".into(), Missed::json_schema(generator).to_value()),
             event("reset".into(), Reset::json_schema(generator).to_value()),
             event("end".into(), End::json_schema(generator).to_value()),

@@ -1,6 +1,13 @@
 //! Calls that wait for a decision.
 
+use std::sync::Arc;
+
+use harness::core::message::ToolCall;
+use harness::core::port::{ApprovalAsk, Decision, ProposedCall};
+use harness::core::tool::ToolDef;
+use harness::core::{Cancel, Json, Origin};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::support::{Desk, Server, within};
 
@@ -238,4 +245,56 @@ async fn fault_37_empty_prompts_are_refused() {
     }
     assert_eq!(server.client.get("/v1/threads/a/messages").await.body["total"], 0);
     server.end().await;
+}
+
+#[tokio::test]
+async fn a_list_after_an_announcement_contains_the_call() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    let (of_subagent, cancel) = ask_for_subagent(&server, "a");
+    listed(&server, 1).await;
+    let mut frames = client.follow("/v1/threads/a/events", None).await;
+    client.post("/v1/threads/a/prompt", json!({ "text": "call pay" })).await;
+    while frames.next().await.unwrap().data["event"]["type"] != "approval_requested" {}
+    let listed = client.get("/v1/threads/a/approvals").await.body;
+    let tools: Vec<_> = listed["approvals"].as_array().unwrap().iter().map(|call| &call["tool"]).collect();
+    assert_eq!(tools, ["look", "pay"]);
+    cancel.cancel();
+    assert_eq!(of_subagent.await.unwrap(), Decision::Later);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn streams_report_changes_of_pending_calls() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    let mut frames = client.follow("/v1/threads/a/events", None).await;
+    client.post("/v1/threads/a/prompt", json!({ "text": "call pay" })).await;
+    let pending = frames.until("approvals").await.pop().unwrap();
+    assert_eq!((pending.id, &pending.data), (None, &json!({ "pending": 1 })));
+    let call = listed(&server, 1).await.remove(0);
+    client.post(&path(&call), about(&call, json!({ "decision": "granted" }))).await;
+    assert_eq!(frames.until("approvals").await.pop().unwrap().data, json!({ "pending": 0 }));
+
+    // A call of a sub-agent is in no event of the thread.
+    let (of_subagent, cancel) = ask_for_subagent(&server, "a");
+    assert_eq!(frames.until("approvals").await.pop().unwrap().data, json!({ "pending": 1 }));
+    cancel.cancel();
+    assert_eq!(of_subagent.await.unwrap(), Decision::Later);
+    assert_eq!(frames.until("approvals").await.pop().unwrap().data, json!({ "pending": 0 }));
+    server.end().await;
+}
+
+/// Holds a call of a sub-agent of a thread until it is cancelled.
+fn ask_for_subagent(server: &Server, thread: &str) -> (JoinHandle<Decision>, Cancel) {
+    let mut origin = Origin::default();
+    origin.thread = Some(thread.into());
+    let call = Arc::new(ToolCall::new("s1", "look", Json::empty_object()));
+    let proposed = ProposedCall::new(call, ToolDef::new("look", "Looks"), "scout".into(), 1);
+    let proposed = ProposedCall { origin: Arc::new(origin), ..proposed };
+    let (approvals, cancel) = (server.desk.approvals.clone(), Cancel::new());
+    let ask = ApprovalAsk { proposed, cancel: cancel.clone() };
+    (tokio::spawn(async move { approvals.decide_call(ask).await }), cancel)
 }

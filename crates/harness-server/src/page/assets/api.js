@@ -48,9 +48,10 @@ export async function call(method, path, body) {
   return text ? exact(text) : null;
 }
 
-// Follows server-sent events until the stream ends or is aborted.
-export async function follow(path, signal, receive) {
+// Follows server-sent events until the stream ends or is aborted. After `opened`, no change is missed.
+export async function follow(path, signal, receive, opened) {
   const reader = (await send("GET", path, undefined, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+  opened?.();
   let text = "";
   for (;;) {
     const { value, done } = await reader.read();

@@ -8,7 +8,7 @@ const path = (rest) => `/v1/threads/${encodeURIComponent(id)}/${rest}`;
 // What the reader of the page changes.
 const OWN = new Set(["open", "hidden", "tabindex"]);
 const PAUSE = 1000;
-const CHANGES = new Set(["event", "run_started", "run_ended", "run_failed", "lagged", "reset"]);
+const CHANGES = new Set(["event", "run_started", "run_ended", "run_failed", "approvals", "lagged", "reset"]);
 let changed = true;
 let wake = () => {};
 let isFirst = true;

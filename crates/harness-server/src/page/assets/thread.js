@@ -21,7 +21,8 @@ export class OpenThread {
     while (this.isCurrent()) {
       try {
         const next = await this.load();
-        await follow(path(this.id, `/events?from=${next}`), this.stop.signal, (name, data) => this.receive(name, data));
+        const receive = (name, data) => this.receive(name, data);
+        await follow(path(this.id, `/events?from=${next}`), this.stop.signal, receive, () => this.loadApprovals());
       } catch (error) {
         if (!this.isCurrent()) return;
         this.report(error);
@@ -44,7 +45,7 @@ export class OpenThread {
     }
     if (view.error) this.transcript.note(view.error, true);
     this.setState(view.status.state === "queued" ? "idle" : view.status.state);
-    await Promise.all([this.loadApprovals(), this.loadQueue()]);
+    await this.loadQueue();
     this.transcript.toEnd();
     return view.nextSeq;
   }
@@ -59,15 +60,16 @@ export class OpenThread {
     else if (name === "event") this.event(data.event);
     else if (name === "status") {
       this.setState(data.status.state);
-      this.loadApprovals();
+      // An idle thread may have calls that an earlier run left open.
+      if (this.state === "idle") this.loadApprovals();
       this.loadQueue();
-    } else if (name === "queue" || name === "run_started") this.loadQueue();
+    } else if (name === "approvals") this.loadApprovals();
+    else if (name === "queue" || name === "run_started") this.loadQueue();
     else if (name === "run_ended") {
       this.transcript.endLive();
       const { outcome, problem, aborted } = data.report;
       if (aborted) this.transcript.note("Aborted");
       else if (problem && outcome !== "awaiting_approval") this.transcript.note(problem, outcome === "failed");
-      this.loadApprovals();
     } else if (name === "run_failed") this.transcript.note(data.error.message, true);
     else if (name === "lagged" || name === "reset") this.load().catch((error) => this.report(error));
   }
@@ -83,20 +85,17 @@ export class OpenThread {
       this.transcript.message(event.index, event.message);
       if (event.message.role === "user") this.loadQueue();
     } else if (event.type === "model_step_started") this.transcript.endLive();
-    else if (event.type === "approval_requested" || event.type === "approval_decided") this.loadApprovals();
   }
 
-  loadApprovals() {
-    const load = async () => {
-      if (!this.isCurrent()) return;
-      try {
-        const held = await this.approvals.load(this.id, this.isCurrent);
-        if (this.state === "generating" && held > 0) this.setState("awaiting_approval");
-      } catch (error) { this.report(error); }
-    };
-    // A call is announced just before it is held.
-    setTimeout(load, 250);
-    return load();
+  async loadApprovals() {
+    const load = this.lastApprovals = {};
+    // An earlier response may arrive later.
+    const isCurrent = () => this.isCurrent() && load === this.lastApprovals;
+    let held;
+    try { held = await this.approvals.load(this.id, isCurrent); } catch (error) { return this.report(error); }
+    // Events report the calls of sub-agents with the approvals only.
+    if (this.state === "generating" && held > 0) this.setState("awaiting_approval");
+    else if (this.state === "awaiting_approval" && held === 0) this.setState("generating");
   }
 
   async loadQueue() {
