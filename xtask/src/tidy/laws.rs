@@ -1,10 +1,13 @@
-//! The page of the laws: each names tests that hold it.
+//! The page of the laws: each names tests that hold it. So does the page of durability for its claims.
 
 use std::collections::BTreeSet;
 
 use super::tree::Tree;
 
 const PAGE: &str = "docs/design/laws.md";
+
+/// Page with a table of claims and their tests.
+const CLAIMS: &str = "docs/explanation/durability.md";
 
 /// This file, whose examples are no tests of laws.
 const OWN: &str = "xtask/src/tidy/laws.rs";
@@ -34,7 +37,19 @@ pub(super) fn problems(tree: &Tree) -> Vec<String> {
     let of_a_law = |name: &&&str| (1..=COUNT).any(|number| name.starts_with(&format!("law_{number}_")));
     let stray = tests.iter().filter(|name| !of_a_law(name));
     problems.extend(stray.map(|name| format!("`{name}` is named after a law that is none")));
+    problems.extend(unproved(tree));
     problems
+}
+
+/// Tests of claims that do not exist.
+fn unproved(tree: &Tree) -> Vec<String> {
+    let page = tree.text(CLAIMS).unwrap_or_default();
+    let rows = page.lines().skip_while(|line| *line != "| claim | test |").skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let tests = rows.map(|row| row.rsplit_once(" | ").map_or("", |(_, tests)| tests));
+    let named = tests.flat_map(|tests| tests.split('`').skip(1).step_by(2));
+    let missing = named.filter(|name| !tree.has_function(name));
+    missing.map(|name| format!("{CLAIMS}: there is no test `{name}`")).collect()
 }
 
 #[cfg(test)]
@@ -51,6 +66,13 @@ mod tests {
             let _ = writeln!(source, "fn law_{number}_a() {{");
         }
         problems(&Tree::of(&[(PAGE, &page), ("crates/a/src/lib.rs", &source)])).len()
+    }
+
+    #[test]
+    fn claims_name_tests_that_exist() {
+        let page = "| claim | test |\n|---|---|\n| a `b` c | `works`, `fails` |\n\n| d | `e` |\n";
+        let tree = Tree::of(&[(CLAIMS, page), ("crates/a/src/lib.rs", "    async fn works() {\n")]);
+        assert_eq!(unproved(&tree), [format!("{CLAIMS}: there is no test `fails`")]);
     }
 
     #[test]

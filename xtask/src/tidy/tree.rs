@@ -90,6 +90,12 @@ impl Tree {
             .collect()
     }
 
+    /// Whether a function has this name.
+    pub(super) fn has_function(&self, name: &str) -> bool {
+        let declared = format!("fn {name}(");
+        self.files.iter().filter(|file| file.is_rust()).any(|file| file.text.contains(&declared))
+    }
+
     /// A tree of literal files, for tests of rules.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
