@@ -124,9 +124,9 @@ struct CookbookSubagents;
 #[cfg(doctest)]
 struct CookbookFinishTheWork;
 
-#[doc = include_str!("../../../docs/cookbook/memory.md")]
+#[doc = include_str!("../../../docs/cookbook/memory-code.md")]
 #[cfg(all(doctest, feature = "sqlite"))]
-struct CookbookMemory;
+struct CookbookMemoryCode;
 
 #[doc = include_str!("../../../docs/cookbook/sessions.md")]
 #[cfg(all(doctest, feature = "encryption", feature = "sqlite"))]

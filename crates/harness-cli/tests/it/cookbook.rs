@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 40] = [
+const PAGES: [(&str, &str); 42] = [
     ("approvals.md", EMPTY),
     ("assistant.md", EMPTY),
     ("backends.md", EMPTY),
@@ -54,6 +54,8 @@ const PAGES: [(&str, &str); 40] = [
     ("local-agents.md", EMPTY),
     ("long-conversations.md", SUPPORT),
     ("mcp.md", EMPTY),
+    ("memory-code.md", EMPTY),
+    ("memory-layers.md", EMPTY),
     ("memory.md", SUPPORT),
     ("model-endpoints.md", EMPTY),
     ("models.md", EMPTY),
@@ -157,6 +159,7 @@ pages! {
     first_run: "first-run.md",
     long_conversations: "long-conversations.md",
     memory: "memory.md",
+    memory_layers: "memory-layers.md",
     models: "models.md",
     observability: "observability.md",
     operations: "operations.md",
@@ -184,6 +187,7 @@ fn pages_without_a_test_have_no_commands() {
         "hosted-models.md",
         "local-agents.md",
         "mcp.md",
+        "memory-code.md",
         "outcomes.md",
         "steering.md",
         "streaming.md",
