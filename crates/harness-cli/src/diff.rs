@@ -17,7 +17,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<Exit, CliError> {
     let (before, after) = (descriptor::at(&args.before)?, descriptor::find(args.after.as_deref())?);
     let diff = load_file(&before)?.diff(&load_file(&after)?);
     let exit = if diff.is_empty() { Exit::Completed } else { Exit::Failed };
-    if args.json { output::print_json(&diff, exit) } else { output::print(&text(&diff), exit) }
+    if args.json { output::print_json(&diff, exit) } else { output::print_long(&text(&diff), exit) }
 }
 
 /// The changes with a colour for each mark, then the agents that are not what they were.

@@ -54,6 +54,12 @@ pub(crate) const OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 pub(crate) const VISUAL: &str = "VISUAL";
 pub(crate) const EDITOR: &str = "EDITOR";
 
+/// The user's pager; the standard name.
+pub(crate) const PAGER: &str = "PAGER";
+
+/// Kind of the terminal; the standard name.
+pub(crate) const TERM: &str = "TERM";
+
 /// Default of `bridge --channel`.
 pub(crate) const RELAY_CHANNEL: &str = "RELAY_CHANNEL";
 
@@ -118,6 +124,16 @@ pub(crate) fn state() -> Option<PathBuf> {
 /// The user's editor, possibly with options; by default `vi`.
 pub(crate) fn editor() -> String {
     text(VISUAL).or_else(|| text(EDITOR)).unwrap_or_else(|| "vi".to_owned())
+}
+
+/// The user's pager, possibly with options; by default `less`.
+pub(crate) fn pager() -> String {
+    text(PAGER).unwrap_or_else(|| "less".to_owned())
+}
+
+/// Whether the terminal cannot do more than print.
+pub(crate) fn is_dumb_terminal() -> bool {
+    text(TERM).as_deref() == Some("dumb")
 }
 
 /// The user's home directory.

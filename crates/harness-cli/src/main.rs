@@ -26,7 +26,9 @@ mod model;
 mod new;
 mod output;
 mod outputs;
+mod pager;
 mod paths;
+mod private_file;
 mod records;
 #[cfg(feature = "relay")]
 mod relay;
@@ -81,6 +83,9 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
     if cli.no_color {
         anstream::ColorChoice::Never.write_global();
     }
+    if cli.no_pager {
+        pager::disable();
+    }
     session::use_key(cli.session_key.as_deref())?;
     let finish = telemetry::start(cli.log.as_deref(), cli.command.spans())?;
     let done = carry_out(&cli.command);
@@ -127,8 +132,11 @@ fn carry_out(command: &Command) -> Result<Exit, CliError> {
 fn usage(told: &clap::Error) -> ExitCode {
     if !told.use_stderr() {
         // Nothing of it comes from the arguments.
+        if std::env::args_os().any(|argument| argument == "--no-pager") {
+            pager::disable();
+        }
         let text = terminal::painted(&told.render().ansi().to_string());
-        let printed = output::print(&text, Exit::Completed);
+        let printed = output::print_long(&text, Exit::Completed);
         return printed.unwrap_or_else(|error| error.exit()).into();
     }
     let text = told.render().to_string();

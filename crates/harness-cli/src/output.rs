@@ -7,11 +7,20 @@ use serde_json::Value;
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::pager;
 use crate::terminal;
 
 /// Prints a human-readable text with styles and exits with `exit`.
 pub(crate) fn print(text: &str, exit: Exit) -> Result<Exit, CliError> {
     ended(terminal::text().write_all(text.as_bytes()), exit)
+}
+
+/// Prints as [`print`], in the user's pager if the text is longer than the terminal. Must not be called inside a runtime.
+pub(crate) fn print_long(text: &str, exit: Exit) -> Result<Exit, CliError> {
+    if pager::is_wanted(text) && pager::print(&terminal::shown_text(text))? {
+        return Ok(exit);
+    }
+    print(text, exit)
 }
 
 /// Prints the content of a file, unchanged for a pipe, and exits with `exit`.

@@ -79,6 +79,10 @@ pub(crate) struct Cli {
     /// Print without colors, like a non-empty `NO_COLOR`
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
+
+    /// Print long texts without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
 }
 
 impl Cli {

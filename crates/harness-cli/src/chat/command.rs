@@ -93,7 +93,7 @@ const COMMANDS: [Entry; 18] = [
 ];
 
 /// Help of the keys.
-const KEYS: [(&str, &str); 17] = [
+const KEYS: [(&str, &str); 18] = [
     ("Enter", "send; while something runs, between its steps"),
     ("Alt-Enter, Ctrl-J, \\", "start a new line"),
     ("Esc", "interrupt"),
@@ -108,6 +108,7 @@ const KEYS: [(&str, &str); 17] = [
     ("Alt-Up", "take the last queued message back"),
     ("Ctrl-G", "open the text in $VISUAL or $EDITOR"),
     ("Ctrl-O", "show the last tool call in full"),
+    ("Ctrl-T", "open the whole conversation in $PAGER"),
     ("Ctrl-L", "clear the screen"),
     ("Ctrl-Z", "suspend; `fg` continues"),
     ("Ctrl-D", "exit, if the text is empty"),

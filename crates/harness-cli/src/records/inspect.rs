@@ -46,7 +46,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<Exit, CliError> {
         [left, right] if !is_list => compared(left, right),
         records => listed(&paths, records),
     };
-    output::print(&text, Exit::Completed)
+    output::print_long(&text, Exit::Completed)
 }
 
 /// Records with their paths.

@@ -15,7 +15,7 @@ pub(crate) fn regress(args: &RegressArgs) -> Result<Exit, CliError> {
     let runner = Runner { live: &args.model };
     let report = block_on(async { Ok(run_suite(&suite, &runner, None::<&NoJudge>).await) })?;
     let exit = if report.status == CaseStatus::Fail { Exit::Failed } else { Exit::Completed };
-    if args.json { output::print_json(&report, exit) } else { output::print(&report.text(), exit) }
+    if args.json { output::print_json(&report, exit) } else { output::print_long(&report.text(), exit) }
 }
 
 /// Runs each case with the settings of the suite and the command line.

@@ -41,7 +41,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<Exit, CliError> {
     if args.json {
         return output::print_json(&told(&record, &again, &compared, same), exit);
     }
-    output::print(&text(args, &record, &again, &compared, same), exit)
+    output::print_long(&text(args, &record, &again, &compared, same), exit)
 }
 
 #[derive(Serialize)]

@@ -24,7 +24,7 @@ pub(super) fn list(args: &ListArgs) -> Result<Exit, CliError> {
     if rows.is_empty() {
         return output::print("no sessions found\n", Exit::Completed);
     }
-    output::print(&rows.iter().map(Row::text).collect::<String>(), Exit::Completed)
+    output::print_long(&rows.iter().map(Row::text).collect::<String>(), Exit::Completed)
 }
 
 /// One session, or what is wrong with it.

@@ -22,7 +22,7 @@ pub(super) fn search(args: &SearchArgs) -> Result<Exit, CliError> {
     if args.json {
         return output::print_value(whole(&found), Exit::Completed);
     }
-    output::print(&text(&found), Exit::Completed)
+    output::print_long(&text(&found), Exit::Completed)
 }
 
 fn whole(found: &Found) -> Value {

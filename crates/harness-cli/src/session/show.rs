@@ -24,7 +24,7 @@ pub(super) fn show(args: &ShowSessionArgs) -> Result<Exit, CliError> {
     if args.json {
         return output::print_value(whole(&tree, &args.session), Exit::Completed);
     }
-    output::print(&text(&tree, &args.session, id.as_ref()), Exit::Completed)
+    output::print_long(&text(&tree, &args.session, id.as_ref()), Exit::Completed)
 }
 
 /// Everything, for programs.

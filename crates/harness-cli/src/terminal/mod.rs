@@ -91,6 +91,11 @@ pub(crate) fn text() -> Out {
     Out { stream: Stream::Out, kind: Kind::Text }
 }
 
+/// A human-readable text as [`text`] writes it.
+pub(crate) fn shown_text(text: &str) -> String {
+    write::text(text, Stream::Out.has_styles())
+}
+
 /// JSON on standard output.
 pub(crate) fn json() -> Out {
     Out { stream: Stream::Out, kind: Kind::Json }

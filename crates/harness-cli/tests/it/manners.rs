@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Answer, Output, Project, Reply, Server};
+use crate::support::{Answer, Output, Project, Reply, Server, on_terminal};
 
 /// Runs one failing call and an answer.
 fn with_failing_tool(more: &[&str]) -> Output {
@@ -53,4 +53,30 @@ fn every_command_has_a_man_page_and_examples() {
     }
     let printed = project.harness(&["man"]);
     assert_eq!(printed.stdout, project.read("pages/harness.1"));
+}
+
+#[test]
+fn long_text_on_a_terminal_is_shown_in_the_pager() {
+    let project = Project::plain();
+    let check = |pager: &str, arguments: &[&str], expected: &str| {
+        let mut command = project.command(arguments);
+        command.env("PAGER", pager);
+        let output = on_terminal(command);
+        assert_eq!(output.code, Some(0), "{pager} {arguments:?}");
+        assert!(output.stdout.contains(expected), "{pager} {arguments:?}: {}", output.stdout);
+        assert_eq!(output.stdout.contains("PAGED "), expected.contains("PAGED "), "{pager} {arguments:?}");
+    };
+    let pager = "sed 's/^/PAGED /'";
+    check(pager, &["run", "--help"], "PAGED Run an agent graph");
+    check(pager, &["--no-pager", "run", "--help"], "Run an agent graph");
+    check(pager, &["--version"], "harness ");
+    check("missing-pager", &["run", "--help"], "Run an agent graph");
+}
+
+#[test]
+fn piped_text_is_not_paged() {
+    let project = Project::plain();
+    let mut command = project.command(&["run", "--help"]);
+    let output = command.env("PAGER", "sed s/^/PAGED/").output().unwrap();
+    assert!(output.stdout.starts_with(b"Run an agent graph"), "{}", String::from_utf8_lossy(&output.stdout));
 }

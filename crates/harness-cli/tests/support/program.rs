@@ -31,7 +31,8 @@ pub(crate) fn program() -> OsString {
 pub(crate) fn harness(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(arguments).current_dir(folder).env_clear().stdin(Stdio::null());
-    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    // A real pager would wait for a key.
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("PAGER", "cat");
     command
 }
 

@@ -33,15 +33,29 @@ pub(super) struct Running {
 
 /// A finished call.
 #[derive(Debug)]
-struct Over {
-    name: String,
-    arguments: String,
-    output: String,
-    failed: bool,
-    took: Millis,
+pub(super) struct Over {
+    pub(super) name: String,
+    pub(super) arguments: String,
+    pub(super) output: String,
+    pub(super) failed: bool,
+    pub(super) took: Option<Millis>,
 }
 
 impl Over {
+    /// The call with its full arguments and result.
+    pub(super) fn lines(&self, width: usize) -> Vec<Line> {
+        let (style, mark) = if self.failed { (BAD, "✗") } else { (GOOD, "✓") };
+        let mut head = Text::default();
+        head.push(mark, &Look::of(style));
+        head.push(&format!(" {}", self.name), &Look::of(BOLD));
+        head.push(&self.took.map(|took| format!(" {took}")).unwrap_or_default(), &Look::of(DIM));
+        let mut lines = head.wrap(width);
+        let arguments = Highlighter::of_language("json");
+        lines.extend(indented(&pretty(&self.arguments), width, arguments));
+        lines.extend(indented(&self.output, width, self.language()));
+        lines
+    }
+
     /// Language of the result: that of the file that was read.
     fn language(&self) -> Option<Highlighter> {
         if self.failed || self.name != "workspace_read" {
@@ -92,7 +106,7 @@ impl Calls {
         let error = outcome.error.as_ref().map(|error| error.message.as_str());
         let output = if text.is_empty() { error.unwrap_or_default().to_owned() } else { text.join("\n") };
         let (name, arguments) = shown_call(call);
-        self.keep(Over { name, arguments, output: cut(&output), failed: error.is_some(), took });
+        self.keep(Over { name, arguments, output: cut(&output), failed: error.is_some(), took: Some(took) });
     }
 
     /// Ends a backend's own tool call; returns its name and duration.
@@ -106,7 +120,7 @@ impl Calls {
         let at = self.running.iter().position(|call| call.id == *id)?;
         let Running { name, arguments, since, .. } = self.running.remove(at);
         let (shown, took) = ((name.clone(), arguments.clone()), now.since(since));
-        self.keep(Over { name, arguments, output: cut(output), failed, took });
+        self.keep(Over { name, arguments, output: cut(output), failed, took: Some(took) });
         Some((shown, took))
     }
 
@@ -130,19 +144,7 @@ impl Calls {
     /// Last calls with their full arguments and results, the newest last.
     pub(super) fn whole(&self, count: usize, width: usize) -> Vec<Line> {
         let skipped = self.over.len().saturating_sub(count);
-        let mut lines = Vec::new();
-        for call in self.over.iter().skip(skipped) {
-            let (style, mark) = if call.failed { (BAD, "✗") } else { (GOOD, "✓") };
-            let mut head = Text::default();
-            head.push(mark, &Look::of(style));
-            head.push(&format!(" {}", call.name), &Look::of(BOLD));
-            head.push(&format!(" {}", call.took), &Look::of(DIM));
-            lines.extend(head.wrap(width));
-            let arguments = Highlighter::of_language("json");
-            lines.extend(indented(&pretty(&call.arguments), width, arguments));
-            lines.extend(indented(&call.output, width, call.language()));
-        }
-        lines
+        self.over.iter().skip(skipped).flat_map(|call| call.lines(width)).collect()
     }
 }
 

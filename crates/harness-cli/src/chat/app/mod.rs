@@ -10,6 +10,7 @@ mod notes;
 mod talk;
 #[cfg(test)]
 mod tests;
+mod transcript;
 mod view;
 
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub(crate) enum Action {
     Run(String),
     /// Open the draft in the user's editor.
     Draft,
+    /// Show the whole conversation in the user's pager.
+    Transcript,
     /// Suspend the chat.
     Suspend,
     /// Exit.
@@ -68,8 +71,8 @@ pub(crate) struct Waiting {
 }
 
 /// Notice for the page keys.
-const SCROLLING: &str =
-    "earlier output is in the scrollback of your terminal: use Shift-PgUp, the mouse wheel or its search";
+const SCROLLING: &str = "earlier output is in the scrollback of your terminal: use Shift-PgUp, the mouse wheel or its search. Ctrl-T \
+     opens the whole conversation in a pager";
 
 /// Duration of a run after which its end calls the user.
 const LONG: Millis = Millis(10_000);
@@ -420,6 +423,7 @@ impl App {
                 None
             }
             Code::Char('g') if key.ctrl => Some(Action::Draft),
+            Code::Char('t') if key.ctrl => Some(Action::Transcript),
             Code::Char('z') if key.ctrl => Some(Action::Suspend),
             Code::Char('o') if key.ctrl => {
                 self.talk.show_calls(1);

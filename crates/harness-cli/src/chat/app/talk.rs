@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use harness::core::event::{Event, EventKind};
-use harness::core::message::{AssistantMessage, Block, Message, ToolCall};
+use harness::core::message::{AssistantMessage, Block, Message, ToolCall, UserMessage};
 use harness::core::port::DeltaPart;
 use harness::core::tool::ToolOutcome;
 use harness::core::{CallId, End, Outcome, StopReason, Time};
 
-use super::calls::{self, Calls, shown_call};
+use super::calls::{self, Calls, Over, shown_call};
 use super::edits;
 use super::notes;
 use crate::chat::attach;
@@ -83,6 +83,10 @@ impl Talk {
             handed_off: None,
             answered: String::new(),
         }
+    }
+
+    pub(super) fn styling(&self) -> Styling {
+        self.styling
     }
 
     /// Whether a blank line separates the finished lines from the lines in progress.
@@ -235,6 +239,16 @@ impl Talk {
 
     /// Shows a message of the user, or a shorter form of a generated one.
     fn user(&mut self, text: &str, origin: Option<&str>) {
+        self.user_start(text, origin, LONG_MESSAGE);
+    }
+
+    /// Shows a message of the user in full.
+    pub(super) fn whole_user(&mut self, user: &UserMessage) {
+        self.user_start(&attach::shown(&user.content), user.origin.as_deref(), usize::MAX);
+    }
+
+    /// Shows the start of a message that has more than `most` lines.
+    fn user_start(&mut self, text: &str, origin: Option<&str>, most: usize) {
         if matches!(origin, Some("summary" | "hook")) {
             return self.step(DIM, "•", text);
         }
@@ -243,7 +257,7 @@ impl Talk {
         let invoked = if origin == Some("skill") { invoked(text) } else { None };
         let text = invoked.as_deref().unwrap_or(text);
         let lines = text.lines().count();
-        let first = if lines > LONG_MESSAGE { MESSAGE_START } else { lines };
+        let first = if lines > most { MESSAGE_START } else { lines };
         for (number, line) in text.lines().take(first).enumerate() {
             let mut wrapped = Text::default();
             wrapped.push(line, &prompt);
@@ -267,7 +281,7 @@ impl Talk {
     }
 
     /// Shows a whole text as Markdown.
-    fn markdown(&mut self, text: &str) {
+    pub(super) fn markdown(&mut self, text: &str) {
         if text.trim().is_empty() {
             return;
         }
@@ -388,6 +402,12 @@ impl Talk {
         if hidden > 0 {
             self.finish(Line::of(DIM, &format!("… {hidden} more lines")));
         }
+    }
+
+    /// Shows a call in full.
+    pub(super) fn whole_call(&mut self, call: &Over) {
+        self.separate(Kind::Told);
+        self.finish_all(call.lines(self.width));
     }
 
     /// Shows whole calls, the newest last.

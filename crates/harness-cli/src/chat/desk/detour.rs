@@ -11,6 +11,7 @@ use super::{Desk, Done};
 use crate::chat::{attach, draft, terminal};
 use crate::env;
 use crate::error::CliError;
+use crate::pager::{self, Place};
 use crate::secrets;
 use crate::signal::Signals;
 
@@ -67,6 +68,26 @@ impl Desk {
             Ok(Some(text)) => self.app.set_draft(&text),
             Ok(None) => self.app.tell("the editor failed; the draft is unchanged"),
             Err(problem) => self.app.complain(&problem),
+        }
+        Ok(())
+    }
+
+    /// Shows the whole conversation in the user's pager.
+    pub(super) async fn page_transcript(&mut self, signals: &mut Signals) -> Result<(), CliError> {
+        let messages = self.chat.thread.messages().await?;
+        let messages: Vec<_> = messages.iter().cloned().collect();
+        let text = self.app.transcript(&messages);
+        if text.is_empty() {
+            self.app.tell("no messages yet");
+            return Ok(());
+        }
+        self.release()?;
+        let shown = pager::show(&text, Place::Screen).await;
+        // Ctrl-C was for the pager.
+        signals.discard_interrupts();
+        self.take_back()?;
+        if let Err(problem) = shown {
+            self.app.complain(&problem);
         }
         Ok(())
     }

@@ -143,6 +143,7 @@ impl Desk {
                 Some(Action::Quit) => return Ok(true),
                 Some(Action::Wipe) => self.screen.wipe().map_err(written)?,
                 Some(Action::Draft) => self.edit_draft(signals).await?,
+                Some(Action::Transcript) => self.page_transcript(signals).await?,
                 Some(Action::Suspend) => self.suspend()?,
                 Some(wish) => self.grant(wish).await,
                 None => {}
@@ -279,7 +280,7 @@ impl Desk {
                     next_mode(&modes);
                 }
             }
-            Action::Wipe | Action::Draft | Action::Suspend | Action::Quit => {}
+            Action::Wipe | Action::Draft | Action::Transcript | Action::Suspend | Action::Quit => {}
         }
     }
 
