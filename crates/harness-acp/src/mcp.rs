@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use harness::core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk};
 use harness::core::tool::Toolbox;
 use harness::core::{Fault, ToolName};
-use harness::host::process::Environment;
+use harness::host::process::{Environment, ProgramSpec};
 use harness::runtime::Thread;
 use harness::tools::mcp::{McpServer, McpSpec};
 use harness::tools::{Combined, Source};
@@ -62,10 +62,11 @@ pub async fn connect(
 }
 
 fn server(wished: &WishedServer, cwd: &Path, surroundings: &Environment) -> Option<McpServer> {
-    let (name, spec) = match wished {
+    let (name, mut spec) = match wished {
         WishedServer::Stdio { name, command, args, env } => {
-            let spec = McpSpec::stdio(command).args(args).cwd(cwd).env_from(surroundings);
-            (name, env.iter().fold(spec, |spec, (name, value)| spec.env(name, value)))
+            let mut program = ProgramSpec::new(command).args(args).cwd(cwd).pass(surroundings, []);
+            program.env = env.iter().map(|(name, value)| (name, value)).collect();
+            (name, McpSpec::stdio(program))
         }
         WishedServer::Http { name, url, headers } => {
             (name, headers.iter().fold(McpSpec::http(url), |spec, (name, value)| spec.header(name, value)))
@@ -75,7 +76,8 @@ fn server(wished: &WishedServer, cwd: &Path, surroundings: &Environment) -> Opti
             return None;
         }
     };
-    Some(McpServer::new(format!("editor-{name}"), spec.needs_approval()))
+    spec.requires_approval = true;
+    Some(McpServer::new(format!("editor-{name}"), spec))
 }
 
 /// Agents who may call what the servers offer, too.

@@ -14,6 +14,7 @@ mod case;
 mod clock;
 mod compaction;
 mod control;
+mod counters;
 mod descriptor;
 mod driver;
 mod excuse;

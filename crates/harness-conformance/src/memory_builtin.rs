@@ -14,13 +14,14 @@ use harness_memory::builtin::{
     TaskState, TemporalFacts,
 };
 use harness_memory::compact::tokens::TokenCounter as _;
-use harness_memory::layer::{Layer, LayerCx, Utf16Quarters};
+use harness_memory::layer::{Layer, LayerCx};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::turn::convert::at;
 use crate::Done;
 use crate::case::{block_on, each};
+use crate::counters::Utf16Quarters;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 

@@ -1,6 +1,5 @@
 //! Branches by meaning.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_host::DynEmbedder;
@@ -20,24 +19,19 @@ pub(super) fn likeness(a: &[f32], b: &[f32]) -> Result<f32, String> {
 
 /// Branch to the step whose label is most similar in meaning to the input. Labels are embedded once per router.
 #[must_use]
+#[derive(derive_more::Debug)]
 pub struct MeaningRouter {
+    #[debug(skip)]
     embedder: Arc<dyn DynEmbedder>,
     cases: Vec<(String, Step)>,
+    #[debug(skip)]
     otherwise: Option<Step>,
     threshold: f32,
+    #[debug(skip)]
     labels: Mutex<Option<Labels>>,
 }
 
 type Labels = Arc<Vec<Vec<f32>>>;
-
-impl fmt::Debug for MeaningRouter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeaningRouter")
-            .field("cases", &self.cases)
-            .field("threshold", &self.threshold)
-            .finish_non_exhaustive()
-    }
-}
 
 impl MeaningRouter {
     /// Creates a router without cases, with a threshold of 0.7. Unmatched inputs pass through.

@@ -1,6 +1,5 @@
 //! Model steps: a turn of core's machine.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
@@ -88,16 +87,11 @@ harness_core::twin! {
 /// let ask = Step::model("ask", Arc::new(agent));
 /// # let _ = ask;
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct TurnAgent {
+    #[debug(skip)]
     ports: Arc<dyn Fn() -> Ports + Send + Sync>,
     spec: TurnSpec,
-}
-
-impl fmt::Debug for TurnAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnAgent").field("spec", &self.spec).finish_non_exhaustive()
-    }
 }
 
 impl TurnAgent {

@@ -13,16 +13,11 @@ use harness_core::{Fault, ToolName};
 
 /// Registry whose tool names all have the same prefix, such as that of an MCP server. Its list may change
 /// between turns.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Source {
     namespace: Arc<str>,
+    #[debug(skip)]
     registry: Arc<dyn DynToolRegistry>,
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("namespace", &self.namespace).finish_non_exhaustive()
-    }
 }
 
 impl Source {

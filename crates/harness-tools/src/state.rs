@@ -1,8 +1,10 @@
 //! State of tools: one per run or thread, bounded; the least recently used is dropped.
 
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use harness_core::Origin;
+use lru::LruCache;
 
 /// Lifetime of a tool's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,38 +24,26 @@ pub(crate) const MOST_KEPT: usize = 50;
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
     keep: Keep,
-    most: usize,
-    /// Ordered by use, the latest last.
-    states: Mutex<Vec<(Vec<String>, T)>>,
+    states: Mutex<LruCache<Vec<String>, T>>,
 }
 
 impl<T: Default> Kept<T> {
     pub(crate) fn new(keep: Keep, most: usize) -> Self {
-        Self { keep, most: most.max(1), states: Mutex::default() }
+        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
+        Self { keep, states: Mutex::new(LruCache::sparse(most)) }
     }
 
     /// Runs `work` with the state of an origin, which is created if needed.
     pub(crate) fn with<R>(&self, origin: &Origin, work: impl FnOnce(&mut T) -> R) -> R {
         let key = self.key(origin);
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = match states.iter().position(|(known, _)| *known == key) {
-            Some(at) => states.remove(at).1,
-            None => T::default(),
-        };
-        if states.len() >= self.most {
-            states.remove(0);
-        }
-        states.push((key, state));
-        match states.last_mut() {
-            Some((_, state)) => work(state),
-            None => work(&mut T::default()),
-        }
+        work(states.get_or_insert_mut(key, T::default))
     }
 
     /// Removes the state of an origin.
     pub(crate) fn forget(&self, origin: &Origin) {
         let key = self.key(origin);
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| *known != key);
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).pop(&key);
     }
 
     /// Number of states.

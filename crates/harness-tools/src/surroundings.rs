@@ -1,9 +1,9 @@
 //! Place of work as a part of an agent's instructions: directory, platform and date.
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, io};
 
 use harness_core::canonical::sha256_hex;
 use harness_core::port::{AgentConfig, AgentSource, Clock, DynAgentSource, PrepareAsk};
@@ -47,16 +47,11 @@ pub struct SurroundingsPart {
 /// assert!(part.text.contains("Date: 1970-01-01"), "{}", part.text);
 /// assert!(part.text.contains("cannot be read"), "{}", part.text);
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Surroundings {
     folder: PathBuf,
+    #[debug(skip)]
     clock: Arc<dyn Clock>,
-}
-
-impl fmt::Debug for Surroundings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings").field("folder", &self.folder).finish_non_exhaustive()
-    }
 }
 
 impl Surroundings {
@@ -136,16 +131,13 @@ fn one_line(name: &str) -> String {
 /// let agents = WithSurroundings::new(Arc::new(SingleAgent::new("Be brief.")), Surroundings::new(".", clock));
 /// # let _ = agents;
 /// ```
+#[derive(derive_more::Debug)]
 pub struct WithSurroundings {
+    #[debug(skip)]
     agents: Arc<dyn DynAgentSource>,
     surroundings: Surroundings,
+    #[debug(skip)]
     parts: Kept<Option<Arc<SurroundingsPart>>>,
-}
-
-impl fmt::Debug for WithSurroundings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WithSurroundings").field("surroundings", &self.surroundings).finish_non_exhaustive()
-    }
 }
 
 impl WithSurroundings {

@@ -1,6 +1,5 @@
 //! Runs a sub-agent as a separate run.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
@@ -45,19 +44,14 @@ use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, Subag
 /// let tool = SubagentTool::new([scout], Arc::new(runner));
 /// assert!(tool.is_some());
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct TurnRunner {
     ports: Ports,
+    #[debug(skip)]
     listeners: Vec<Listen>,
 }
 
 type Listen = Arc<dyn Fn(&mut Hub) + Send + Sync>;
-
-impl fmt::Debug for TurnRunner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnRunner").field("ports", &self.ports).finish_non_exhaustive()
-    }
-}
 
 impl TurnRunner {
     /// Creates a runner with the [ports of a child](Ports::for_child): the model, allowed tools, gates, checks,

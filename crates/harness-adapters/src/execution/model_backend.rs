@@ -1,6 +1,5 @@
 //! A model as a backend.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -50,10 +49,12 @@ use crate::execution::{
 /// println!("{}", result.text());
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ModelBackend {
     backend_id: String,
+    #[debug(skip)]
     model: Arc<dyn DynModel>,
+    #[debug(skip)]
     clock: Arc<dyn Clock>,
 }
 
@@ -61,12 +62,6 @@ impl ModelBackend {
     /// The model as a backend of this name. The clock is that of traces.
     pub fn new(backend_id: impl Into<String>, model: impl Model + 'static, clock: Arc<dyn Clock>) -> Self {
         Self { backend_id: backend_id.into(), model: Arc::new(model), clock }
-    }
-}
-
-impl fmt::Debug for ModelBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelBackend").field("backend_id", &self.backend_id).finish_non_exhaustive()
     }
 }
 

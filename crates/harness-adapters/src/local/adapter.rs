@@ -1,6 +1,5 @@
 //! A backend that is a program of this machine.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 ///     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionMessage, ExecutionRequest,
 /// };
 /// use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
-/// use harness_host::process::Environment;
+/// use harness_host::process::{Environment, ProgramSpec};
 /// use harness_core::Cancel;
 /// use harness_core::port::Clock;
 ///
@@ -62,7 +61,7 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 /// let surroundings = Environment::of_process();
 /// let adapter = LocalCommandAdapter::new(
 ///     "upper",
-///     LocalProgram::new("tr").pass(&surroundings, []),
+///     LocalProgram::new(ProgramSpec::new("tr").pass(&surroundings, [])),
 ///     |request| Ok(Invocation::new(["a-z", "A-Z"]).stdin(request.message.text.clone())),
 ///     OutputFormat::plain_text(),
 ///     ExecutionCapabilities::none(),
@@ -73,17 +72,23 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 /// assert_eq!(result.text(), "HELLO");
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct LocalCommandAdapter {
     backend_id: String,
     label: String,
     program: LocalProgram,
+    #[debug(skip)]
     build: Arc<Build>,
     format: OutputFormat,
+    #[debug(skip)]
     capabilities: ExecutionCapabilities,
+    #[debug(skip)]
     clock: Arc<dyn Clock>,
+    #[debug(skip)]
     retry: Arc<Retry>,
+    #[debug(skip)]
     reasons: Option<Arc<Reasons>>,
+    #[debug(skip)]
     what_to_do: Option<String>,
 }
 
@@ -172,7 +177,7 @@ impl LocalCommandAdapter {
             let error = ExecutionError::new(ExecutionErrorCode::Other, told).retryable(false);
             return attempt.tool_calls(0).failed(error, None);
         }
-        let secrets = secrets_of(&self.program.env);
+        let secrets = secrets_of(&self.program.spec.environment());
         let mut source = Source::open(&self.format, request, &secrets);
         let enough = Notify::new();
         let unwanted = async {
@@ -187,9 +192,9 @@ impl LocalCommandAdapter {
                     enough.notify_one();
                 }
             };
-            self.program.run(&invocation, self.program.timeout, unwanted, tap).await
+            self.program.run(&invocation, self.program.limits.time, unwanted, tap).await
         };
-        let report = Report { label: &self.label, retry: &*self.retry, timeout: self.program.timeout };
+        let report = Report { label: &self.label, retry: &*self.retry, timeout: self.program.limits.time };
         match ended {
             Err(error) => not_started(&self.why(&error), attempt),
             Ok(ended) => {
@@ -201,10 +206,9 @@ impl LocalCommandAdapter {
     }
 
     fn why(&self, error: &std::io::Error) -> String {
-        let why =
-            harness_host::process::why_not_started(&self.program.program, self.program.cwd.as_deref(), error);
+        let why = harness_host::process::why_not_started(&self.program.spec, error);
         let what_to_do = self.what_to_do.as_deref().filter(|_| error.kind() == std::io::ErrorKind::NotFound);
-        let program = self.program.name();
+        let program = self.program.spec.name();
         match what_to_do {
             Some(what_to_do) => format!("`{program}` could not be started: {why}; {what_to_do}"),
             None => format!("`{program}` could not be started: {why}"),
@@ -235,17 +239,6 @@ impl ExecutionAdapter for LocalCommandAdapter {
             Err(unsupported) => return *unsupported,
         };
         self.run(&request, cx, attempt).await
-    }
-}
-
-impl fmt::Debug for LocalCommandAdapter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalCommandAdapter")
-            .field("backend_id", &self.backend_id)
-            .field("label", &self.label)
-            .field("program", &self.program)
-            .field("format", &self.format)
-            .finish_non_exhaustive()
     }
 }
 

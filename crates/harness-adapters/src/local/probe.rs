@@ -60,12 +60,13 @@ impl Probe {
 pub async fn probe(agent: LocalAgent, program: &LocalProgram) -> Probe {
     let path = find(program);
     let invocation = Invocation::new(["--version"]);
-    let program = program.clone().kept(4096, 4096);
+    let mut program = program.clone();
+    program.limits = program.limits.kept(4096, 4096);
     let ran = program.run(&invocation, PATIENCE, std::future::pending(), |_: &[u8]| {}).await;
     let found =
         match ran {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Found::Missing,
-            Err(e) => Found::Unclear(why_not_started(&program.program, program.cwd.as_deref(), &e)),
+            Err(e) => Found::Unclear(why_not_started(&program.spec, &e)),
             Ok(ended) => {
                 match (ended.ending, Version::find(&ended.stdout.lossy())) {
                     (Ending::Exited(status), Some(version)) if status.success() => {
@@ -86,11 +87,12 @@ pub async fn probe(agent: LocalAgent, program: &LocalProgram) -> Probe {
 
 /// Where the program is, as it will be started.
 fn find(program: &LocalProgram) -> Option<PathBuf> {
-    let name = Path::new(&program.program);
-    if is_path(&program.program) {
+    let name = Path::new(&program.spec.path);
+    if is_path(&program.spec.path) {
         return runnable(name).then(|| name.to_owned());
     }
-    let folders = program.env.get("PATH")?;
+    let env = program.spec.environment();
+    let folders = env.get("PATH")?;
     std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| runnable(path))
 }
 

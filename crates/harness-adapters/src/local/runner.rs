@@ -1,7 +1,5 @@
 //! The commands that a worker runs for each request.
 
-use std::ffi::OsString;
-
 use harness_host::process::{Ended, Ending, Environment, MAX_PRINTED};
 
 use super::adapter::in_ms;
@@ -38,22 +36,17 @@ const TAIL: usize = 2000;
 #[derive(Clone, Debug)]
 pub struct LocalRunner {
     agent: LocalAgent,
-    program: LocalProgram,
+    /// How its program is run: its path, directory, environment and limits. The time limit is that of each input.
+    pub program: LocalProgram,
     script: String,
 }
 
 impl LocalRunner {
     /// The agent's program with its share of `surroundings`.
     pub fn new(agent: LocalAgent, surroundings: &Environment) -> Self {
-        let program = agent.program(surroundings).kept(8 * 1024 * 1024, 64 * 1024);
+        let mut program = agent.program(surroundings);
+        program.limits.stdout = 8 * 1024 * 1024;
         Self { agent, program, script: "cat".to_owned() }
-    }
-
-    /// By this program in place of the one in `PATH`.
-    #[must_use]
-    pub fn command(mut self, program: impl Into<OsString>) -> Self {
-        self.program.program = program.into();
-        self
     }
 
     /// The script of [`LocalAgent::Bash`]; it reads the prompt from stdin. Default `cat`.
@@ -61,18 +54,6 @@ impl LocalRunner {
     pub fn script(mut self, script: impl Into<String>) -> Self {
         self.script = script.into();
         self
-    }
-
-    /// With all of how its program is run changed at once.
-    #[must_use]
-    pub fn with_program(mut self, change: impl FnOnce(LocalProgram) -> LocalProgram) -> Self {
-        self.program = change(self.program);
-        self
-    }
-
-    /// How the program is run.
-    pub fn program(&self) -> &LocalProgram {
-        &self.program
     }
 
     /// Invocation of the program for a prompt. Pure.
@@ -99,7 +80,7 @@ impl LocalRunner {
 
     fn outcome(&self, input: &CliInput, ended: &Ended) -> CliOutcome {
         let id = self.agent.id();
-        let secrets = secrets_of(&self.program.env);
+        let secrets = secrets_of(&self.program.spec.environment());
         let (error, exit_code) = match ended.ending {
             Ending::Exited(status) if status.success() => {
                 let text = secrets.text(&ended.stdout.lossy()).into_owned();
@@ -129,15 +110,14 @@ impl CliRunner for LocalRunner {
 
     async fn run(&self, input: CliInput) -> CliOutcome {
         let mut program = self.program.clone();
-        program.cwd = input.cwd.clone().or(program.cwd);
+        program.spec.cwd = input.cwd.clone().or(program.spec.cwd);
         let invocation = self.invocation(&input);
         let ran = program.run(&invocation, input.timeout, input.cancel.cancelled(), |_: &[u8]| {}).await;
         match ran {
             Ok(ended) => self.outcome(&input, &ended),
             Err(error) => {
-                let why =
-                    harness_host::process::why_not_started(&program.program, program.cwd.as_deref(), &error);
-                let told = format!("Failed to spawn '{}': {why}", program.name());
+                let why = harness_host::process::why_not_started(&program.spec, &error);
+                let told = format!("Failed to spawn '{}': {why}", program.spec.name());
                 CliOutcome::Failed { error: told, stderr: None, exit_code: None }
             }
         }

@@ -1,6 +1,5 @@
 //! Answers the same request once.
 
-use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +7,7 @@ use harness_core::canonical::sha256_hex;
 use harness_core::message::{AssistantMessage, FinishReason, Usage};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 use harness_record::traffic::request_form;
+use lru::LruCache;
 
 /// How much a cache keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,18 +51,17 @@ pub struct ResponseCache<M> {
     kept: Arc<Mutex<Kept>>,
 }
 
-#[derive(Default)]
 struct Kept {
-    answers: HashMap<Arc<str>, (AssistantMessage, usize)>,
-    /// The keys, the one used longest ago first.
-    order: VecDeque<Arc<str>>,
+    /// Answers and their sizes.
+    answers: LruCache<String, (AssistantMessage, usize)>,
     bytes: usize,
 }
 
 impl<M> ResponseCache<M> {
     /// Wraps `inner` with an empty cache.
     pub fn new(inner: M, policy: CachePolicy) -> Self {
-        Self { inner, policy, kept: Arc::default() }
+        let kept = Kept { answers: LruCache::unbounded(), bytes: 0 };
+        Self { inner, policy, kept: Arc::new(Mutex::new(kept)) }
     }
 
     fn with_kept<T>(&self, f: impl FnOnce(&mut Kept) -> T) -> T {
@@ -71,29 +70,16 @@ impl<M> ResponseCache<M> {
 }
 
 impl Kept {
-    fn get(&mut self, key: &str) -> Option<AssistantMessage> {
-        let (answer, _) = self.answers.get(key)?;
-        let answer = answer.clone();
-        if let Some(at) = self.order.iter().position(|known| **known == *key)
-            && let Some(key) = self.order.remove(at)
-        {
-            self.order.push_back(key);
-        }
-        Some(answer)
-    }
-
-    fn put(&mut self, key: Arc<str>, answer: AssistantMessage, policy: CachePolicy) {
+    fn put(&mut self, key: String, answer: AssistantMessage, policy: CachePolicy) {
         let size = size(&answer);
-        if policy.answers == 0 || size > policy.bytes || self.answers.contains_key(&key) {
+        if policy.answers == 0 || size > policy.bytes || self.answers.contains(&key) {
             return;
         }
         self.bytes += size;
-        self.answers.insert(Arc::clone(&key), (answer, size));
-        self.order.push_back(key);
-        while self.order.len() > policy.answers || self.bytes > policy.bytes {
-            let Some(oldest) = self.order.pop_front() else { return };
-            let gone = self.answers.remove(&oldest).map_or(0, |(_, size)| size);
-            self.bytes = self.bytes.saturating_sub(gone);
+        self.answers.put(key, (answer, size));
+        while self.answers.len() > policy.answers || self.bytes > policy.bytes {
+            let Some((_, (_, size))) = self.answers.pop_lru() else { return };
+            self.bytes = self.bytes.saturating_sub(size);
         }
     }
 }
@@ -119,7 +105,9 @@ impl<M: Model> Model for ResponseCache<M> {
         // A request without a canonical form is asked; it is not the cache's to refuse.
         let Ok(form) = request_form(&request) else { return self.inner.step(request, deltas).await };
         let key = sha256_hex(form.text());
-        if let Some(mut answer) = self.with_kept(|kept| kept.get(&key)) {
+        if let Some(mut answer) =
+            self.with_kept(|kept| kept.answers.get(&key).map(|(answer, _)| answer.clone()))
+        {
             let mut usage = Usage::tokens(0, 0);
             usage.requests = Some(0);
             answer.usage = Some(Arc::new(usage));
@@ -131,7 +119,7 @@ impl<M: Model> Model for ResponseCache<M> {
         }
         let answer = self.inner.step(request, deltas).await?;
         if is_whole(&answer) {
-            self.with_kept(|kept| kept.put(Arc::from(key), answer.clone(), self.policy));
+            self.with_kept(|kept| kept.put(key, answer.clone(), self.policy));
         }
         Ok(answer)
     }

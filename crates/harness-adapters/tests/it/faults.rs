@@ -239,20 +239,6 @@ async fn a_deadline_is_kept_with_a_clock() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_drops_the_connection_and_keeps_its_text() {
-    let server = Server::start([Reply::events().delta(r#"{"content":"Half"}"#).hold()]).await;
-    let (model, pieces, request) = (model(&server), Pieces::default(), hello());
-    let cancel = request.cancel.clone();
-    let mut answer = Box::pin(model.step(request, &pieces));
-    until_text(&mut answer, &pieces).await;
-    cancel.cancel();
-    let fault = answer.await.unwrap_err();
-    assert!(!fault.transient);
-    assert_eq!(fault.partial.unwrap().joined_text(), "Half");
-    server.hung_up().await;
-}
-
-#[tokio::test]
 async fn a_dropped_call_drops_the_connection() {
     let server = Server::start([Reply::events().delta(r#"{"content":"Half"}"#).hold()]).await;
     let (model, pieces) = (model(&server), Pieces::default());

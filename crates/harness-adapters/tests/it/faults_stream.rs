@@ -4,7 +4,7 @@
 use harness_core::message::{AssistantMessage, FinishReason};
 use harness_core::port::{DynModel, Model as _, ModelFault, ModelFaultCode as Code};
 
-use crate::support::{KEY, PROTOCOLS, Pieces, Protocol, Recorded, Reply, Server, bounded, hello};
+use crate::support::{KEY, PROTOCOLS, Pieces, Protocol, Recorded, Reply, Server, bounded, hello, until_text};
 
 /// Asks once and returns what came, with the text that was streamed.
 async fn ask(model: &dyn DynModel, context: &str) -> (Result<AssistantMessage, ModelFault>, String) {
@@ -170,5 +170,21 @@ async fn a_stream_in_order_gives_both_calls() {
         let calls: Vec<&str> = message.tool_calls().map(|call| call.arguments.text()).collect();
         assert_eq!(calls, [r#"{"cents":10}"#, r#"{"cents":20}"#], "{}", protocol.name);
         assert_eq!(message.joined_text(), "Paying.", "{}", protocol.name);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_request_hangs_up_and_keeps_the_text() {
+    for protocol in PROTOCOLS {
+        let server = Server::start([Reply::events().send(protocol.begun).hold()]).await;
+        let (model, pieces, request) = ((protocol.model)(&server.url()), Pieces::default(), hello());
+        let cancel = request.cancel.clone();
+        let mut answer = Box::pin(model.step(request, &pieces));
+        until_text(&mut answer, &pieces).await;
+        cancel.cancel();
+        let fault = answer.await.unwrap_err();
+        assert_eq!((fault.code, fault.transient), (Code::Cancelled, false), "{}", protocol.name);
+        assert_eq!(fault.partial.unwrap().joined_text(), "Half", "{}", protocol.name);
+        server.hung_up().await;
     }
 }

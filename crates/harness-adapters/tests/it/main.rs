@@ -18,6 +18,8 @@ mod faults_stream;
 mod faults_wire;
 mod files;
 mod fuzz;
+#[path = "../../../harness-core/tests/support/fuzz.rs"]
+mod fuzz_support;
 mod local;
 mod messages_faults;
 mod messages_request;

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use harness_adapters::http::ReplyTimeouts;
 use harness_adapters::messages::{MessagesModel, MessagesModelBuilder};
-use harness_core::Cancel;
 use harness_core::message::FinishReason;
-use harness_core::port::{Model as _, ModelFault, ModelFaultCode as Code};
+use harness_core::port::{ModelFault, ModelFaultCode as Code};
 
-use crate::support::{KEY, Pieces, Reply, Server, hello, step, until_text};
+use crate::support::{KEY, Reply, Server, hello, step};
 
 fn builder(server: &Server) -> MessagesModelBuilder {
     MessagesModel::anthropic("example-model", KEY).base_url(server.url())
@@ -117,23 +116,6 @@ async fn the_end_of_the_message_is_not_waited_out() {
     let server = Server::start([reply]).await;
     let message = step(&builder(&server).build().unwrap(), hello()).await.unwrap();
     assert_eq!(message.stop_reason, FinishReason::Length);
-    server.hung_up().await;
-}
-
-#[tokio::test]
-async fn a_cancelled_request_hangs_up_and_keeps_the_text() {
-    let server = Server::start([begun().hold()]).await;
-    let model = builder(&server).build().unwrap();
-    let pieces = Pieces::default();
-    let mut request = hello();
-    let cancel = Cancel::new();
-    request.cancel = cancel.clone();
-    let mut answer = Box::pin(model.step(request, &pieces));
-    until_text(&mut answer, &pieces).await;
-    cancel.cancel();
-    let fault = answer.await.unwrap_err();
-    assert_eq!(fault.code, Code::Cancelled);
-    assert_eq!(fault.partial.unwrap().joined_text(), "Half");
     server.hung_up().await;
 }
 

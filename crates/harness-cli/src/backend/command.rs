@@ -14,6 +14,7 @@ use harness::core::port::Clock;
 use harness::descriptor::Value;
 use harness::diagnostics::typed::from_document;
 use harness::diagnostics::{self, Diagnostic, Document, Severity, YamlLimits};
+use harness::host::process::ProgramSpec;
 use serde::Deserialize;
 
 use super::template::{Filling, Template};
@@ -146,15 +147,10 @@ impl CommandFile {
         clock: Arc<dyn Clock>,
     ) -> LocalCommandAdapter {
         let names = self.pass.iter().map(String::as_str);
-        let mut program = LocalProgram::new(self.program)
-            .pass(&env::surroundings(), names)
-            .timeout(timeout.unwrap_or(self.timeout));
-        for (name, value) in self.set {
-            program = program.env(name, value);
-        }
-        if let Some(cwd) = self.cwd {
-            program = program.cwd(cwd);
-        }
+        let mut spec = ProgramSpec::new(self.program).pass(&env::surroundings(), names);
+        (spec.cwd, spec.env) = (self.cwd, self.set.into_iter().collect());
+        let mut program = LocalProgram::new(spec);
+        program.limits.time = timeout.unwrap_or(self.timeout);
         let format = match self.output {
             Output::Text => OutputFormat::plain_text(),
             Output::Json => OutputFormat::json_object(),

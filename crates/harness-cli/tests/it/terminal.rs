@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
@@ -93,12 +93,10 @@ fn read_until(mut ours: File, end: &'static [u8]) -> (File, Vec<u8>) {
     })
 }
 
+/// Answers the prompt for the tool `pay`; checks the exit code, and how often the tool ran.
 #[track_caller]
-fn check_approval(answer: &[u8], expected_code: i32, expected_runs: usize) {
-    let server = Server::start([Reply::Stream(Answer::call("p1", "pay", &json!({}))), Reply::text("done")]);
-    let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
+fn check_answered(project: &Project, mut command: Command, answer: &[u8], expected: (i32, usize)) {
     let (ours, theirs) = terminal();
-    let mut command = project.command(&["run", "harness.yaml", "hello", "--base-url", &server.url]);
     command.stdin(theirs.try_clone().unwrap()).stdout(Stdio::null()).stderr(theirs).env("TERM", "xterm");
     let mut child = command.spawn().unwrap();
     drop(command);
@@ -111,9 +109,17 @@ fn check_approval(answer: &[u8], expected_code: i32, expected_runs: usize) {
         let _ = ours.read_to_end(&mut rest);
         child.wait().unwrap()
     });
-    assert_eq!(status.code(), Some(expected_code));
     let log = project.path().join("pay.log");
-    assert_eq!(if log.exists() { project.read("pay.log").lines().count() } else { 0 }, expected_runs);
+    let runs = if log.exists() { project.read("pay.log").lines().count() } else { 0 };
+    assert_eq!((status.code(), runs), (Some(expected.0), expected.1));
+}
+
+#[track_caller]
+fn check_approval(answer: &[u8], expected_code: i32, expected_runs: usize) {
+    let server = Server::start([Reply::Stream(Answer::call("p1", "pay", &json!({}))), Reply::text("done")]);
+    let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
+    let command = project.command(&["run", "harness.yaml", "hello", "--base-url", &server.url]);
+    check_answered(&project, command, answer, (expected_code, expected_runs));
 }
 
 #[test]
@@ -135,23 +141,8 @@ fn a_person_decides_later() {
 #[track_caller]
 fn check_tool_approval(answer: &[u8], expected_code: i32, expected_runs: usize) {
     let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
-    let (ours, theirs) = terminal();
-    let mut command = project.command(&["tools", "registry.yaml", "--call", "pay"]);
-    command.stdin(theirs.try_clone().unwrap()).stdout(Stdio::null()).stderr(theirs).env("TERM", "xterm");
-    let mut child = command.spawn().unwrap();
-    drop(command);
-    let (mut ours, shown) = read_until(ours, b"[l]ater: ");
-    assert!(String::from_utf8(shown).unwrap().contains("? pay {}"), "the call is shown");
-    ours.write_all(answer).unwrap();
-    let status = within("the end", move || {
-        let mut rest = Vec::new();
-        // Reading fails when the program's side is closed.
-        let _ = ours.read_to_end(&mut rest);
-        child.wait().unwrap()
-    });
-    assert_eq!(status.code(), Some(expected_code));
-    let log = project.path().join("pay.log");
-    assert_eq!(if log.exists() { project.read("pay.log").lines().count() } else { 0 }, expected_runs);
+    let command = project.command(&["tools", "registry.yaml", "--call", "pay"]);
+    check_answered(&project, command, answer, (expected_code, expected_runs));
 }
 
 #[test]

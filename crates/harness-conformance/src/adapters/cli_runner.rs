@@ -29,10 +29,10 @@ fn check(vector: CliVector) -> Done<()> {
     vectors::write(folder.path(), vector.files.as_ref())?;
     let name = &vector.runner;
     let agent = LocalAgent::parse(name).ok_or_else(|| format!("unknown runner `{name}`"))?;
-    let mut runner = LocalRunner::new(agent, &Environment::default())
-        .with_program(|program| program.pass_all(&Environment::of_process()));
+    let mut runner = LocalRunner::new(agent, &Environment::default());
+    runner.program.spec.passed = Environment::of_process();
     if let Some(command) = vector.config.command {
-        runner = runner.command(command);
+        runner.program.spec.path = command.into();
     }
     if let Some(script) = vector.config.script {
         runner = runner.script(script);
@@ -41,15 +41,12 @@ fn check(vector: CliVector) -> Done<()> {
     let mut got = match (vector.mode, &expected.spawn) {
         (CliMode::Argv, Some(spawn)) => {
             let recorder = Recorder::new(folder.path())?;
-            let command = runner.program().program.to_string_lossy().into_owned();
+            let command = runner.program.spec.name().into_owned();
             let wanted = vector.input.cwd.clone();
             let cwd = wanted.as_ref().map(|cwd| folder.path().join(cwd.trim_start_matches('/')));
             cwd.as_ref().map_or(Ok(()), std::fs::create_dir_all).map_err(|e| e.to_string())?;
-            runner = runner.with_program(|program| {
-                let mut program = program.leading(recorder.leading());
-                program.program = "sh".into();
-                program
-            });
+            runner.program.spec = runner.program.spec.args(recorder.leading());
+            runner.program.spec.path = "sh".into();
             let outcome = block_on(runner.run(input(vector.input, cwd)?))?;
             let started = json!({
                 "command": command,

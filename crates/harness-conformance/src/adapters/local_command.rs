@@ -10,7 +10,7 @@ use harness::adapters::execution::{ExecutionAdapter as _, ExecutionCx, Execution
 use harness::adapters::local::{
     AgentBackend, Exit, Invocation, LocalAgent, LocalCommandAdapter, LocalProgram, OutputFormat,
 };
-use harness::host::process::Environment;
+use harness::host::process::{Environment, ProgramSpec};
 use harness_core::Cancel;
 use serde_json::json;
 
@@ -62,11 +62,10 @@ fn check(CommandVector { preset, spec, input, expected, .. }: CommandVector) -> 
 fn command(spec: CommandSpec, folder: &Path) -> Done<LocalCommandAdapter> {
     vectors::write(folder, spec.files.as_ref())?;
     let command = spec.command.as_deref().unwrap_or("sh");
-    let mut program = LocalProgram::new(command).pass_all(&Environment::of_process()).cwd(folder);
-    program.timeout = spec.timeout_ms.map_or(program.timeout, Duration::from_millis);
-    for (name, value) in spec.env {
-        program = program.env(name, value);
-    }
+    let mut program = LocalProgram::new(ProgramSpec::new(command).cwd(folder));
+    program.limits.time = spec.timeout_ms.map_or(program.limits.time, Duration::from_millis);
+    program.spec.passed = Environment::of_process();
+    program.spec.env = spec.env.into_iter().collect();
     let templates = spec.args;
     let build = move |request: &ExecutionRequest| {
         let tools: Vec<_> = request.tools().iter().map(|tool| tool.name.as_str()).collect();
@@ -96,8 +95,10 @@ fn command(spec: CommandSpec, folder: &Path) -> Done<LocalCommandAdapter> {
 /// Claude Code's backend with a stand-in for the program, which a shell runs.
 fn claude<const N: usize>(leading: [String; N]) -> LocalCommandAdapter {
     let surroundings = Environment::of_process();
-    let backend = AgentBackend::new(LocalAgent::ClaudeCode, &surroundings, Arc::new(Steps::default()));
-    backend.command("sh").with_program(|program| program.leading(leading)).adapter()
+    let mut backend = AgentBackend::new(LocalAgent::ClaudeCode, &surroundings, Arc::new(Steps::default()));
+    backend.program.spec.path = "sh".into();
+    backend.program.spec = backend.program.spec.args(leading);
+    backend.adapter()
 }
 
 /// A script that prints what the vector says.

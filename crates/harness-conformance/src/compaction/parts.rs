@@ -8,7 +8,7 @@ use harness_memory::compact::durability::{
     DeterminismMetadata, DurabilityPolicies, ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope,
 };
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
-use harness_memory::compact::tokens::{RoundedCharacters, TokenCounter as _};
+use harness_memory::compact::tokens::TokenCounter as _;
 use harness_memory::compact::{
     self, CompactionPolicy, ContextCompactor, HardStop, Recency, Rung, SummaryKey, Target, Trigger,
 };
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::convert::MessageWords;
 use super::messages::Named;
 use crate::Done;
+use crate::counters::RoundedCharacters;
 use crate::known::Known;
 
 /// Values that must be equal for a summary to be reused.

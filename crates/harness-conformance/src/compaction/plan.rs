@@ -10,7 +10,6 @@ use harness_core::{ArtifactId, SessionId, Time};
 use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use harness_memory::compact::durability::DurabilityPolicies;
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
-use harness_memory::compact::tokens::RoundedCharacters;
 use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Rehydration, Rung, Summarizer, Summary, SummaryAsk,
     SummaryFault, Target, Trigger,
@@ -22,6 +21,7 @@ use super::convert::{MessageWords, shown};
 use super::messages::{Named, compact};
 use super::parts::{Budget, Overrides, overridden};
 use crate::Done;
+use crate::counters::RoundedCharacters;
 use crate::known::Known;
 
 /// A ladder, and what it climbs.

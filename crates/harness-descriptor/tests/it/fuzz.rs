@@ -1,11 +1,12 @@
 //! Arbitrary input never panics, hangs or hashes unlike itself.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use harness_descriptor::check::CheckOptions;
 use harness_descriptor::{FileSource, Graph, Limits, Registry, TextSource, Value, load_text};
 use proptest::prelude::*;
+
+use crate::fuzz_support::{Numbers, change, fuzz, insert};
 
 /// Pieces of YAML that meet in interesting ways.
 fn piece() -> impl Strategy<Value = String> {
@@ -127,28 +128,6 @@ proptest! {
     }
 }
 
-/// Numbers that look random: SplitMix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound.max(1) as u64).unwrap()
-    }
-
-    fn range(&mut self, length: usize) -> std::ops::Range<usize> {
-        let start = self.below(length + 1);
-        start..start + self.below((length - start).min(200) + 1)
-    }
-}
-
 const SPICES: [&[u8]; 24] = [
     b"&a ",
     b"*a",
@@ -177,62 +156,20 @@ const SPICES: [&[u8]; 24] = [
 ];
 
 /// Changes a document in one way.
-#[expect(clippy::indexing_slicing, reason = "every range is made from the length")]
-fn change(numbers: &mut Numbers, text: &mut Vec<u8>, other: &[u8]) {
+#[expect(clippy::indexing_slicing, reason = "numbers are below the length")]
+fn change_document(numbers: &mut Numbers, text: &mut Vec<u8>, other: &[u8]) {
+    const OPENERS: [&[u8]; 6] = [b"[", b"{a: ", b"- ", b"? ", b"&a ", b"- [*a, "];
     match numbers.below(9) {
-        0 if !text.is_empty() => {
-            let at = numbers.below(text.len());
-            text[at] ^= 1 << numbers.below(8);
-        }
-        1 => drop(text.drain(numbers.range(text.len()))),
-        2 => {
-            let piece = text[numbers.range(text.len())].to_vec();
-            let at = numbers.below(text.len() + 1);
-            text.splice(at..at, piece.repeat(1 + numbers.below(4)));
-        }
-        3 => {
-            let piece = other[numbers.range(other.len())].to_vec();
-            let range = numbers.range(text.len());
-            text.splice(range, piece);
-        }
-        4 => text.truncate(numbers.below(text.len() + 1)),
-        5 => {
-            let spice = SPICES[numbers.below(SPICES.len())];
-            let at = numbers.below(text.len() + 1);
-            text.splice(at..at, spice.repeat(1 + numbers.below(3)));
-        }
-        6 => {
-            let opener = [&b"["[..], b"{a: ", b"- ", b"? ", b"&a ", b"- [*a, "][numbers.below(6)];
-            let at = numbers.below(text.len() + 1);
-            text.splice(at..at, opener.repeat(numbers.below(300)));
-        }
+        0..=6 => change(numbers, text, other, &SPICES),
         7 => {
-            // Lines move as a whole, so that many results are still documents.
-            let mut lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
-            let (from, to) = (numbers.below(lines.len()), numbers.below(lines.len()));
-            if !lines.is_empty() {
-                let line = lines.remove(from);
-                lines.insert(to, line);
-            }
-            *text = lines.concat();
+            let opener = OPENERS[numbers.below(OPENERS.len())];
+            insert(numbers, text, opener, 300);
         }
         _ => {
             let aliases = [&b"["[..], &b"*a, ".repeat(50), b"]"].concat();
-            let bomb = (0..=numbers.below(8)).flat_map(|_| [&b"x: &a "[..], &aliases, b"\n"].concat());
-            let bomb: Vec<u8> = bomb.collect();
-            let at = numbers.below(text.len() + 1);
-            text.splice(at..at, bomb);
+            insert(numbers, text, &[&b"x: &a "[..], &aliases, b"\n"].concat(), 9);
         }
     }
-}
-
-/// The committed documents in a fixed order.
-fn corpus() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> = entries.collect();
-    paths.sort();
-    paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
 /// Loads a document from disk and checks it in full.
@@ -246,38 +183,12 @@ fn run_file(folder: &Path, yaml: &[u8]) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "`cargo xtask fuzz` says how much to try, and from where")]
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap())
-}
-
-/// Far above what any of these documents takes, on any machine.
-const SLOW: Duration = Duration::from_secs(10);
-
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a document that takes very long is a fault")]
 fn changed_documents() {
-    let (seed, cases) = (setting("HARNESS_FUZZ_SEED", 1), setting("HARNESS_FUZZ_CASES", 400));
-    let corpus = corpus();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.md"), b"prompt \xff{{context.a}}").unwrap();
-    for case in 0..cases {
-        let mut numbers = Numbers(seed.wrapping_mul(0x1_0000_0001).wrapping_add(case));
-        let mut text = corpus[numbers.below(corpus.len())].clone();
-        for _ in 0..=numbers.below(5) {
-            let other = &corpus[numbers.below(corpus.len())];
-            change(&mut numbers, &mut text, other);
-        }
-        let from = Instant::now();
-        let done = std::panic::catch_unwind(|| {
-            run(String::from_utf8_lossy(&text).into_owned());
-            run_file(folder.path(), &text);
-        });
-        let took = from.elapsed();
-        assert!(
-            done.is_ok() && took < SLOW,
-            "seed {seed}, case {case}, {took:?}: {:?}",
-            String::from_utf8_lossy(&text)
-        );
-    }
+    fuzz(env!("CARGO_MANIFEST_DIR"), change_document, |_, text| {
+        run(String::from_utf8_lossy(text).into_owned());
+        run_file(folder.path(), text);
+    });
 }

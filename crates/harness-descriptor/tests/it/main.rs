@@ -9,6 +9,8 @@ mod diff;
 mod fixtures;
 mod forgotten;
 mod fuzz;
+#[path = "../../../harness-core/tests/support/fuzz.rs"]
+mod fuzz_support;
 mod graph;
 mod hashes;
 mod limits;

@@ -1,7 +1,6 @@
 //! Records of an execution.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,11 +17,15 @@ use crate::shared_budget::sum;
 use crate::{StepInfo, StepKind};
 
 /// Records of an execution: reads those of an earlier process, and writes new ones.
+#[derive(derive_more::Debug)]
 pub(crate) struct Ledger {
+    #[debug(skip)]
     storage: Arc<dyn DynStorage>,
     prefix: String,
+    #[debug(skip)]
     retention: Retention,
     next: AtomicU64,
+    #[debug(skip)]
     earlier: Mutex<Earlier>,
 }
 
@@ -34,15 +37,6 @@ pub(super) struct Earlier {
     /// Calls with an unknown result.
     pub(super) open_calls: BTreeSet<Arc<str>>,
     pub(super) spent: Vec<(Arc<str>, Amount)>,
-}
-
-impl fmt::Debug for Ledger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ledger")
-            .field("prefix", &self.prefix)
-            .field("next", &self.next)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Ledger {

@@ -34,7 +34,7 @@ impl Environment {
     }
 
     /// Those of the named variables that are set.
-    pub fn share<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> Self {
+    pub fn share<'n>(&self, names: impl Iterator<Item = &'n str>) -> Self {
         names.filter_map(|name| Some((name, self.get(name)?))).collect()
     }
 

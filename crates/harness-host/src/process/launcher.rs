@@ -28,7 +28,7 @@ use crate::process::run::{Ended, Launch};
 ///         tap: &mut (dyn FnMut(&[u8]) + Send),
 ///     ) -> io::Result<Ended> {
 ///         let mut stdout = Capture::new(launch.limits.stdout);
-///         for argument in launch.args {
+///         for argument in &launch.program.args {
 ///             stdout.push(argument.as_encoded_bytes());
 ///             tap(argument.as_encoded_bytes());
 ///         }

@@ -12,15 +12,13 @@
 //! Nothing else in the workspace starts or ends processes. It needs a Unix system and the runtime of tokio.
 //!
 //! ```
-//! use std::ffi::OsString;
 //! use std::time::Duration;
 //!
-//! use harness_host::process::{Ending, Environment, Launch, Limits, run};
+//! use harness_host::process::{Ending, Launch, Limits, ProgramSpec, run};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let args = ["-c", "read name; echo hello $name"].map(OsString::from);
-//! let launch = Launch::new("/bin/sh", &args, Environment::default(), Limits::new(Duration::from_secs(10)))
-//!     .stdin("bob\n");
+//! let program = ProgramSpec::new("/bin/sh").args(["-c", "read name; echo hello $name"]);
+//! let launch = Launch::new(program, Limits::new(Duration::from_secs(10))).stdin("bob\n");
 //! let ended = run(launch, std::future::pending()).await?;
 //! assert!(matches!(ended.ending, Ending::Exited(status) if status.success()));
 //! assert_eq!(ended.stdout.lossy(), "hello bob\n");
@@ -40,6 +38,7 @@ mod group;
 mod inspection;
 mod launcher;
 mod lines;
+mod program;
 mod run;
 mod sandbox;
 mod signal;
@@ -55,6 +54,7 @@ pub use group::REAP;
 pub use inspection::deny_inspection;
 pub use launcher::{DynLauncher, Launcher};
 pub use lines::{Line, Lines};
+pub use program::ProgramSpec;
 pub use run::{Ended, Ending, Launch, Limits, MAX_PRINTED, run, run_with};
 pub use sandbox::{SYSTEM_FOLDERS, Sandbox, SandboxFault};
 pub use signal::{is_ignored, signal_name};

@@ -1,8 +1,6 @@
 //! One program from its start to its end.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
 use std::pin::{Pin, pin};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -13,8 +11,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::process::capture::Capture;
 use crate::process::child::Child;
-use crate::process::environment::Environment;
 use crate::process::group::REAP;
+use crate::process::program::ProgramSpec;
 use crate::process::sandbox::Sandbox;
 use crate::process::start::start;
 
@@ -29,14 +27,8 @@ const PART: usize = 64 * 1024;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Launch<'a> {
-    /// The program: a path, or a name that is looked up in the `PATH` of its environment.
-    pub program: &'a OsStr,
-    /// Its arguments, passed as they are: there is no shell.
-    pub args: &'a [OsString],
-    /// Working directory; `None` is that of this process.
-    pub cwd: Option<&'a Path>,
-    /// Its whole environment.
-    pub env: Environment,
+    /// The program.
+    pub program: ProgramSpec,
     /// Input on stdin; `None` is empty.
     pub stdin: Option<Vec<u8>>,
     /// Limits of the run.
@@ -49,22 +41,9 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// A program in the working directory of this process, with an empty stdin.
-    pub fn new<S: AsRef<OsStr> + ?Sized>(
-        program: &'a S,
-        args: &'a [OsString],
-        env: Environment,
-        limits: Limits,
-    ) -> Self {
-        let program = program.as_ref();
-        Self { program, args, cwd: None, env, stdin: None, limits, sandbox: None, supervised: true }
-    }
-
-    /// Sets the working directory.
-    #[must_use]
-    pub fn cwd(mut self, folder: Option<&'a Path>) -> Self {
-        self.cwd = folder;
-        self
+    /// A program with an empty stdin.
+    pub fn new(program: ProgramSpec, limits: Limits) -> Self {
+        Self { program, stdin: None, limits, sandbox: None, supervised: true }
     }
 
     /// Sets the sandbox.

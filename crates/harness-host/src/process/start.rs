@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::process::child::Child;
+use crate::process::program::ProgramSpec;
 use crate::process::run::Launch;
 use crate::process::supervisor;
 
@@ -25,9 +26,9 @@ pub async fn start(launch: &Launch<'_>) -> io::Result<Child> {
 
 /// Starts a program as a child of this process.
 fn start_alone(launch: &Launch<'_>) -> io::Result<Child> {
-    let mut process = process(launch.program, launch);
+    let mut process = process(&launch.program.path, launch);
     process
-        .args(launch.args)
+        .args(&launch.program.args)
         .stdin(if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         // Lets the runtime reap the process when the future is dropped before its end.
         .kill_on_drop(true);
@@ -37,7 +38,7 @@ fn start_alone(launch: &Launch<'_>) -> io::Result<Child> {
         let _guard = runtime.enter();
         process.spawn()
     };
-    sandbox.start(launch.program, &launch.env, start).map(Child::alone)
+    sandbox.start(&launch.program.path, &launch.program.environment(), start).map(Child::alone)
 }
 
 /// A process in a new group, with the directory, environment and output pipes of the launch.
@@ -46,18 +47,19 @@ pub(crate) fn process(program: &OsStr, launch: &Launch<'_>) -> tokio::process::C
     let mut process = tokio::process::Command::new(program);
     process
         .env_clear()
-        .envs(launch.env.iter())
+        .envs(launch.program.environment().iter())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    if let Some(cwd) = launch.cwd {
+    if let Some(cwd) = &launch.program.cwd {
         process.current_dir(cwd);
     }
     process
 }
 
 /// Message for a program that did not start: the reason, and the fix.
-pub fn why_not_started(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String {
+pub fn why_not_started(program: &ProgramSpec, error: &io::Error) -> String {
+    let (program, cwd) = (&*program.path, program.cwd.as_deref());
     if let Some(cwd) = cwd.filter(|cwd| !cwd.is_dir()) {
         return format!("its directory {} does not exist; correct its `cwd`", cwd.display());
     }

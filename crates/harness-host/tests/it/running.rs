@@ -1,10 +1,9 @@
 //! What programs are given and what is read of them.
 
-use std::ffi::OsString;
 use std::future::pending;
 use std::io;
 
-use harness_host::process::{Ending, Limits, Lines, MAX_PRINTED, run, why_not_started};
+use harness_host::process::{Ending, Limits, Lines, MAX_PRINTED, ProgramSpec, run, why_not_started};
 
 use crate::support::{LONG, block_on, both_ways, launch, script};
 
@@ -76,10 +75,10 @@ fn why_a_program_does_not_start_is_told() {
     both_ways(|| {
         #[track_caller]
         fn check(program: &str, arg: &str, expected: &str) {
-            let args = [OsString::from(arg)];
-            let launch = launch(program, &args, Limits::new(LONG));
+            let program = ProgramSpec::new(program).args([arg]);
+            let launch = launch(program.clone(), Limits::new(LONG));
             let error: io::Error = block_on(run(launch, pending())).unwrap_err();
-            let why = why_not_started(program.as_ref(), None, &error);
+            let why = why_not_started(&program, &error);
             assert!(why.contains(expected), "{why}");
         }
         let folder = tempfile::tempdir().unwrap();
@@ -96,10 +95,10 @@ fn why_a_program_does_not_start_is_told() {
 #[test]
 fn a_folder_that_is_not_there_is_told() {
     both_ways(|| {
-        let missing = std::path::Path::new("/no/such/folder");
-        let launch = launch("/bin/echo", &[], Limits::new(LONG)).cwd(Some(missing));
+        let program = ProgramSpec::new("/bin/echo").cwd("/no/such/folder");
+        let launch = launch(program.clone(), Limits::new(LONG));
         let error = block_on(run(launch, pending())).unwrap_err();
-        let why = why_not_started("/bin/echo".as_ref(), Some(missing), &error);
+        let why = why_not_started(&program, &error);
         assert_eq!(why, "its directory /no/such/folder does not exist; correct its `cwd`");
     });
 }

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
 
-use harness_host::process::{Environment, Launch, Limits, Sandbox, run};
+use harness_host::process::{Launch, Limits, ProgramSpec, Sandbox, run};
 use tempfile::TempDir;
 
 use crate::support::{LONG, block_on};
@@ -25,9 +25,9 @@ fn place() -> TempDir {
 /// sandbox, and refused.
 #[track_caller]
 fn script(place: &Path, sandbox: &Sandbox, text: &str, argument: &str) -> Option<String> {
-    let args: Vec<OsString> = vec!["-c".into(), text.into(), place.into(), argument.into()];
-    let env = Environment::from_iter([("PATH", "/usr/local/bin:/usr/bin:/bin")]);
-    let launch = Launch::new("bash", &args, env, Limits::new(LONG)).cwd(Some(place)).sandbox(Some(sandbox));
+    let args: [OsString; 4] = ["-c".into(), text.into(), place.into(), argument.into()];
+    let program = ProgramSpec::new("bash").args(args).cwd(place).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let launch = Launch::new(program, Limits::new(LONG)).sandbox(Some(sandbox));
     let ended = block_on(run(launch, std::future::pending()));
     if let Err(fault) = Sandbox::available() {
         let refusal = ended.unwrap_err().to_string();
@@ -104,9 +104,8 @@ fn sandbox_hides_processes_outside_of_it() {
 fn sandbox_with_a_path_that_does_not_exist_starts_nothing() {
     let place = place();
     let sandbox = Sandbox::new().writing(place.path()).reading(place.path().join("none"));
-    let args: Vec<OsString> = vec![place.path().join("made").into()];
-    let env = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
-    let launch = Launch::new("touch", &args, env, Limits::new(LONG)).sandbox(Some(&sandbox));
+    let program = ProgramSpec::new("touch").args([place.path().join("made")]).env("PATH", "/usr/bin:/bin");
+    let launch = Launch::new(program, Limits::new(LONG)).sandbox(Some(&sandbox));
     assert!(block_on(run(launch, std::future::pending())).is_err());
     assert!(!place.path().join("made").exists());
 }

@@ -1,10 +1,9 @@
 //! What several topics need.
 
 use std::cell::Cell;
-use std::ffi::OsString;
 use std::time::Duration;
 
-use harness_host::process::{Ended, Environment, Launch, Limits, run_with};
+use harness_host::process::{Ended, Environment, Launch, Limits, ProgramSpec, run_with};
 
 /// Longer than any test takes.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
@@ -23,8 +22,9 @@ pub(crate) fn both_ways(test: impl Fn()) {
 }
 
 /// A launch with or without a supervisor, as the test has it.
-pub(crate) fn launch<'a>(program: &'a str, args: &'a [OsString], limits: Limits) -> Launch<'a> {
-    let mut launch = Launch::new(program, args, environment(), limits);
+pub(crate) fn launch(mut program: ProgramSpec, limits: Limits) -> Launch<'static> {
+    program.passed = environment();
+    let mut launch = Launch::new(program, limits);
     launch.supervised = !ALONE.get();
     launch
 }
@@ -45,8 +45,7 @@ pub(crate) async fn script(
     unwanted: impl Future<Output = ()> + Send,
     tap: impl FnMut(&[u8]) + Send,
 ) -> std::io::Result<Ended> {
-    let args = ["-c", text].map(OsString::from);
-    run_with(launch("/bin/sh", &args, limits).stdin(input), unwanted, tap).await
+    run_with(launch(ProgramSpec::new("/bin/sh").args(["-c", text]), limits).stdin(input), unwanted, tap).await
 }
 
 /// Whether a process goes away: a dead one that nobody has asked for its end has. A killed one may still have

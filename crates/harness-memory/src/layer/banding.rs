@@ -133,7 +133,7 @@ impl LayerRun {
     pub(crate) fn lineage(&self) -> Arc<Mutex<Lineage>> {
         let key = self.lineage_key();
         let new = || Arc::new(Mutex::new(Lineage::new(Arc::clone(&key))));
-        Arc::clone(lock(&self.stack.lineages).or_insert(Arc::clone(&key), new))
+        Arc::clone(lock(&self.stack.lineages).get_or_insert(Arc::clone(&key), new))
     }
 
     /// `t:THREAD` at the root, `x:EXECUTION` below it and where there is no thread.

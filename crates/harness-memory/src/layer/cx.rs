@@ -9,9 +9,8 @@ use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{Cancel, Json, ModelName, ThreadId, Time};
 
 use super::def::LayerId;
-use super::tokens::Utf16Quarters;
 use crate::MemoryError;
-use crate::compact::tokens::TokenCounter;
+use crate::compact::tokens::{CharacterCounter, TokenCounter};
 use crate::shared::lock;
 
 /// One execution: a run, a turn that stands alone, or a child of one.
@@ -93,7 +92,7 @@ impl LayerCx {
             step: 0,
             usage: TotalUsage::default(),
             state: None,
-            counter: Arc::new(Utf16Quarters),
+            counter: Arc::new(CharacterCounter),
             model: None,
             ledger: Ledger::unlimited(Purpose::Layer),
             spent: Arc::default(),

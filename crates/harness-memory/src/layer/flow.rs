@@ -192,14 +192,14 @@ impl LayerRun {
         ask: RecallAsk,
         base: &LayerCx,
     ) -> Option<Output> {
-        let kept = lock(&self.stack.eventual).get_mut(&key).cloned();
+        let kept = lock(&self.stack.eventual).get(&key).cloned();
         if let Some(kept) = kept.as_ref().filter(|kept| !kept.is_stale) {
             return kept.output.clone();
         }
         match self.recall_fresh(at, layer, ask, base).await {
             Ok(output) => {
                 let served = output.clone().map(|output| Output { mutated: false, ..output });
-                lock(&self.stack.eventual).insert(key, Kept { output: served, is_stale: false });
+                lock(&self.stack.eventual).put(key, Kept { output: served, is_stale: false });
                 output
             }
             Err(_) => kept?.output,

@@ -56,5 +56,4 @@ pub use stack::{LayerReport, LayerSetup};
 pub(crate) use steering::Guides;
 pub use storage::ScopedStorage;
 pub use supersede::{LayerUpdate, Supersede, UpdateAction};
-pub use tokens::Utf16Quarters;
 pub use usage::{DropReason, Dropped, EpochFigures, LayerShare, LayerUsage, Served};

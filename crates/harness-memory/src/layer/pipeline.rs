@@ -10,6 +10,7 @@ use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{AppendSource, Clock, ContextPipeline, DynContextPipeline, ProposedCall, ViewCx};
 use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource, Json, Origin, Outcome, RunId, TurnId};
+use lru::LruCache;
 
 use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::cx::Execution;
@@ -18,7 +19,7 @@ use super::run::LayerRun;
 use super::stack::{LayerSetup, Stack};
 use super::usage::LayerUsage;
 use crate::MemoryError;
-use crate::shared::{Recent, lock};
+use crate::shared::{lock, recent};
 
 /// Executions that are open at once. One that was not used for longest is forgotten beyond that.
 const OPEN_RUNS: usize = 4_096;
@@ -70,10 +71,10 @@ pub struct Pipeline(Arc<Inner>);
 
 struct Inner {
     stack: Arc<Stack>,
-    runs: Mutex<Recent<Arc<str>, Arc<Opened>>>,
+    runs: Mutex<LruCache<Arc<str>, Arc<Opened>>>,
     /// States of scope `execution` of resumable executions.
-    paused: Mutex<Recent<Arc<str>, BTreeMap<LayerId, Json>>>,
-    usages: Mutex<Recent<Arc<str>, LayerUsage>>,
+    paused: Mutex<LruCache<Arc<str>, BTreeMap<LayerId, Json>>>,
+    usages: Mutex<LruCache<Arc<str>, LayerUsage>>,
 }
 
 /// An opened execution.
@@ -98,9 +99,9 @@ impl Pipeline {
     pub fn build(setup: LayerSetup, clock: Arc<dyn Clock>) -> Result<Self, MemoryError> {
         Ok(Self(Arc::new(Inner {
             stack: Arc::new(Stack::new(setup, clock)?),
-            runs: Mutex::new(Recent::new(OPEN_RUNS)),
-            paused: Mutex::new(Recent::new(KEPT_PAUSES)),
-            usages: Mutex::new(Recent::new(KEPT_USAGES)),
+            runs: Mutex::new(recent(OPEN_RUNS)),
+            paused: Mutex::new(recent(KEPT_PAUSES)),
+            usages: Mutex::new(recent(KEPT_USAGES)),
         })))
     }
 
@@ -126,13 +127,13 @@ impl Pipeline {
             if let Some(opened) = runs.get_mut(&*execution.id) {
                 Arc::clone(opened)
             } else {
-                let kept = lock(&self.0.paused).remove(&*execution.id);
+                let kept = lock(&self.0.paused).pop(&*execution.id);
                 let parent = cx.origin.parent.as_ref().and_then(|parent| parent.run.as_ref());
                 // What is taken up again has begun before.
                 let parent = parent.filter(|_| kept.is_none()).and_then(|run| runs.get_mut(run.as_str()));
                 let parent = parent.map(|parent| Arc::clone(&parent.run));
                 let opened = self.fresh(execution, cx.log.len(), kept.unwrap_or_default(), parent);
-                runs.insert(Arc::clone(&opened.run.execution().id), Arc::clone(&opened));
+                runs.put(Arc::clone(&opened.run.execution().id), Arc::clone(&opened));
                 opened
             }
         };
@@ -154,7 +155,7 @@ impl Pipeline {
     pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
         let opened = self.fresh(execution, 0, states, None);
         let id = Arc::clone(&opened.run.execution().id);
-        lock(&self.0.runs).insert(id, opened);
+        lock(&self.0.runs).put(id, opened);
     }
 
     /// An execution before `init`, with the states that it had elsewhere or before.
@@ -190,7 +191,7 @@ impl Pipeline {
     }
 
     fn close(&self, execution: &str) {
-        lock(&self.0.runs).retain(|id| **id != *execution);
+        lock(&self.0.runs).retain(|id, _| **id != *execution);
     }
 
     /// The state of a layer in an execution.
@@ -228,7 +229,7 @@ impl Pipeline {
 
     /// The last view of an execution in tokens; kept for a while after its end.
     pub fn usage(&self, execution: &str) -> Option<LayerUsage> {
-        lock(&self.0.usages).get_mut(execution).map(|usage| usage.clone())
+        lock(&self.0.usages).get(execution).cloned()
     }
 
     /// Gate with the decisions of the layers on tool calls.
@@ -251,7 +252,7 @@ impl Pipeline {
         let states = self.own_states(run);
         if !states.is_empty() {
             let id = Arc::clone(&run.execution().id);
-            lock(&self.0.paused).insert(id, states);
+            lock(&self.0.paused).put(id, states);
         }
     }
 
@@ -281,9 +282,9 @@ impl ContextPipeline for Pipeline {
         let paused = lock(&self.0.paused).clone();
         Some(Arc::new(Self(Arc::new(Inner {
             stack: Arc::new(self.0.stack.ahead()),
-            runs: Mutex::new(Recent::new(OPEN_RUNS)),
+            runs: Mutex::new(recent(OPEN_RUNS)),
             paused: Mutex::new(paused),
-            usages: Mutex::new(Recent::new(KEPT_USAGES)),
+            usages: Mutex::new(recent(KEPT_USAGES)),
         }))))
     }
 
@@ -307,7 +308,7 @@ impl ContextPipeline for Pipeline {
         let run = self.running(cx).await?;
         let (plan, usage) = run.view(cx).await.map_err(|fault| as_fault(&fault))?;
         let id = Arc::clone(&run.execution().id);
-        lock(&self.0.usages).insert(id, usage);
+        lock(&self.0.usages).put(id, usage);
         Ok(plan)
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use harness_core::port::{Clock, DynModel};
 use harness_core::tool::DynTool;
 use harness_host::DynStorage;
+use lru::LruCache;
 
 use super::anchor::{CacheConfig, Lineage};
 use super::assembly::ViewBudget;
@@ -16,10 +17,9 @@ use super::flow::Kept;
 use super::hook::DynLayer;
 use super::overlay::Overlay;
 use super::schema::ItemSchemas;
-use super::tokens::Utf16Quarters;
 use super::view::PreparedCount;
-use crate::compact::tokens::{Tally, TokenCounter};
-use crate::shared::{Recent, lock};
+use crate::compact::tokens::{CharacterCounter, Tally, TokenCounter};
+use crate::shared::{apart, lock, recent};
 use crate::{LayerProblem, MemoryError};
 
 /// Conversations whose anchor and counts are kept.
@@ -67,7 +67,7 @@ pub struct LayerSetup {
     /// Model for [`LayerCx::call_model`](super::LayerCx::call_model). Default none.
     #[debug(skip)]
     pub model: Option<Arc<dyn DynModel>>,
-    /// Token counter. Default [`Utf16Quarters`].
+    /// Token counter. Default [`CharacterCounter`].
     #[debug(skip)]
     pub counter: Arc<dyn TokenCounter>,
     /// Budget of the view. Default 128,000 tokens with 4,000 for the answer; `None` shows everything, and layers have
@@ -92,7 +92,7 @@ impl Default for LayerSetup {
             tools: Vec::new(),
             storage: None,
             model: None,
-            counter: Arc::new(Utf16Quarters),
+            counter: Arc::new(CharacterCounter),
             budget: Some(ViewBudget::default()),
             cache: CacheConfig::default(),
             schemas: ItemSchemas::default(),
@@ -205,11 +205,11 @@ pub(crate) struct Stack {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) items: ItemSchemas,
     /// The last results of eventual layers by scope and layer.
-    pub(crate) eventual: Mutex<Recent<(Arc<str>, LayerId), Kept>>,
+    pub(crate) eventual: Mutex<LruCache<(Arc<str>, LayerId), Kept>>,
     /// The anchors of conversations.
-    pub(crate) lineages: Mutex<Recent<Arc<str>, Arc<Mutex<Lineage>>>>,
+    pub(crate) lineages: Mutex<LruCache<Arc<str>, Arc<Mutex<Lineage>>>>,
     /// The counted transcripts of conversations.
-    pub(crate) counts: Mutex<Recent<Arc<str>, Arc<Mutex<Tally>>>>,
+    pub(crate) counts: Mutex<LruCache<Arc<str>, Arc<Mutex<Tally>>>>,
     pub(crate) prepared: PreparedCount,
 }
 
@@ -236,9 +236,9 @@ impl Stack {
             by_slot,
             clock,
             items: schemas,
-            eventual: Mutex::new(Recent::new(setup.kept_recalls)),
-            lineages: Mutex::new(Recent::new(LINEAGES)),
-            counts: Mutex::new(Recent::new(LINEAGES)),
+            eventual: Mutex::new(recent(setup.kept_recalls)),
+            lineages: Mutex::new(recent(LINEAGES)),
+            counts: Mutex::new(recent(LINEAGES)),
             prepared: PreparedCount::default(),
             setup,
         })
@@ -255,8 +255,8 @@ impl Stack {
             clock: Arc::clone(&self.clock),
             items: self.items.clone(),
             eventual: Mutex::new(lock(&self.eventual).clone()),
-            lineages: Mutex::new(lock(&self.lineages).apart()),
-            counts: Mutex::new(Recent::new(LINEAGES)),
+            lineages: Mutex::new(apart(&lock(&self.lineages))),
+            counts: Mutex::new(recent(LINEAGES)),
             prepared: PreparedCount::default(),
         }
     }

@@ -387,7 +387,7 @@ impl LayerRun {
     fn counts(&self) -> Arc<Mutex<Tally>> {
         Arc::clone(
             lock(&self.stack.counts)
-                .or_insert(self.lineage_key(), || Arc::new(Mutex::new(Tally::new(message_tokens)))),
+                .get_or_insert(self.lineage_key(), || Arc::new(Mutex::new(Tally::new(message_tokens)))),
         )
     }
 }

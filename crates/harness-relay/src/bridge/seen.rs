@@ -1,6 +1,8 @@
 //! Requests that were taken before.
 
-use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
 
 use super::job::Job;
 use crate::message::Key;
@@ -22,9 +24,7 @@ pub(super) enum Known {
 /// Requests by turn and thread, the oldest forgotten first.
 #[derive(Debug)]
 pub(super) struct Seen {
-    limit: usize,
-    known: HashMap<Name, Known>,
-    order: VecDeque<Name>,
+    known: LruCache<Name, Known>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,13 +36,13 @@ enum Name {
 
 impl Seen {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), known: HashMap::new(), order: VecDeque::new() }
+        Self { known: LruCache::sparse(NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN)) }
     }
 
     /// Returns the state of the request, and takes a new one.
     pub(super) fn take(&mut self, job: &Job) -> Known {
         let Some(name) = name(job) else { return Known::New };
-        if let Some(known) = self.known.get(&name) {
+        if let Some(known) = self.known.peek(&name) {
             return known.clone();
         }
         self.note(name, Known::Taken);
@@ -58,21 +58,16 @@ impl Seen {
     pub(super) fn answered(&mut self, job: &Job, completed: bool, reply: &str) {
         let Some(name) = name(job) else { return };
         if !completed {
-            self.known.remove(&name);
-            self.order.retain(|known| *known != name);
+            self.known.pop(&name);
         } else if reply.len() <= LONGEST_KEPT {
             self.note(name, Known::Answered(reply.to_owned()));
         }
     }
 
     fn note(&mut self, name: Name, known: Known) {
-        if self.known.insert(name.clone(), known).is_none() {
-            self.order.push_back(name);
-        }
-        while self.order.len() > self.limit {
-            if let Some(oldest) = self.order.pop_front() {
-                self.known.remove(&oldest);
-            }
+        match self.known.peek_mut(&name) {
+            Some(noted) => *noted = known,
+            None => drop(self.known.put(name, known)),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! A broker of this process: found, started, and ended when it is no longer required.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness_host::process::{Capture, Child, Environment, Launch, Limits, start, why_not_started};
+use harness_host::process::{
+    Capture, Child, Environment, Launch, Limits, ProgramSpec, start, why_not_started,
+};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
 use super::connection::Connection;
@@ -92,15 +94,15 @@ impl BrokerStart {
     pub(super) async fn launch(&self) -> Result<(Connection, Broker), RelayFault> {
         let failed = |reason: String| RelayFault::NotStarted { program: self.program.clone(), reason };
         let key = random_key().map_err(|fault| failed(format!("no key could be made for it: {fault}")))?;
-        let mut environment = self.environment.clone();
-        environment.set("RELAY_BROKER_API_KEY", &key);
         let channels = self.channels.join(",");
-        let args = ["init", "--name", &self.name, "--channels", &channels].map(OsString::from);
-        let (program, folder) = (self.program.as_os_str(), Some(self.folder.as_path()));
-        let mut child =
-            start(&Launch::new(program, &args, environment, Limits::new(self.timeout)).cwd(folder))
-                .await
-                .map_err(|fault| failed(why_not_started(program, folder, &fault)))?;
+        let mut program = ProgramSpec::new(&self.program)
+            .args(["init", "--name", &self.name, "--channels", &channels])
+            .cwd(&self.folder)
+            .env("RELAY_BROKER_API_KEY", &key);
+        program.passed = self.environment.clone();
+        let launch = Launch::new(program, Limits::new(self.timeout));
+        let started = start(&launch).await;
+        let mut child = started.map_err(|fault| failed(why_not_started(&launch.program, &fault)))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let broker = Broker { child };
         let (Some(stdout), Some(stderr)) = (stdout, stderr) else {

@@ -8,9 +8,9 @@ use std::process::ExitStatus;
 use harness_core::message::Block;
 use harness_core::tool::{RetryClass, ToolOutcome, ToolStatus};
 use harness_core::{Json, Millis};
-use harness_host::process::{Capture, Ended, Ending, MAX_PRINTED, Shown, why_not_started};
+use harness_host::process::{Capture, Ended, Ending, MAX_PRINTED, ProgramSpec, Shown, why_not_started};
 
-use super::tool::{CommandSpec, TimeLimit};
+use super::tool::TimeLimit;
 
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
@@ -87,9 +87,9 @@ pub(super) fn no_sandbox(why: &str) -> ToolOutcome {
 }
 
 /// Result of a call whose program could not be started.
-pub(crate) fn spawn_error(spec: &CommandSpec, error: &io::Error) -> ToolOutcome {
-    let why = why_not_started(&spec.program, spec.cwd.as_deref(), error);
-    let program = spec.program.to_string_lossy();
+pub(crate) fn spawn_error(program: &ProgramSpec, error: &io::Error) -> ToolOutcome {
+    let why = why_not_started(program, error);
+    let program = program.name();
     ToolOutcome::error("spawn_error", format!("`{program}` could not be started: {why}"))
 }
 

@@ -1,7 +1,5 @@
 //! Tools that run a program.
 
-use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +7,7 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::port::Clock;
 use harness_core::tool::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
-use harness_host::process::{Ended, Environment, Launch, Limits, PASSED, Sandbox};
+use harness_host::process::{Ended, Launch, Limits, ProgramSpec, Sandbox};
 
 use super::answer;
 use crate::error::ToolsError;
@@ -27,82 +25,26 @@ pub enum Input {
     None,
 }
 
-/// Program of a tool, with its environment and limits.
+/// Program of a tool, with its limits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandSpec {
-    /// Path of the program, or a name that is looked up in `PATH`.
-    pub program: OsString,
-    /// Arguments, passed without a shell. Default none.
-    pub args: Vec<OsString>,
-    /// Working directory; `None` is that of this process.
-    pub cwd: Option<PathBuf>,
-    /// Environment, in addition to `HARNESS_CALL_ID` and `HARNESS_IDEMPOTENCY_KEY` of the call. Default
-    /// empty: not even `PATH` is inherited.
-    pub env: Environment,
+    /// Program. Its environment has `HARNESS_CALL_ID` and `HARNESS_IDEMPOTENCY_KEY` of the call, too.
+    pub program: ProgramSpec,
     /// How it receives the arguments. Default [`Input::JsonStdin`].
     pub input: Input,
-    /// Time limit. Default 30 s; must not be zero.
-    pub timeout: Duration,
-    /// Time between SIGTERM and SIGKILL. Default 500 ms.
-    pub grace: Duration,
-    /// Maximum size of stdout in bytes; of more, the start and the end are kept. Default 64 KiB.
-    pub max_output: usize,
+    /// Limits. Default 30 s, which must not be zero, and the defaults of [`Limits`].
+    pub limits: Limits,
     /// Sandbox; `None`, the default, restricts nothing. In a sandbox each call has a private temporary
-    /// directory, named by `TMPDIR` and `HOME` unless [`CommandSpec::env`] sets them.
+    /// directory, named by `TMPDIR` and `HOME` unless [`ProgramSpec::env`] sets them.
     pub sandbox: Option<Sandbox>,
-    /// Variables that were set individually.
-    chosen: Environment,
 }
 
 impl CommandSpec {
-    /// Maximum size of stderr in bytes, unless `max_output` is less.
-    pub(crate) const MAX_STDERR: usize = 16 * 1024;
-
-    /// Creates a program without arguments, with default limits and an empty environment.
-    pub fn new(program: impl Into<OsString>) -> Self {
-        Self {
-            program: program.into(),
-            args: Vec::new(),
-            cwd: None,
-            env: Environment::default(),
-            input: Input::JsonStdin,
-            timeout: Duration::from_secs(30),
-            grace: Duration::from_millis(500),
-            max_output: 64 * 1024,
-            sandbox: None,
-            chosen: Environment::default(),
-        }
-    }
-
-    /// Sets the arguments.
-    #[must_use]
-    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        self.args = args.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets the working directory.
-    #[must_use]
-    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.cwd = Some(folder.into());
-        self
-    }
-
-    /// Sets the variables of [`PASSED`] from `surroundings`.
-    #[must_use]
-    pub fn env_from(mut self, surroundings: &Environment) -> Self {
-        self.env = surroundings.share(PASSED.into_iter());
-        self
-    }
-
-    /// Sets a variable.
-    #[must_use]
-    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        let (name, value) = (name.into(), value.into());
-        self.chosen.set(name.clone(), value.clone());
-        self.env.set(name, value);
-        self
+    /// Creates a program with default limits.
+    pub fn new(program: ProgramSpec) -> Self {
+        let limits = Limits::new(Duration::from_secs(30));
+        Self { program, input: Input::JsonStdin, limits, sandbox: None }
     }
 
     /// Sets how it receives the arguments.
@@ -112,32 +54,12 @@ impl CommandSpec {
         self
     }
 
-    /// Sets the time limit.
-    #[must_use]
-    pub fn timeout(mut self, span: Duration) -> Self {
-        self.timeout = span;
-        self
-    }
-
-    /// Sets the time between SIGTERM and SIGKILL.
-    #[must_use]
-    pub fn grace(mut self, span: Duration) -> Self {
-        self.grace = span;
-        self
-    }
-
-    /// Sets the sandbox.
-    #[must_use]
-    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.sandbox = Some(sandbox);
-        self
-    }
-
-    /// Sets the maximum size of stdout in bytes.
-    #[must_use]
-    pub fn max_output(mut self, bytes: usize) -> Self {
-        self.max_output = bytes;
-        self
+    /// Applies the limits of an entry. Of stderr no more is kept than of stdout.
+    pub(crate) fn limit(&mut self, time: Option<Duration>, max_output: Option<usize>) {
+        let limits = &mut self.limits;
+        limits.time = time.unwrap_or(limits.time);
+        limits.stdout = max_output.unwrap_or(limits.stdout);
+        limits.stderr = limits.stderr.min(limits.stdout);
     }
 }
 
@@ -165,9 +87,11 @@ impl CommandSpec {
 /// use harness_core::Json;
 /// use harness_core::message::ToolCall;
 /// use harness_core::tool::{Tool, ToolCx, ToolDef};
+/// use harness_host::process::ProgramSpec;
 /// use harness_tools::{CommandSpec, CommandTool, Input};
 ///
-/// let spec = CommandSpec::new("/bin/sh").args(["-c", "echo out of stock; exit 3"]).input(Input::None);
+/// let program = ProgramSpec::new("/bin/sh").args(["-c", "echo out of stock; exit 3"]);
+/// let spec = CommandSpec::new(program).input(Input::None);
 /// let tool = CommandTool::new(ToolDef::new("stock", "Tells what is in stock"), spec)?;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let call = Arc::new(ToolCall::new("call-1", "stock", Json::empty_object()));
@@ -177,12 +101,14 @@ impl CommandSpec {
 /// # });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct CommandTool {
     def: ToolDef,
     spec: CommandSpec,
+    #[debug(skip)]
     clock: Option<Arc<dyn Clock>>,
     #[cfg(feature = "schema-validation")]
+    #[debug(skip)]
     schema: Option<ArgumentSchema>,
 }
 
@@ -231,7 +157,7 @@ impl Cell {
     /// The result of the call if this machine cannot sandbox programs.
     async fn of(spec: &CommandSpec) -> Result<Option<Self>, ToolOutcome> {
         let Some(sandbox) = spec.sandbox.clone() else { return Ok(None) };
-        let program = PathBuf::from(&spec.program);
+        let program = PathBuf::from(&spec.program.path);
         let work = tokio::task::spawn_blocking(move || {
             Sandbox::available().map_err(|fault| fault.to_string())?;
             let folder = tempfile::Builder::new().prefix("harness-").tempdir().map_err(|e| e.to_string())?;
@@ -253,24 +179,17 @@ impl Cell {
 }
 
 /// The program as it is started for a call.
-fn launch<'s>(spec: &'s CommandSpec, cell: Option<&'s Cell>, cx: &ToolCx, time: Duration) -> Launch<'s> {
-    let mut env = spec.env.clone();
+fn launch<'s>(spec: &CommandSpec, cell: Option<&'s Cell>, cx: &ToolCx, time: Duration) -> Launch<'s> {
+    let mut program = spec.program.clone();
     if let Some(cell) = cell {
-        env.set("TMPDIR", cell.folder.path());
-        env.set("HOME", cell.folder.path());
-        for name in ["TMPDIR", "HOME"] {
-            if let Some(value) = spec.chosen.get(name) {
-                env.set(name, value);
-            }
-        }
+        program.passed.set("TMPDIR", cell.folder.path());
+        program.passed.set("HOME", cell.folder.path());
     }
-    env.set("HARNESS_CALL_ID", cx.call.id.as_str());
-    env.set("HARNESS_IDEMPOTENCY_KEY", cx.idempotency_key());
-    let kept_of_stderr = spec.max_output.min(CommandSpec::MAX_STDERR);
-    let limits = Limits::new(time).grace(spec.grace).kept(spec.max_output, kept_of_stderr);
-    let launch = Launch::new(&spec.program, &spec.args, env, limits)
-        .cwd(spec.cwd.as_deref())
-        .sandbox(cell.map(|cell| &cell.sandbox));
+    program.env.set("HARNESS_CALL_ID", cx.call.id.as_str());
+    program.env.set("HARNESS_IDEMPOTENCY_KEY", cx.idempotency_key());
+    let mut limits = spec.limits;
+    limits.time = time;
+    let launch = Launch::new(program, limits).sandbox(cell.map(|cell| &cell.sandbox));
     match spec.input {
         // The line break lets a shell script `read` it.
         Input::JsonStdin => launch.stdin(format!("{}\n", cx.call.arguments.text())),
@@ -281,7 +200,7 @@ fn launch<'s>(spec: &'s CommandSpec, cell: Option<&'s Cell>, cx: &ToolCx, time: 
 /// Runs a program whose exit code the model interprets.
 pub(crate) async fn run_shell(spec: &CommandSpec, clock: Option<&dyn Clock>, cx: &ToolCx) -> ToolOutcome {
     match run(spec, clock, cx).await {
-        Ok((limit, ended)) => answer::any_exit(&spec.program.to_string_lossy(), limit, &ended),
+        Ok((limit, ended)) => answer::any_exit(&spec.program.name(), limit, &ended),
         Err(outcome) => outcome,
     }
 }
@@ -295,11 +214,11 @@ async fn run(
     clock: Option<&dyn Clock>,
     cx: &ToolCx,
 ) -> Result<(TimeLimit, Ended), ToolOutcome> {
-    let program = spec.program.to_string_lossy();
+    let program = spec.program.name();
     if cx.cancel.is_cancelled() {
         return Err(answer::cancelled(&program));
     }
-    let limit = TimeLimit::of(spec.timeout, clock, cx);
+    let limit = TimeLimit::of(spec.limits.time, clock, cx);
     if limit.span().is_zero() {
         return Err(answer::too_late(&program));
     }
@@ -308,7 +227,7 @@ async fn run(
     let launch = launch(spec, cell.as_ref(), cx, limit.span());
     let ended = harness_host::process::run(launch, cx.cancel.cancelled()).await;
     Cell::close(cell).await;
-    ended.map(|ended| (limit, ended)).map_err(|error| answer::spawn_error(spec, &error))
+    ended.map(|ended| (limit, ended)).map_err(|error| answer::spawn_error(&spec.program, &error))
 }
 
 impl Tool for CommandTool {
@@ -332,20 +251,11 @@ impl Tool for CommandTool {
         if let Err(fault) = self.check(&cx.call.arguments) {
             return ToolOutcome::error(answer::INVALID_ARGUMENTS, fault.to_string());
         }
-        let program = self.spec.program.to_string_lossy();
+        let program = self.spec.program.name();
         match run(&self.spec, self.clock.as_deref(), &cx).await {
             Ok((limit, ended)) => answer::outcome(&program, self.def.class, limit, &ended),
             Err(outcome) => outcome,
         }
-    }
-}
-
-impl fmt::Debug for CommandTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommandTool")
-            .field("def", &self.def)
-            .field("spec", &self.spec)
-            .finish_non_exhaustive()
     }
 }
 

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use harness_core::Cancel;
 use harness_core::redact::KnownSecrets;
-use harness_host::process::{Capture, Child, Launch, Limits, REAP, Shown, start, why_not_started};
+use harness_host::process::{
+    Capture, Child, Launch, Limits, ProgramSpec, REAP, Shown, start, why_not_started,
+};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
@@ -18,7 +20,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fault::McpFault;
-use super::spec::McpCommand;
 
 /// The longest message that is read from a server: 16 MiB. One that is longer ends the connection.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -47,14 +48,11 @@ pub(super) struct Life {
 }
 
 /// Starts a program and a task that keeps it: reads its stderr, reaps it, and ends its group.
-pub(super) async fn launch(command: &McpCommand, grace: Duration) -> Result<(Pipes, Life), McpFault> {
-    let (program, cwd) = (command.program.as_os_str(), command.cwd.as_deref());
+pub(super) async fn launch(program: &ProgramSpec, grace: Duration) -> Result<(Pipes, Life), McpFault> {
     let not_started =
-        |problem: String| McpFault::NotStarted { program: program.to_string_lossy().into_owned(), problem };
-    let limits = Limits::new(Duration::MAX).grace(grace);
-    let start_of = Launch::new(program, &command.args, command.env.clone(), limits).cwd(cwd).stdin("");
-    let mut child =
-        start(&start_of).await.map_err(|error| not_started(why_not_started(program, cwd, &error)))?;
+        |problem: String| McpFault::NotStarted { program: program.name().into_owned(), problem };
+    let launch = Launch::new(program.clone(), Limits::new(Duration::MAX).grace(grace)).stdin("");
+    let mut child = start(&launch).await.map_err(|error| not_started(why_not_started(program, &error)))?;
     let (Some(stdin), Some(stdout), Some(err)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {

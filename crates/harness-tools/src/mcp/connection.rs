@@ -89,8 +89,8 @@ impl Connection {
         let client = Client { changed: Arc::clone(&changed) };
         let within = spec.connect_timeout;
         let (greeting, life): (Greeting, _) = match &spec.transport {
-            McpTransport::Stdio(command) => {
-                let (pipes, life) = child::launch(command, spec.grace).await?;
+            McpTransport::Stdio(program) => {
+                let (pipes, life) = child::launch(program, spec.grace).await?;
                 let transport = AsyncRwTransport::new(pipes.stdout, pipes.stdin);
                 (Box::pin(serve_client(client, transport)), Some(life))
             }

@@ -35,7 +35,7 @@ pub use content::MAX_DATA;
 pub use fault::McpFault;
 pub(crate) use names::namespace as namespace_of;
 pub use server::McpServer;
-pub use spec::{McpCommand, McpHttp, McpSpec, McpStreams, McpTransport};
+pub use spec::{McpHttp, McpSpec, McpStreams, McpTransport};
 
 /// The beginning of a server's text, for errors.
 fn short(text: &str) -> String {

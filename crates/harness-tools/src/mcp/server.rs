@@ -62,14 +62,14 @@ pub(super) const MAX_TOOL_NAME_BYTES: usize = 256;
 /// | `cancelled` | cancelled | `cx.cancel` fired; the call was cancelled on the server |
 ///
 /// ```no_run
-/// use harness_host::process::Environment;
+/// use harness_host::process::{Environment, ProgramSpec};
 /// use harness_tools::mcp::{McpServer, McpSpec};
 ///
 /// # async fn example() -> Result<(), harness_tools::ToolsError> {
-/// let spec = McpSpec::stdio("npx")
+/// let program = ProgramSpec::new("npx")
 ///     .args(["-y", "@modelcontextprotocol/server-filesystem", "."])
-///     .env_from(&Environment::of_process());
-/// let files = McpServer::new("files", spec);
+///     .pass(&Environment::of_process(), []);
+/// let files = McpServer::new("files", McpSpec::stdio(program));
 /// for tool in files.tools().await?.iter() {
 ///     println!("{}: {}", tool.name, tool.description); // files__read_file: ...
 /// }

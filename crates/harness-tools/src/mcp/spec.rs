@@ -1,15 +1,13 @@
 //! How a server is reached, and how its tools are treated.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::BoxFuture;
 use harness_core::redact::KnownSecrets;
-use harness_host::process::{Environment, PASSED};
+use harness_host::process::{PASSED, ProgramSpec};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fault::McpFault;
@@ -47,25 +45,11 @@ pub struct McpSpec {
 #[non_exhaustive]
 pub enum McpTransport {
     /// A program that speaks over its stdin and stdout.
-    Stdio(McpCommand),
+    Stdio(ProgramSpec),
     /// Streamable HTTP.
     Http(McpHttp),
     /// A pair of streams from elsewhere: a server in this process, or behind a socket.
     Streams(McpStreams),
-}
-
-/// The program of a server.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct McpCommand {
-    /// The program: a path, or a name that is looked up in `PATH`.
-    pub program: OsString,
-    /// Its arguments, passed as they are: there is no shell. Default none.
-    pub args: Vec<OsString>,
-    /// Working directory; `None` is that of this process.
-    pub cwd: Option<PathBuf>,
-    /// Its whole environment. Default empty: not even `PATH` is inherited.
-    pub env: Environment,
 }
 
 /// A server over HTTP. `Debug` shows neither the values of headers nor the query of the URL.
@@ -101,11 +85,9 @@ impl McpSpec {
         }
     }
 
-    /// A server that is a program, without arguments and with an empty environment.
-    pub fn stdio(program: impl Into<OsString>) -> Self {
-        let command =
-            McpCommand { program: program.into(), args: Vec::new(), cwd: None, env: Environment::default() };
-        Self::new(McpTransport::Stdio(command))
+    /// A server that is a program.
+    pub fn stdio(program: ProgramSpec) -> Self {
+        Self::new(McpTransport::Stdio(program))
     }
 
     /// A server over streamable HTTP, without headers.
@@ -130,42 +112,6 @@ impl McpSpec {
         }))))
     }
 
-    /// With these arguments of its program.
-    #[must_use]
-    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        if let McpTransport::Stdio(command) = &mut self.transport {
-            command.args = args.into_iter().map(Into::into).collect();
-        }
-        self
-    }
-
-    /// Sets the working directory.
-    #[must_use]
-    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
-        if let McpTransport::Stdio(command) = &mut self.transport {
-            command.cwd = Some(folder.into());
-        }
-        self
-    }
-
-    /// With the variables of [`PASSED`] that `surroundings` has, for its program.
-    #[must_use]
-    pub fn env_from(mut self, surroundings: &Environment) -> Self {
-        if let McpTransport::Stdio(command) = &mut self.transport {
-            command.env = surroundings.share(PASSED.into_iter());
-        }
-        self
-    }
-
-    /// With one more variable of its program.
-    #[must_use]
-    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let McpTransport::Stdio(command) = &mut self.transport {
-            command.env.set(name, value);
-        }
-        self
-    }
-
     /// With one more header, over HTTP.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -175,56 +121,14 @@ impl McpSpec {
         self
     }
 
-    /// Ready within this time.
-    #[must_use]
-    pub fn connect_timeout(mut self, span: Duration) -> Self {
-        self.connect_timeout = span;
-        self
-    }
-
-    /// With calls cancelled after this time.
-    #[must_use]
-    pub fn timeout(mut self, span: Duration) -> Self {
-        self.timeout = span;
-        self
-    }
-
-    /// Killed this long after it was asked to end.
-    #[must_use]
-    pub fn grace(mut self, span: Duration) -> Self {
-        self.grace = span;
-        self
-    }
-
-    /// With this many bytes of a result's text kept.
-    #[must_use]
-    pub fn max_output(mut self, bytes: usize) -> Self {
-        self.max_output = bytes;
-        self
-    }
-
-    /// Trusts the annotations of the server.
-    #[must_use]
-    pub fn trust_annotations(mut self) -> Self {
-        self.trust_annotations = true;
-        self
-    }
-
-    /// With each call waiting for approval.
-    #[must_use]
-    pub fn needs_approval(mut self) -> Self {
-        self.requires_approval = true;
-        self
-    }
-
     /// Values that must not be printed.
     pub(super) fn secrets(&self) -> KnownSecrets {
         let mut secrets = KnownSecrets::new(SHORTEST_SECRET, "[hidden]");
         let mut add = |secret: &str| secrets.add(secret.trim());
         match &self.transport {
-            McpTransport::Stdio(command) => {
-                let own =
-                    command.env.iter().filter(|(name, _)| !PASSED.iter().any(|passed| *name == *passed));
+            McpTransport::Stdio(program) => {
+                let env = program.environment();
+                let own = env.iter().filter(|(name, _)| !PASSED.iter().any(|passed| *name == *passed));
                 own.filter_map(|(_, value)| value.to_str()).for_each(&mut add);
             }
             McpTransport::Http(http) => {

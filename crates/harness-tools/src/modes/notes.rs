@@ -1,6 +1,5 @@
 //! Telling a model that the host has changed the mode.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::EntryId;
@@ -14,16 +13,11 @@ const ID: &str = "mode-note-";
 
 /// A steering queue that reports changes of the mode, each once and only the latest, before what waits in
 /// another queue. Made by [`Modes::notes`].
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ModeNotes {
     modes: Modes,
+    #[debug(skip)]
     queue: Option<Arc<dyn Steering>>,
-}
-
-impl fmt::Debug for ModeNotes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModeNotes").field("modes", &self.modes).finish_non_exhaustive()
-    }
 }
 
 impl ModeNotes {

@@ -2,13 +2,15 @@
 
 mod running;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness_core::Cancel;
-use harness_host::process::{Capture, Ended, Ending, Environment, Launch, Limits, MAX_PRINTED, PASSED};
+use harness_host::process::{
+    Capture, Ended, Ending, Environment, Launch, Limits, MAX_PRINTED, PASSED, ProgramSpec,
+};
 use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess, normal_path};
 
 /// Programs of this machine: the ports [`Shell`] and [`Subprocess`].
@@ -85,13 +87,14 @@ impl SystemPrograms {
         &self.root
     }
 
-    fn job(&self, program: &str, args: Vec<OsString>, options: &ProcessOptions) -> Result<Job, ProcessFault> {
+    fn job(&self, program: ProgramSpec, options: &ProcessOptions) -> Result<Job, ProcessFault> {
         let cwd = self.folder(options.cwd.as_deref().unwrap_or("/"));
-        let cwd = cwd.map_err(|problem| ProcessFault::NotStarted { program: program.to_owned(), problem })?;
-        let mut env = self.env.clone();
-        options.env.iter().for_each(|(name, value)| env.set(name, value));
-        let (options, grace) = (options.clone(), self.grace);
-        Ok(Job { program: program.to_owned(), args, cwd, env, options, grace })
+        let program_name = || program.name().into_owned();
+        let cwd = cwd.map_err(|problem| ProcessFault::NotStarted { program: program_name(), problem })?;
+        let mut program = program.cwd(cwd);
+        program.passed = self.env.clone();
+        program.env = options.env.iter().collect();
+        Ok(Job { program, options: options.clone(), grace: self.grace })
     }
 
     /// Directory of that name with links resolved, because a link may lead outside.
@@ -119,7 +122,7 @@ impl Shell for SystemPrograms {
         options: &ProcessOptions,
         cancel: &Cancel,
     ) -> Result<ProcessOutput, ProcessFault> {
-        let job = self.job(SHELL, vec!["-c".into(), command.into()], options)?;
+        let job = self.job(ProgramSpec::new(SHELL).args(["-c", command]), options)?;
         job.wanted(cancel)?;
         let limits = job.limits().kept(options.max_output, options.max_output);
         let ended = harness_host::process::run(job.launch(limits), cancel.cancelled()).await;
@@ -135,7 +138,7 @@ impl Subprocess for SystemPrograms {
         options: &ProcessOptions,
         cancel: &Cancel,
     ) -> Result<Box<dyn Process>, ProcessFault> {
-        let job = self.job(program, args.iter().map(OsString::from).collect(), options)?;
+        let job = self.job(ProgramSpec::new(program).args(args), options)?;
         job.wanted(cancel)?;
         Ok(Box::new(running::start(job, cancel).await?))
     }
@@ -143,10 +146,7 @@ impl Subprocess for SystemPrograms {
 
 /// One program to run.
 struct Job {
-    program: String,
-    args: Vec<OsString>,
-    cwd: PathBuf,
-    env: Environment,
+    program: ProgramSpec,
     options: ProcessOptions,
     grace: Duration,
 }
@@ -154,9 +154,9 @@ struct Job {
 impl Job {
     fn wanted(&self, cancel: &Cancel) -> Result<(), ProcessFault> {
         if cancel.is_cancelled() {
-            return Err(ProcessFault::Cancelled { program: self.program.clone(), output: Box::default() });
+            return Err(ProcessFault::Cancelled { program: self.name(), output: Box::default() });
         }
-        tracing::debug!(program = %self.program, "starts a program");
+        tracing::debug!(program = %self.program.name(), "starts a program");
         Ok(())
     }
 
@@ -164,10 +164,12 @@ impl Job {
         Limits::new(self.options.timeout.duration()).grace(self.grace)
     }
 
-    fn launch(&self, limits: Limits) -> Launch<'_> {
-        Launch::new(&self.program, &self.args, self.env.clone(), limits)
-            .cwd(Some(&self.cwd))
-            .stdin(&*self.options.stdin)
+    fn name(&self) -> String {
+        self.program.name().into_owned()
+    }
+
+    fn launch(&self, limits: Limits) -> Launch<'static> {
+        Launch::new(self.program.clone(), limits).stdin(&*self.options.stdin)
     }
 
     /// Result of the program. `stdout` is its output, if that is not in `ended`.
@@ -176,9 +178,9 @@ impl Job {
         ended: io::Result<Ended>,
         stdout: Option<&Capture>,
     ) -> Result<ProcessOutput, ProcessFault> {
-        let program = self.program.clone();
+        let program = self.name();
         let ended = ended.map_err(|error| {
-            let why = harness_host::process::why_not_started(OsStr::new(&program), Some(&self.cwd), &error);
+            let why = harness_host::process::why_not_started(&self.program, &error);
             ProcessFault::NotStarted { program: program.clone(), problem: why }
         })?;
         let stdout = stdout.unwrap_or(&ended.stdout);

@@ -46,7 +46,7 @@ impl fmt::Debug for Running {
 
 /// Starts a program. Errors at its start are returned here, later ones by the handle.
 pub(super) async fn start(job: Job, cancel: &Cancel) -> Result<Running, ProcessFault> {
-    let (program, kill) = (job.program.clone(), cancel.child());
+    let (program, kill) = (job.name(), cancel.child());
     let stdout = Printed(Arc::new(Mutex::new(Capture::new(job.options.max_output))));
     let mut work = Box::pin(work(job, kill.clone(), stdout.clone()));
     // The first poll starts it, or does not.

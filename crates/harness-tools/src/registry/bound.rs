@@ -337,18 +337,18 @@ impl Registry {
         let target = &*bound.entry;
         let mut found = Vec::new();
         if let Kind::Command(tool) = &bound.kind {
-            let spec = tool.spec();
-            if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+            let program = &tool.spec().program;
+            if let Some(cwd) = program.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
                 let problem = format!("directory `{}` does not exist", cwd.display());
                 found.push(self.problem(target, "cwd", problem, "create it, or correct `cwd`"));
             }
-            if let Some((problem, hint)) = program_problem(&spec.program, &spec.env) {
+            if let Some((problem, hint)) = program_problem(program) {
                 found.push(self.problem(target, "command", problem, hint));
             }
         }
         let sandbox = match &bound.kind {
             Kind::Command(tool) => tool.spec().sandbox.as_ref(),
-            Kind::Shell(tool) => tool.sandboxed(),
+            Kind::Shell(tool) => tool.spec.sandbox.as_ref(),
             Kind::Other => None,
         };
         // A missing directory is already reported.

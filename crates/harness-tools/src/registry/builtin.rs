@@ -384,26 +384,17 @@ impl<'e> Workshop<'e> {
 
 impl Shell {
     fn tool(&self, workshop: &Workshop<'_>) -> ShellTool {
-        let share = workshop.environment.share(self.env_pass.iter().map(String::as_str));
         let folder = (workshop.rooted)(&self.cwd);
         let sandbox = self.sandbox.of(&folder, workshop.rooted);
-        let tool = ShellTool::new(self.policy.clone(), folder).env_from(workshop.environment);
-        let mut tool = match sandbox {
-            Some(sandbox) => tool.sandbox(sandbox),
-            None => tool.without_sandbox(),
-        };
-        for (name, value) in share.iter() {
-            tool = tool.env(name, value);
-        }
+        let mut tool = ShellTool::new(self.policy.clone(), folder)
+            .env_from(workshop.environment)
+            .named(&self.name, self.description.as_deref());
+        tool.spec.sandbox = sandbox;
+        tool.spec.limit(self.timeout, self.max_output);
+        let env = &mut tool.spec.program.env;
+        *env = workshop.environment.share(self.env_pass.iter().map(String::as_str));
         for (name, value) in &self.env {
-            tool = tool.env(name, value);
-        }
-        tool = tool.named(&self.name, self.description.as_deref());
-        if let Some(timeout) = self.timeout {
-            tool = tool.timeout(timeout);
-        }
-        if let Some(bytes) = self.max_output {
-            tool = tool.max_output(bytes);
+            env.set(name, value);
         }
         if self.approval { tool } else { tool.without_approval() }
     }

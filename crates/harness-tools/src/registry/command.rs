@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use harness_core::tool::ToolDef;
-use harness_host::process::{Environment, is_path};
+use harness_host::process::{Environment, ProgramSpec, is_path};
 
 use super::builtin::below;
 use super::entry::Entry;
@@ -22,18 +22,14 @@ pub(super) fn tool_of(
     let folder = folder_of(file);
     let program = program_of(&entry.command, folder);
     let cwd = rooted(&folder.join(entry.cwd.unwrap_or_default()));
-    let mut spec = CommandSpec::new(program).args(entry.args).input(entry.input).env_from(environment);
-    let passed = environment.share(entry.env_pass.iter().map(String::as_str));
-    for (name, value) in passed.iter() {
-        spec = spec.env(name, value);
-    }
+    let mut program = ProgramSpec::new(program).args(entry.args).cwd(&cwd).pass(environment, []);
+    program.env = environment.share(entry.env_pass.iter().map(String::as_str));
     for (name, value) in entry.env {
-        spec = spec.env(name, value);
+        program.env.set(name, value);
     }
+    let mut spec = CommandSpec::new(program).input(entry.input);
     spec.sandbox = entry.sandbox.and_then(|entry| entry.of(&cwd, &|path| below(folder, path)));
-    spec = spec.cwd(cwd);
-    spec.timeout = entry.timeout.unwrap_or(spec.timeout);
-    spec.max_output = entry.max_output.unwrap_or(spec.max_output);
+    spec.limit(entry.timeout, entry.max_output);
     CommandTool::new(def, spec)
 }
 

@@ -1,9 +1,8 @@
 //! Problems of this machine that keep programs from running.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
-use harness_host::process::{Environment, Sandbox, is_path};
+use harness_host::process::{ProgramSpec, Sandbox, is_path};
 
 /// Reason why programs cannot be sandboxed, with a hint.
 pub(super) fn sandbox_problem(sandbox: &Sandbox) -> Option<(String, &'static str)> {
@@ -17,10 +16,9 @@ pub(super) fn sandbox_problem(sandbox: &Sandbox) -> Option<(String, &'static str
 }
 
 /// Reason why a program cannot be started, with a hint.
-pub(super) fn program_problem(program: &OsStr, env: &Environment) -> Option<(String, &'static str)> {
-    let by_path = is_path(program);
-    let program = Path::new(program);
-    if by_path {
+pub(super) fn program_problem(spec: &ProgramSpec) -> Option<(String, &'static str)> {
+    let program = Path::new(&spec.path);
+    if is_path(&spec.path) {
         return if !program.is_file() {
             Some((format!("program `{}` not found", program.display()), "correct `command`"))
         } else if !executable(program) {
@@ -30,6 +28,7 @@ pub(super) fn program_problem(program: &OsStr, env: &Environment) -> Option<(Str
             None
         };
     }
+    let env = spec.environment();
     let folders = env.get("PATH").unwrap_or_default();
     let found = std::env::split_paths(folders).any(|folder| executable(&folder.join(program)));
     if found {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use harness_core::port::Clock;
 use harness_diagnostics::{Diagnostic, Fields, suggest};
-use harness_host::process::{Environment, PASSED};
+use harness_host::process::{Environment, ProgramSpec};
 
 use super::bound::Registry;
 use super::command::{folder_of, program_of, rooted};
@@ -74,16 +74,15 @@ fn spec_of(
             let folder = folder_of(file);
             let mut words = words.into_iter();
             let program = program_of(&words.next().unwrap_or_default(), folder);
-            let mut spec =
-                McpSpec::stdio(program).args(words).cwd(rooted(&folder.join(cwd.unwrap_or_default())));
             for name in &env_pass {
                 variable("env_pass", name);
             }
-            let passed = PASSED.into_iter().chain(env_pass.iter().map(String::as_str));
-            if let McpTransport::Stdio(command) = &mut spec.transport {
-                command.env = environment.share(passed);
-            }
-            env.into_iter().fold(spec, |spec, (name, value)| spec.env(name, value))
+            let mut program = ProgramSpec::new(program)
+                .args(words)
+                .cwd(rooted(&folder.join(cwd.unwrap_or_default())))
+                .pass(environment, env_pass.iter().map(String::as_str));
+            program.env = env.into_iter().collect();
+            McpSpec::stdio(program)
         }
         Reach::Url { url, headers, headers_env, bearer_env } => {
             let mut absent = Vec::new();
@@ -170,13 +169,13 @@ impl Registry {
 
     pub(super) fn with_problems_of_servers(&self, mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
         for (id, remote) in &self.servers {
-            if let McpTransport::Stdio(command) = &remote.server.spec().transport {
-                if let Some(cwd) = command.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+            if let McpTransport::Stdio(program) = &remote.server.spec().transport {
+                if let Some(cwd) = program.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
                     let problem = format!("directory `{}` does not exist", cwd.display());
                     let hint = "create it, or correct `cwd`";
                     problems.push(self.problem_at(id, &["mcp", "cwd"], problem, hint));
                 }
-                if let Some((problem, hint)) = program_problem(&command.program, &command.env) {
+                if let Some((problem, hint)) = program_problem(program) {
                     problems.push(self.problem_at(id, &["mcp", "command"], problem, hint));
                 }
             }

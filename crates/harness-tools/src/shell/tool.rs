@@ -1,7 +1,5 @@
 //! A tool that runs a command line.
 
-use std::ffi::OsString;
-use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +7,7 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::port::Clock;
 use harness_core::tool::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
-use harness_host::process::Sandbox;
+use harness_host::process::{ProgramSpec, Sandbox};
 use serde_json::{Value, json};
 
 use super::hazards::name_of;
@@ -65,23 +63,17 @@ const MOST_COMMAND: usize = 32 * 1024;
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ShellTool {
     def: ToolDef,
     policy: ShellPolicy,
     folder: PathBuf,
-    spec: CommandSpec,
+    /// Environment, limits and sandbox of commands. Give them no variable that holds a secret: a model may read what a
+    /// program prints. Default sandbox: the working directory is writable, and there is no network.
+    #[debug(skip)]
+    pub spec: CommandSpec,
+    #[debug(skip)]
     clock: Option<Arc<dyn Clock>>,
-}
-
-impl fmt::Debug for ShellTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShellTool")
-            .field("def", &self.def)
-            .field("policy", &self.policy)
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ShellTool {
@@ -104,7 +96,8 @@ impl ShellTool {
         def.sequential = true;
         let folder = folder.into();
         let sandbox = Sandbox::new().writing(&folder);
-        let spec = CommandSpec::new("").input(crate::command::Input::None).sandbox(sandbox);
+        let mut spec = CommandSpec::new(ProgramSpec::new("")).input(crate::command::Input::None);
+        spec.sandbox = Some(sandbox);
         Self { def, policy, folder, spec, clock: None }
     }
 
@@ -128,14 +121,7 @@ impl ShellTool {
     /// With the variables of [`PASSED`](harness_host::process::PASSED) that `surroundings` has.
     #[must_use]
     pub fn env_from(mut self, surroundings: &harness_host::process::Environment) -> Self {
-        self.spec = self.spec.env_from(surroundings);
-        self
-    }
-
-    /// With one more variable. Name none that holds a secret: a model may read what a program prints.
-    #[must_use]
-    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.spec = self.spec.env(name, value);
+        self.spec.program = self.spec.program.pass(surroundings, []);
         self
     }
 
@@ -153,29 +139,10 @@ impl ShellTool {
         self
     }
 
-    /// The sandbox that commands run in.
-    pub(crate) fn sandboxed(&self) -> Option<&Sandbox> {
-        self.spec.sandbox.as_ref()
-    }
-
-    /// Stopped after this time. Default 30 s.
+    /// Sets the time limit. Default 30 s.
     #[must_use]
     pub fn timeout(mut self, span: Duration) -> Self {
-        self.spec = self.spec.timeout(span);
-        self
-    }
-
-    /// Killed this long after it was asked to end. Default 500 ms.
-    #[must_use]
-    pub fn grace(mut self, span: Duration) -> Self {
-        self.spec = self.spec.grace(span);
-        self
-    }
-
-    /// With so many bytes of stdout kept, and of stderr at most 16 KiB. Default 64 KiB.
-    #[must_use]
-    pub fn max_output(mut self, bytes: usize) -> Self {
-        self.spec = self.spec.max_output(bytes);
+        self.spec.limits.time = span;
         self
     }
 
@@ -253,13 +220,13 @@ impl Tool for ShellTool {
             Err(problem) => return refusal("invalid_input", problem),
         };
         let mut words = words.into_iter();
-        let mut spec = self.spec.clone().cwd(folder);
+        let mut spec = self.spec.clone();
         let program = words.next().unwrap_or_default();
         if name_of(&program) == "git" {
-            spec = explicit_repositories(spec);
+            explicit_repositories(&mut spec.program);
         }
-        spec.program = program.into();
-        spec.args = words.map(OsString::from).collect();
+        spec.program.path = program.into();
+        spec.program = spec.program.args(words).cwd(folder);
         run_shell(&spec, self.clock.as_deref(), &cx).await
     }
 }
@@ -267,13 +234,12 @@ impl Tool for ShellTool {
 /// Makes git ignore directories that only look like a bare repository: a model can create one from files
 /// (`HEAD`, `config`, `objects`), and its configuration decides what git runs. Configuration of the host in
 /// the environment is kept.
-fn explicit_repositories(spec: CommandSpec) -> CommandSpec {
-    if spec.env.get("GIT_CONFIG_COUNT").is_some() {
-        return spec;
+fn explicit_repositories(program: &mut ProgramSpec) {
+    if program.environment().get("GIT_CONFIG_COUNT").is_none() {
+        program.env.set("GIT_CONFIG_COUNT", "1");
+        program.env.set("GIT_CONFIG_KEY_0", "safe.bareRepository");
+        program.env.set("GIT_CONFIG_VALUE_0", "explicit");
     }
-    spec.env("GIT_CONFIG_COUNT", "1")
-        .env("GIT_CONFIG_KEY_0", "safe.bareRepository")
-        .env("GIT_CONFIG_VALUE_0", "explicit")
 }
 
 /// Working directory with links resolved, because a link may lead outside.

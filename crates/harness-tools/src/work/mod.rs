@@ -49,17 +49,13 @@ const FLAG: (&str, &str) = (
 /// batch, so that the results report the changes in their order.
 ///
 /// An unknown item, status or filter is answered in words that name what there is; nothing changes then.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct WorkTools {
+    #[debug(skip)]
     ledgers: Arc<Kept<WorkLedger>>,
+    #[debug(skip)]
     clock: Arc<dyn Clock>,
     limits: WorkLimits,
-}
-
-impl std::fmt::Debug for WorkTools {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkTools").field("limits", &self.limits).finish_non_exhaustive()
-    }
 }
 
 impl WorkTools {

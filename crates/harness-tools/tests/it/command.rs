@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::tool::{RetryClass, Tool, ToolDef};
+use harness_host::process::ProgramSpec;
 use harness_tools::{CommandSpec, CommandTool, Input};
 
-use crate::support::{block_on, call, cx, environment, script, told, tool};
+use crate::support::{block_on, call, cx, environment, script, told, tool, with};
 
 /// Runs a script with the arguments `{"n":1}`.
 #[track_caller]
@@ -66,7 +67,8 @@ fn a_temporary_failure_may_be_retried_where_the_class_allows_it() {
 
 #[test]
 fn a_program_sees_only_the_variables_meant_for_it() {
-    let spec = CommandSpec::new("env").env_from(&environment()).env("MODE", "test").input(Input::None);
+    let spec = CommandSpec::new(ProgramSpec::new("env").pass(&environment(), []).env("MODE", "test"))
+        .input(Input::None);
     let outcome = call(spec, "{}");
     let text = outcome.content.first().and_then(|block| block.as_text()).unwrap();
     let expected = [
@@ -80,15 +82,15 @@ fn a_program_sees_only_the_variables_meant_for_it() {
 
 #[test]
 fn debug_output_shows_no_values_of_variables() {
-    let spec = CommandSpec::new("env").env("TOKEN", "s3cret");
+    let spec = CommandSpec::new(ProgramSpec::new("env").env("TOKEN", "s3cret"));
     let text = format!("{:?}", tool(spec));
     assert!(text.contains("TOKEN") && !text.contains("s3cret"), "{text}");
 }
 
 #[test]
 fn arguments_are_passed_as_they_are() {
-    let spec = CommandSpec::new("printf").args(["%s|", "a b", "$HOME", ";", "*"]).env_from(&environment());
-    assert_eq!(told(&call(spec, "{}")), "success exit 0\na b|$HOME|;|*|");
+    let program = ProgramSpec::new("printf").args(["%s|", "a b", "$HOME", ";", "*"]).pass(&environment(), []);
+    assert_eq!(told(&call(CommandSpec::new(program), "{}")), "success exit 0\na b|$HOME|;|*|");
 }
 
 #[test]
@@ -106,7 +108,7 @@ fn a_program_need_not_read_its_arguments() {
 #[test]
 fn arguments_and_output_longer_than_a_pipe_do_not_block_each_other() {
     let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000_000));
-    let outcome = call(script("cat", &[]).max_output(2_000_000), &long);
+    let outcome = call(with(script("cat", &[]), |spec| spec.limits.stdout = 2_000_000), &long);
     assert_eq!(told(&outcome), format!("success exit 0\n{long}"));
 }
 
@@ -141,28 +143,30 @@ fn a_program_that_cannot_be_started_says_what_to_do() {
     let script = folder.path().join("script");
     make_program(&script, "#!/no/such/interpreter");
 
-    let told_of = |spec: CommandSpec| told(&call(spec.env_from(&environment()), "{}")).replace(&dir, "[DIR]");
-    insta::assert_snapshot!(told_of(CommandSpec::new("no-such-program")), @"
+    let told_of = |program: ProgramSpec| {
+        told(&call(CommandSpec::new(program.pass(&environment(), [])), "{}")).replace(&dir, "[DIR]")
+    };
+    insta::assert_snapshot!(told_of(ProgramSpec::new("no-such-program")), @"
     failed spawn_error
     `no-such-program` could not be started: no program of that name is in PATH; install it, or write its path in `command`
     ");
-    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("missing"))), @"
+    insta::assert_snapshot!(told_of(ProgramSpec::new(folder.path().join("missing"))), @"
     failed spawn_error
     `[DIR]/missing` could not be started: there is no such file; correct its `command`
     ");
-    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("plain"))), @"
+    insta::assert_snapshot!(told_of(ProgramSpec::new(folder.path().join("plain"))), @"
     failed spawn_error
     `[DIR]/plain` could not be started: it is not executable; make it so with `chmod +x`
     ");
-    insta::assert_snapshot!(told_of(CommandSpec::new(&script)), @"
+    insta::assert_snapshot!(told_of(ProgramSpec::new(&script)), @"
     failed spawn_error
     `[DIR]/script` could not be started: the interpreter that its first line names does not exist; correct its `#!` line
     ");
-    insta::assert_snapshot!(told_of(CommandSpec::new("sh").cwd(folder.path().join("gone"))), @"
+    insta::assert_snapshot!(told_of(ProgramSpec::new("sh").cwd(folder.path().join("gone"))), @"
     failed spawn_error
     `sh` could not be started: its directory [DIR]/gone does not exist; correct its `cwd`
     ");
-    insta::assert_snapshot!(told_of(CommandSpec::new("sh").args(["x".repeat(5_000_000)])), @"
+    insta::assert_snapshot!(told_of(ProgramSpec::new("sh").args(["x".repeat(5_000_000)])), @"
     failed spawn_error
     `sh` could not be started: its arguments and environment are too long for this system; pass long values on stdin
     ");
@@ -193,7 +197,7 @@ fn binary_output_is_counted_and_not_shown() {
 #[test]
 fn a_program_that_prints_100_mb_is_read_to_its_end_and_mostly_left_out() {
     let spec = script("printf begin; head -c 99999992 /dev/zero | tr '\\0' x; printf end", &[]);
-    let outcome = call(spec.max_output(256), "{}");
+    let outcome = call(with(spec, |spec| spec.limits.stdout = 256), "{}");
     let expected = format!(
         "success exit 0\nbegin{}\n[... 99999744 bytes left out ...]\n{}end",
         "x".repeat(123),

@@ -12,17 +12,17 @@ use crate::mcp_peer::{cx, read, read_file, run, server};
 use crate::support::told;
 
 /// The definitions that a server's tools become.
-fn defs(configure: impl FnOnce(McpSpec) -> McpSpec, tools: Value) -> Arc<[ToolDef]> {
+fn defs(configure: impl FnOnce(&mut McpSpec), tools: Value) -> Arc<[ToolDef]> {
     let (server, mut door) = server(configure);
     run(async { tokio::join!(server.tools(), door.serve(tools)).0.unwrap() })
 }
 
 /// The outcome of a call that is answered with `result`.
 fn outcome(result: Value) -> ToolOutcome {
-    outcome_of(std::convert::identity, result)
+    outcome_of(|_| {}, result)
 }
 
-fn outcome_of(configure: impl FnOnce(McpSpec) -> McpSpec, result: Value) -> ToolOutcome {
+fn outcome_of(configure: impl FnOnce(&mut McpSpec), result: Value) -> ToolOutcome {
     let (server, mut door) = server(configure);
     let speak = async {
         let mut peer = door.greet().await;
@@ -36,7 +36,7 @@ fn outcome_of(configure: impl FnOnce(McpSpec) -> McpSpec, result: Value) -> Tool
 
 #[test]
 fn tools_are_named_after_their_server_and_keep_their_schema() {
-    let defs = defs(std::convert::identity, read_file());
+    let defs = defs(|_| {}, read_file());
     let [def] = &*defs else { panic!("{defs:?}") };
     assert_eq!((def.name.as_str(), &*def.description), ("files__read_file", "Reads a file"));
     let schema = r#"{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"}"#;
@@ -52,8 +52,8 @@ fn hints_decide_the_class_only_when_they_are_trusted() {
     #[track_caller]
     fn check(hints: Value, untrusted: &str, trusted: &str) {
         let tools = json!([{"name": "t", "inputSchema": {"type": "object"}, "annotations": hints}]);
-        let class = |configure: fn(McpSpec) -> McpSpec| defs(configure, tools.clone())[0].class.as_str();
-        assert_eq!((class(std::convert::identity), class(McpSpec::trust_annotations)), (untrusted, trusted));
+        let class = |trusts| defs(|spec| spec.trust_annotations = trusts, tools.clone())[0].class.as_str();
+        assert_eq!((class(false), class(true)), (untrusted, trusted));
     }
     check(json!({"readOnlyHint": true}), "unsafe", "pure");
     check(json!({"readOnlyHint": true, "idempotentHint": true}), "unsafe", "pure");
@@ -69,29 +69,20 @@ fn a_tool_without_description_has_its_title_and_of_two_with_one_name_the_first_c
         {"name": "b", "annotations": {"title": "Hinted"}, "inputSchema": {}},
         {"name": "a", "description": "again", "inputSchema": {}},
     ]);
-    let told: Vec<_> = defs(std::convert::identity, tools)
-        .iter()
-        .map(|def| format!("{}: {}", def.name, def.description))
-        .collect();
+    let told: Vec<_> =
+        defs(|_| {}, tools).iter().map(|def| format!("{}: {}", def.name, def.description)).collect();
     assert_eq!(told, ["files__a: Title", "files__b: Hinted"]);
 }
 
 #[test]
 fn the_host_decides_about_approval_and_order() {
-    let defs = defs(
-        |spec| {
-            let mut spec = spec.needs_approval();
-            spec.sequential = true;
-            spec
-        },
-        read_file(),
-    );
+    let defs = defs(|spec| (spec.requires_approval, spec.sequential) = (true, true), read_file());
     assert!(defs[0].requires_approval && defs[0].sequential);
 }
 
 #[test]
 fn all_pages_are_listed() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let mut peer = door.greet().await;
         let tool = |name: &str| json!([{"name": name, "inputSchema": {}}]);
@@ -110,7 +101,7 @@ fn all_pages_are_listed() {
 
 #[test]
 fn a_list_without_end_is_refused() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let mut peer = door.greet().await;
         loop {
@@ -129,7 +120,7 @@ fn a_list_without_end_is_refused() {
 
 #[test]
 fn too_many_tools_are_refused() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let tools: Vec<_> = (0..1001).map(|n| json!({"name": format!("t{n}"), "inputSchema": {}})).collect();
     let (fault, _peer) = run(async { tokio::join!(server.tools(), door.serve(json!(tools))) });
     insta::assert_snapshot!(fault.unwrap_err(), @r"
@@ -139,7 +130,7 @@ fn too_many_tools_are_refused() {
 
 #[test]
 fn a_server_without_tools_is_not_asked_for_them() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let mut peer = door.open().await;
         let hello = peer.expect("initialize").await;
@@ -155,7 +146,7 @@ fn a_server_without_tools_is_not_asked_for_them() {
 
 #[test]
 fn a_call_reaches_the_server_with_its_arguments_and_key() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let mut peer = door.serve(read_file()).await;
         let call = peer.expect("tools/call").await;
@@ -213,14 +204,14 @@ fn output_has_a_bound() {
         "content": [{"type": "text", "text": "x".repeat(1000)}],
         "structuredContent": {"text": "x".repeat(1000)},
     });
-    let outcome = outcome_of(|spec| spec.max_output(10), long);
+    let outcome = outcome_of(|spec| spec.max_output = 10, long);
     assert_eq!(told(&outcome), "success\nxxxxx\n[... 990 bytes left out ...]\nxxxxx");
     assert_eq!(outcome.structured, None);
 }
 
 #[test]
 fn an_error_of_the_protocol_is_a_result_with_its_code() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let mut peer = door.serve(read_file()).await;
         let call = peer.expect("tools/call").await;
@@ -239,7 +230,7 @@ fn an_error_of_the_protocol_is_a_result_with_its_code() {
 
 #[test]
 fn a_changed_list_is_seen_at_the_next_turn_and_an_unchanged_one_is_not_asked_for() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     run(async {
         let (first, mut peer) = tokio::join!(server.tools(), door.serve(read_file()));
         assert_eq!(first.unwrap().len(), 1);
@@ -261,7 +252,7 @@ fn a_changed_list_is_seen_at_the_next_turn_and_an_unchanged_one_is_not_asked_for
 
 #[test]
 fn an_agent_gets_the_tools_that_it_may_use() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let tools = json!([{"name": "a", "inputSchema": {}}, {"name": "b", "inputSchema": {}}]);
     run(async {
         let scope = ToolScope::new(Arc::default(), Some(["files__b".into()].into()));
@@ -275,14 +266,14 @@ fn an_agent_gets_the_tools_that_it_may_use() {
 
 #[test]
 fn instructions_are_told() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let (told, _peer) = run(async { tokio::join!(server.instructions(), door.greet()) });
     assert_eq!(told.unwrap().as_deref(), Some("Read before you write."));
 }
 
 #[test]
 fn arguments_that_are_no_object_are_not_sent() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let outcome = run(server.call(cx("files__read_file", "[1]"))).unwrap();
     assert_eq!(
         told(&outcome),
@@ -294,7 +285,7 @@ fn arguments_that_are_no_object_are_not_sent() {
 #[cfg(feature = "schema-validation")]
 #[test]
 fn arguments_are_checked_against_the_schema_as_soon_as_it_is_known() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let (tools, _peer) = run(async { tokio::join!(server.tools(), door.serve(read_file())) });
     tools.unwrap();
     let call = ToolCall::new("call-7", "files__read_file", Json::parse(r#"{"path":1}"#).unwrap());
@@ -304,7 +295,7 @@ fn arguments_are_checked_against_the_schema_as_soon_as_it_is_known() {
 
 #[test]
 fn what_a_server_asks_of_its_client_is_declined() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let mut peer = door.serve(read_file()).await;
         let call = peer.expect("tools/call").await;

@@ -21,7 +21,7 @@ async fn take_call(door: &mut Door, tools: Value) -> (Peer, Value) {
 }
 
 /// The outcome of a call during which the connection ends.
-fn lost(configure: impl FnOnce(McpSpec) -> McpSpec, hints: Value) -> ToolOutcome {
+fn lost(configure: impl FnOnce(&mut McpSpec), hints: Value) -> ToolOutcome {
     let (server, mut door) = server(configure);
     let tools = json!([{"name": "read_file", "inputSchema": {"type": "object"}, "annotations": hints}]);
     run(async {
@@ -36,7 +36,7 @@ fn lost(configure: impl FnOnce(McpSpec) -> McpSpec, hints: Value) -> ToolOutcome
 
 #[test]
 fn a_connection_that_ends_during_a_call_may_have_left_effects() {
-    insta::assert_snapshot!(told(&lost(std::convert::identity, json!({"readOnlyHint": true}))), @"
+    insta::assert_snapshot!(told(&lost(|_| {}, json!({"readOnlyHint": true}))), @"
     failed mcp_server_lost
     the MCP server `files` was lost during the call of `read_file`, which may have had effects: find out before you call it again; the connection to it ended
     ");
@@ -44,7 +44,7 @@ fn a_connection_that_ends_during_a_call_may_have_left_effects() {
 
 #[test]
 fn a_tool_that_may_be_called_again_is_said_so() {
-    let trusted = |hints| told(&lost(McpSpec::trust_annotations, hints));
+    let trusted = |hints| told(&lost(|spec| spec.trust_annotations = true, hints));
     insta::assert_snapshot!(trusted(json!({"readOnlyHint": true})), @"
     failed mcp_server_lost retryable
     the MCP server `files` was lost during the call of `read_file`, which only reads and can be called again; the connection to it ended
@@ -57,7 +57,7 @@ fn a_tool_that_may_be_called_again_is_said_so() {
 
 #[test]
 fn the_call_after_a_lost_connection_opens_another_and_its_tools_count() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     run(async {
         let (lost, ()) = tokio::join!(read(&server), async { drop(take_call(&mut door, read_file()).await) });
         assert!(lost.is_error());
@@ -76,7 +76,7 @@ fn the_call_after_a_lost_connection_opens_another_and_its_tools_count() {
 
 #[test]
 fn all_calls_under_way_are_answered_when_the_connection_ends() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     run(async {
         let (_, mut peer) = tokio::join!(server.tools(), door.serve(read_file()));
         let end = async {
@@ -93,7 +93,7 @@ fn all_calls_under_way_are_answered_when_the_connection_ends() {
 
 #[test]
 fn a_cancelled_call_is_cancelled_at_the_server() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let mut asked = cx("files__read_file", "{\"path\":\"a\"}");
     asked.cancel = Cancel::new();
     let cancel = asked.cancel.clone();
@@ -113,7 +113,7 @@ fn a_cancelled_call_is_cancelled_at_the_server() {
 
 #[test]
 fn a_call_that_is_cancelled_before_it_begins_is_not_sent() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let mut asked = cx("files__read_file", "{}");
     asked.cancel = Cancel::new();
     asked.cancel.cancel();
@@ -126,7 +126,7 @@ fn a_call_that_is_cancelled_before_it_begins_is_not_sent() {
 
 #[test]
 fn a_call_that_is_dropped_is_cancelled_at_the_server() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     run(async {
         let (mut peer, call) = tokio::select! {
             outcome = read(&server) => panic!("nobody answered, but it gave {outcome:?}"),
@@ -139,7 +139,7 @@ fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 
 #[test]
 fn a_call_without_an_answer_ends_at_its_timeout_and_is_cancelled_at_the_server() {
-    let (server, mut door) = server(|spec| spec.timeout(Duration::from_secs(5)));
+    let (server, mut door) = server(|spec| spec.timeout = Duration::from_secs(5));
     let speak = async {
         let (mut peer, call) = take_call(&mut door, read_file()).await;
         let cancelled = peer.expect("notifications/cancelled").await;
@@ -174,7 +174,7 @@ impl Clock for Stopped {
 
 #[test]
 fn with_a_clock_a_call_ends_at_the_turns_deadline() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let server = server.with_clock(Arc::new(Stopped(Time(1_000))));
     let mut asked = cx("files__read_file", r#"{"path":"a"}"#);
     asked.deadline = Some(Time(1_200));
@@ -195,7 +195,7 @@ fn with_a_clock_a_call_ends_at_the_turns_deadline() {
 
 #[test]
 fn a_server_that_never_greets_is_given_up_and_left_alone_for_a_while() {
-    let (server, mut door) = server(|spec| spec.connect_timeout(Duration::from_secs(3)));
+    let (server, mut door) = server(|spec| spec.connect_timeout = Duration::from_secs(3));
     run(async {
         let (fault, mut peer) = tokio::join!(server.tools(), door.open());
         insta::assert_snapshot!(fault.unwrap_err(), @r"
@@ -248,7 +248,7 @@ fn each_failure_doubles_the_pause_up_to_a_bound() {
 
 #[test]
 fn a_server_that_refuses_the_greeting_says_why() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let mut peer = door.open().await;
         let hello = peer.expect("initialize").await;
@@ -263,7 +263,7 @@ fn a_server_that_refuses_the_greeting_says_why() {
 
 #[test]
 fn when_a_server_cannot_be_reached_any_more_its_last_list_is_offered_and_calls_say_so() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     run(async {
         let (_, peer) = tokio::join!(server.tools(), door.serve(read_file()));
         drop((peer, door));
@@ -279,7 +279,7 @@ fn when_a_server_cannot_be_reached_any_more_its_last_list_is_offered_and_calls_s
 
 #[test]
 fn lines_that_are_no_messages_are_passed_over() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let (mut peer, call) = take_call(&mut door, read_file()).await;
         peer.print("Listening on stdio...\n\n{\"half\": \n\u{1b}[32mready\u{1b}[0m\n").await;
@@ -292,7 +292,7 @@ fn lines_that_are_no_messages_are_passed_over() {
 
 #[test]
 fn an_answer_that_is_no_result_is_said_so() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let (mut peer, call) = take_call(&mut door, read_file()).await;
         peer.reply(&call, json!({"tools": []})).await;
@@ -307,7 +307,7 @@ fn an_answer_that_is_no_result_is_said_so() {
 
 #[test]
 fn a_message_that_is_too_long_ends_the_connection() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let speak = async {
         let (mut peer, _) = take_call(&mut door, read_file()).await;
         let part = "x".repeat(64 * 1024);
@@ -324,7 +324,7 @@ fn a_message_that_is_too_long_ends_the_connection() {
 
 #[test]
 fn a_closed_server_is_not_used_again() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     run(async {
         let (_, mut peer) = tokio::join!(server.tools(), door.serve(read_file()));
         server.close().await;
@@ -339,7 +339,7 @@ fn a_closed_server_is_not_used_again() {
 
 #[test]
 fn dropping_the_last_clone_ends_the_connection() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     run(async {
         let (_, mut peer) = tokio::join!(server.tools(), door.serve(read_file()));
         drop(server);

@@ -66,7 +66,8 @@ async fn start(answer: Answer) -> (McpServer, Arc<Mutex<Vec<String>>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp?key=url-secret", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(serve).with_state(seen)).await });
-    let spec = McpSpec::http(url).header("Authorization", "Bearer header-secret").timeout(LONG);
+    let mut spec = McpSpec::http(url).header("Authorization", "Bearer header-secret");
+    spec.timeout = LONG;
     (McpServer::new("files", spec), requests)
 }
 
@@ -137,7 +138,8 @@ fn a_server_that_is_not_there_is_told_with_its_address() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp?key=url-secret", listener.local_addr().unwrap());
         drop(listener);
-        let spec = McpSpec::http(url).connect_timeout(Duration::from_secs(20));
+        let mut spec = McpSpec::http(url);
+        spec.connect_timeout = Duration::from_secs(20);
         McpServer::new("files", spec).tools().await.unwrap_err()
     });
     assert!(!fault.to_string().contains("secret"), "{fault}");

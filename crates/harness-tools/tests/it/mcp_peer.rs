@@ -22,14 +22,15 @@ pub(crate) struct Peer {
 }
 
 /// A server `files`, and the door at which the test waits for its connections.
-pub(crate) fn server(configure: impl FnOnce(McpSpec) -> McpSpec) -> (McpServer, Door) {
+pub(crate) fn server(configure: impl FnOnce(&mut McpSpec)) -> (McpServer, Door) {
     let (ring, door) = unbounded_channel();
-    let spec = McpSpec::streams(move || {
+    let mut spec = McpSpec::streams(move || {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let sent = ring.send(theirs).map_err(|_| std::io::Error::other("nobody is at the door"));
         std::future::ready(sent.map(|()| tokio::io::split(ours)))
     });
-    (McpServer::new("files", configure(spec)), Door(door))
+    configure(&mut spec);
+    (McpServer::new("files", spec), Door(door))
 }
 
 /// Runs a test on virtual time.

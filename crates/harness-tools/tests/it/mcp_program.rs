@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use harness_core::tool::ToolOutcome;
-use harness_tools::mcp::{McpServer, McpSpec};
+use harness_host::process::ProgramSpec;
+use harness_tools::mcp::{McpServer, McpSpec, McpTransport};
 
 use crate::mcp_peer::read;
 use crate::stopping::{Fifo, all_gone};
@@ -28,8 +29,21 @@ say() { reply "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 fn script(text: &str, args: &[&std::path::Path]) -> McpServer {
     let fixed = ["-c".into(), format!("{HELPERS}\n{text}").into(), "script".into()];
     let args = args.iter().map(|arg| arg.as_os_str().to_owned());
-    let spec = McpSpec::stdio("sh").args(fixed.into_iter().chain(args)).env_from(&environment());
-    McpServer::new("files", spec.timeout(LONG).connect_timeout(LONG).grace(Duration::from_millis(200)))
+    let program = ProgramSpec::new("sh").args(fixed.into_iter().chain(args)).pass(&environment(), []);
+    let mut spec = McpSpec::stdio(program);
+    (spec.timeout, spec.connect_timeout, spec.grace) = (LONG, LONG, Duration::from_millis(200));
+    McpServer::new("files", spec)
+}
+
+fn changed(server: &McpServer, change: impl FnOnce(&mut McpSpec)) -> McpServer {
+    let mut spec = server.spec().clone();
+    change(&mut spec);
+    McpServer::new("files", spec)
+}
+
+fn set(spec: &mut McpSpec, name: &str, value: &str) {
+    let McpTransport::Stdio(program) = &mut spec.transport else { panic!("{spec:?}") };
+    program.env.set(name, value);
 }
 
 fn outcome(server: &McpServer) -> ToolOutcome {
@@ -44,12 +58,13 @@ fn a_program_answers_over_its_stdout() {
 
 #[test]
 fn a_program_that_does_not_exist_is_named() {
-    let server = McpServer::new("files", McpSpec::stdio("no-such-program").env_from(&environment()));
+    let server =
+        McpServer::new("files", McpSpec::stdio(ProgramSpec::new("no-such-program").pass(&environment(), [])));
     insta::assert_snapshot!(told(&outcome(&server)), @"
     failed mcp_unavailable
     the MCP server `files` cannot be used, and `read_file` was not called: its program `no-such-program` could not be started: no program of that name is in PATH; install it, or write its path in `command`
     ");
-    let server = McpServer::new("files", McpSpec::stdio("sh").cwd("/no/such/folder"));
+    let server = McpServer::new("files", McpSpec::stdio(ProgramSpec::new("sh").cwd("/no/such/folder")));
     insta::assert_snapshot!(told(&outcome(&server)), @"
     failed mcp_unavailable
     the MCP server `files` cannot be used, and `read_file` was not called: its program `sh` could not be started: its directory /no/such/folder does not exist; correct its `cwd`
@@ -77,7 +92,7 @@ fn a_program_that_never_greets_is_given_up_and_ended() {
     let fifo = Fifo::new();
     let text = "exec 3>\"$1\"; sleep 1000 & echo waiting for you >&2; echo up >&3; wait";
     let slow = script(text, &[&fifo.path]);
-    let server = McpServer::new("files", slow.spec().clone().connect_timeout(Duration::from_secs(2)));
+    let server = changed(&slow, |spec| spec.connect_timeout = Duration::from_secs(2));
     block_on(async {
         let (tools, pipe) = tokio::join!(server.tools(), fifo.up());
         insta::assert_snapshot!(tools.unwrap_err(), @r#"
@@ -164,15 +179,14 @@ fn the_end_of_the_runtime_ends_all_of_it() {
 fn a_program_sees_only_the_variables_meant_for_it() {
     let text = r#"greet; list; next; say "$(env | grep -E 'PATH|MODE|SECRET' | sort | tr '\n' ' ')"; next"#;
     let server = script(text, &[]);
-    let spec = server.spec().clone().env("MODE", "test");
-    let outcome = outcome(&McpServer::new("files", spec));
+    let outcome = outcome(&changed(&server, |spec| set(spec, "MODE", "test")));
     assert_eq!(told(&outcome), "success\nMODE=test PATH=/usr/local/bin:/usr/bin:/bin ");
 }
 
 #[test]
 fn secrets_that_a_program_prints_are_hidden_in_errors() {
     let server = script("echo cannot log in with $TOKEN >&2; exit 1", &[]);
-    let server = McpServer::new("files", server.spec().clone().env("TOKEN", "s3cret-token"));
+    let server = changed(&server, |spec| set(spec, "TOKEN", "s3cret-token"));
     let text = block_on(server.tools()).unwrap_err().to_string();
     assert!(text.contains("cannot log in with [hidden]") && !text.contains("s3cret"), "{text}");
     assert!(!format!("{server:?}").contains("s3cret"));

@@ -49,11 +49,11 @@ fn a_file_names_servers_with_their_bounds() {
     assert_eq!((files.id(), files.namespace()), ("files", "files__"));
     assert_eq!((spec.connect_timeout.as_secs(), spec.timeout.as_secs(), spec.max_output), (3, 7, 1024));
     assert!(spec.trust_annotations && spec.requires_approval && !spec.sequential);
-    let McpTransport::Stdio(command) = &spec.transport else { panic!("{spec:?}") };
-    assert_eq!(command.program, "sh");
-    assert_eq!(command.args, ["-c", "echo hi"]);
-    assert_eq!(command.env.get("TOKEN").unwrap(), "s3cret-token");
-    assert_eq!(command.env.get("MODE").unwrap(), "read-only");
+    let McpTransport::Stdio(program) = &spec.transport else { panic!("{spec:?}") };
+    assert_eq!(program.path, "sh");
+    assert_eq!(program.args, ["-c", "echo hi"]);
+    assert_eq!(program.environment().get("TOKEN").unwrap(), "s3cret-token");
+    assert_eq!(program.env.get("MODE").unwrap(), "read-only");
     let McpTransport::Http(http) = &web.spec().transport else { panic!("{web:?}") };
     let header =
         |name: &str| http.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
@@ -196,7 +196,7 @@ fn call(name: &str) -> ToolCx {
 
 #[test]
 fn tools_of_servers_stand_beside_others() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let combined = Combined::new(Toolbox::new([greet()]), [server.source(), server.source()]);
     let all = ToolScope::new(Arc::default(), None);
     run(async {
@@ -221,7 +221,7 @@ fn tools_of_servers_stand_beside_others() {
 
 #[test]
 fn a_server_is_not_connected_to_for_an_agent_that_does_not_use_it() {
-    let (server, mut door) = server(std::convert::identity);
+    let (server, mut door) = server(|_| {});
     let combined = Combined::new(Toolbox::new([greet()]), [server.source()]);
     let scope = ToolScope::new(Arc::default(), Some(["greet".into()].into()));
     let listed = run(combined.list(&scope)).unwrap();
@@ -231,7 +231,7 @@ fn a_server_is_not_connected_to_for_an_agent_that_does_not_use_it() {
 
 #[test]
 fn a_server_that_cannot_be_reached_ends_the_turn_with_the_reason() {
-    let (server, door) = server(std::convert::identity);
+    let (server, door) = server(|_| {});
     drop(door);
     let combined = Combined::new(Toolbox::new([]), [server.source()]);
     let fault = run(combined.list(&ToolScope::new(Arc::default(), None))).unwrap_err();

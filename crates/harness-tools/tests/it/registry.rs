@@ -84,9 +84,9 @@ fn defaults_are_the_documented_ones() {
     let registry = parse(FULL).unwrap();
     let (target, _) = registry.iter().nth(1).unwrap();
     let spec = registry.command(target).unwrap().spec();
-    assert_eq!((spec.timeout.as_secs(), spec.max_output), (30, 65_536));
-    assert_eq!(spec.cwd, Some(std::path::absolute(".").unwrap()));
-    assert_eq!(spec.program, std::path::absolute("./check").unwrap());
+    assert_eq!((spec.limits.time.as_secs(), spec.limits.stdout), (30, 65_536));
+    assert_eq!(spec.program.cwd, Some(std::path::absolute(".").unwrap()));
+    assert_eq!(spec.program.path, std::path::absolute("./check").unwrap());
     let def = registry.get("Größe/prüfen!").unwrap().tool_def().clone();
     assert_eq!((def.name.as_str(), def.class), ("Gr_e_pr_fen", RetryClass::Unsafe));
     assert_eq!(def.input_schema, None);
@@ -278,8 +278,10 @@ tools:
   b: { <<: *base, command: y }
 ";
     let registry = parse(text).unwrap();
-    let timeouts: Vec<u64> =
-        registry.targets().map(|target| registry.command(target).unwrap().spec().timeout.as_secs()).collect();
+    let timeouts: Vec<u64> = registry
+        .targets()
+        .map(|target| registry.command(target).unwrap().spec().limits.time.as_secs())
+        .collect();
     assert_eq!(timeouts, [5, 5]);
 }
 

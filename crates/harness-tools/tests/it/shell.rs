@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use harness_core::tool::{Tool, ToolCx};
 use harness_core::{Cancel, Json};
+use harness_host::process::Limits;
 use harness_tools::{ShellPolicy, ShellTool};
 
-use crate::support::{LONG, block_on, environment, told};
+use crate::support::{LONG, block_on, environment, told, with};
+
+fn patient(tool: ShellTool) -> ShellTool {
+    with(tool.without_sandbox().env_from(&environment()), |tool| tool.spec.limits.time = LONG)
+}
 
 fn shell() -> ShellTool {
-    ShellTool::new(ShellPolicy::any(), "/").without_sandbox().env_from(&environment()).timeout(LONG)
+    patient(ShellTool::new(ShellPolicy::any(), "/"))
 }
 
 fn cx(arguments: &serde_json::Value) -> ToolCx {
@@ -59,13 +64,17 @@ fn another_exit_code_is_a_result() {
 
 #[test]
 fn a_program_gets_no_more_of_the_environment_than_it_is_given() {
-    let told = script(&shell().env("MODE", "fast"), "echo ${SECRET-none} $MODE $HARNESS_CALL_ID");
+    let told = script(
+        &with(shell(), |tool| tool.spec.program.env.set("MODE", "fast")),
+        "echo ${SECRET-none} $MODE $HARNESS_CALL_ID",
+    );
     assert_eq!(told, "success exit 0\nnone fast call-7");
 }
 
 #[test]
 fn what_was_printed_before_the_timeout_is_kept() {
-    let tool = shell().timeout(Duration::from_secs(2)).grace(Duration::from_millis(100));
+    let limits = Limits::new(Duration::from_secs(2)).grace(Duration::from_millis(100));
+    let tool = with(shell(), |tool| tool.spec.limits = limits);
     // The child ignores SIGTERM and holds the pipe: it does not hang the call.
     let told = script(&tool, "trap \"\" TERM; echo begun; sleep 1000 & wait; sleep 1000");
     let expected = "timeout timeout\n`sh` did not finish within 2.0 s and was stopped; if it needs more time, raise \
@@ -81,7 +90,7 @@ fn children_that_hold_the_pipes_do_not_hang_the_call() {
 #[test]
 fn long_output_keeps_its_beginning_and_its_end() {
     check(
-        &shell().max_output(256),
+        &with(shell(), |tool| tool.spec.limits = tool.spec.limits.kept(256, 256)),
         "seq 1000",
         &format!(
             "success exit 0\n{}\n[... 3637 bytes left out ...]\n69\n{}",
@@ -95,7 +104,7 @@ fn long_output_keeps_its_beginning_and_its_end() {
 fn only_what_is_allowed_runs() {
     let folder = tempfile::tempdir().unwrap();
     let policy = ShellPolicy::allowing(["echo", "touch a"]).unwrap();
-    let tool = ShellTool::new(policy, folder.path()).without_sandbox().env_from(&environment()).timeout(LONG);
+    let tool = patient(ShellTool::new(policy, folder.path()));
     check(&tool, "touch a", "success exit 0\n(no output)");
     check(
         &tool,
@@ -124,10 +133,7 @@ fn a_folder_below_the_usual_one_can_be_chosen() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("inner")).unwrap();
     std::os::unix::fs::symlink("/", folder.path().join("out")).unwrap();
-    let tool = ShellTool::new(ShellPolicy::any(), folder.path())
-        .without_sandbox()
-        .env_from(&environment())
-        .timeout(LONG);
+    let tool = patient(ShellTool::new(ShellPolicy::any(), folder.path()));
     let run =
         |cwd: &str| told(&block_on(tool.call(cx(&serde_json::json!({ "command": "pwd", "cwd": cwd })))));
     let inner = folder.path().canonicalize().unwrap().join("inner");
@@ -195,11 +201,11 @@ fn what_is_accepted_means_the_same_to_a_real_shell() {
     let script = folder.path().join("lines");
     let text = accepted.iter().map(|(line, _)| format!("printf '%s\\001' {line}\nprintf '\\002'\n"));
     fs::write(&script, text.collect::<String>()).unwrap();
-    let tool = ShellTool::new(ShellPolicy::any(), folder.path())
-        .without_sandbox()
-        .env_from(&environment())
-        .timeout(LONG);
-    let outcome = block_on(tool.max_output(1 << 24).call(cx(&serde_json::json!({ "command": "sh lines" }))));
+    let tool = patient(ShellTool::new(ShellPolicy::any(), folder.path()));
+    let outcome = block_on(
+        with(tool, |tool| tool.spec.limits.stdout = 1 << 24)
+            .call(cx(&serde_json::json!({ "command": "sh lines" }))),
+    );
     let printed = outcome.content[0].as_text().unwrap().split('\u{2}');
     for ((line, words), printed) in accepted.iter().zip(printed) {
         let seen: Vec<&str> = printed.split_terminator('\u{1}').collect();
@@ -219,5 +225,9 @@ fn fault_10_git_takes_no_written_folder_for_a_repository() {
         &command,
         "success exit 0\nGIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=safe.bareRepository\nGIT_CONFIG_VALUE_0=explicit",
     );
-    check(&shell().env("GIT_CONFIG_COUNT", "0"), &command, "success exit 0\nGIT_CONFIG_COUNT=0");
+    check(
+        &with(shell(), |tool| tool.spec.program.env.set("GIT_CONFIG_COUNT", "0")),
+        &command,
+        "success exit 0\nGIT_CONFIG_COUNT=0",
+    );
 }

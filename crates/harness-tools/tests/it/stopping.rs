@@ -12,9 +12,10 @@ use std::time::Duration;
 use harness_core::port::{BoxFuture, Clock};
 use harness_core::tool::{Tool, ToolOutcome};
 use harness_core::{Cancel, Time};
+use harness_host::process::ProgramSpec;
 use harness_tools::CommandSpec;
 
-use crate::support::{LONG, block_on, call, cx, environment, script, told, tool};
+use crate::support::{LONG, block_on, call, cx, environment, script, told, tool, with};
 
 /// Prints `first`, says on the fifo `$1` that it is up, and hangs with a child that hangs, too.
 const HANGS: &str = "echo first; exec 3>\"$1\"; sleep 1000 & echo up >&3; wait";
@@ -32,7 +33,7 @@ impl Fifo {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
-        let made = CommandSpec::new("mkfifo").args([&path]).env_from(&environment());
+        let made = CommandSpec::new(ProgramSpec::new("mkfifo").args([&path]).pass(&environment(), []));
         assert_eq!(call(made, "{}").exit_code, Some(0));
         Self { path, _folder: folder }
     }
@@ -63,7 +64,7 @@ async fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
 /// Runs a script, cancels it when it is up, and waits until all of it is gone.
 fn cancelled(text: &str, grace: Duration) -> ToolOutcome {
     let fifo = Fifo::new();
-    let tool = tool(script(text, &[&fifo.path]).grace(grace));
+    let tool = tool(with(script(text, &[&fifo.path]), |spec| spec.limits.grace = grace));
     let mut cx = cx("{}");
     cx.cancel = Cancel::new();
     let cancel = cx.cancel.clone();
@@ -76,6 +77,11 @@ fn cancelled(text: &str, grace: Duration) -> ToolOutcome {
         all_gone(pipe).await;
         outcome
     })
+}
+
+/// A script that may take two seconds.
+fn brief(text: &str) -> CommandSpec {
+    with(script(text, &[]), |spec| spec.limits.time = Duration::from_secs(2))
 }
 
 #[test]
@@ -102,7 +108,7 @@ fn what_does_not_go_when_asked_is_killed() {
 
 #[test]
 fn a_tool_that_hangs_is_stopped_at_its_timeout() {
-    let outcome = call(script("echo half; sleep 1000", &[]).timeout(Duration::from_secs(2)), "{}");
+    let outcome = call(brief("echo half; sleep 1000"), "{}");
     insta::assert_snapshot!(told(&outcome), @r"
     timeout timeout
     `sh` did not finish within 2.0 s and was stopped; if it needs more time, raise its `timeout`
@@ -114,7 +120,7 @@ fn a_tool_that_hangs_is_stopped_at_its_timeout() {
 
 #[test]
 fn a_character_cut_by_the_timeout_does_not_make_the_output_binary() {
-    let spec = script(r"printf 'caf\303'; sleep 1000", &[]).timeout(Duration::from_secs(2));
+    let spec = brief(r"printf 'caf\303'; sleep 1000");
     assert!(told(&call(spec, "{}")).ends_with("\n\nstdout:\ncaf"));
 }
 
@@ -160,7 +166,7 @@ fn a_cancelled_call_is_not_started() {
 
 #[test]
 fn a_program_that_never_stops_printing_is_stopped() {
-    let outcome = call(script("yes", &[]).max_output(256), "{}");
+    let outcome = call(with(script("yes", &[]), |spec| spec.limits.stdout = 256), "{}");
     let text = told(&outcome);
     let (sentence, printed) = text.split_once("\n\nstdout:\n").unwrap();
     insta::assert_snapshot!(sentence, @"

@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::message::ToolCall;
 use harness_core::tool::{Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry};
-use harness_host::process::Environment;
+use harness_host::process::{Environment, ProgramSpec};
 use harness_tools::{CommandSpec, CommandTool};
 
 /// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
@@ -21,7 +21,13 @@ pub(crate) fn environment() -> Environment {
 pub(crate) fn script(text: &str, args: &[&Path]) -> CommandSpec {
     let fixed = ["-c", text, "script"].map(std::ffi::OsString::from);
     let args = args.iter().map(|arg| arg.as_os_str().to_owned());
-    CommandSpec::new("sh").args(fixed.into_iter().chain(args)).env_from(&environment()).timeout(LONG)
+    let program = ProgramSpec::new("sh").args(fixed.into_iter().chain(args)).pass(&environment(), []);
+    with(CommandSpec::new(program), |spec| spec.limits.time = LONG)
+}
+
+pub(crate) fn with<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
+    change(&mut value);
+    value
 }
 
 pub(crate) fn tool(spec: CommandSpec) -> CommandTool {

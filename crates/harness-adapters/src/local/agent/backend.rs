@@ -1,6 +1,5 @@
 //! An agent of this machine as an execution adapter.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,11 +81,13 @@ pub(super) struct Settings {
 /// println!("{}", second.text());
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct AgentBackend {
     agent: LocalAgent,
-    program: LocalProgram,
+    /// How its program is run: its path, directory, environment and limits.
+    pub program: LocalProgram,
     settings: Settings,
+    #[debug(skip)]
     clock: Arc<dyn Clock>,
 }
 
@@ -134,35 +135,14 @@ impl AgentBackend {
     /// Sets the working directory.
     #[must_use]
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.program.cwd = Some(folder.into());
+        self.program.spec.cwd = Some(folder.into());
         self
     }
 
     /// Stopped after this time.
     #[must_use]
     pub fn timeout(mut self, span: Duration) -> Self {
-        self.program.timeout = span;
-        self
-    }
-
-    /// With one more variable.
-    #[must_use]
-    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.program = self.program.env(name, value);
-        self
-    }
-
-    /// By this program in place of the one in `PATH`.
-    #[must_use]
-    pub fn command(mut self, program: impl Into<OsString>) -> Self {
-        self.program.program = program.into();
-        self
-    }
-
-    /// With all of how its program is run changed at once.
-    #[must_use]
-    pub fn with_program(mut self, change: impl FnOnce(LocalProgram) -> LocalProgram) -> Self {
-        self.program = change(self.program);
+        self.program.limits.time = span;
         self
     }
 
@@ -257,15 +237,5 @@ impl ExecutionAdapter for AgentBackend {
             self.blame_an_old_version(error).await;
         }
         result
-    }
-}
-
-impl std::fmt::Debug for AgentBackend {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentBackend")
-            .field("agent", &self.agent)
-            .field("program", &self.program)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
     }
 }

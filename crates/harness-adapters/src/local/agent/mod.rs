@@ -11,11 +11,10 @@ mod session;
 
 pub use backend::{AgentBackend, Permission};
 
-use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
-use harness_host::process::Environment;
+use harness_host::process::{Environment, ProgramSpec};
 
 use super::program::LocalProgram;
 use super::version::Version;
@@ -171,11 +170,12 @@ impl LocalAgent {
     /// Its program with its share of `surroundings`, ten minutes of time, and 64 KiB of its output kept
     /// besides what is understood of it while it runs.
     pub fn program(self, surroundings: &Environment) -> LocalProgram {
-        let program = LocalProgram::new(OsString::from(self.id()))
-            .pass(surroundings, self.variables())
-            .timeout(Duration::from_mins(10))
-            .grace(Duration::from_secs(1));
-        if self == Self::Bash { program } else { program.kept(64 * 1024, 64 * 1024) }
+        let mut program = LocalProgram::new(ProgramSpec::new(self.id()).pass(surroundings, self.variables()));
+        (program.limits.time, program.limits.grace) = (Duration::from_mins(10), Duration::from_secs(1));
+        if self != Self::Bash {
+            program.limits.stdout = 64 * 1024;
+        }
+        program
     }
 }
 

@@ -10,7 +10,7 @@ use harness_adapters::execution::{
 use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 
 use harness_core::port::BoxFuture;
-use harness_host::process::{Capture, Ended, Ending, Launch, Launcher};
+use harness_host::process::{Capture, Ended, Ending, Launch, Launcher, ProgramSpec};
 
 use super::{clock, environment, execute, request, shell};
 
@@ -61,17 +61,18 @@ fn output_is_read_as_utf_8_whatever_it_is() {
 fn it_sees_the_variables_that_it_was_given_and_no_others() {
     // W25
     check("echo \"$PATH|$OTHER|$MORE\"", "", "/usr/bin:/bin||");
-    let result = execute(
-        &adapter_of(shell().pass(&environment(), ["OTHER"]).env("MORE", "more"), "echo \"$OTHER|$MORE\""),
-        request(""),
-    );
+    let mut passing = shell();
+    passing.spec = passing.spec.pass(&environment(), ["OTHER"]).env("MORE", "more");
+    let result = execute(&adapter_of(passing, "echo \"$OTHER|$MORE\""), request(""));
     assert_eq!(result.text(), "other|more");
 }
 
 #[test]
 fn a_long_output_keeps_its_beginning_and_its_end() {
     // W22
-    let result = execute(&adapter_of(shell().kept(64, 64), "seq 1 100000"), request(""));
+    let mut bounded = shell();
+    bounded.limits = bounded.limits.kept(64, 64);
+    let result = execute(&adapter_of(bounded, "seq 1 100000"), request(""));
     let text = result.text();
     assert!(text.starts_with("1\n2\n") && text.ends_with("99999\n100000"), "{text}");
     assert!(text.contains("[... 588831 bytes left out ...]"), "{text}");
@@ -107,12 +108,12 @@ impl Launcher for Told {
         _: BoxFuture<'_, ()>,
         tap: &mut (dyn FnMut(&[u8]) + Send),
     ) -> io::Result<Ended> {
-        if launch.cwd.is_some() {
+        if launch.program.cwd.is_some() {
             return Err(io::Error::other("the container is gone"));
         }
         let stdin = launch.stdin.unwrap_or_default();
-        let (program, stdin) = (launch.program.display(), String::from_utf8_lossy(&stdin));
-        let told = format!("{program} {:?} {stdin}", launch.args);
+        let (program, stdin) = (launch.program.name(), String::from_utf8_lossy(&stdin));
+        let told = format!("{program} {:?} {stdin}", launch.program.args);
         let mut stdout = Capture::new(launch.limits.stdout);
         stdout.push(told.as_bytes());
         tap(told.as_bytes());
@@ -122,10 +123,12 @@ impl Launcher for Told {
 
 #[test]
 fn an_application_decides_where_a_program_runs() {
-    let program = || LocalProgram::new("agent").leading(["--fast"]).launcher(Told);
+    let program = || LocalProgram::new(ProgramSpec::new("agent").args(["--fast"])).launcher(Told);
     let result = execute(&adapter_of(program(), "work"), request("hello"));
     assert_eq!(result.text(), r#"agent ["--fast", "-c", "work"] hello"#, "{result:?}");
-    let result = execute(&adapter_of(program().cwd("/srv"), "work"), request("hello"));
+    let mut elsewhere = program();
+    elsewhere.spec.cwd = Some("/srv".into());
+    let result = execute(&adapter_of(elsewhere, "work"), request("hello"));
     assert_eq!(result.status, ExecutionStatus::Failed);
     assert!(format!("{result:?}").contains("the container is gone"), "{result:?}");
 }

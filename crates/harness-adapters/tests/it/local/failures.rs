@@ -8,6 +8,7 @@ use harness_adapters::execution::{
 };
 use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness_core::Cancel;
+use harness_host::process::ProgramSpec;
 use tokio::time::Instant;
 
 use super::{SECRET, block_on, clock, execute, gone, request, shell, summary};
@@ -35,7 +36,7 @@ fn check(program: LocalProgram, args: &[&str], expected: &str) -> ExecutionResul
 #[test]
 fn what_cannot_be_started_is_told_with_what_to_do() {
     // W23
-    let started = |command: &str| LocalProgram::new(command).env("PATH", "/usr/bin:/bin");
+    let started = |command: &str| LocalProgram::new(ProgramSpec::new(command).env("PATH", "/usr/bin:/bin"));
     check(
         started("no-such-agent"),
         &[],
@@ -113,7 +114,9 @@ fn a_program_deaf_to_sigterm_ends_within_its_time_with_all_that_it_started() {
     let limit = Duration::from_millis(500);
     let (result, took) = block_on(async {
         let start = Instant::now();
-        let adapter = adapter(shell().timeout(limit), &["-c", DEAF]);
+        let mut program = shell();
+        program.limits.time = limit;
+        let adapter = adapter(program, &["-c", DEAF]);
         let result = adapter.execute(request(""), ExecutionCx::new(&(), &Cancel::never())).await;
         (result, start.elapsed())
     });
@@ -132,7 +135,9 @@ fn a_request_that_is_not_wanted_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
-    let adapter = adapter(shell().cwd(folder.path()), &["-c", "echo started > file"]);
+    let mut program = shell();
+    program.spec.cwd = Some(folder.path().to_owned());
+    let adapter = adapter(program, &["-c", "echo started > file"]);
     let result = block_on(adapter.execute(request(""), ExecutionCx::new(&(), &cancel)));
     assert_eq!(result.status, ExecutionStatus::Failed);
     assert_eq!(

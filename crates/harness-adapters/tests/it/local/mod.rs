@@ -17,7 +17,7 @@ use harness_adapters::execution::{
 use harness_adapters::local::{AgentBackend, LocalAgent, LocalProgram};
 use harness_core::Cancel;
 use harness_core::{Json, Time};
-use harness_host::process::Environment;
+use harness_host::process::{Environment, ProgramSpec};
 
 use crate::support::Stopped;
 
@@ -36,7 +36,10 @@ fn clock() -> Arc<Stopped> {
 }
 
 fn shell() -> LocalProgram {
-    LocalProgram::new("/bin/sh").pass(&environment(), ["ANTHROPIC_API_KEY"]).timeout(LONG)
+    let spec = ProgramSpec::new("/bin/sh").pass(&environment(), ["ANTHROPIC_API_KEY"]);
+    let mut program = LocalProgram::new(spec);
+    program.limits.time = LONG;
+    program
 }
 
 fn request(text: &str) -> ExecutionRequest {
@@ -106,11 +109,9 @@ impl Played {
     fn script(agent: LocalAgent, folder: tempfile::TempDir, script: &str) -> Self {
         let path = folder.path().join("agent.sh");
         std::fs::write(&path, script).unwrap();
-        let backend = AgentBackend::new(agent, &environment(), clock())
-            .command("/bin/sh")
-            .cwd(folder.path())
-            .timeout(LONG)
-            .with_program(|program| program.leading([path]));
+        let mut backend = AgentBackend::new(agent, &environment(), clock()).cwd(folder.path()).timeout(LONG);
+        backend.program.spec.path = "/bin/sh".into();
+        backend.program.spec.args = vec![path.into()];
         Self { backend, folder }
     }
 

@@ -3,12 +3,14 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use harness_adapters::local::{Found, LocalAgent, LocalProgram, Probe, probe};
-use harness_host::process::Environment;
+use harness_host::process::{Environment, ProgramSpec};
 
 use super::{block_on, shell};
 
 fn probed(agent: LocalAgent, script: &str) -> Probe {
-    block_on(probe(agent, &shell().leading(["-c", script])))
+    let mut program = shell();
+    program.spec = program.spec.args(["-c", script]);
+    block_on(probe(agent, &program))
 }
 
 #[track_caller]
@@ -37,7 +39,7 @@ fn what_tells_no_version_is_unclear() {
 
 #[test]
 fn what_is_missing_is_missing() {
-    let program = LocalProgram::new("no-such-agent").env("PATH", "/usr/bin:/bin");
+    let program = LocalProgram::new(ProgramSpec::new("no-such-agent").env("PATH", "/usr/bin:/bin"));
     let found = block_on(probe(LocalAgent::OpenCode, &program));
     assert_eq!((&found.found, &found.path), (&Found::Missing, &None));
     assert_eq!(found.hint().as_deref(), Some("install it with `npm install -g opencode-ai`"));

@@ -61,7 +61,8 @@ fn failures_tell_the_end_of_stderr() {
 
 #[test]
 fn a_program_that_is_missing_is_told() {
-    let runner = LocalRunner::new(LocalAgent::Codex, &environment()).command("no-such-agent");
+    let mut runner = LocalRunner::new(LocalAgent::Codex, &environment());
+    runner.program.spec.path = "no-such-agent".into();
     let outcome = block_on(runner.run(CliInput::new("hi", LONG)));
     let CliOutcome::Failed { error, .. } = outcome else { panic!("{outcome:?}") };
     assert!(error.starts_with("Failed to spawn 'no-such-agent': no program of that name"), "{error}");
@@ -69,8 +70,9 @@ fn a_program_that_is_missing_is_told() {
 
 #[test]
 fn secrets_are_not_told() {
-    let runner = LocalRunner::new(LocalAgent::ClaudeCode, &environment()).command("/bin/sh");
-    let runner = runner.with_program(|program| program.leading(["-c", "echo $ANTHROPIC_API_KEY"]));
+    let mut runner = LocalRunner::new(LocalAgent::ClaudeCode, &environment());
+    runner.program.spec.path = "/bin/sh".into();
+    runner.program.spec.args = ["-c", "echo $ANTHROPIC_API_KEY"].map(Into::into).into();
     let outcome = block_on(runner.run(CliInput::new("hi", LONG)));
     assert_eq!(outcome, CliOutcome::Completed { text: "[hidden]".to_owned(), metadata: None });
     assert!(!format!("{runner:?}").contains(SECRET));

@@ -53,8 +53,8 @@ pub(crate) async fn start(executable: &Path, launch: &Launch<'_>) -> io::Result<
         .arg0(NAME)
         .args([OsString::from(ARGUMENT), owner.into(), grace.into()])
         .args(launch.sandbox.map(Sandbox::to_args).transpose()?.unwrap_or_default())
-        .args([OsStr::new(END), launch.program])
-        .args(launch.args)
+        .args([OsStr::new(END), &launch.program.path])
+        .args(&launch.program.args)
         .stdin(Stdio::from(OwnedFd::from(theirs)));
     let mut supervisor = process.spawn()?;
     // The supervisor's end of the lifeline must be open in the supervisor alone.

@@ -29,7 +29,8 @@ use super::policy::{CompactionPolicy, Recency, Rung, Size, Target};
 use super::summarize::{DynSummarizer, Summarizer, SummaryCache};
 use super::tokens::CharacterCounter;
 use crate::compact::tokens::TokenCounter;
-use crate::shared::{Recent, lock};
+use crate::shared::{apart, lock, recent};
+use lru::LruCache;
 
 pub use self::rehydrate::Rehydration;
 
@@ -95,7 +96,7 @@ pub struct ContextCompactor {
     #[debug(skip)]
     cache: Mutex<SummaryCache>,
     #[debug(skip)]
-    threads: Mutex<Recent<String, Arc<Mutex<State>>>>,
+    threads: Mutex<LruCache<String, Arc<Mutex<State>>>>,
 }
 
 /// Target of one compaction.
@@ -159,7 +160,7 @@ impl ContextCompactor {
             store: None,
             rehydration: None,
             cache: Mutex::default(),
-            threads: Mutex::new(Recent::new(THREADS)),
+            threads: Mutex::new(recent(THREADS)),
         }
     }
 
@@ -463,14 +464,14 @@ impl Compactor for ContextCompactor {
             store: self.store.clone(),
             rehydration: self.rehydration,
             cache: Mutex::new(cache),
-            threads: Mutex::new(lock(&self.threads).apart()),
+            threads: Mutex::new(apart(&lock(&self.threads))),
         }))
     }
 
     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
         let (log, asked) = (&ask.cx.log, ask.plan.as_ref());
         let new = || Arc::new(Mutex::new(State::new(BudgetMeter::new(Arc::clone(&self.counter)))));
-        let state = Arc::clone(lock(&self.threads).or_insert(thread_of(&ask.cx.origin), new));
+        let state = Arc::clone(lock(&self.threads).get_or_insert(thread_of(&ask.cx.origin), new));
         let begun = {
             let mut state = lock(&state);
             state.follow(log, asked);

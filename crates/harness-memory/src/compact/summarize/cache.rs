@@ -6,9 +6,10 @@ use harness_core::Json;
 use harness_core::canonical::sha256_hex;
 use harness_core::message::Message;
 use harness_core::outcome::TotalUsage;
+use lru::LruCache;
 
 use super::Summary;
-use crate::shared::Recent;
+use crate::shared::recent;
 
 /// Summaries that are remembered.
 const KEPT: usize = 64;
@@ -16,11 +17,11 @@ const KEPT: usize = 64;
 /// The newest summaries, each under a hash of every message that it covers: a summary never stands for
 /// messages that it was not made from.
 #[derive(Clone, Debug)]
-pub(crate) struct SummaryCache(Recent<String, Summary>);
+pub(crate) struct SummaryCache(LruCache<String, Summary>);
 
 impl Default for SummaryCache {
     fn default() -> Self {
-        Self(Recent::new(KEPT))
+        Self(recent(KEPT))
     }
 }
 
@@ -42,7 +43,7 @@ impl SummaryCache {
         for (count, message) in (1..).zip(messages) {
             let text = Json::of(&**message).unwrap_or_default();
             key = sha256_hex([key.as_bytes(), text.text().as_bytes()].concat());
-            if let Some(summary) = self.0.get_mut(&key) {
+            if let Some(summary) = self.0.get(&key) {
                 known = Some((summary.clone(), count));
             }
         }
@@ -52,7 +53,7 @@ impl SummaryCache {
     /// Remembers a summary; what it used was paid once.
     pub(crate) fn put(&mut self, key: String, summary: &Summary) {
         let summary = Summary { usage: TotalUsage::default(), ..summary.clone() };
-        self.0.insert(key, summary);
+        self.0.put(key, summary);
     }
 }
 

@@ -8,7 +8,6 @@
 
 mod characters;
 mod counter;
-mod estimates;
 #[cfg(feature = "tokenizer")]
 mod exact;
 mod message;
@@ -16,7 +15,6 @@ mod tally;
 
 pub use characters::CharacterCounter;
 pub use counter::TokenCounter;
-pub use estimates::RoundedCharacters;
 #[cfg(feature = "tokenizer")]
 pub use exact::{ExactCounter, Vocabulary};
 pub(crate) use message::content_tokens;
