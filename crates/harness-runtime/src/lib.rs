@@ -91,7 +91,7 @@ pub use config::{
 pub use error::{ErrorClass, RuntimeError};
 pub use markdown::{FileProblem, FileProblemKind, MarkdownFault};
 pub use prompt::{MessageOptions, Prompt, ResumeFrom};
-pub use queue::{Deliver, DeliveryMode, DeliveryState, LateSteering, Queue, QueueEntry, QueueMode};
+pub use queue::{DeliveryMode, DeliveryState, LateSteering, Queue, QueueEntry, QueueMode};
 pub use report::{NoAnswer, Report, Typed};
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use sessions::{DynSessions, Sessions};

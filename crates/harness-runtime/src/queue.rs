@@ -125,10 +125,11 @@ pub(crate) fn size(message: &Message) -> usize {
     count.0
 }
 
-/// A message that waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message that waits, with options of the run that it starts: a thread of this process, or one on an engine, has its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct QueueEntry {
+pub struct QueueEntry<O = MessageOptions> {
     /// Its name: the caller's, or one that the thread gave it.
     pub id: EntryId,
     /// Message to deliver.
@@ -142,77 +143,46 @@ pub struct QueueEntry {
     /// Whether it makes an idle thread begin: what is queued by `steer` and `follow_up` does not.
     pub wakes: bool,
     /// Options of the run that it starts.
-    pub options: MessageOptions,
-    /// The room that it takes.
-    pub(crate) share: Arc<QueueShare>,
+    pub options: O,
+    /// The room that it takes of the queues of a runtime.
+    #[serde(skip)]
+    pub(crate) share: Option<Arc<QueueShare>>,
 }
 
-impl Deliver for QueueEntry {
-    fn id(&self) -> &EntryId {
-        &self.id
-    }
-
-    fn message(&self) -> &Arc<Message> {
-        &self.message
-    }
-
-    fn mode(&self) -> DeliveryMode {
-        self.mode
-    }
-
-    fn wakes(&self) -> bool {
-        self.wakes
-    }
-
-    fn state(&mut self) -> &mut DeliveryState {
-        &mut self.state
+impl<O> QueueEntry<O> {
+    /// A message that waits from now on.
+    pub fn new(
+        id: EntryId,
+        message: Arc<Message>,
+        mode: DeliveryMode,
+        wakes: bool,
+        options: O,
+        now: Time,
+    ) -> Self {
+        let state = DeliveryState::Waiting;
+        Self { id, message, mode, state, queued_at: now, wakes, options, share: None }
     }
 
     fn is_waiting(&self) -> bool {
         self.state == DeliveryState::Waiting
     }
 
-    fn agrees(&self, first: &Self) -> bool {
-        self.options == first.options
+    /// Whether a run may begin with it. What is only steering waits for a run to begin.
+    fn begins(&self) -> bool {
+        self.is_waiting() && (self.wakes || self.mode != DeliveryMode::BetweenRounds)
+    }
+
+    fn is_steering(&self) -> bool {
+        self.is_waiting() && self.mode == DeliveryMode::BetweenRounds
     }
 }
 
-impl Queue<QueueEntry> {
+impl Queue {
     /// The bytes of all messages, those that are being delivered included, but for one.
     pub(crate) fn bytes_without(&self, id: Option<&EntryId>) -> usize {
         let others = self.0.iter().filter(|entry| Some(&entry.id) != id);
-        others.fold(0, |sum, entry| sum.saturating_add(entry.share.bytes))
-    }
-}
-
-/// A message that waits, as a [`Queue`] sees it.
-pub trait Deliver {
-    /// Its name.
-    fn id(&self) -> &EntryId;
-
-    /// The message.
-    fn message(&self) -> &Arc<Message>;
-
-    /// When it is delivered.
-    fn mode(&self) -> DeliveryMode;
-
-    /// Whether it makes an idle thread begin.
-    fn wakes(&self) -> bool;
-
-    /// The state of its delivery, for the queue.
-    fn state(&mut self) -> &mut DeliveryState;
-
-    /// Whether no run has taken it.
-    fn is_waiting(&self) -> bool;
-
-    /// Whether one run may begin with both. Default yes.
-    fn agrees(&self, _first: &Self) -> bool {
-        true
-    }
-
-    /// Whether a run may begin with it. What is only steering waits for a run to begin.
-    fn begins(&self) -> bool {
-        self.is_waiting() && (self.wakes() || self.mode() != DeliveryMode::BetweenRounds)
+        let shares = others.filter_map(|entry| entry.share.as_ref());
+        shares.fold(0, |sum, share| sum.saturating_add(share.bytes))
     }
 }
 
@@ -220,22 +190,22 @@ pub trait Deliver {
 /// `docs/reference/delivery.md` for threads in a process, and for those on an engine.
 ///
 /// ```
-/// use harness_runtime::{Queue, QueueEntry};
+/// use harness_runtime::{MessageOptions, Queue};
 ///
-/// let queue = Queue::<QueueEntry>::default();
+/// let queue = Queue::<MessageOptions>::default();
 /// assert!(queue.len() == 0 && !queue.wakes());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Queue<E>(VecDeque<E>);
+pub struct Queue<O = MessageOptions>(VecDeque<QueueEntry<O>>);
 
-impl<E> Default for Queue<E> {
+impl<O> Default for Queue<O> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<E: Deliver> Queue<E> {
+impl<O: PartialEq> Queue<O> {
     /// How many messages wait; what a run has taken is not counted.
     #[expect(clippy::len_without_is_empty, reason = "a queue without waiting messages may hold others")]
     pub fn len(&self) -> usize {
@@ -243,34 +213,34 @@ impl<E: Deliver> Queue<E> {
     }
 
     /// All messages, those that are being delivered included.
-    pub fn iter(&self) -> impl Iterator<Item = &E> {
+    pub fn iter(&self) -> impl Iterator<Item = &QueueEntry<O>> {
         self.0.iter()
     }
 
     /// Whether there is a message of that name.
     pub fn has(&self, id: &EntryId) -> bool {
-        self.0.iter().any(|entry| entry.id() == id)
+        self.0.iter().any(|entry| entry.id == *id)
     }
 
     /// Behind everything that waits.
-    pub fn push(&mut self, entry: E) {
+    pub fn push(&mut self, entry: QueueEntry<O>) {
         self.0.push_back(entry);
     }
 
     /// Before everything that waits, behind earlier interruptions.
-    pub fn push_interrupt(&mut self, entry: E) {
-        let before = self.0.iter().take_while(|entry| entry.mode() == DeliveryMode::Interrupt).count();
+    pub fn push_interrupt(&mut self, entry: QueueEntry<O>) {
+        let before = self.0.iter().take_while(|entry| entry.mode == DeliveryMode::Interrupt).count();
         self.0.insert(before, entry);
     }
 
     /// The queued entry of that id.
-    pub fn waiting_mut(&mut self, id: &EntryId) -> Option<&mut E> {
-        self.0.iter_mut().find(|entry| entry.id() == id && entry.is_waiting())
+    pub fn waiting_mut(&mut self, id: &EntryId) -> Option<&mut QueueEntry<O>> {
+        self.0.iter_mut().find(|entry| entry.id == *id && entry.is_waiting())
     }
 
     /// Removes the queued entry of that id.
-    pub fn remove_waiting(&mut self, id: &EntryId) -> Option<E> {
-        let at = self.0.iter().position(|entry| entry.id() == id && entry.is_waiting())?;
+    pub fn remove_waiting(&mut self, id: &EntryId) -> Option<QueueEntry<O>> {
+        let at = self.0.iter().position(|entry| entry.id == *id && entry.is_waiting())?;
         self.0.remove(at)
     }
 
@@ -283,11 +253,11 @@ impl<E: Deliver> Queue<E> {
 
     /// Whether something waits that makes an idle thread begin.
     pub fn wakes(&self) -> bool {
-        self.0.iter().any(|entry| entry.wakes() && entry.begins())
+        self.0.iter().any(|entry| entry.wakes && entry.begins())
     }
 
     /// The first message that the next run begins with.
-    pub fn beginning(&self) -> Option<&E> {
+    pub fn beginning(&self) -> Option<&QueueEntry<O>> {
         self.0.iter().find(|entry| entry.begins())
     }
 
@@ -295,20 +265,20 @@ impl<E: Deliver> Queue<E> {
     /// another run. They stay in the queue as being delivered.
     pub fn take_beginning(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
         let Some(first) = self.beginning() else { return Vec::new() };
-        let differs = |entry: &E| entry.begins() && !entry.agrees(first);
+        let differs = |entry: &QueueEntry<O>| entry.begins() && entry.options != first.options;
         let agreeing = self.0.iter().position(differs).unwrap_or(self.0.len());
-        deliver(self.0.iter_mut().take(agreeing), mode, E::begins)
+        deliver(self.0.iter_mut().take(agreeing), mode, QueueEntry::begins)
     }
 
     /// Takes what is steering.
     pub fn take_steering(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
-        deliver(self.0.iter_mut(), mode, is_steering::<E>)
+        deliver(self.0.iter_mut(), mode, QueueEntry::is_steering)
     }
 
     /// The steering that a run would take behind its prompt.
     pub(crate) fn preview(&self, mode: QueueMode) -> Vec<Arc<Message>> {
-        let steering = self.0.iter().filter(|entry| is_steering::<E>(entry)).take(mode.most());
-        steering.map(|entry| Arc::clone(entry.message())).collect()
+        let steering = self.0.iter().filter(|entry| entry.is_steering()).take(mode.most());
+        steering.map(|entry| Arc::clone(&entry.message)).collect()
     }
 
     /// Messages for a run at a point of its turn.
@@ -326,14 +296,14 @@ impl<E: Deliver> Queue<E> {
 
     /// These are in a transcript.
     pub fn delivered(&mut self, ids: &[EntryId]) {
-        self.0.retain(|entry| !ids.contains(entry.id()));
+        self.0.retain(|entry| !ids.contains(&entry.id));
     }
 
     /// Requeues undelivered messages in their old places. Returns whether there were any.
     pub fn restore(&mut self) -> bool {
         let mut any = false;
         for entry in self.0.iter_mut().filter(|entry| !entry.is_waiting()) {
-            *entry.state() = DeliveryState::Waiting;
+            entry.state = DeliveryState::Waiting;
             any = true;
         }
         any
@@ -341,20 +311,16 @@ impl<E: Deliver> Queue<E> {
 }
 
 /// Hands out what is wanted of these.
-fn deliver<'q, E: Deliver + 'q>(
-    entries: impl Iterator<Item = &'q mut E>,
+fn deliver<'q, O: 'q>(
+    entries: impl Iterator<Item = &'q mut QueueEntry<O>>,
     mode: QueueMode,
-    wanted: impl Fn(&E) -> bool,
+    wanted: impl Fn(&QueueEntry<O>) -> bool,
 ) -> Vec<(EntryId, Arc<Message>)> {
     let taken = entries.filter(|entry| wanted(entry)).take(mode.most());
     taken
         .map(|entry| {
-            *entry.state() = DeliveryState::Delivering;
-            (entry.id().clone(), Arc::clone(entry.message()))
+            entry.state = DeliveryState::Delivering;
+            (entry.id.clone(), Arc::clone(&entry.message))
         })
         .collect()
-}
-
-fn is_steering<E: Deliver>(entry: &E) -> bool {
-    entry.is_waiting() && entry.mode() == DeliveryMode::BetweenRounds
 }

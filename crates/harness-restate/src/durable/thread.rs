@@ -13,7 +13,7 @@ use harness::core::port::{Decision, DrainPoint, ProposedCall};
 use harness::core::{
     AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time, ToolName,
 };
-use harness::runtime::{Deliver, DeliveryMode, DeliveryState, Queue, QueueMode};
+use harness::runtime::{DeliveryMode, Queue, QueueEntry, QueueMode};
 use serde::{Deserialize, Serialize};
 
 use super::blob::json_bytes;
@@ -43,52 +43,7 @@ pub struct RunOptions {
 }
 
 /// A message that waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Queued {
-    /// Its name, from the client.
-    pub id: EntryId,
-    /// Content of the message.
-    pub message: Arc<Message>,
-    /// When it is delivered.
-    pub mode: DeliveryMode,
-    /// Whether it makes an idle thread begin.
-    pub wakes: bool,
-    /// The state of its delivery.
-    pub state: DeliveryState,
-    /// Options of the run that it begins.
-    pub options: RunOptions,
-}
-
-impl Deliver for Queued {
-    fn id(&self) -> &EntryId {
-        &self.id
-    }
-
-    fn message(&self) -> &Arc<Message> {
-        &self.message
-    }
-
-    fn mode(&self) -> DeliveryMode {
-        self.mode
-    }
-
-    fn wakes(&self) -> bool {
-        self.wakes
-    }
-
-    fn state(&mut self) -> &mut DeliveryState {
-        &mut self.state
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.state == DeliveryState::Waiting
-    }
-
-    fn agrees(&self, first: &Self) -> bool {
-        self.options == first.options
-    }
-}
+pub type Queued = QueueEntry<RunOptions>;
 
 /// A call that waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,7 +170,7 @@ pub enum ThreadSend {
 pub struct ThreadState {
     origin: Origin,
     status: ThreadStatus,
-    queue: Queue<Queued>,
+    queue: Queue<RunOptions>,
     remembered: VecDeque<EntryId>,
     /// Runs so far.
     runs: u64,
@@ -288,8 +243,7 @@ impl ThreadState {
                 return (ThreadReply::Run(self.control(control, now, &mut sends)), sends);
             }
             ThreadAsk::Deliver { entry, message, mode, wakes, options } => {
-                let state = DeliveryState::Waiting;
-                self.deliver(Queued { id: entry, message, mode, wakes, state, options }, now, &mut sends)
+                self.deliver(Queued::new(entry, message, mode, wakes, options, now), &mut sends)
             }
             ThreadAsk::Abort => {
                 self.stop(Arc::from("caller"), &mut sends);
@@ -318,7 +272,8 @@ impl ThreadState {
         if let ThreadStatus::Running(run) = &self.status { Some(run) } else { None }
     }
 
-    fn deliver(&mut self, queued: Queued, now: Time, sends: &mut Vec<ThreadSend>) -> Result<(), String> {
+    fn deliver(&mut self, queued: Queued, sends: &mut Vec<ThreadSend>) -> Result<(), String> {
+        let now = queued.queued_at;
         if self.remembered.contains(&queued.id) {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use super::handle::Thread;
 use super::state::{State, Status};
 use crate::error::RuntimeError;
 use crate::prompt::MessageOptions;
-use crate::queue::{DeliveryMode, DeliveryState, QueueEntry, QueueShare, size};
+use crate::queue::{DeliveryMode, QueueEntry, QueueShare, size};
 use crate::stream::{QueueChange, ThreadEvent};
 
 impl Thread {
@@ -106,10 +106,9 @@ impl Thread {
             return Err(RuntimeError::EntryExists { thread: shared.id.clone(), entry: id });
         }
         let share = self.room(&state, bytes, None)?;
-        let queued_at = shared.parts.clock.now();
-        let (state_of, message) = (DeliveryState::Waiting, Arc::new(message));
-        let entry =
-            QueueEntry { id: id.clone(), message, mode, state: state_of, queued_at, wakes, options, share };
+        let (now, message) = (shared.parts.clock.now(), Arc::new(message));
+        let mut entry = QueueEntry::new(id.clone(), message, mode, wakes, options, now);
+        entry.share = Some(share);
         if mode == DeliveryMode::Interrupt {
             state.queue.push_interrupt(entry);
         } else {
@@ -183,7 +182,7 @@ impl Thread {
         }
         let share = self.room(&state, bytes, Some(entry))?;
         let waiting = state.queue.waiting_mut(entry).ok_or_else(|| self.not_waiting(entry))?;
-        (waiting.message, waiting.share) = (Arc::new(message), share);
+        (waiting.message, waiting.share) = (Arc::new(message), Some(share));
         self.emit_queue(entry, QueueChange::Changed);
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use crate::config::ResolvedConfig;
 use crate::error::RuntimeError;
 use crate::prompt::{MessageOptions, Prompt, ResumeFrom};
-use crate::queue::{Queue, QueueEntry};
+use crate::queue::Queue;
 use crate::report::Report;
 use crate::runtime::Parts;
 use crate::stream::{EventLog, ThreadEvent};
@@ -93,7 +93,7 @@ pub(crate) struct Job {
 pub(crate) struct State {
     pub(crate) status: Status,
     pub(crate) closed: bool,
-    pub(crate) queue: Queue<QueueEntry>,
+    pub(crate) queue: Queue,
     /// The transcript, while no run has it and it is loaded.
     pub(crate) memory: Option<Memory>,
     /// Whether a run, or a compaction, has the transcript.
