@@ -24,7 +24,7 @@ const report = await client.prompt("ts", { text: "hi" }, { wait: "true" });
 assert("outcome" in report && report.text === "You said: hi", "the report has the answer");
 const { messages } = await client.listMessages("ts");
 const texts = (of: Message): string[] =>
-  "content" in of ? of.content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : [];
+  "content" in of ? (of.content ?? []).flatMap((block) => (block.type === "text" ? [block.text] : [])) : [];
 const [asked, answer] = messages;
 assert(asked?.role === "user" && texts(asked)[0] === "hi", "the transcript has typed messages");
 assert(answer?.role === "assistant" && texts(answer)[0] === "You said: hi" && answer.stopReason === "stop", "and blocks");
