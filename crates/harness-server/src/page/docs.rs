@@ -84,7 +84,7 @@ impl Operation<'_> {
                 }
                 div class="body" {
                     @for paragraph in text(self.value, "description").split("\n\n").filter(|part| !part.is_empty()) {
-                        p { (prose(paragraph)) }
+                        (paragraph_view(paragraph))
                     }
                     @if let Some(parameters) = self.value.at("parameters").as_array() {
                         h3 { "Parameters" }
@@ -97,6 +97,17 @@ impl Operation<'_> {
                     } }
                 }
             }
+        }
+    }
+}
+
+/// A paragraph of a description, or a list.
+fn paragraph_view(text: &str) -> Markup {
+    html! {
+        @if let Some(items) = text.strip_prefix("- ") {
+            ul { @for item in items.split("\n- ") { li { (prose(item)) } } }
+        } @else {
+            p { (prose(text)) }
         }
     }
 }
@@ -206,12 +217,13 @@ fn kind(api: &Value, schema: &Value) -> Markup {
     let items = schema.at("items");
     html! {
         @match schema.at("type") {
-            Value::String(name) if name == "array" => { "list of " (kind(api, items)) @if items.is_null() { "values" } }
+            Value::String(name) if name == "array" => { "list of " (kind(api, items)) }
             Value::String(name) => (name),
             Value::Array(names) => {
                 (names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "))
                 @if !items.is_null() { " of " (kind(api, items)) }
             }
+            _ if schema.is_object() => "any value",
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
         }
     }
