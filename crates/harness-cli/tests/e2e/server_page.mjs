@@ -115,6 +115,13 @@ await idle();
 assert.equal((await page.$$(".approval")).length, 0);
 assert.deepEqual(await page.$$eval("details.call .result", nodes => nodes.map(node => node.textContent)), ["denied", "done"]);
 
+// A call of a sub-agent, which is in no event of the thread.
+button = await approve("ask the scout", "primary");
+await button.click();
+await sees("The scout has paid.");
+await idle();
+assert.equal((await page.$$(".approval")).length, 0);
+
 // Abort.
 await type("hang");
 await state("Working…");
@@ -141,6 +148,8 @@ console.log("stop");
 await sees("The server cannot be reached. Retrying…");
 await look("offline");
 console.log("start");
+// A response that the page received late may have hidden the problem before the server is back.
+while (!(await fetch(`${server}/v1/health`).catch(() => null))?.ok) await new Promise(resume => setTimeout(resume, 100));
 await until(() => document.getElementById("problem").hidden);
 await idle();
 await api("POST", `/v1/threads/${thread}/prompt?wait`, { text: "back" });

@@ -35,9 +35,21 @@ fn a_person_works_with_the_page_of_a_server() {
     stop(server);
 }
 
-/// A project whose tool `pay` requires approval.
+/// A sub-agent that can pay.
+const SCOUT: &str = "  team:
+    builtin: subagents
+    agents: { scout: { description: Pays., instructions: You pay., tools: [pay] } }
+";
+
+/// A project whose tool `pay` requires approval, also of a sub-agent.
 pub(crate) fn project() -> Project {
-    Project::new("echo '{\"seen\":1}'", "echo paid").with_pay("    requires_approval: true\n")
+    let project = Project::new("echo '{\"seen\":1}'", "echo paid").with_pay("    requires_approval: true\n");
+    project.write("registry.yaml", &(project.read("registry.yaml") + SCOUT));
+    let descriptor = project.read("harness.yaml");
+    let descriptor = descriptor
+        .replace("  pay: { target: pay }\n", "  pay: { target: pay }\n  give: { target: team.task }\n");
+    project.write("harness.yaml", &descriptor.replace("[look, pay]", "[look, pay, give]"));
+    project
 }
 
 /// A server with a token at an address, and its URL.
@@ -87,6 +99,11 @@ pub(crate) fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
             Reply::Paused { answer, after, gate }
         };
         match (messages.last().unwrap()["role"].as_str(), user.as_str()) {
+            (Some("tool"), "ask the scout") => Reply::text("The scout has paid."),
+            (_, "ask the scout") => {
+                let task = json!({ "description": "pay and allow", "subagent_type": "scout" });
+                Reply::Stream(Answer::call(&call, "task", &task))
+            }
             (Some("tool"), "pay and deny" | "pay and allow") => {
                 Reply::text(&format!("Result: {}", said("tool")))
             }
