@@ -64,9 +64,9 @@ fn chat() -> String {
     let server = Server::start([Reply::Stream(Answer::text(words).and_call("e1", "file_edit", &edit))]);
     let source =
         "/// Price with 19 % tax.\npub fn gross(cents: u64) -> u64 {\n    cents + cents * 19 / 100\n}\n";
-    let project = Project::of(&[("src/price.rs", source)]);
+    let project = Project::of(&[("shop/src/price.rs", source)]);
     let mut command = project.command(&["chat", "--base-url", &server.url]);
-    command.env("HOME", project.path());
+    command.env("HOME", project.path()).current_dir(project.path().join("shop"));
     let person = Person::sit_down(command, ROWS, COLUMNS);
     person.sees("/help for commands").says("Why is the total of order 1042 one cent too low?").sees("y once");
     let page = person.screen(page);
