@@ -50,6 +50,7 @@ const NEEDS: &[Need] = &[
     ("ag-ui", |folder| npm::install(&folder.join("ag-ui"), &["@ag-ui/client@1.0.0", "@ag-ui/core@1.0.0"])),
     ("trace-page", |folder| browser(&folder.join("trace-page"))),
     ("server-page", |folder| browser(&folder.join("server-page"))),
+    ("postgres", |_| postgres()),
     ("typescript", |folder| npm::install(&folder.join("typescript"), &["typescript@7.0.2"])),
     ("screenshots", |folder| browser(&folder.join("screenshots"))),
     ("agents", agents),
@@ -113,6 +114,14 @@ fn brokers(folder: &Path) -> Result<()> {
     npm::install(&folder.join("source"), &["@agent-assistant/harness@0.10.4"])?;
     npm::install(&folder.join("broker-6"), &["@agent-relay/broker-linux-x64@6.3.6"])?;
     npm::install(&folder.join("broker-9"), &["@agent-relay/broker-linux-x64@9.1.6"])
+}
+
+/// The server that the system has.
+fn postgres() -> Result<()> {
+    let found = ["/usr/lib/postgresql", "/usr/local/bin/initdb"].iter().any(|path| Path::new(path).exists());
+    found
+        .then_some(())
+        .ok_or_else(|| Fault::new("PostgreSQL is not installed (Debian: apt-get install postgresql)"))
 }
 
 /// What drives a browser and checks pages in it. The browser itself comes from the system.

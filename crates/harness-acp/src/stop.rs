@@ -75,7 +75,8 @@ pub(crate) fn not_started(error: &RuntimeError) -> Error {
         | ErrorClass::NotFound
         | ErrorClass::Conflict
         | ErrorClass::Closed
-        | ErrorClass::Full => Error::invalid_request().code,
+        | ErrorClass::Full
+        | ErrorClass::Elsewhere => Error::invalid_request().code,
         ErrorClass::Failed => Error::internal_error().code,
     };
     Error::new(code, error.to_string()).data(json!({ "kind": error.kind() }))

@@ -191,6 +191,8 @@ pub enum ErrorClass {
     Closed,
     /// A bound is reached; the request may succeed later.
     Full,
+    /// Another process owns the session; the request may succeed there, or here once that process has ended.
+    Elsewhere,
     /// The thread, its session or the process failed.
     Failed,
 }
@@ -223,6 +225,7 @@ impl RuntimeError {
             }
             // Context of the caller that the agents do not declare, or need.
             Self::Part(fault) if fault.code.split('.').next() == Some("context") => ErrorClass::Invalid,
+            Self::Session(error) if &*error.kind == "session.locked" => ErrorClass::Elsewhere,
             Self::Session(_) | Self::Part(_) | Self::Lost { .. } | Self::NoTokio => ErrorClass::Failed,
         }
     }

@@ -134,6 +134,7 @@ impl From<RuntimeError> for Fault {
             ErrorClass::Conflict => StatusCode::CONFLICT,
             ErrorClass::Closed => StatusCode::GONE,
             ErrorClass::Full => StatusCode::TOO_MANY_REQUESTS,
+            ErrorClass::Elsewhere => StatusCode::SERVICE_UNAVAILABLE,
             ErrorClass::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self { status, told: ErrorDetail::from(&error) }
@@ -247,7 +248,8 @@ mod tests {
         check(RuntimeError::NotWaiting { thread: thread(), entry: "e".into() }, 404);
         check(RuntimeError::EntryExists { thread: thread(), entry: "e".into() }, 409);
         check(RuntimeError::NotHeld { thread: thread(), approval: "c".into() }, 404);
-        check(RuntimeError::Session(SessionError::new("session.locked", "locked")), 500);
+        check(RuntimeError::Session(SessionError::new("session.locked", "locked")), 503);
+        check(RuntimeError::Session(SessionError::new("session.corrupt_line", "damaged")), 500);
         check(RuntimeError::Lost { thread: thread() }, 500);
         check(RuntimeError::NoTokio, 500);
     }

@@ -74,6 +74,14 @@ impl Disk {
         self.whole(Change::Open, || options.read(true).append(true).create(true).mode(0o600).open(path))
     }
 
+    /// Adds bytes at the end of a file, which is made if there is none, and brings them to stable storage.
+    pub(crate) fn add(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let file = self.open_to_append(path)?;
+        (&file).write_all(bytes)?;
+        file.sync_all()?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    }
+
     /// Writes at the end of a file that is open for appending: one call, unless the system takes less.
     pub(crate) fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         match self.fate(Change::Write { bytes: bytes.len() }) {

@@ -57,6 +57,15 @@ pub enum Error {
         /// Path of the database.
         path: PathBuf,
     },
+    /// A URL names a PostgreSQL database, and this build cannot open any.
+    #[error("cannot open a PostgreSQL database: this build has no PostgreSQL")]
+    NoPostgres,
+    /// The URL of a PostgreSQL database cannot be used. The text does not quote it.
+    #[error("cannot use the URL of the PostgreSQL database: {reason}")]
+    PostgresUrl {
+        /// Reason why it cannot be used.
+        reason: String,
+    },
     /// The session is encrypted, and no key was given.
     #[error("session `{}` is encrypted with key `{key}`", path.display())]
     Sealed {
@@ -377,6 +386,8 @@ impl Error {
             Self::UnknownEntry { .. } => "session.unknown_entry",
             Self::NoThread { .. } => "session.no_thread",
             Self::NoSqlite { .. } => "session.no_sqlite",
+            Self::NoPostgres => "session.no_postgres",
+            Self::PostgresUrl { .. } => "session.postgres_url",
             Self::Sealed { .. } => "session.encrypted",
             Self::WrongKey { .. } => "session.wrong_key",
             Self::NotSealed { .. } => "session.not_encrypted",
@@ -425,6 +436,10 @@ impl Error {
                 "name the thread behind `#`: `DATABASE#THREAD`; `harness session list DATABASE` lists them"
             }
             Self::NoSqlite { .. } => "use a build with the feature `sqlite`, or a session file",
+            Self::NoPostgres => "use a build with the feature `postgres`, or a session file",
+            Self::PostgresUrl { .. } => {
+                "write it as `postgres://HOST:PORT/DATABASE?user=NAME`; the password is read from `PGPASSWORD`"
+            }
             Self::Sealed { .. } => {
                 "pass the file of that key with `--session-key` (a build with the feature `encryption`)"
             }

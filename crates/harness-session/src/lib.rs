@@ -2,7 +2,7 @@
 //!
 //! A session is what a thread has said and done, entry by entry: its messages, which calls had started and
 //! finished, the state of its runs. This crate keeps it [in memory](MemorySession), or
-//! [stored](FileSession) in a JSON Lines file or a SQLite database, behind `harness-core`'s [`Session`](harness_core::port::Session) port.
+//! [stored](FileSession) in a JSON Lines file, a SQLite or a PostgreSQL database, behind `harness-core`'s [`Session`](harness_core::port::Session) port.
 //! It knows nothing of models and tools, and it does not decide about calls that never
 //! finished: it lists them ([`unanswered`]), and the run repairs them.
 //!
@@ -61,6 +61,8 @@ mod jsonl;
 mod location;
 mod memory;
 mod note;
+mod postgres;
+mod rows;
 mod seal;
 pub mod search;
 mod spine;

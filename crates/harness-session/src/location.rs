@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Action, Error, Store};
 use crate::folder::encode;
-use crate::sqlite::Rows;
+use crate::postgres;
+use crate::rows::Rows;
 
 /// Extensions of databases.
 const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
 
-/// Where a session is stored, by its path: a JSON Lines file, or a thread of a SQLite database.
+/// Where a session is stored, by its path: a JSON Lines file, or a thread of a SQLite or PostgreSQL database.
 ///
-/// A path that ends in `.db`, `.sqlite` or `.sqlite3` is a database; `#` and a name behind it select a thread.
+/// A path that ends in `.db`, `.sqlite` or `.sqlite3`, and a URL that begins with `postgres://` or `postgresql://`, is a
+/// database; `#` and a name behind it select a thread.
 /// Every function of this crate that takes the path of a session takes either form.
 ///
 /// ```
@@ -23,6 +25,8 @@ const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
 /// let thread = Location::Thread { database: "chats.db".into(), name: "maria/1".to_owned() };
 /// assert_eq!(Location::of("chats.db#maria/1"), thread);
 /// assert_eq!(Location::of("chats.db"), Location::Database("chats.db".into()));
+/// let url = "postgres://harness@db.internal/support";
+/// assert_eq!(Location::of(url), Location::Database(url.into()));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
@@ -30,7 +34,7 @@ pub enum Location {
     File(PathBuf),
     /// A thread of a database.
     Thread {
-        /// Path of the database.
+        /// Path or URL of the database.
         database: PathBuf,
         /// Name of the thread.
         name: String,
@@ -43,8 +47,9 @@ impl Location {
     /// The location that a path names.
     pub fn of(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        let is_database =
+        let is_file =
             |path: &Path| path.extension().is_some_and(|end| DATABASES.iter().any(|known| end == *known));
+        let is_database = |path: &Path| postgres::url(path).is_some() || is_file(path);
         let text = path.to_str().unwrap_or_default();
         let split = text.match_indices('#').map(|(at, _)| text.split_at(at));
         let found = { split }.find(|(database, _)| is_database(Path::new(database)));
@@ -64,14 +69,25 @@ impl Location {
     /// A database that cannot be read.
     pub fn exists(&self) -> Result<bool, Error> {
         match self {
+            Self::Database(url) if postgres::url(url).is_some() => Rows::threads(url).map(|_| true),
             Self::File(path) | Self::Database(path) => Ok(path.exists()),
-            Self::Thread { database, .. } if !database.exists() => Ok(false),
+            Self::Thread { database, .. } if postgres::url(database).is_none() && !database.exists() => {
+                Ok(false)
+            }
             Self::Thread { database, name } => Rows::open(database, name, false)?.exists(),
         }
     }
 
+    /// The URL of the database server; `None` for files.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Thread { database, .. } | Self::Database(database) => postgres::url(database),
+            Self::File(_) => None,
+        }
+    }
+
     /// A file beside the session, for what belongs to it: `maria.runs` for `maria.jsonl`, `chats.db.maria.runs`
-    /// for the thread `maria` of `chats.db`.
+    /// for the thread `maria` of `chats.db`. Of no use for a [server](Self::url).
     #[must_use]
     pub fn beside(&self, extension: &str) -> PathBuf {
         match self {

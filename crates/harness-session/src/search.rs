@@ -9,11 +9,16 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::jsonl::OpenOptions;
 use crate::location::Location;
+use crate::rows::Rows;
 use crate::tree::{Body, Tree};
 
 /// Characters of a snippet before the word that was found, and from there on.
 const BEFORE: usize = 40;
 const AFTER: usize = 120;
+
+/// How the line of a message begins.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) const MESSAGE: &str = r#"{"type":"message""#;
 
 /// Words to search for.
 ///
@@ -55,8 +60,8 @@ pub struct Hit {
 /// Searches the sessions at a path: a directory of session files, a database, or one session. Returns at most
 /// `most` messages.
 ///
-/// A database has an index of words, which each search brings up to date; encrypted threads, files, and queries
-/// whose words all have fewer than three characters are read instead. Of the options, the limits and the key
+/// A SQLite database has an index of words, which each search brings up to date; encrypted threads, files, PostgreSQL
+/// databases, and queries whose words all have fewer than three characters are read instead. Of the options, the limits and the key
 /// count. Blocks.
 ///
 /// # Errors
@@ -81,10 +86,9 @@ pub fn search(
 ) -> Result<Found, Error> {
     let mut found = Found::default();
     let sessions = Location::of(&path).sessions()?;
-    #[cfg(feature = "sqlite")]
     let sessions = if let Location::Database(path) = Location::of(&path) {
-        // The index has the others; encrypted sessions remain.
-        crate::Database::open(&path, false)?.search(query, most.saturating_add(1), &mut found.hits)?
+        // The database has searched the others; encrypted sessions remain.
+        Rows::search(&path, query, most.saturating_add(1), &mut found.hits)?
     } else {
         sessions
     };
@@ -100,6 +104,26 @@ pub fn search(
     Ok(found)
 }
 
+/// The line of a message in a database.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[derive(serde::Deserialize)]
+pub(crate) struct Line {
+    pub(crate) id: EntryId,
+    #[serde(default)]
+    pub(crate) at: String,
+    pub(crate) message: Message,
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl Line {
+    /// The message that a line holds, if it is one.
+    pub(crate) fn of(line: &[u8]) -> Option<Self> {
+        // Cheaper than reading what is none.
+        let is_message = line.starts_with(MESSAGE.as_bytes());
+        if is_message { serde_json::from_slice(line).ok() } else { None }
+    }
+}
+
 impl Query {
     /// The words of a text, which white space separates. A query without words finds nothing.
     pub fn new(text: &str) -> Self {
@@ -107,7 +131,7 @@ impl Query {
     }
 
     /// Words in lower case.
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(crate) fn words(&self) -> &[String] {
         &self.words
     }

@@ -21,7 +21,8 @@ const LONGEST: usize = 240;
 const TITLE: usize = 80;
 
 /// Stores each thread of a [runtime](crate::Builder::build_runtime) as a JSON Lines file of one directory, or in one
-/// SQLite database (feature `sqlite`), whose path ends in `.db`, `.sqlite` or `.sqlite3`.
+/// SQLite database (feature `sqlite`), whose path ends in `.db`, `.sqlite` or `.sqlite3`, or in one PostgreSQL database
+/// (feature `postgres`), whose URL begins with `postgres://`.
 ///
 /// A file is named after its thread: letters, digits, `-`, `_` and inner dots are kept, each other byte is
 /// `%` and two hexadecimal digits. A thread whose name comes out longer than 240 bytes cannot be opened. One

@@ -17,7 +17,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8787")]
     pub(crate) listen: SocketAddr,
 
-    /// Store threads in this directory or database (chats.db), and continue those in it [default: in memory]
+    /// Store threads in this directory or database (chats.db, postgres://HOST/DATABASE), and continue those in it
+    /// [default: in memory]
     #[arg(long, value_name = "DIR|DB", value_hint = ValueHint::AnyPath)]
     pub(crate) sessions: Option<PathBuf>,
 

@@ -25,6 +25,8 @@ use harness::host::process::wait_for_orphans;
 use harness::record::traffic::{Recorder, Replay};
 use harness::runtime::{Prompt, Report, ResumeFrom, RuntimeError};
 use harness::session::checkpoint::FileCheckpoints;
+#[cfg(feature = "postgres")]
+use harness::session::checkpoint::PostgresCheckpoints;
 use harness::session::{FileSession, Location};
 use harness::system::SystemClock;
 use harness::{BoundGraph, Builder, Harness};
@@ -176,6 +178,16 @@ async fn open_session(
     Ok(Some(session))
 }
 
+/// Keeps the state of runs beside their session.
+fn with_checkpoints(builder: Builder, session: &Path) -> Result<Builder, CliError> {
+    let place = Location::of(session);
+    #[cfg(feature = "postgres")]
+    if let Some(url) = place.url() {
+        return Ok(builder.checkpoints(PostgresCheckpoints::open(url)?));
+    }
+    Ok(builder.checkpoints(FileCheckpoints::open(place.beside("runs"))?))
+}
+
 /// Settings of a run that other commands do not have.
 fn of_one_run(
     mut builder: Builder,
@@ -191,7 +203,7 @@ fn of_one_run(
         builder = builder.session(session);
     }
     if let (Some(path), true) = (&args.session, until.is_on()) {
-        builder = builder.checkpoints(FileCheckpoints::open(Location::of(path).beside("runs"))?);
+        builder = with_checkpoints(builder, path)?;
     }
     let recorded = &args.options.recorded;
     if recorded.run_record.is_some() {

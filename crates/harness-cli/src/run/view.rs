@@ -9,6 +9,8 @@ use harness::host::DynArtifactStore;
 use harness::memory::compact::artifacts::{LargeResults, read_artifact_tool};
 use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::session::artifact::{FolderArtifacts, MemoryArtifacts};
+#[cfg(feature = "postgres")]
+use harness::session::{Location, artifact::PostgresArtifacts};
 use harness::tools::MemorySetting;
 use harness::{Builder, compaction_policy};
 
@@ -40,8 +42,17 @@ pub(crate) fn remembering(
     Ok(builder.memory_setting(setting))
 }
 
-/// Compaction of the arguments, or else of the descriptor. Large results and externalized content are stored in a
-/// directory beside the session for later runs, or in memory without a session.
+/// Where the large results of a session are stored.
+fn artifacts_of(session: &Path) -> Result<Arc<dyn DynArtifactStore>, CliError> {
+    #[cfg(feature = "postgres")]
+    if let Some(url) = Location::of(session).url() {
+        return Ok(Arc::new(PostgresArtifacts::open(url)?));
+    }
+    Ok(Arc::new(FolderArtifacts::open(session.with_extension("artifacts"))?))
+}
+
+/// Compaction of the arguments, or else of the descriptor. Large results and externalized content are stored
+/// beside the session for later runs, or in memory without a session.
 pub(crate) fn compacted(
     builder: Builder,
     args: &ViewArgs,
@@ -53,7 +64,7 @@ pub(crate) fn compacted(
     let named = args.compact.map(|preset| CompactionSetting::new(preset, args.window(None)));
     let Some(setting) = named.or(descriptor) else { return Ok(builder) };
     let artifacts: Arc<dyn DynArtifactStore> = match session {
-        Some(path) => Arc::new(FolderArtifacts::open(path.with_extension("artifacts"))?),
+        Some(path) => artifacts_of(path)?,
         None => Arc::new(MemoryArtifacts::default()),
     };
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), setting.window));

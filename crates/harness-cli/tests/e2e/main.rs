@@ -20,6 +20,7 @@ mod local_model;
 mod mcp;
 mod model_server;
 mod openai;
+mod postgres;
 mod relay;
 mod screenshots;
 mod serve;

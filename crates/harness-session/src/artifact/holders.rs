@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 
 /// The largest artifact by default, in bytes.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
+pub(crate) const MOST_BYTES: u64 = 64 << 20;
 
 /// How many sessions may hold one artifact.
-pub(super) const MOST_HOLDERS: usize = 1_000;
+pub(crate) const MOST_HOLDERS: usize = 1_000;
 
 /// Prefix of an artifact's name.
 const SCHEME: &str = "sha256:";
@@ -29,7 +29,7 @@ pub struct Purged {
 }
 
 impl Purged {
-    pub(super) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.artifacts += 1;
         self.bytes = self.bytes.saturating_add(bytes);
     }
@@ -38,12 +38,12 @@ impl Purged {
 /// Those who hold an artifact, at most one entry for each session and one for no session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Holders(Vec<ArtifactMeta>);
+pub(crate) struct Holders(Vec<ArtifactMeta>);
 
 impl Holders {
     /// Adds a holder. An existing holder keeps its label, the stricter sensitivity and the later
     /// expiry.
-    pub(super) fn add(&mut self, id: &ArtifactId, size: u64, mut meta: ArtifactMeta) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, id: &ArtifactId, size: u64, mut meta: ArtifactMeta) -> Result<(), Error> {
         meta.size = size;
         if let Some(held) = self.0.iter_mut().find(|held| held.owner == meta.owner) {
             held.sensitivity = held.sensitivity.max(meta.sensitivity);
@@ -58,7 +58,7 @@ impl Holders {
 
     /// Metadata that a session sees: its own entry, else the least restricted of the others. `None`
     /// if all have expired or are restricted to others.
-    pub(super) fn seen_by(&self, requester: Option<&SessionId>, now: Time) -> Option<&ArtifactMeta> {
+    pub(crate) fn seen_by(&self, requester: Option<&SessionId>, now: Time) -> Option<&ArtifactMeta> {
         let is_own = |held: &&ArtifactMeta| held.owner.as_ref() == requester;
         let live = || self.0.iter().filter(|held| is_live(held, now));
         live().find(is_own).or_else(|| {
@@ -69,13 +69,13 @@ impl Holders {
     }
 
     /// Removes expired holders and returns whether there were any.
-    pub(super) fn expire(&mut self, now: Time) -> bool {
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
         let before = self.0.len();
         self.0.retain(|held| is_live(held, now));
         self.0.len() < before
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -85,19 +85,19 @@ fn is_live(meta: &ArtifactMeta, now: Time) -> bool {
 }
 
 /// The name of bytes.
-pub(super) fn name(bytes: &[u8]) -> ArtifactId {
+pub(crate) fn name(bytes: &[u8]) -> ArtifactId {
     ArtifactId::from(format!("{SCHEME}{}", canonical::sha256_hex(bytes)))
 }
 
 /// The hexadecimal digits of a name; none of one that no store gives.
-pub(super) fn digits(id: &ArtifactId) -> Option<&str> {
+pub(crate) fn digits(id: &ArtifactId) -> Option<&str> {
     let digits = id.as_str().strip_prefix(SCHEME)?;
     let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
     (digits.len() == 64 && digits.bytes().all(is_digit)).then_some(digits)
 }
 
 /// Part of `bytes` in `range`, truncated to the end.
-pub(super) fn part(bytes: &[u8], range: Range<u64>, meta: &ArtifactMeta) -> ArtifactPart {
+pub(crate) fn part(bytes: &[u8], range: Range<u64>, meta: &ArtifactMeta) -> ArtifactPart {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let (from, to) = (place(range.start), place(range.end));
     let part = bytes.get(from..to.max(from)).unwrap_or_default();

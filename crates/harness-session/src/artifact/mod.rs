@@ -1,5 +1,5 @@
-//! Content-addressed artifacts: the [`ArtifactStore`](harness_host::ArtifactStore) port in memory
-//! and as files.
+//! Content-addressed artifacts: the [`ArtifactStore`](harness_host::ArtifactStore) port in memory,
+//! as files, and in a PostgreSQL database.
 //!
 //! Equal bytes are stored once for any number of sessions. Each session that stores them is a
 //! holder with its own label, sensitivity and expiry, and they are kept until the last holder
@@ -29,4 +29,9 @@ mod memory;
 
 pub use files::FolderArtifacts;
 pub use holders::Purged;
+#[cfg(feature = "postgres")]
+pub(crate) use holders::{Holders, MOST_BYTES, digits, name, part};
 pub use memory::MemoryArtifacts;
+
+#[cfg(feature = "postgres")]
+pub use crate::postgres::PostgresArtifacts;

@@ -7,16 +7,13 @@ use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
 
 use super::format::{CHECKPOINT_FORMAT_VERSION, Unreadable, decode, encode};
 use super::memory::supported;
-use super::{KEPT, SUPPORTED};
+use super::{KEPT, MOST_BYTES, SUPPORTED};
 use crate::blocking;
 use crate::error::{Error, Store};
 use crate::folder::Folder;
 
 /// Suffix of a run's directory.
 const RUN: &str = ".run";
-
-/// The largest checkpoint by default, in bytes.
-const MOST_BYTES: u64 = 16 << 20;
 
 /// Checkpoints as small numbered files, in one directory per run: `RUN.run/000000000007.json`.
 ///

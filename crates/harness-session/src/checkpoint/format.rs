@@ -33,7 +33,7 @@ struct Foot {
 
 /// Reason why a checkpoint cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(crate) enum Unreadable {
     Damaged(String),
     Newer(u64),
 }
@@ -44,7 +44,7 @@ impl Unreadable {
     }
 }
 
-pub(super) fn encode(checkpoint: &Checkpoint) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn encode(checkpoint: &Checkpoint) -> Result<Vec<u8>, serde_json::Error> {
     let head = Head {
         format: FORMAT.to_owned(),
         version: CHECKPOINT_FORMAT_VERSION.into(),
@@ -62,7 +62,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<Vec<u8>, serde_json::Err
 }
 
 /// Reads the checkpoint `number` of `run`. Reasons quote nothing of the state.
-pub(super) fn decode(bytes: &[u8], run: &RunId, number: u64) -> Result<Checkpoint, Unreadable> {
+pub(crate) fn decode(bytes: &[u8], run: &RunId, number: u64) -> Result<Checkpoint, Unreadable> {
     let text = std::str::from_utf8(bytes).map_err(|_| Unreadable::damaged("it is not UTF-8"))?;
     let (first, rest) = text.split_once('\n').ok_or_else(|| Unreadable::damaged("it has no first line"))?;
     let head: Head =

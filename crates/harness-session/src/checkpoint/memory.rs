@@ -77,7 +77,7 @@ impl CheckpointStore for MemoryCheckpoints {
 }
 
 /// The checkpoint, when its state is of a version that this program reads.
-pub(super) fn supported(checkpoint: Checkpoint, newest: u32) -> Result<Checkpoint, Error> {
+pub(crate) fn supported(checkpoint: Checkpoint, newest: u32) -> Result<Checkpoint, Error> {
     if checkpoint.schema_version <= newest {
         return Ok(checkpoint);
     }

@@ -1,5 +1,5 @@
-//! The last checkpoints of runs: the [`CheckpointStore`](harness_core::port::CheckpointStore) port in memory
-//! and as files.
+//! The last checkpoints of runs: the [`CheckpointStore`](harness_core::port::CheckpointStore) port in memory,
+//! as files, and in a PostgreSQL database.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,10 +25,20 @@ mod memory;
 
 pub use files::{DamagedCheckpoint, FileCheckpoints, Recovered};
 pub use format::CHECKPOINT_FORMAT_VERSION;
+#[cfg(feature = "postgres")]
+pub(crate) use format::{Unreadable, decode, encode};
 pub use memory::MemoryCheckpoints;
+#[cfg(feature = "postgres")]
+pub(crate) use memory::supported;
+
+#[cfg(feature = "postgres")]
+pub use crate::postgres::PostgresCheckpoints;
+
+/// The largest checkpoint by default, in bytes.
+pub(crate) const MOST_BYTES: u64 = 16 << 20;
 
 /// How many checkpoints of a run are kept, unless something else is asked for.
-const KEPT: usize = 4;
+pub(crate) const KEPT: usize = 4;
 
 /// The newest version of a state that is given out, unless something else is asked for.
-const SUPPORTED: u32 = harness_core::run::SNAPSHOT_VERSION;
+pub(crate) const SUPPORTED: u32 = harness_core::run::SNAPSHOT_VERSION;

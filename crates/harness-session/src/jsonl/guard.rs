@@ -9,8 +9,8 @@ use std::sync::Arc;
 use harness_core::port::SessionError;
 
 use super::disk::set_aside;
-use super::home::{io_error, refused_lock};
-use super::lock::{Lock, hold, hold_new, is_at};
+use super::home::{Held, io_error, refused_lock};
+use super::lock::{hold, hold_new, is_at};
 use super::session::{Shared, State};
 use crate::error::{Action, Disturbance, Error};
 
@@ -53,12 +53,13 @@ impl Shared {
         length && clean && lock.holds().unwrap_or(false) && is_at(file, &self.home.real).unwrap_or(false)
     }
 
-    /// Takes the lock again when its file was removed: meanwhile others could take it.
+    /// Takes the lock again when its file was removed or its connection broke: meanwhile others could take it.
     pub(super) fn keep_lock(&self, state: &mut State) -> Result<(), Error> {
         let lock_error = |source| io_error(Action::Lock, &self.home.beside(".lock"), source);
-        let holds = state.lock.as_ref().map_or(Ok(false), Lock::holds).map_err(lock_error)?;
+        let holds = state.lock.as_ref().map_or(Ok(false), Held::holds).map_err(lock_error)?;
         if !holds {
-            tracing::warn!(path = %self.home.path.display(), "the lock file was removed; it is made again");
+            tracing::warn!(path = %self.home.path.display(), "the lock was lost; it is taken again");
+            state.lock = None;
             state.lock = Some(self.home.lock()?);
         }
         Ok(())

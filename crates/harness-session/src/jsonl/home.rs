@@ -5,13 +5,14 @@ use std::fs;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use super::lock::{Lock, Refused};
+use super::lock::{Lock, Owner, Refused};
 use super::options::OpenOptions;
 use super::read;
 use crate::error::{Action, Error, Store};
 use crate::folder::{LONGEST_NAME, encode};
 use crate::location::Location;
-use crate::sqlite::Rows;
+use crate::postgres::{self, Claim};
+use crate::rows::Rows;
 
 /// How many symbolic links may lead from one to the next.
 const MOST_LINKS: usize = 40;
@@ -21,7 +22,7 @@ const MOST_LINKS: usize = 40;
 pub(crate) struct Home {
     /// As the caller named it, for messages.
     pub(crate) path: PathBuf,
-    /// The file, or the database, without symbolic links.
+    /// The file, or the database, without symbolic links; the URL of a server.
     pub(crate) real: PathBuf,
     /// The lines of a thread of a database.
     pub(crate) rows: Option<Rows>,
@@ -45,7 +46,8 @@ impl Home {
                     return Err(Error::LongKey { store: Store::Sessions, bytes, limit });
                 }
                 let rows = Some(Rows::open(&database, &name, create)?);
-                let real = fs::canonicalize(&database).map_err(failed)?;
+                let is_url = postgres::url(&database).is_some();
+                let real = if is_url { database } else { fs::canonicalize(&database).map_err(failed)? };
                 Ok(Self { path: path.into(), real, rows, stem: name })
             }
             Location::Database(path) => Err(Error::NoThread { path }),
@@ -61,9 +63,33 @@ impl Home {
     }
 
     /// Becomes the owner.
-    pub(crate) fn lock(&self) -> Result<Lock, Error> {
+    pub(crate) fn lock(&self) -> Result<Held, Error> {
+        if let Some(Rows::Postgres(rows)) = &self.rows {
+            return rows.claim().map(Held::Server);
+        }
         let path = self.beside(".lock");
-        Lock::take(path.clone()).map_err(|refused| refused_lock(refused, &self.path, &path))
+        let taken = Lock::take(path.clone()).map(Held::File);
+        taken.map_err(|refused| refused_lock(refused, &self.path, &path))
+    }
+
+    /// The directory of the file, or of the database; `None` for a server.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.real.parent().filter(|_| !matches!(self.rows, Some(Rows::Postgres(_))))
+    }
+
+    /// Keeps lines that cannot be read: in the file `NAME.quarantine`, or in a table of the server. Returns where.
+    pub(crate) fn set_aside(
+        &self,
+        lines: &[u8],
+        to_file: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<PathBuf, Error> {
+        if let Some(Rows::Postgres(rows)) = &self.rows {
+            rows.set_aside(lines)?;
+            return Ok(PathBuf::from(format!("{} (table harness.quarantine)", self.real.display())));
+        }
+        let side = self.beside(".quarantine");
+        to_file(&side).map_err(|source| io_error(Action::Replace, &self.path, source))?;
+        Ok(side)
     }
 
     /// The path of a file beside the session.
@@ -100,6 +126,33 @@ impl Home {
             read.map_err(|source| io_error(Action::Read, &self.path, source))?;
         }
         Ok(content)
+    }
+}
+
+/// Ownership of a session, until it is dropped.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// By a lock file.
+    File(Lock),
+    /// By a lock of a database server.
+    Server(Claim),
+}
+
+impl Held {
+    /// An earlier owner that ended without giving its lock back.
+    pub(crate) fn left_by(&self) -> Option<&Owner> {
+        match self {
+            Self::File(lock) => lock.left_by.as_ref(),
+            Self::Server(claim) => claim.left_by(),
+        }
+    }
+
+    /// Whether nobody else can have become the owner.
+    pub(crate) fn holds(&self) -> io::Result<bool> {
+        match self {
+            Self::File(lock) => lock.holds(),
+            Self::Server(claim) => Ok(claim.holds()),
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Owner {
 
 impl Owner {
     /// The process that runs this.
-    fn this() -> Self {
+    pub(crate) fn this() -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self { pid: std::process::id(), host, since: None }
     }

@@ -1,8 +1,6 @@
 //! Taking damage out of a session file.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +14,6 @@ use super::pairs::Pairs;
 use super::read::{LineAt, Lines, Scanner};
 use super::session::{FileSession, lock};
 use crate::chain::{End, Parent};
-use crate::disk::Disk;
 use crate::error::{Action, Error};
 use crate::fields::Fields;
 use crate::seal::{Seal, sealed};
@@ -93,9 +90,9 @@ impl FileSession {
         }
         let write_error = |source| io_error(Action::Replace, &home.path, source);
         if !report.quarantined.is_empty() {
-            let side = home.beside(".quarantine");
-            set_aside(&options.disk, &content, &report.quarantined, &side).map_err(write_error)?;
-            report.side_file = Some(side);
+            let aside = aside(&content, &report.quarantined).map_err(bad_json)?;
+            let put = |side: &Path| options.disk.add(side, &aside);
+            report.side_file = Some(home.set_aside(&aside, put)?);
         }
         if scan.header.is_none() && (lost_header || report.missing > 0) {
             let mut header = Header::new(&*home.stem);
@@ -278,16 +275,15 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn set_aside(disk: &Disk, from: &[u8], lines: &[Quarantined], path: &Path) -> io::Result<()> {
-    let mut out = BufWriter::new(disk.open_to_append(path)?);
+fn aside(from: &[u8], lines: &[Quarantined]) -> serde_json::Result<Vec<u8>> {
+    let mut out = Vec::new();
     for place in lines {
         let (text, hex) = match str::from_utf8(piece(from, place.offset, place.bytes)) {
             Ok(text) => (Some(text), None),
             Err(_) => (None, Some(hex(piece(from, place.offset, place.bytes)))),
         };
         serde_json::to_writer(&mut out, &Aside { place, text, hex })?;
-        out.write_all(b"\n")?;
+        out.push(b'\n');
     }
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    Ok(out)
 }

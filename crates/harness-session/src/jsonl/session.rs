@@ -12,9 +12,9 @@ use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionE
 use super::append::Batch;
 use super::disk::{Disk, create_folder, sweep};
 use super::entries::OwnEntry;
-use super::home::{Home, io_error, refused_lock};
+use super::home::{Held, Home, io_error, refused_lock};
 use super::line::Header;
-use super::lock::{Lock, Owner, hold, hold_new, is_at, release};
+use super::lock::{Owner, hold, hold_new, is_at, release};
 use super::options::OpenOptions;
 use super::read::{self, Scan, Tail};
 use crate::blocking;
@@ -23,7 +23,7 @@ use crate::error::{Action, Disturbance, Error};
 use crate::spine::{Spine, Step};
 
 /// A stored session, open for writing by its one owner: a JSON Lines file, or a thread of a SQLite
-/// database (feature `sqlite`). The path says which ([`Location`](crate::Location)); both hold the same lines.
+/// (feature `sqlite`) or PostgreSQL database (feature `postgres`). The path says which ([`Location`](crate::Location)); both hold the same lines.
 ///
 /// # What an append does
 /// All entries of an append are encoded first, then written with one call at the end of the file, which is
@@ -76,8 +76,8 @@ pub(super) struct Shared {
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The lock file.
-    pub(super) lock: Option<Lock>,
+    /// The lock.
+    pub(super) lock: Option<Held>,
     pub(super) header: Option<Header>,
     /// The file, locked, once it exists.
     pub(super) file: Option<Arc<File>>,
@@ -136,11 +136,11 @@ impl FileSession {
         if !home.exists()? && !options.create {
             return Err(Error::NotFound { path: path.clone() });
         }
-        if let Some(folder) = home.real.parent() {
+        if let Some(folder) = home.folder() {
             create_folder(folder).map_err(|source| io_error(Action::CreateFolder, folder, source))?;
         }
         let lock = home.lock()?;
-        if lock.left_by.is_some()
+        if lock.left_by().is_some()
             && let Err(error) = sweep(&home.real)
         {
             tracing::debug!(path = %path.display(), %error, "unfinished files stay");
@@ -150,7 +150,7 @@ impl FileSession {
             Some(reader) => read::header(reader, path, &options)?,
             None => None,
         };
-        let left_by = lock.left_by.clone();
+        let left_by = lock.left_by().cloned();
         let state = Mutex::new(State { lock: Some(lock), header, file, ..State::default() });
         let (free, queue) = (Condvar::new(), Arc::default());
         Ok(Self(Arc::new(Shared { home, options, state, queue, free, left_by })))
@@ -315,14 +315,14 @@ impl Drop for Shared {
 
 /// Opens the session file, if there is one, and locks it. The owner of the lock file is the only one who puts
 /// another file in its place.
-fn own(home: &Home, lock: &Lock) -> Result<Option<File>, Error> {
+fn own(home: &Home, lock: &Held) -> Result<Option<File>, Error> {
     let (named, real) = (&home.path, &home.real);
     let file = match fs::OpenOptions::new().read(true).append(true).open(real) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(io_error(Action::Open, named, source)),
     };
-    hold(&file, lock.left_by.is_some()).map_err(|refused| refused_lock(refused, named, real))?;
+    hold(&file, lock.left_by().is_some()).map_err(|refused| refused_lock(refused, named, real))?;
     match is_at(&file, real) {
         Ok(true) => Ok(Some(file)),
         Ok(false) => Err(Error::Disturbed { path: named.clone(), how: Disturbance::Replaced }),
@@ -335,7 +335,7 @@ pub(super) struct Owned {
     pub(super) home: Home,
     /// Its file, when it has one.
     file: Option<File>,
-    _lock: Lock,
+    _lock: Held,
 }
 
 impl Drop for Owned {

@@ -1,8 +1,9 @@
 //! A build without the feature `sqlite`: no database can be opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::search::{Hit, Query};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Rows {}
@@ -13,6 +14,15 @@ impl Rows {
     }
 
     pub(crate) fn threads(database: &Path) -> Result<Vec<String>, Error> {
+        Err(Error::NoSqlite { path: database.into() })
+    }
+
+    pub(crate) fn search(
+        database: &Path,
+        _: &Query,
+        _: usize,
+        _: &mut Vec<Hit>,
+    ) -> Result<Vec<PathBuf>, Error> {
         Err(Error::NoSqlite { path: database.into() })
     }
 

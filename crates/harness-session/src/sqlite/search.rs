@@ -2,17 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use harness_core::EntryId;
-use harness_core::message::Message;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
-use serde::Deserialize;
 
 use super::database::Database;
-use super::rows::ids;
+use super::rows::{Rows, ids};
 use crate::error::{Action, Error};
 use crate::location::thread_path;
 use crate::seal;
-use crate::search::{Hit, Query, text_of};
+use crate::search::{Hit, Line, Query, text_of};
 
 /// Lines that are indexed in one transaction, so that writers need not wait for long.
 const AT_ONCE: i64 = 2_000;
@@ -20,38 +17,32 @@ const AT_ONCE: i64 = 2_000;
 /// The shortest word that the index knows.
 const SHORTEST: usize = 3;
 
-/// The line of a message.
-#[derive(Deserialize)]
-struct Line {
-    id: EntryId,
-    #[serde(default)]
-    at: String,
-    message: Message,
-}
-
-impl Database {
+impl Rows {
     /// Adds the latest matching messages of each thread to `hits`, `most` at most, and returns the paths of the
     /// encrypted threads, which have no index.
     pub(crate) fn search(
-        &self,
+        path: &Path,
         query: &Query,
         most: usize,
         hits: &mut Vec<Hit>,
     ) -> Result<Vec<PathBuf>, Error> {
-        let threads = self.with(Action::Read, |connection| {
+        let database = Database::open(path, false)?;
+        let threads = database.with(Action::Read, |connection| {
             let mut select = connection.prepare("SELECT id, name FROM threads ORDER BY name")?;
             let threads = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             threads.collect::<rusqlite::Result<Vec<(i64, String)>>>()
         })?;
         let mut sealed = Vec::new();
         for (thread, name) in threads {
-            let path = thread_path(&self.0.path, &name);
-            if self.with(Action::Read, |connection| is_sealed(connection, thread))? {
+            let path = thread_path(&database.0.path, &name);
+            if database.with(Action::Read, |connection| is_sealed(connection, thread))? {
                 sealed.push(path);
                 continue;
             }
-            while self.write("normal", Action::Write, |connection| index_next(connection, thread))? {}
-            hits.extend(self.with(Action::Read, |connection| find(connection, thread, query, &path, most))?);
+            while database.write("normal", Action::Write, |connection| index_next(connection, thread))? {}
+            hits.extend(
+                database.with(Action::Read, |connection| find(connection, thread, query, &path, most))?,
+            );
             hits.sort_by(|a, b| b.at.cmp(&a.at));
             hits.truncate(most);
         }
@@ -127,8 +118,5 @@ fn find(
 
 /// The message in the second column, if it is one.
 fn line_of(row: &Row<'_>) -> rusqlite::Result<Option<Line>> {
-    let line = row.get_ref(1)?.as_bytes()?;
-    // Cheaper than reading what is none.
-    let is_message = line.starts_with(br#"{"type":"message""#);
-    Ok(if is_message { serde_json::from_slice(line).ok() } else { None })
+    Ok(Line::of(row.get_ref(1)?.as_bytes()?))
 }
