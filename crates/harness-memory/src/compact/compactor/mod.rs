@@ -189,7 +189,8 @@ impl ContextCompactor {
         Self { counter, ..self }
     }
 
-    /// Sets the rules for the results of each tool.
+    /// Sets the rules for the results of tools. What a tool of the agent declares in its metadata goes first
+    /// ([`DurabilityPolicies::with_declared`]). Default: [`DurabilityPolicies::built_in`].
     #[must_use]
     pub fn with_durability(self, durability: DurabilityPolicies) -> Self {
         Self { durability, ..self }
@@ -317,9 +318,10 @@ impl ContextCompactor {
         state: &Mutex<State>,
         done: &mut Done,
     ) {
+        let tools = ask.cx.prepared.iter().flat_map(|prepared| prepared.tools.iter());
         let means = Means {
             policy: &self.policy,
-            durability: &self.durability,
+            durability: &self.durability.clone().with_declared(tools),
             counter: &*self.counter,
             aim: goal.aim,
         };

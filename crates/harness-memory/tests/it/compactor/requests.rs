@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
-    CompactAsk, CompactReason, Compaction, CompactionLevel, Compactor, Measured, Overflow, ViewCx,
+    CompactAsk, CompactReason, Compaction, CompactionLevel, Compactor, Measured, Overflow, PreparedAgent,
+    ViewCx,
 };
+use harness_core::tool::ToolDef;
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::{Json, Origin, Time};
 use harness_host::testing::ArtifactShelf;
@@ -130,6 +132,18 @@ async fn a_short_view_stays_as_it_is() {
     let compaction =
         compact(&ContextCompactor::new(policy(&[Rung::Clear])), ask(&log("u10 read700"), None)).await;
     assert_eq!(compaction, Compaction::unchanged());
+}
+
+#[tokio::test]
+async fn a_result_that_its_tool_declares_irreplaceable_is_not_cleared() {
+    let log = log("u10 read190 read190 read190 read190 a10");
+    let mut tool = ToolDef::new("read_file", "");
+    tool.metadata = Some(Json::parse(r#"{"compaction":{"durability":"non_replayable"}}"#).unwrap());
+    let mut ask = ask(&log, None);
+    ask.cx.prepared = Some(Arc::new(PreparedAgent::new("clerk", "", vec![tool])));
+    let compaction = compact(&ContextCompactor::new(policy(&[Rung::Clear])), ask).await;
+    check_told(&compaction, &[], &[]);
+    assert_eq!(shown(&log, compaction.plan.as_ref()), "all");
 }
 
 #[tokio::test]
