@@ -64,11 +64,6 @@ impl ThinkingLevels {
         self
     }
 
-    /// Whether the model knows the level.
-    pub fn supports(&self, level: ThinkingLevel) -> bool {
-        self.0.iter().any(|(known, _)| *known == level)
-    }
-
     /// The level to ask for: this one, else the next higher one that the model knows, else the next lower
     /// one, else [`ThinkingLevel::Off`].
     pub fn clamp(&self, level: ThinkingLevel) -> ThinkingLevel {

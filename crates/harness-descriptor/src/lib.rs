@@ -6,7 +6,7 @@
 //! instructions, tools, handoffs and model an agent gets.
 //!
 //! It does not call models or run tools, knows no asynchronous runtime (but for the feature `tokio`,
-//! which adds `load_file_async` and `FileSource::load_async`), and reads files only in
+//! which adds `FileSource::load_async`), and reads files only in
 //! [`load_file`], [`FileSource`] and [`check::check_file`].
 //!
 //! Check a descriptor, hash it, and see what a change touches:
@@ -94,8 +94,6 @@ pub use graph::{
 pub use harness_diagnostics::document::LossyReason;
 pub use harness_diagnostics::{Place, YamlFault};
 pub use limits::Limits;
-#[cfg(feature = "tokio")]
-pub use load::load_file_async;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
 pub use port::GraphAgents;
 pub use run::{

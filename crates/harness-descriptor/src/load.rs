@@ -350,14 +350,6 @@ pub fn load_file(path: impl Into<PathBuf>) -> Result<Descriptor, DescriptorError
     FileSource::new(path).load()
 }
 
-/// Like [`load_file`], on a thread of the runtime where blocking is allowed.
-///
-/// Must be called within a tokio runtime; see [`FileSource::load_async`].
-#[cfg(feature = "tokio")]
-pub async fn load_file_async(path: impl Into<PathBuf>) -> Result<Descriptor, DescriptorError> {
-    FileSource::new(path).load_async().await
-}
-
 /// Loads a descriptor that uses no prompt files from YAML text.
 ///
 /// [`TextSource`] has the options.

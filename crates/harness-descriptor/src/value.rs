@@ -65,14 +65,6 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
-    pub fn as_number(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Null | Self::Bool(_) | Self::String(_) | Self::List(_) | Self::Map(_) => None,
-        }
-    }
-
     /// The items, if it is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
         match self {

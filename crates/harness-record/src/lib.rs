@@ -85,9 +85,7 @@ pub use regress::{
     Case, CaseReport, CaseRunner, CaseStatus, Finding, FindingSeverity, Judge, JudgeAsk, JudgeVerdict,
     NoJudge, Signals, SuiteReport, Totals, Verdict, run_suite,
 };
-pub use replay::{
-    InputMode, InputSource, MissingCall, OnMissing, ReplayInput, ReplayMode, ReplayStats, ReplayTools,
-};
+pub use replay::{InputMode, InputSource, ReplayInput, ReplayMode, ReplayStats, ReplayTools};
 pub use run_record::{RECORD_KIND, RECORD_VERSION, RedactionNote, RunRecord, RunStatus};
 pub use sink::{DynRecordSink, FileSink, FolderSink, RecordSink};
 pub use source::{DynRecordSource, FolderSource, RecordSource, ThreadRecords};

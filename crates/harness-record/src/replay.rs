@@ -89,27 +89,6 @@ impl ReplayInput {
     }
 }
 
-/// Call without a recorded result.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct MissingCall {
-    /// Call in question.
-    pub call: Arc<ToolCall>,
-    /// SHA-256 of the canonical text of its arguments.
-    pub args_hash: String,
-}
-
-/// Reaction to a call without a recorded result.
-#[derive(Clone, Debug)]
-pub enum OnMissing {
-    /// Fails the call, which ends the run if its spec requires that.
-    Throw,
-    /// Executes the call.
-    UseLive,
-    /// Uses this outcome.
-    UseOutput(Box<ToolOutcome>),
-}
-
 /// Figures of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -125,7 +104,6 @@ pub struct ReplayStats {
     pub live_fallback_calls: u64,
 }
 
-type Handler = dyn Fn(&MissingCall) -> OnMissing + Send + Sync;
 type Queues = HashMap<(ToolName, String), VecDeque<ToolOutcome>>;
 
 #[derive(Debug, Default)]
@@ -143,7 +121,6 @@ struct State {
 pub struct ReplayTools {
     inner: Arc<dyn DynToolRegistry>,
     mode: ReplayMode,
-    handler: Option<Arc<Handler>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -162,14 +139,7 @@ impl ReplayTools {
         let queues = queues(record);
         let recorded = queues.values().map(|queue| queue.len() as u64).sum();
         let stats = ReplayStats { recorded_tool_calls: recorded, ..ReplayStats::default() };
-        Self { inner, mode, handler: None, state: Arc::new(Mutex::new(State { queues, stats })) }
-    }
-
-    /// Sets a handler for calls without a recorded result, which overrides the mode.
-    #[must_use]
-    pub fn on_missing(mut self, handler: impl Fn(&MissingCall) -> OnMissing + Send + Sync + 'static) -> Self {
-        self.handler = Some(Arc::new(handler));
-        self
+        Self { inner, mode, state: Arc::new(Mutex::new(State { queues, stats })) }
     }
 
     /// Figures of the replay so far.
@@ -186,37 +156,26 @@ impl ReplayTools {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a call from record, handler or mode; `None` executes it.
-    fn answer(&self, call: &Arc<ToolCall>) -> Option<Result<ToolOutcome, Fault>> {
+    /// Answers a call from the record; `None` executes it.
+    fn answer(&self, call: &ToolCall) -> Option<Result<ToolOutcome, Fault>> {
         let args_hash = canonical::hash(&call.arguments);
-        {
-            let mut state = self.state();
-            let queue = state.queues.get_mut(&(call.name.clone(), args_hash.clone()));
-            if let Some(outcome) = queue.and_then(VecDeque::pop_front) {
-                state.stats.replayed_from_record += 1;
-                return Some(Ok(outcome));
-            }
-            state.stats.missing_tool_calls += 1;
+        let mut state = self.state();
+        let queue = state.queues.get_mut(&(call.name.clone(), args_hash.clone()));
+        if let Some(outcome) = queue.and_then(VecDeque::pop_front) {
+            state.stats.replayed_from_record += 1;
+            return Some(Ok(outcome));
         }
-        let missing = MissingCall { call: Arc::clone(call), args_hash };
-        let decided = match (&self.handler, self.mode) {
-            (Some(handler), _) => handler(&missing),
-            (None, ReplayMode::Strict) => OnMissing::Throw,
-            (None, ReplayMode::Hybrid | ReplayMode::Live) => OnMissing::UseLive,
-        };
-        match decided {
-            OnMissing::Throw => Some(Err(missing_fault(&missing))),
-            OnMissing::UseOutput(outcome) => Some(Ok(*outcome)),
-            OnMissing::UseLive => {
-                self.state().stats.live_fallback_calls += 1;
-                None
-            }
+        state.stats.missing_tool_calls += 1;
+        if self.mode == ReplayMode::Strict {
+            return Some(Err(missing_fault(&call.name, &args_hash)));
         }
+        state.stats.live_fallback_calls += 1;
+        None
     }
 }
 
-fn missing_fault(missing: &MissingCall) -> Fault {
-    let (name, hash) = (&missing.call.name, missing.args_hash.get(..12).unwrap_or_default());
+fn missing_fault(name: &ToolName, args_hash: &str) -> Fault {
+    let hash = args_hash.get(..12).unwrap_or_default();
     Fault::new(
         FaultSource::Tool,
         "replay_missing_call",

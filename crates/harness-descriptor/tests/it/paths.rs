@@ -201,8 +201,8 @@ fn prompts_that_are_no_utf8_are_warned_of() {
 async fn files_are_read_without_blocking_the_runtime() {
     let folder = folder(&[("p.md", "text")]);
     fs::write(folder.path.join("d.yaml"), yaml("p.md")).unwrap();
-    let loaded = harness_descriptor::load_file_async(folder.path.join("d.yaml")).await;
+    let loaded = FileSource::new(folder.path.join("d.yaml")).load_async().await;
     assert_eq!(instructions(loaded, &folder.path), r#""text""#);
-    let missing = harness_descriptor::load_file_async(folder.path.join("none.yaml")).await;
+    let missing = FileSource::new(folder.path.join("none.yaml")).load_async().await;
     assert_eq!(missing.unwrap_err().kind(), "descriptor.io");
 }

@@ -2,7 +2,7 @@
 
 use harness_core::testing::ScriptedModel;
 use harness_record::{
-    CompareOptions, InputMode, InputSource, OnMissing, RecordedModel, ReplayInput, ReplayMode, ReplayTools,
+    CompareOptions, InputMode, InputSource, RecordedModel, ReplayInput, ReplayMode, ReplayTools,
     compare_records,
 };
 
@@ -86,20 +86,6 @@ fn a_live_replay_takes_nothing_from_the_record() {
     let (again, tools) = replay(&record, ReplayMode::Live, None, live);
     assert_eq!(again.response.as_deref(), Some("It is on its way."));
     check_stats(&tools, 2, 0, 0, 0);
-}
-
-#[test]
-fn a_handler_decides_about_what_is_missing() {
-    let record = usual().run().record;
-    let mut scene = Scene::new(other_calls(), []);
-    let tools =
-        ReplayTools::new(Arc::clone(&scene.tools), &record, ReplayMode::Strict).on_missing(|missing| {
-            OnMissing::UseOutput(Box::new(ToolOutcome::text(format!("made up for {}", missing.call.name))))
-        });
-    scene.tools = Arc::new(tools.clone());
-    let again = scene.run().record;
-    assert_eq!(again.items[2].joined_text(), "made up for look");
-    check_stats(&tools, 2, 0, 1, 0);
 }
 
 #[test]
