@@ -134,20 +134,6 @@ impl Opened {
     pub fn new(thread: Thread) -> Self {
         Self { thread, modes: None, approver: None }
     }
-
-    /// Sets the approver that the thread was built with.
-    #[must_use]
-    pub fn asking(mut self, approver: EditorApprover) -> Self {
-        self.approver = Some(approver);
-        self
-    }
-
-    /// Sets the modes that the user can switch in the editor.
-    #[must_use]
-    pub fn with_modes(mut self, modes: Modes) -> Self {
-        self.modes = Some(modes);
-        self
-    }
 }
 
 /// An earlier session, as a client lists it.
@@ -168,20 +154,6 @@ impl SessionHead {
     /// Creates an entry for a session in a directory.
     pub fn new(id: impl Into<ThreadId>, cwd: impl Into<PathBuf>) -> Self {
         Self { id: id.into(), cwd: cwd.into(), title: None, updated_at: None }
-    }
-
-    /// Sets the title.
-    #[must_use]
-    pub fn titled(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Sets the time of the last change, as RFC 3339.
-    #[must_use]
-    pub fn updated(mut self, at: impl Into<String>) -> Self {
-        self.updated_at = Some(at.into());
-        self
     }
 }
 

@@ -117,13 +117,6 @@ impl ProcessOutput {
         Self { exit_code, stdout: stdout.into(), stderr: stderr.into(), truncated: false }
     }
 
-    /// Marks output as incomplete.
-    #[must_use]
-    pub fn truncated(mut self, truncated: bool) -> Self {
-        self.truncated = truncated;
-        self
-    }
-
     /// Whether it exited with code 0.
     pub fn is_success(&self) -> bool {
         self.exit_code == Some(0)

@@ -180,8 +180,9 @@ impl Host for OneFolder {
             let why = format!("`{}` is none of my business", setup.cwd.display());
             return Err(HostFault::refused(why).with_hint("open /desk"));
         }
-        let opened = self.threads.begin(setup).await?;
-        Ok(opened.with_modes(self.modes.clone()))
+        let mut opened = self.threads.begin(setup).await?;
+        opened.modes = Some(self.modes.clone());
+        Ok(opened)
     }
 
     fn lists_sessions(&self) -> bool {
@@ -189,11 +190,9 @@ impl Host for OneFolder {
     }
 
     async fn list(&self) -> Result<Vec<SessionHead>, HostFault> {
-        let head = SessionHead::new(ThreadId::from("old"), "/desk").titled("Long ago");
-        Ok(vec![
-            head.updated("2026-01-01T00:00:00Z"),
-            SessionHead::new(ThreadId::from("other"), "/elsewhere"),
-        ])
+        let mut head = SessionHead::new(ThreadId::from("old"), "/desk");
+        (head.title, head.updated_at) = (Some("Long ago".into()), Some("2026-01-01T00:00:00Z".into()));
+        Ok(vec![head, SessionHead::new(ThreadId::from("other"), "/elsewhere")])
     }
 }
 

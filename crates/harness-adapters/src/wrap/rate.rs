@@ -35,12 +35,6 @@ impl RateQuota {
     pub fn requests(per_minute: u32) -> Self {
         Self { requests: Some(per_minute), ..Self::default() }
     }
-
-    /// Adds a limit of tokens per minute.
-    #[must_use]
-    pub fn and_tokens(self, per_minute: u32) -> Self {
-        Self { tokens: Some(per_minute), ..self }
-    }
 }
 
 /// Wraps a model and lets requests wait, in their order, until the quota has room for them.
@@ -60,7 +54,9 @@ impl RateQuota {
 /// #     }
 /// # }
 ///
-/// let model = RateLimit::new(Hosted, RateQuota::requests(60).and_tokens(100_000));
+/// let mut quota = RateQuota::requests(60);
+/// quota.tokens = Some(100_000);
+/// let model = RateLimit::new(Hosted, quota);
 /// ```
 #[derive(Clone)]
 pub struct RateLimit<M> {

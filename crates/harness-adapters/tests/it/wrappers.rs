@@ -116,7 +116,9 @@ async fn a_minutes_worth_may_be_used_at_once_and_then_as_it_comes() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_past_the_quota_is_paid_for_by_the_next_request() {
     let steps = vec![spent(250), spent(0), spent(0)];
-    assert_eq!(seconds(RateQuota::requests(60).and_tokens(100), steps).await, [0, 90, 90]);
+    let mut quota = RateQuota::requests(60);
+    quota.tokens = Some(100);
+    assert_eq!(seconds(quota, steps).await, [0, 90, 90]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,10 +73,8 @@ impl CommandLine {
         let threads = self.threads(id, approver.clone()).await.map_err(|error| host_fault(&error))?;
         let thread = threads.runtime.thread(id.clone());
         let servers = mcp::connect(&thread, setup, &env::surroundings(), &self.clock).await;
-        let mut opened = Opened::new(thread).asking(approver);
-        if let Some(modes) = threads.modes() {
-            opened = opened.with_modes(modes);
-        }
+        let mut opened = Opened::new(thread);
+        (opened.approver, opened.modes) = (Some(approver), threads.modes());
         self.open().insert(id.clone(), Open { threads, servers });
         Ok(opened)
     }

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 /// use harness_tools::ApprovalRule;
 ///
 /// let call = |arguments| ToolCall::new("c", "git__log", Json::parse(arguments).unwrap_or_default());
-/// let rule = ApprovalRule::of_tool("log").of_server("git");
+/// let mut rule = ApprovalRule::of_tool("log");
+/// rule.server_label = Some("git".to_owned());
 /// assert!(rule.covers(&call("{}")));
 /// let rule = ApprovalRule::of_call(&call(r#"{"max":3,"from":"main"}"#));
 /// assert!(rule.covers(&call(r#"{"from":"main","max":3}"#)));
@@ -46,13 +47,6 @@ impl ApprovalRule {
     /// Covers calls with the tool, server and arguments of this one.
     pub fn of_call(call: &ToolCall) -> Self {
         Self { arguments: Some(call.arguments.clone()), ..Self::of_its_tool(call) }
-    }
-
-    /// Restricts the rule to tools of one server.
-    #[must_use]
-    pub fn of_server(mut self, label: impl Into<String>) -> Self {
-        self.server_label = Some(label.into());
-        self
     }
 
     /// Whether the rule covers a call.

@@ -185,8 +185,11 @@ impl Job {
         })?;
         let stdout = stdout.unwrap_or(&ended.stdout);
         let truncated = !(stdout.is_whole() && ended.stderr.is_whole());
-        let output =
-            |code| ProcessOutput::new(code, stdout.lossy(), ended.stderr.lossy()).truncated(truncated);
+        let output = |code| {
+            let mut output = ProcessOutput::new(code, stdout.lossy(), ended.stderr.lossy());
+            output.truncated = truncated;
+            output
+        };
         let stopped = || Box::new(output(None));
         match ended.ending {
             Ending::Exited(status) => Ok(output(status.code())),
