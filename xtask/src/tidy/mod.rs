@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`examples`], [`faults`], [`functions`], [`laws`],
+//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`examples`], [`faults`], [`laws`],
 //! [`links`], [`manifests`], [`modules`], [`names`], [`order`] and [`text`] are the rules, pure functions from the tree to problems; [`rules`]
 //! lists them.
 //! `cargo test` applies them too.
@@ -9,7 +9,6 @@ mod arrows;
 mod deviations;
 mod examples;
 mod faults;
-mod functions;
 mod laws;
 mod links;
 mod manifests;

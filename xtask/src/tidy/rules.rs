@@ -1,9 +1,7 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{
-    arrows, deviations, examples, faults, functions, laws, links, manifests, modules, names, order, text,
-};
+use super::{arrows, deviations, examples, faults, laws, links, manifests, modules, names, order, text};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
@@ -35,7 +33,6 @@ fn problems() -> Result<Vec<String>> {
         deviations::problems(&tree),
         examples::problems(&tree),
         faults::problems(&tree),
-        functions::problems(&tree),
         laws::problems(&tree),
         links::problems(&tree),
         order::problems(&tree),

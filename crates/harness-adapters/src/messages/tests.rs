@@ -30,6 +30,7 @@ const TEXT: &str = r#"{"type":"text","text":"Yes."}"#;
 const CALL: &str = r#"{"type":"tool_use","id":"t1","name":"find","input":{"n":1.10}}"#;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn a_stream_with_everything_keeps_everything() {
     let (message, pieces) = assemble([STREAM.as_bytes()]);
     let message = serde_json::to_string_pretty(&message.unwrap()).unwrap();

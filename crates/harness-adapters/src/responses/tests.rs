@@ -42,6 +42,7 @@ const CALL: &str = r#"{"type":"function_call","call_id":"c1","name":"find","argu
 const THOUGHT: &str = r#"{"type":"reasoning","summary":[]}"#;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn a_stream_with_everything_keeps_everything() {
     let (message, pieces) = assemble([STREAM.as_bytes()]);
     let message = serde_json::to_string_pretty(&message.unwrap()).unwrap();

@@ -112,6 +112,7 @@ fn show_prints_the_materialized_descriptor() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn show_tells_what_an_agent_gets_and_why_not_more() {
     let project = clinic();
     insta::assert_snapshot!(check(&project, &["show", "clinic.yaml", "--agent", "desk"], 0), @r#"

@@ -110,6 +110,7 @@ fn check(project: &Project, command: Command, what: &str) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn fault_12_nothing_hostile_reaches_the_terminal_from_files() {
     let project = project();
     let hostile_path = format!("{}.yaml", HOSTILE.replace('/', ""));

@@ -9,6 +9,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn every_line_is_an_object_and_the_last_one_is_the_result() {
     let server = Server::start([
         Reply::Stream(Answer::call("c1", "look", &json!({ "n": 1 }))),

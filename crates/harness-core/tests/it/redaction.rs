@@ -45,6 +45,7 @@ fn call(id: &str, tool: &str, arguments: &str) -> Block {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 async fn fault_11_a_known_secret_is_nowhere() {
     let mut leaks = AssistantMessage::calls([ToolCall::new("c1", "leak", Json::empty_object())]);
     leaks.content.push(call("c2", "fail", &format!(r#"{{"why":"{KEY}"}}"#)));

@@ -14,6 +14,7 @@ fn check(yaml: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn seven_faults_of_seven_kinds_are_all_shown() {
     let yaml = r#"
 runtime: { entry_agent: dsk }

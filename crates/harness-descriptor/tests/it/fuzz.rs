@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use crate::fuzz_support::{Numbers, change, fuzz, insert};
 
 /// Pieces of YAML that meet in interesting ways.
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn piece() -> impl Strategy<Value = String> {
     let pieces = [
         "a",

@@ -25,6 +25,7 @@ agents:
   expert: { instructions: Be exact. }
 ";
 
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn typed() -> AgentHarnessDescriptor {
     let premium = || Condition { context: "customer.premium".into() };
     AgentHarnessDescriptor {

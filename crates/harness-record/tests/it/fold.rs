@@ -10,6 +10,7 @@ use harness_record::{RecordError, RecordOptions, RunRecord, RunStart, render_htm
 use super::*;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn a_record_tells_what_was_asked_done_and_said() {
     let record = usual().run().record;
     let mut told = serde_json::json!({

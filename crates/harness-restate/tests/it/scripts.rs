@@ -7,6 +7,7 @@ use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, task, text};
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
 
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 pub(crate) fn all() -> Vec<Script> {
     let hi = "Order tea.";
     let script = |name, answers| Script { name, answers, said: vec![hi], ..Script::default() };

@@ -118,6 +118,7 @@ fn exported(options: OtlpOptions) -> Result<(), OtlpError> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn a_collector_is_sent_the_tree_of_a_run() {
     let collected = Collected::default();
     let router = Router::new().route("/v1/traces", post(take)).with_state(collected.clone());

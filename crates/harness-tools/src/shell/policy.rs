@@ -256,6 +256,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one case after another")]
     fn fault_09_options_that_write_or_start_programs_are_refused() {
         const RULES: &str = "git, find, sort, tar, sed, awk, rg, uniq, tee, dd, curl, wget, ssh, python3, perl, \
                              bash, make, less, env, xargs, timeout, man, /usr/bin/git";

@@ -116,6 +116,7 @@ fn unknown_items_of_a_layer_are_refused() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one case after another")]
 fn the_report_says_what_was_sent() {
     let stage =
         Stage::new(LayerSetup::new().with(saying("clock", 80, Placement::Live, "noon")).with(saying(
