@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use harness::core::port::ThinkingLevel;
 use harness::runtime::template::TemplateSet;
 
 use super::composer::Item as MenuItem;
@@ -14,6 +15,8 @@ pub(crate) enum Command {
     Help,
     /// Shows or sets the model.
     Model(Option<String>),
+    /// Shows or sets the thinking level.
+    Thinking(Thinking),
     /// Lists the tools.
     Tools,
     /// Shows the last calls in full, by default the last one.
@@ -42,6 +45,27 @@ pub(crate) enum Command {
     Quit,
 }
 
+/// A use of the thinking level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thinking {
+    Show,
+    /// `None` leaves it to the model.
+    Set(Option<ThinkingLevel>),
+    Next,
+}
+
+/// Thinking levels, in the order of the key that changes them. Adapters use the highest one for `xhigh`, too.
+pub(crate) const LEVELS: [ThinkingLevel; 5] = [
+    ThinkingLevel::Off,
+    ThinkingLevel::Minimal,
+    ThinkingLevel::Low,
+    ThinkingLevel::Medium,
+    ThinkingLevel::High,
+];
+
+/// Name of the level that a model has without a setting.
+pub(crate) const DEFAULT_LEVEL: &str = "default";
+
 /// Parsed input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
@@ -67,9 +91,10 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
     Entry { name, arguments, does }
 }
 
-const COMMANDS: [Entry; 18] = [
+const COMMANDS: [Entry; 19] = [
     entry("help", "", "show commands and keys"),
     entry("model", "[NAME]", "show the model, or change it from the next message on"),
+    entry("thinking", "[LEVEL]", "show the thinking level, or change it from the next message on (Alt-T)"),
     entry(
         "tools",
         "[last [N]]",
@@ -93,13 +118,14 @@ const COMMANDS: [Entry; 18] = [
 ];
 
 /// Help of the keys.
-const KEYS: [(&str, &str); 18] = [
+const KEYS: [(&str, &str); 19] = [
     ("Enter", "send; while something runs, between its steps"),
     ("Alt-Enter, Ctrl-J, \\", "start a new line"),
     ("Esc", "interrupt"),
     ("Esc Esc", "edit your last message"),
     ("Ctrl-C", "interrupt; exit when pressed again"),
     ("Shift-Tab", "change the mode, if there are modes"),
+    ("Alt-T", "change the thinking level"),
     ("/", "list the commands; // sends a message that starts with /"),
     ("@PATH", "attach a file or an image; Tab completes"),
     ("!COMMAND", "run a command yourself; the model sees its output with your next message"),
@@ -152,6 +178,7 @@ fn known(name: &str, rest: &str) -> Option<Said> {
     let command = match name {
         "help" | "?" => Command::Help,
         "model" => Command::Model(given()),
+        "thinking" => return Some(thinking(rest)),
         "tools" => return Some(tools(rest)),
         "skills" => Command::Skills,
         "compact" => Command::Compact(given()),
@@ -182,6 +209,19 @@ fn number(rest: &str, command: fn(usize) -> Command, written: &'static str) -> S
         Ok(0) | Err(_) => Said::Misused(written),
         Ok(count) => Said::Command(command(count)),
     }
+}
+
+fn thinking(rest: &str) -> Said {
+    let named = || LEVELS.into_iter().find(|level| level.as_str() == rest);
+    let change = match rest {
+        "" => Thinking::Show,
+        DEFAULT_LEVEL => Thinking::Set(None),
+        _ => match named() {
+            Some(level) => Thinking::Set(Some(level)),
+            None => return Said::Misused("/thinking [default|off|minimal|low|medium|high]"),
+        },
+    };
+    Said::Command(Command::Thinking(change))
 }
 
 fn tools(rest: &str) -> Said {
@@ -280,6 +320,9 @@ mod tests {
         check("/help", &command(Command::Help));
         check(" /model  openai/gpt-5 ", &command(Command::Model(Some("openai/gpt-5".to_owned()))));
         check("/model", &command(Command::Model(None)));
+        check("/thinking", &command(Command::Thinking(Thinking::Show)));
+        check("/thinking high", &command(Command::Thinking(Thinking::Set(Some(ThinkingLevel::High)))));
+        check("/thinking default", &command(Command::Thinking(Thinking::Set(None))));
         check("/tools", &command(Command::Tools));
         check("/tools last", &command(Command::Calls(1)));
         check("/tools last 3", &command(Command::Calls(3)));
@@ -299,6 +342,7 @@ mod tests {
     #[test]
     fn a_command_that_cannot_be_meant_so_says_how_it_is_written() {
         check("/save", &Said::Misused("/save FILE"));
+        check("/thinking hard", &Said::Misused("/thinking [default|off|minimal|low|medium|high]"));
         check("/undo all", &Said::Misused("/undo [N]"));
         check("/undo 0", &Said::Misused("/undo [N]"));
         check("/tools lasts", &Said::Misused("/tools [last [N]]"));

@@ -86,6 +86,8 @@ pub(super) struct Conversation {
     /// Context window as given by the user, and that of the current model.
     named_window: Option<u64>,
     window: Option<u64>,
+    /// Whether requests pass on a thinking level: not to a backend, the demo model or a recording.
+    pub(super) has_thinking: bool,
 }
 
 /// Directory of the conversations with the same agents; `None` without a home directory.
@@ -153,6 +155,9 @@ impl Conversation {
             models: args.threads.model.clone(),
             named_window: args.threads.view.window,
             window: begun.window,
+            has_thinking: args.threads.backend.backend.is_none()
+                && args.threads.model.replay.is_none()
+                && model::demo_notice(&begun.model).is_none(),
         };
         Ok((this, begun))
     }
@@ -264,6 +269,7 @@ impl Conversation {
             ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
         let source = model::choose(&args, None, self.threads.registry.as_ref(), &self.clock)?;
         self.window = self.named_window.or(source.window);
+        self.has_thinking = model::demo_notice(name).is_none();
         self.thread.configure(|config| {
             config.ports.model = source.model;
             config.model_name = Some(name.into());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use std::sync::{Mutex, PoisonError};
 
+use harness::core::port::ThinkingLevel;
 use harness::runtime::ThreadConfig;
 
 use super::command;
@@ -96,6 +97,7 @@ impl Complete for Words {
                 self.models.iter().filter(|model| model.starts_with(word)).cloned().collect()
             }
             Word::Argument { command: "/save", word } | Word::Path(word) => self.paths(word),
+            Word::Argument { command: "/thinking", word } => begin_with(word, &levels()),
             Word::Argument { command: "/tools", word } => begin_with(word, &["last"]),
             Word::Argument { command: "/queue", word } => begin_with(word, &["drop"]),
             Word::Argument { .. } => Vec::new(),
@@ -112,12 +114,22 @@ impl Complete for Words {
                 let models = self.models.iter().filter(|model| model.contains(word));
                 models.map(|model| Item { is_sent: true, ..plain(model.clone()) }).collect()
             }
+            Word::Argument { command: "/thinking", word } => {
+                let levels = begin_with(word, &levels()).into_iter();
+                levels.map(|level| Item { is_sent: true, ..plain(level) }).collect()
+            }
             Word::Path(typed) if typed.starts_with('@') => {
                 self.named_files(typed).into_iter().map(plain).collect()
             }
             Word::Argument { .. } | Word::Path(_) => Vec::new(),
         }
     }
+}
+
+/// Names of the thinking levels.
+fn levels() -> Vec<&'static str> {
+    let names = command::LEVELS.into_iter().map(ThinkingLevel::as_str);
+    std::iter::once(command::DEFAULT_LEVEL).chain(names).collect()
 }
 
 /// A path as a word of a message.
@@ -157,6 +169,7 @@ mod tests {
         assert_eq!(menu(Word::Path("menu")), Vec::<String>::new());
         let here = folder.path().to_str().unwrap();
         assert_eq!(words.candidates(Word::Path(&format!("{here}/.p"))), [format!("{here}/.pic")]);
+        assert_eq!(menu(Word::Argument { command: "/thinking", word: "m" }), ["minimal", "medium"]);
         assert_eq!(words.candidates(Word::Argument { command: "/tools", word: "" }), ["last"]);
     }
 }

@@ -18,12 +18,12 @@ use std::sync::Arc;
 use harness::core::event::{Event, EventKind};
 use harness::core::message::{Message, Usage};
 use harness::core::outcome::TotalUsage;
-use harness::core::port::ProposedCall;
+use harness::core::port::{ProposedCall, ThinkingLevel};
 use harness::core::{CallId, EntryId, Millis, Time};
 use harness::runtime::{Status, ThreadEvent};
 use harness::tools::FilePreview;
 
-use super::command::{self, Command, Said};
+use super::command::{self, Command, Said, Thinking};
 use super::composer::{Code, Complete, Composer, Edit, Key};
 use crate::render::line::{Line, Styling};
 use crate::render::{BAD, DIM, NOTE};
@@ -91,6 +91,8 @@ enum Doing {
 pub(crate) struct About {
     /// The model, or the source of answers.
     pub(crate) model: String,
+    /// Thinking level that the user has set.
+    pub(crate) thinking: Option<ThinkingLevel>,
     /// Directory and branch, if tools work in the directory.
     pub(crate) place: Option<String>,
     /// Context window in tokens, if it is known.
@@ -418,6 +420,7 @@ impl App {
             Code::Char('d') if key.ctrl && self.composer.text().is_empty() => Some(Action::Quit),
             Code::Char('l') if key.ctrl => Some(Action::Wipe),
             Code::BackTab => self.about.mode.is_some().then_some(Action::NextMode),
+            Code::Char('t') if key.alt => Some(Action::Do(Command::Thinking(Thinking::Next))),
             Code::PageUp | Code::PageDown => {
                 self.tell(SCROLLING);
                 None

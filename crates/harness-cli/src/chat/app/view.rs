@@ -167,6 +167,7 @@ impl App {
         let mut parts = Vec::new();
         parts.extend(self.about.mode.clone());
         parts.extend(Some(self.about.model.clone()).filter(|model| !model.is_empty()));
+        parts.extend(self.about.thinking.map(|level| format!("thinking {level}")));
         parts.extend(self.about.place.clone());
         if let (Some(used), Some(window @ 1..)) = (self.in_context, self.about.window) {
             parts.push(format!("{}% of {} context", used.saturating_mul(100) / window, short(window)));

@@ -1,6 +1,7 @@
 //! The loop of a chat at a terminal: connects the terminal, the thread and the chat's state.
 
 mod detour;
+mod thinking;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -87,7 +88,8 @@ impl Desk {
             App::new(styling, size, entries, Box::new(Words::of(&chat.thread.config(), chat.known_models())));
         app.set_now(chat.now());
         let place = chat.assistant.as_ref().map(|assistant| place::of(assistant.folder()));
-        *app.about_mut() = About { model: begun.model.clone(), place, window: begun.window, mode: None };
+        *app.about_mut() =
+            About { model: begun.model.clone(), place, window: begun.window, ..About::default() };
         greet(&mut app, begun);
         if let Some(why) = chat.assistant.as_ref().and_then(|assistant| assistant.unsandboxed.as_deref()) {
             app.complain(&format!("commands run without a sandbox ({why}); each one prompts"));
@@ -333,8 +335,10 @@ impl Desk {
                 self.app.tell(&format!("{name} answers from the next message on"));
                 let about = self.app.about_mut();
                 (about.model, about.window) = (name, self.chat.window());
+                self.note_thinking();
             }
             Command::Model(None) => self.tell_model(),
+            Command::Thinking(change) => self.think(change),
             Command::Tools => self.list_tools(),
             Command::Skills => self.list_skills(),
             Command::Compact(keep) => self.compact(keep),

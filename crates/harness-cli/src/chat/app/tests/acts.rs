@@ -79,10 +79,11 @@ fn command_of_the_user_is_shown_with_its_output() {
 
 #[test]
 fn status_line_tells_mode_model_place_and_used_context() {
-    let mut stage = Stage::new(80, 6);
+    let mut stage = Stage::new(100, 6);
     *stage.app.about_mut() = About {
         model: "small".to_owned(),
         place: Some("shop (main)".to_owned()),
+        thinking: Some(ThinkingLevel::High),
         window: Some(200_000),
         mode: Some("ask".to_owned()),
     };
@@ -90,11 +91,13 @@ fn status_line_tells_mode_model_place_and_used_context() {
         r#""outputType":"text","durationMs":1,"usage":{"input":40000,"cacheRead":9000,"output":1000}"#;
     stage.event("model_step_finished", usage);
     insta::assert_snapshot!(stage.shown(), @r"
-    ───────────────────────────────────────────────────────────────────────────────
+    ───────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-    ask · small · shop (main) · 25% of 200.0k context · 40.0k + 1.0k tokens
+    ask · small · thinking high · shop (main) · 25% of 200.0k context · 40.0k + 1.0k tokens
     ");
     stage.app.key(Key::of(Code::BackTab)).unwrap();
+    let next = Action::Do(Command::Thinking(Thinking::Next));
+    assert_eq!(stage.app.key(Key::alt(Code::Char('t'))), Some(next));
 }
 
 #[test]
