@@ -30,6 +30,8 @@ pub(crate) enum Command {
     New,
     /// Removes this number of recent messages and everything that followed them.
     Undo(usize),
+    /// Copies the last answer to the clipboard.
+    Copy,
     /// Writes the conversation to a file.
     Save(String),
     Cost,
@@ -91,7 +93,7 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
     Entry { name, arguments, does }
 }
 
-const COMMANDS: [Entry; 19] = [
+const COMMANDS: [Entry; 20] = [
     entry("help", "", "show commands and keys"),
     entry("model", "[NAME]", "show the model, or change it from the next message on"),
     entry("thinking", "[LEVEL]", "show the thinking level, or change it from the next message on (Alt-T)"),
@@ -105,6 +107,7 @@ const COMMANDS: [Entry; 19] = [
     entry("new", "", "start a new conversation; this one is kept"),
     entry("fork", "", "continue in a copy of this conversation; this one is kept"),
     entry("undo", "[N]", "undo the last message, or the last N"),
+    entry("copy", "", "copy the last answer to the clipboard, as Markdown"),
     entry("save", "FILE", "export the conversation as Markdown to a new file"),
     entry("cost", "", "show the usage of this chat"),
     entry("status", "", "show the status"),
@@ -120,7 +123,7 @@ const COMMANDS: [Entry; 19] = [
 /// Help of the keys.
 const KEYS: [(&str, &str); 19] = [
     ("Enter", "send; while something runs, between its steps"),
-    ("Alt-Enter, Ctrl-J, \\", "start a new line"),
+    ("Shift-Enter, Ctrl-J", "start a new line; also Alt-Enter, or \\ before Enter"),
     ("Esc", "interrupt"),
     ("Esc Esc", "edit your last message"),
     ("Ctrl-C", "interrupt; exit when pressed again"),
@@ -185,6 +188,7 @@ fn known(name: &str, rest: &str) -> Option<Said> {
         "fork" => Command::Fork,
         "new" => Command::New,
         "undo" => return Some(number(rest, Command::Undo, "/undo [N]")),
+        "copy" => Command::Copy,
         "save" => match given() {
             Some(file) => Command::Save(file),
             None => return Some(Said::Misused("/save FILE")),
@@ -332,6 +336,7 @@ mod tests {
         );
         check("/undo", &command(Command::Undo(1)));
         check("/undo 2", &command(Command::Undo(2)));
+        check("/copy", &command(Command::Copy));
         check("/save out.md", &command(Command::Save("out.md".to_owned())));
         check("/grants", &command(Command::Grants));
         check("/revoke 2", &command(Command::Revoke(2)));

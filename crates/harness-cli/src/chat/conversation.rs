@@ -106,10 +106,9 @@ impl Conversation {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let (meta, store) = (meta(args), Store::default());
         let thread = stored_thread(args, file, &store, &meta, clock.now()).await?;
-        let approvals = Approvals::new();
+        let (approvals, previews) = (Approvals::new(), Previews::default());
         let is_alone = args.descriptor.is_none() && args.threads.backend.backend.is_none();
         let assistant = is_alone.then(|| Assistant::open(Path::new("."), &clock)).transpose()?;
-        let previews = Previews::default();
         let edits = assistant.as_ref().map(|assistant| assistant.edits.clone());
         let prompts = Prompts { approvals: approvals.clone(), edits, previews: previews.clone() };
         let standing = prompts.standing(assistant.as_ref());
@@ -155,9 +154,7 @@ impl Conversation {
             models: args.threads.model.clone(),
             named_window: args.threads.view.window,
             window: begun.window,
-            has_thinking: args.threads.backend.backend.is_none()
-                && args.threads.model.replay.is_none()
-                && model::demo_notice(&begun.model).is_none(),
+            has_thinking: has_thinking(args, &begun.model),
         };
         Ok((this, begun))
     }
@@ -281,6 +278,12 @@ impl Conversation {
     pub(super) async fn close(&self) {
         self.threads.close().await;
     }
+}
+
+/// Whether requests to this model pass on a thinking level.
+fn has_thinking(args: &ChatArgs, model: &str) -> bool {
+    let is_live = args.threads.backend.backend.is_none() && args.threads.model.replay.is_none();
+    is_live && model::demo_notice(model).is_none()
 }
 
 /// A conversation at a terminal has no natural end: it is compacted when its window is nearly full, and on

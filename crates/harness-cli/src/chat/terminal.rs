@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossterm::event::{
-    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll,
-    read,
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
+    KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags, poll, read,
 };
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
@@ -139,14 +139,16 @@ impl Drop for Terminal {
 /// Restores the terminal; a failure is ignored because nothing else could be done.
 pub(super) fn restore() {
     let _ = disable_raw_mode();
-    let _ = execute!(drawing(), DisableBracketedPaste, cursor::Show);
+    let _ = execute!(drawing(), PopKeyboardEnhancementFlags, DisableBracketedPaste, cursor::Show);
     let _ = drawing().flush();
 }
 
 /// Takes the terminal again after [`restore`].
 pub(super) fn take_back() -> io::Result<()> {
     enable_raw_mode()?;
-    execute!(drawing(), EnableBracketedPaste)
+    // Terminals that know it tell Shift-Enter from Enter; others ignore it.
+    let keys = PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES);
+    execute!(drawing(), EnableBracketedPaste, keys)
 }
 
 fn of(event: Event) -> Option<Input> {

@@ -4,6 +4,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::line::{Line, Styling};
 
 /// The live area.
@@ -90,6 +93,12 @@ impl<W: Write> Screen<W> {
     /// Rings the bell and sends a notification (OSC 9), which terminals that do not know it ignore. The text must be plain.
     pub(crate) fn call_user(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(format!("\x1b]9;{text}\x1b\\\x07").as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Copies a text to the clipboard (OSC 52), which terminals that do not know it ignore.
+    pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(format!("\x1b]52;c;{}\x1b\\", STANDARD.encode(text)).as_bytes())?;
         self.out.flush()
     }
 
@@ -205,6 +214,13 @@ mod tests {
     fn the_live_area_stays_at_the_bottom_of_a_full_terminal() {
         let many = ["1", "2", "3", "4", "5", "6", "7"];
         check(&[(&many, &["live", "> "]), (&["8"], &["> y"])], "4\n5\n6\n7\n8\n> y▏");
+    }
+
+    #[test]
+    fn copied_text_cannot_end_its_sequence() {
+        let mut screen = Screen::new(Vec::new(), Styling::Plain);
+        screen.copy("é\u{1b}\\").unwrap();
+        assert_eq!(screen.out, b"\x1b]52;c;w6kbXA==\x1b\\");
     }
 
     #[test]

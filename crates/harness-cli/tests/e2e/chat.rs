@@ -183,3 +183,20 @@ fn a_narrow_terminal_without_colours_becomes_wider() {
     person.types(CTRL_C).loses("a draft that stays").types(CTRL_D);
     leaves_well(person);
 }
+
+#[test]
+fn thinking_level_is_sent_and_the_conversation_opens_in_the_pager() {
+    let effort = |request: &Value| Reply::text(&format!("effort {}", request["reasoning_effort"]));
+    let (project, server) = (project(), Server::by(effort));
+    let person = sit_down(&project, &server, &[], 30, 100);
+    person.sees("/help for commands").says("/thinking high").sees("scripted · thinking high");
+    person.says("Hello").sees("effort \"high\"").sees(IDLE.trim_end());
+    // Alt-T: the level after the highest one is the model's default.
+    person.types(&format!("{ESCAPE}t")).loses("· thinking high").says("Hello again").sees("effort null");
+    person.types("one").types(&format!("{ESCAPE}[13;2u")).types("世界").sees("› one\n  世界");
+    person.types(CTRL_C).loses("世界").types("!ls").sees("! ls").sees("runs in your shell");
+    person.types(CTRL_C).loses("runs in your shell").says("/copy").sees("copied 11 characters");
+    person.types("\u{14}").sees("› Hello\n\neffort \"high\"\n\n› Hello again\n\neffort null\n───");
+    person.types(CTRL_D);
+    leaves_well(person);
+}

@@ -7,7 +7,7 @@ use super::asks::Keys;
 use super::calls::Running;
 use super::{App, Doing, room};
 use crate::chat::command::typed_command;
-use crate::render::line::{Line, Look, Text};
+use crate::render::line::{Line, Look, Text, width};
 use crate::render::screen::Frame;
 use crate::render::{BAD, BOLD, DIM, NOTE};
 use crate::terminal::Paint;
@@ -183,7 +183,7 @@ impl App {
         if !hint.is_empty() {
             parts.insert(0, hint);
         }
-        text.push(&parts.join(" · "), &Look::of(DIM));
+        text.push(&fitting(&parts, width), &Look::of(DIM));
         one_row(&text, width)
     }
 }
@@ -191,6 +191,15 @@ impl App {
 /// The start of a text, cut to one row.
 fn one_row(text: &Text, width: usize) -> Line {
     text.chop(width).into_iter().next().unwrap_or_default()
+}
+
+/// The first part, and of the others those that fit.
+fn fitting(parts: &[String], columns: usize) -> String {
+    let (first, rest) = parts.split_first().map_or(("", parts), |(first, rest)| (first.as_str(), rest));
+    rest.iter().fold(first.to_owned(), |line, part| {
+        let longer = format!("{line} · {part}");
+        if width(&longer) <= columns { longer } else { line }
+    })
 }
 
 /// The end of a text that may be longer than a row.

@@ -1,9 +1,11 @@
 //! What the user does beside the conversation: commands, the editor, and suspending the chat.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use harness::core::Cancel;
 use harness::core::Millis;
+use harness::core::message::Message;
 use harness::host::{ProcessFault, ProcessOptions, ProcessOutput, Shell as _};
 use harness::tools::SystemPrograms;
 
@@ -12,6 +14,7 @@ use crate::chat::{attach, draft, terminal};
 use crate::env;
 use crate::error::CliError;
 use crate::pager::{self, Place};
+use crate::render::counted;
 use crate::secrets;
 use crate::signal::Signals;
 
@@ -20,6 +23,9 @@ const KEPT: usize = 16 << 10;
 
 /// Time limit of a command.
 const LIMIT: Millis = Millis(30 * 60 * 1_000);
+
+/// Maximum size in bytes of a copied answer. Terminals accept 100,000 bytes in a sequence, in Base64.
+const MOST_COPIED: usize = 74_000;
 
 /// Maximum number of commands whose output waits for the next message; the oldest is dropped.
 const MOST_WAITING: usize = 10;
@@ -69,6 +75,33 @@ impl Desk {
             Ok(None) => self.app.tell("the editor failed; the draft is unchanged"),
             Err(problem) => self.app.complain(&problem),
         }
+        Ok(())
+    }
+
+    /// Copies the last answer to the clipboard.
+    pub(super) async fn copy_answer(&mut self) -> Result<(), CliError> {
+        let messages = self.chat.thread.messages().await?;
+        let messages: Vec<_> = messages.iter().cloned().collect();
+        let text = |message: &Arc<Message>| match &**message {
+            Message::Assistant(answer) => Some(answer.joined_text()).filter(|text| !text.trim().is_empty()),
+            Message::System(_) | Message::User(_) | Message::ToolResult(_) | Message::Custom(_) | _ => None,
+        };
+        let Some(answer) = messages.iter().rev().find_map(text) else {
+            self.app.tell("no answer yet");
+            return Ok(());
+        };
+        if answer.len() > MOST_COPIED {
+            let size = answer.len();
+            let text = format!(
+                "the answer has {size} bytes, and at most {MOST_COPIED} can be copied; /save exports it"
+            );
+            self.app.complain(&text);
+            return Ok(());
+        }
+        let copied = self.screen.copy(&answer);
+        copied.map_err(|source| CliError::Io { action: "write to the terminal", source })?;
+        let size = counted(answer.chars().count(), "character");
+        self.app.tell(&format!("copied {size} to the clipboard, if your terminal allows it"));
         Ok(())
     }
 

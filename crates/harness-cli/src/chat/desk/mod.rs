@@ -354,6 +354,7 @@ impl Desk {
                 None => self.not_kept(),
             },
             Command::Undo(count) => self.undo(count).await?,
+            Command::Copy => self.copy_answer().await?,
             Command::Save(file) => self.save(&PathBuf::from(file))?,
             Command::Cost => self.tell_cost(),
             Command::Status => self.tell_status(),

@@ -95,6 +95,8 @@ fn status_line_tells_mode_model_place_and_used_context() {
     ›
     ask · small · thinking high · shop (main) · 25% of 200.0k context · 40.0k + 1.0k tokens
     ");
+    stage.app.resize(20, 6);
+    assert!(stage.shown().ends_with("\nask · small"), "{}", stage.shown());
     stage.app.key(Key::of(Code::BackTab)).unwrap();
     let next = Action::Do(Command::Thinking(Thinking::Next));
     assert_eq!(stage.app.key(Key::alt(Code::Char('t'))), Some(next));
