@@ -288,7 +288,7 @@ fn last_agent(state: &State, end: &Ending<'_>) -> AgentId {
 
 /// Messages and prompts, redacted; none of them after a failed redaction.
 fn content(redacting: &mut Redacting, state: &State) -> (Vec<Arc<Message>>, Option<Prompts>) {
-    let items = redacting.items(&state.items);
+    let items = redacting.items(&state.items, state.known.as_deref());
     let prompts = prompts(redacting, state);
     if redacting.has_failed() { (Vec::new(), None) } else { (items, prompts) }
 }
@@ -296,7 +296,7 @@ fn content(redacting: &mut Redacting, state: &State) -> (Vec<Arc<Message>>, Opti
 /// What the models received, redacted; none after a failed redaction.
 fn prompts(redacting: &mut Redacting, state: &State) -> Option<Prompts> {
     let mut prompts = state.collector.as_ref()?.prompts()?;
-    prompts.messages = redacting.items(&prompts.messages);
+    prompts.messages = redacting.items(&prompts.messages, None);
     if redacting.has_failed() {
         return None;
     }

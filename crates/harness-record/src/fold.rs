@@ -13,6 +13,7 @@ use harness_core::{AgentId, CallId, End, Fault, Json, RunId, ThreadId, Time, Tur
 
 use super::build::Ending;
 use super::candidate::Candidate;
+use super::earlier::{Earlier, FixedSecrets};
 use super::entries::{
     ApprovalEntry, ControlEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry,
     Note, PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry,
@@ -92,6 +93,7 @@ pub struct RecordFold {
 struct NextRun {
     redacting: Option<Redacting>,
     history: Vec<Arc<Message>>,
+    known: Option<Arc<Earlier>>,
 }
 
 /// Tool call in flight.
@@ -115,6 +117,8 @@ pub(super) struct State {
     has_run: bool,
     pub(super) items: Vec<Arc<Message>>,
     pub(super) earlier: usize,
+    /// Start of the items, if the run before is known.
+    pub(super) known: Option<Arc<Earlier>>,
     pub(super) unknown: u64,
     /// Number of items before the first model request.
     pub(super) input: Option<usize>,
@@ -161,8 +165,36 @@ impl RecordFold {
     /// Sets the input of the next run. Without it, the record has no context, and only the number of earlier
     /// messages.
     pub fn start(&mut self, start: RunStart) {
+        self.start_after(start, None);
+    }
+
+    /// Sets the input of the next run, whose history starts with the messages of a known one.
+    pub(super) fn start_after(&mut self, start: RunStart, known: Option<Arc<Earlier>>) {
         let redacting = self.options.redaction.start(start.context.as_ref());
-        self.next = NextRun { redacting: Some(redacting), history: start.history };
+        self.next = NextRun { redacting: Some(redacting), history: start.history, known };
+    }
+
+    /// What the next run shares with the last one, whose record this is; `None` if it cannot be shared.
+    pub(super) fn shared(&self, record: &RunRecord, secrets: FixedSecrets, bytes: u64) -> Option<Earlier> {
+        let state = self.state.as_ref().filter(|state| state.unknown == 0)?;
+        let is_whole = record.items.len() == state.items.len();
+        is_whole.then(|| Earlier {
+            items: state.items.clone(),
+            hashes: state.hashes.clone(),
+            clean: record.items.clone(),
+            secrets,
+            bytes,
+        })
+    }
+
+    /// The secrets that messages of the last run are redacted by, if by nothing else.
+    pub(super) fn fixed_secrets(&self) -> Option<FixedSecrets> {
+        self.state.as_ref()?.redacting.fixed_secrets()
+    }
+
+    /// The run before the last one, if its messages are known.
+    pub(super) fn known(&self) -> Option<Arc<Earlier>> {
+        self.state.as_ref()?.known.clone()
     }
 
     /// Record of the last run; `None` until a run has ended.
@@ -229,16 +261,20 @@ impl RecordFold {
         let starts = matches!(event.kind, EventKind::RunStarted { .. });
         let is_new = starts || self.state.as_ref().is_none_or(|state| state.end.is_some());
         if is_new {
-            let NextRun { redacting, history } = std::mem::take(&mut self.next);
+            let NextRun { redacting, history, known } = std::mem::take(&mut self.next);
             let redacting = redacting.unwrap_or_else(|| self.options.redaction.start(None));
             let mut state = State { redacting, started: event.at, has_run: starts, ..State::default() };
             let RecordOptions { prompts, prompt_bytes, .. } = self.options;
             state.collector = prompts.then(|| PromptCollector::new(prompt_bytes));
             state.earlier = history.len();
-            for message in &history {
+            let hashed = known.as_ref().map_or(0, |known| known.items.len());
+            if let Some(known) = &known {
+                state.hashes = known.hashes.clone();
+            }
+            for message in history.iter().skip(hashed) {
                 state.hashes.push(message);
             }
-            state.items = history;
+            (state.items, state.known) = (history, known);
             let origin = &event.origin;
             let turn = origin.turn.as_ref().map(TurnId::as_str);
             let run_id = origin.run.as_ref().map(RunId::as_str).or(turn).unwrap_or("run");

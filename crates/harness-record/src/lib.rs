@@ -40,6 +40,7 @@ mod calls;
 mod candidate;
 mod compare;
 mod difference;
+mod earlier;
 mod entries;
 mod error;
 mod fold;

@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use harness_core::message::Message;
 use harness_core::{ThreadId, Time};
+use serde::Serialize;
 
+use super::earlier::Earlier;
 use super::fold::RecordFold;
 use super::run_record::RunRecord;
 
@@ -33,9 +36,18 @@ pub struct RecentRuns(Arc<Mutex<Runs>>);
 #[derive(Debug, Default)]
 struct Runs {
     running: Vec<Weak<Mutex<RecordFold>>>,
-    /// Finished runs with their sizes, oldest first.
-    finished: VecDeque<(u64, Arc<RunRecord>)>,
+    /// Oldest first.
+    finished: VecDeque<Finished>,
     bytes: u64,
+}
+
+/// A finished run.
+#[derive(Debug)]
+struct Finished {
+    size: u64,
+    record: Arc<RunRecord>,
+    /// For the record of the next run.
+    shared: Option<Arc<Earlier>>,
 }
 
 impl RecentRuns {
@@ -48,7 +60,7 @@ impl RecentRuns {
     pub fn of_thread(&self, thread: &ThreadId, now: Time) -> Vec<Arc<RunRecord>> {
         let runs = self.lock();
         let of_thread = |record: &&Arc<RunRecord>| record.thread_id.as_ref() == Some(thread);
-        let finished = runs.finished.iter().map(|(_, record)| record).filter(of_thread);
+        let finished = runs.finished.iter().map(|run| &run.record).filter(of_thread);
         let mut records: Vec<_> = finished.cloned().collect();
         let running: Vec<_> = runs.running.iter().filter_map(Weak::upgrade).collect();
         drop(runs);
@@ -65,8 +77,15 @@ impl RecentRuns {
     /// Drops the finished runs of a thread.
     pub fn forget(&self, thread: &ThreadId) {
         let mut runs = self.lock();
-        runs.finished.retain(|(_, record)| record.thread_id.as_ref() != Some(thread));
-        runs.bytes = runs.finished.iter().map(|(size, _)| size).sum();
+        runs.finished.retain(|run| run.record.thread_id.as_ref() != Some(thread));
+        runs.bytes = runs.finished.iter().map(|run| run.size).sum();
+    }
+
+    /// The run whose messages a history starts with.
+    pub(super) fn known(&self, history: &[Arc<Message>]) -> Option<Arc<Earlier>> {
+        let runs = self.lock();
+        let mut shared = runs.finished.iter().rev().filter_map(|run| run.shared.as_ref());
+        shared.find(|shared| shared.starts(history)).cloned()
     }
 
     pub(super) fn started(&self, fold: &Arc<Mutex<RecordFold>>) {
@@ -75,17 +94,29 @@ impl RecentRuns {
         runs.running.push(Arc::downgrade(fold));
     }
 
-    pub(super) fn finished(&self, fold: &Arc<Mutex<RecordFold>>, record: Option<&Arc<RunRecord>>) {
-        let size = record.map_or(0, |record| size(record));
+    pub(super) fn finished(
+        &self,
+        fold: &Arc<Mutex<RecordFold>>,
+        record: Option<(&Arc<RunRecord>, RecordSize)>,
+        shared: Option<Arc<Earlier>>,
+        known: Option<&Arc<Earlier>>,
+    ) {
         let mut runs = self.lock();
         let fold = Arc::downgrade(fold);
         runs.running.retain(|known| !known.ptr_eq(&fold));
-        let Some(record) = record else { return };
-        runs.finished.push_back((size, Arc::clone(record)));
+        let Some((record, RecordSize { items, rest })) = record else { return };
+        let size = items.saturating_add(rest);
+        // The next run of the thread continues this one, no longer the one before.
+        let is_known =
+            |run: &&mut Finished| run.shared.as_ref().zip(known).is_some_and(|(a, b)| Arc::ptr_eq(a, b));
+        if let Some(before) = runs.finished.iter_mut().rev().find(is_known) {
+            before.shared = None;
+        }
+        runs.finished.push_back(Finished { size, record: Arc::clone(record), shared });
         runs.bytes = runs.bytes.saturating_add(size);
         while runs.finished.len() > MOST || runs.bytes > BYTES {
-            let Some((size, _)) = runs.finished.pop_front() else { return };
-            runs.bytes = runs.bytes.saturating_sub(size);
+            let Some(run) = runs.finished.pop_front() else { return };
+            runs.bytes = runs.bytes.saturating_sub(run.size);
         }
     }
 
@@ -94,11 +125,31 @@ impl RecentRuns {
     }
 }
 
-/// Bytes of a record as JSON.
-fn size(record: &RunRecord) -> u64 {
+/// Size of a record in bytes of JSON.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordSize {
+    /// That of its messages.
+    pub(super) items: u64,
+    rest: u64,
+}
+
+impl RecordSize {
+    /// Measures a record whose first messages are known.
+    pub(super) fn of(record: &mut RunRecord, known: Option<&Earlier>) -> Self {
+        let items = std::mem::take(&mut record.items);
+        let rest = size(record);
+        record.items = items;
+        let known = known.filter(|known| known.clean.len() <= record.items.len());
+        let (count, bytes) = known.map_or((0, 0), |known| (known.clean.len(), known.bytes));
+        let new = record.items.iter().skip(count).map(|item| size(&**item));
+        Self { items: new.fold(bytes, u64::saturating_add), rest }
+    }
+}
+
+fn size<T: Serialize>(value: &T) -> u64 {
     let mut counter = Counter(0);
     // A counter takes everything.
-    let _ = serde_json::to_writer(&mut counter, record);
+    let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }
 

@@ -7,7 +7,7 @@ use harness_core::Json;
 
 use super::candidate::Candidate;
 use super::fold::{RecordFold, RecordOptions, RunStart};
-use super::recent::RecentRuns;
+use super::recent::{RecentRuns, RecordSize};
 use super::redact::Redaction;
 use super::run_record::RunRecord;
 use super::sink::{DynRecordSink, RecordSink};
@@ -164,18 +164,33 @@ impl RunRecorder {
 
     /// Starts a run.
     pub fn start(&self, start: RunStart) {
-        self.lock().start(start);
+        let known = self.recent.as_ref().and_then(|recent| recent.known(&start.history));
+        self.lock().start_after(start, known);
         if let Some(recent) = &self.recent {
             recent.started(&self.fold);
         }
     }
 
+    /// The record of the run, added to the memory of recent runs.
+    fn record(&self) -> Option<Arc<RunRecord>> {
+        let fold = self.lock();
+        // Secrets that are added from here on are missing in the record, too.
+        let secrets = fold.fixed_secrets();
+        let mut record = fold.record();
+        let Some(recent) = &self.recent else { return record.map(Arc::new) };
+        let known = fold.known();
+        let size = record.as_mut().map(|record| RecordSize::of(record, known.as_deref()));
+        let shared = || fold.shared(record.as_ref()?, secrets?, size.as_ref()?.items);
+        let shared = shared().map(Arc::new);
+        drop(fold);
+        let record = record.map(Arc::new);
+        recent.finished(&self.fold, record.as_ref().zip(size), shared, known.as_ref());
+        record
+    }
+
     /// Finishes a run and passes its record to every sink.
     pub async fn finish(&self) -> Recorded {
-        let record = self.lock().record().map(Arc::new);
-        if let Some(recent) = &self.recent {
-            recent.finished(&self.fold, record.as_ref());
-        }
+        let record = self.record();
         let mut recorded = Recorded { record, failed: None };
         let Some(record) = &recorded.record else { return recorded };
         for sink in &self.sinks {

@@ -7,6 +7,7 @@ use harness_core::Json;
 use harness_core::message::{Block, Message, ToolCall};
 use harness_core::redact::REDACTED;
 
+use super::earlier::{Earlier, FixedSecrets};
 use super::run_record::RedactionNote;
 use super::scrub::{Secrets, at_path, segments, without_path};
 
@@ -155,10 +156,21 @@ impl Redacting {
         }
     }
 
-    /// Redacts all messages; none remain if one fails.
-    pub(super) fn items(&mut self, items: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    /// The secrets that messages are redacted by, if by nothing else.
+    pub(super) fn fixed_secrets(&self) -> Option<FixedSecrets> {
+        let Redaction { paths, keys, custom } = &self.redaction;
+        let is_fixed = paths.is_empty() && custom.is_none() && !self.has_failed();
+        is_fixed.then(|| FixedSecrets(keys.as_ref().map(harness_core::Redactor::known)))
+    }
+
+    /// Redacts all messages, of which the first are known from an earlier run; none remain if one fails.
+    pub(super) fn items(&mut self, items: &[Arc<Message>], earlier: Option<&Earlier>) -> Vec<Arc<Message>> {
+        let secrets = self.fixed_secrets();
+        let is_same = |earlier: &&Earlier| secrets.is_some_and(|now| now.is_same(&earlier.secrets));
+        let known = earlier.filter(is_same).map_or(&[] as &[_], |earlier| &earlier.clean);
         let mut clean = Vec::with_capacity(items.len());
-        for item in items {
+        clean.extend_from_slice(known);
+        for item in items.iter().skip(known.len()) {
             match self.item(item) {
                 Ok(item) => clean.push(item),
                 Err(failed) => {

@@ -68,7 +68,9 @@ impl Redactor {
         }
     }
 
-    fn known(&self) -> Arc<KnownSecrets> {
+    /// The secrets that are known now. Later additions do not change them: while this is kept, a redactor that returns
+    /// the same allocation redacts alike.
+    pub fn known(&self) -> Arc<KnownSecrets> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 

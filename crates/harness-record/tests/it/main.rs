@@ -7,6 +7,7 @@ mod governance;
 mod inspect;
 mod policies;
 mod prompts;
+mod recent;
 mod redact;
 mod regress;
 mod replay;
