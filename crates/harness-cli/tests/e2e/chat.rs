@@ -189,8 +189,8 @@ fn thinking_level_is_sent_and_the_conversation_opens_in_the_pager() {
     let effort = |request: &Value| Reply::text(&format!("effort {}", request["reasoning_effort"]));
     let (project, server) = (project(), Server::by(effort));
     let person = sit_down(&project, &server, &[], 30, 100);
-    person.sees("/help for commands").says("/thinking high").sees("scripted · thinking high");
-    person.says("Hello").sees("effort \"high\"").sees(IDLE.trim_end());
+    person.sees("/help for commands").says("/thinking high").sees("\nthinking high");
+    person.says("Hello").sees("effort \"high\"").sees("\nscripted · thinking high");
     // Alt-T: the level after the highest one is the model's default.
     person.types(&format!("{ESCAPE}t")).loses("· thinking high").says("Hello again").sees("effort null");
     person.types("one").types(&format!("{ESCAPE}[13;2u")).types("世界").sees("› one\n  世界");
