@@ -1,7 +1,7 @@
 //! `cargo xtask e2e`: the release program end to end, beside the programs of others.
 //!
-//! The checks are a test program of `harness-cli`; here what they need is built and installed. Packages are kept
-//! below the target folder, each in a folder of its own with a file that says what is in it.
+//! The checks are the test programs `e2e` of `harness-cli` and `harness-restate`; here what they need is built and
+//! installed. Packages are kept below the target folder, each in a folder of its own with a file that says what is in it.
 
 use std::fs;
 use std::path::Path;
@@ -51,6 +51,9 @@ const NEEDS: &[Need] = &[
     ("trace-page", |folder| browser(&folder.join("trace-page"))),
     ("server-page", |folder| browser(&folder.join("server-page"))),
     ("postgres", |_| postgres()),
+    ("cluster", |folder| {
+        npm::install(&folder.join("cluster"), &["@restatedev/restate-server-linux-x64@1.7.12"])
+    }),
     ("typescript", |folder| npm::install(&folder.join("typescript"), &["typescript@7.0.2"])),
     ("screenshots", |folder| browser(&folder.join("screenshots"))),
     ("agents", agents),
@@ -68,8 +71,10 @@ pub(crate) fn run(options: &Options, counts: &mut TestCounts) -> Result<()> {
     let folder = target.join("tmp").join("e2e");
     let program = target.join("release").join(format!("harness{}", std::env::consts::EXE_SUFFIX));
     // The workspace's features, so that nothing is compiled twice.
-    let mut cargo = process::cargo(["test", "--workspace", "--test", "e2e", "--"]);
-    cargo.args(["--show-output", "--test-threads=1"]).env("HARNESS_PROGRAM", program);
+    let mut cargo = process::cargo(["test", "--workspace", "--test", "e2e"]);
+    cargo
+        .args(["--features", "harness-restate/restate", "--", "--show-output", "--test-threads=1"])
+        .env("HARNESS_PROGRAM", program);
     if let Some(kills) = options.kills {
         cargo.env("HARNESS_E2E_KILLS", kills.to_string());
     }
@@ -94,7 +99,7 @@ pub(crate) fn run(options: &Options, counts: &mut TestCounts) -> Result<()> {
     if done.is_ok() && *counts == before {
         let check = options.check.as_deref().unwrap_or_default();
         return Err(Fault::new(format!(
-            "no check `{check}`: they are the modules of crates/harness-cli/tests/e2e"
+            "no check `{check}`: they are the modules of crates/harness-cli/tests/e2e, and cluster"
         )));
     }
     done

@@ -8,3 +8,5 @@
 //! files is simpler and quicker.
 
 pub mod durable;
+#[cfg(feature = "restate")]
+pub mod engine;

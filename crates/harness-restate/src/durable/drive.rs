@@ -235,7 +235,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     }
 
     /// Keeps an agent with the thread, and gives its name.
-    async fn keep(&self, agent: Option<Arc<PreparedAgent>>) -> Result<Option<BlobHash>, Stopped> {
+    async fn keep(&mut self, agent: Option<Arc<PreparedAgent>>) -> Result<Option<BlobHash>, Stopped> {
         match agent {
             Some(agent) => self.reader.keep(&self.input.thread(), &agent).await.map(Some),
             None => Ok(None),

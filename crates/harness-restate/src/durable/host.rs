@@ -84,6 +84,6 @@ impl<H: AgentHost + ?Sized> AgentHost for Arc<H> {
 }
 
 /// A name for errors of hosts.
-pub(super) fn fault(code: &str, text: impl fmt::Display) -> Fault {
+pub(crate) fn fault(code: &str, text: impl fmt::Display) -> Fault {
     Fault::new(harness::core::FaultSource::Session, code, text.to_string())
 }

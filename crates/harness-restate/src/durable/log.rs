@@ -66,6 +66,23 @@ pub struct LogPages {
 }
 
 impl LogPages {
+    /// A log of `len` entries of which only the last page is at hand: enough to append to it.
+    pub fn resume(len: u64, last: Vec<LogEntry>) -> Self {
+        let pages =
+            if last.is_empty() { BTreeMap::new() } else { BTreeMap::from([(Self::page_of(len), last)]) };
+        Self { pages, len }
+    }
+
+    /// The page of an entry, from 0.
+    pub fn page_of(seq: u64) -> u64 {
+        seq / PAGE
+    }
+
+    /// The pages at hand, with their numbers.
+    pub fn pages(&self) -> impl Iterator<Item = (u64, &[LogEntry])> {
+        self.pages.iter().map(|(page, entries)| (*page, entries.as_slice()))
+    }
+
     /// Entries of the log.
     pub fn len(&self) -> u64 {
         self.len
@@ -87,7 +104,7 @@ impl LogPages {
                 return Err(LogRefusal { given: entry.seq, len: self.len });
             }
             if entry.seq == self.len {
-                self.pages.entry(entry.seq / PAGE).or_default().push(entry);
+                self.pages.entry(Self::page_of(entry.seq)).or_default().push(entry);
                 self.len += 1;
             }
         }
@@ -96,7 +113,7 @@ impl LogPages {
 
     /// The entries from `from` up to `upto`, as far as there are any.
     pub fn read(&self, from: u64, upto: u64) -> impl Iterator<Item = &LogEntry> {
-        let pages = self.pages.range(from / PAGE..).flat_map(|(_, page)| page);
+        let pages = self.pages.range(Self::page_of(from)..).flat_map(|(_, page)| page);
         pages.skip_while(move |entry| entry.seq < from).take_while(move |entry| entry.seq < upto)
     }
 }

@@ -31,9 +31,13 @@ pub use context::{
     Stopped, TimedInput, Woken,
 };
 pub use drive::{DriveOptions, drive};
+#[cfg(feature = "restate")]
+pub(crate) use host::fault;
 pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
 pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
 pub use reader::Reader;
 pub use sim::SimEngine;
+#[cfg(feature = "restate")]
+pub(crate) use step::lost_reply;
 pub use step::{Nonce, StepContext, perform};
 pub use thread::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};

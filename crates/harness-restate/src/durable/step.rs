@@ -9,7 +9,6 @@ use harness::core::port::{ModelFault, ModelFaultCode};
 use harness::core::tool::{RetryClass, ToolOutcome};
 use harness::core::transcript::Prefix;
 use harness::core::{Cancel, Time};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::blob::json_bytes;
@@ -30,15 +29,20 @@ pub trait StepContext: Send {
     /// The name of this attempt.
     fn nonce(&self) -> Nonce;
 
-    /// Does work inside of one journal entry, at least once. On a replay it returns what the entry holds.
+    /// Journals the name of this attempt, unless an earlier one did: the name of the first attempt.
     ///
     /// # Errors
     /// [`Stopped`].
-    fn run<T: Serialize + DeserializeOwned + Send + 'static>(
+    fn intent(&mut self) -> impl Future<Output = Result<Nonce, Stopped>> + Send;
+
+    /// Does the effect inside of one journal entry, at least once. On a replay it returns what the entry holds.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    fn effect(
         &mut self,
-        name: &'static str,
-        work: impl Future<Output = T> + Send,
-    ) -> impl Future<Output = Result<T, Stopped>> + Send;
+        work: impl Future<Output = StepReply> + Send + 'static,
+    ) -> impl Future<Output = Result<StepReply, Stopped>> + Send;
 }
 
 /// Performs a step. `cancel` asks its operation to reply with what it has.
@@ -50,10 +54,10 @@ pub trait StepContext: Send {
 /// [`Stopped`] when the attempt is over.
 pub async fn perform(
     mut ctx: impl StepContext,
-    host: &impl AgentHost,
+    host: Arc<impl AgentHost + 'static>,
     reader: &Reader<impl ThreadStore>,
     mut ask: StepAsk,
-    cancel: &Cancel,
+    cancel: Cancel,
 ) -> Result<StepReply, Stopped> {
     let own = ctx.nonce();
     let thread = ask.origin.thread.clone().unwrap_or_default();
@@ -64,12 +68,17 @@ pub async fn perform(
     let sees = if let Op::Tool { .. } = ask.what { 0 } else { ask.log };
     let log = reader.transcript(&thread, sees).await?;
     let counts = matches!(ask.what, Op::Model { .. } | Op::Tool { class: RetryClass::Unsafe, .. });
-    let first = if counts { Some(ctx.run("intent", std::future::ready(own.clone())).await?) } else { None };
-    let effect = async move {
-        let was_lost = first.is_some_and(|first| first != own);
-        effect(host, &log, ask, was_lost, cancel).await
-    };
-    ctx.run("effect", effect).await
+    let first = if counts { Some(ctx.intent().await?) } else { None };
+    let was_lost = first.is_some_and(|first| first != own);
+    ctx.effect(async move { effect(&*host, &log, ask, was_lost, &cancel).await }).await
+}
+
+/// The reply in place of that of a step whose attempts were all lost. Its effect may have happened.
+#[cfg(feature = "restate")]
+pub(crate) fn lost_reply(what: &Op, why: &str) -> StepReply {
+    let is_tool = matches!(what, Op::Tool { .. });
+    let reply = if is_tool { Reply::Interrupted { partial: None } } else { what.failed(why) };
+    stepped(Time::default(), what, reply, lost_usage(what))
 }
 
 async fn effect(

@@ -1,19 +1,20 @@
 //! Laws (a) to (d) and (f) of durable threads, under a crash at every point of every script, against an outside ledger.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use harness::core::event::{Event, EventKind};
+use harness::core::event::EventKind;
 use harness::core::message::Message;
 use harness::core::port::Clock as _;
-use harness::core::testing::{event_line, laws};
+use harness::core::testing::event_line;
 use harness::core::{Fault, FaultSource, Millis, Time};
 use harness_restate::durable::sim::{SimFaults, SimReport};
 use harness_restate::durable::{
     Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, SimEngine, ThreadReply, ThreadStatus, fold,
 };
 
+use super::kept::{events, kept};
 use super::scripts;
 use super::world::{FOLLOW_UP, Host, INSTRUCTIONS, PROMPT, SECRET, Script, client, redactor, say, thread};
 
@@ -35,7 +36,7 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
         engine = engine.with_redactor(redactor());
     }
     let clock = Arc::new(engine.clock());
-    let host = Host::new(script, clock, client(engine.client(), engine.clock()));
+    let host = Arc::new(Host::new(script, clock, client(engine.client(), engine.clock())));
     engine.client().send("first", Time(0), &thread(), say("first", script.said[0], PROMPT));
     let report = engine.run(&host);
     assert_eq!(report.violations, [""; 0], "{about}");
@@ -49,44 +50,9 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
     assert_eq!(state.log(), log.len() as u64, "{about}");
     let messages: Vec<_> = fold(&log).messages().cloned().collect();
     let left = Left { report, log, ledger, messages };
-    kept(&left, script, &about);
     let last = state.last().unwrap().as_ref().unwrap_or_else(|why| panic!("{about}: {why}"));
-    laws::calls(&left.messages, last).unwrap_or_else(|broken| panic!("{about}: {broken}"));
+    kept(&left.log, &left.ledger, last, script, &about);
     left
-}
-
-fn kept(left: &Left, script: &Script, about: &str) {
-    // (a)
-    let said = left.messages.iter().filter(|message| matches!(***message, Message::User(_)));
-    let said: Vec<_> = said.map(|message| message.joined_text()).collect();
-    let expected: Vec<_> = script.said.iter().map(|said| redactor().text(said)).collect();
-    assert_eq!(said, expected, "{about}");
-    // (b)
-    let mut begun: BTreeMap<&String, u32> = BTreeMap::new();
-    left.ledger.iter().for_each(|line| *begun.entry(line).or_default() += 1);
-    let is_unsafe = |line: &str| line.starts_with("begun pay") || line.starts_with("begun sign");
-    let twice: Vec<_> = begun.iter().filter(|(line, times)| is_unsafe(line) && **times > 1).collect();
-    assert!(twice.is_empty(), "{about}: begun twice: {twice:?}");
-    // (c), for each run; (d)
-    let seqs: Vec<_> = left.log.iter().map(|entry| entry.seq).collect();
-    assert_eq!(seqs, (0..left.log.len() as u64).collect::<Vec<_>>(), "{about}");
-    let events = events(&left.log);
-    laws::events(&events).unwrap_or_else(|broken| panic!("{about}: {broken}"));
-    for event in &events {
-        if let EventKind::RunFinished { end } = &event.kind {
-            laws::end(end).unwrap_or_else(|broken| panic!("{about}: {broken}"));
-        }
-    }
-    let appended = events.iter().filter(|event| matches!(event.kind, EventKind::MessageAppended { .. }));
-    assert_eq!(appended.count(), left.messages.len(), "{about}: events show another transcript");
-}
-
-pub(crate) fn events(log: &[LogEntry]) -> Vec<Event> {
-    let events = log.iter().filter_map(|entry| match &entry.item {
-        LogItem::Event(event) => Some((**event).clone()),
-        LogItem::Record(_) => None,
-    });
-    events.collect()
 }
 
 /// Settings under which runs roll over after so many entries. With 1 they roll over before each iteration.
@@ -182,7 +148,7 @@ fn threads_do_not_disturb_each_other() {
         let crash_at = (1..300).filter(|point| point % 13 == seed % 13).collect();
         let engine = SimEngine::new(SimFaults { crash_at, seed, ..SimFaults::default() });
         let clock = Arc::new(engine.clock());
-        let host = Host::new(&script, clock, client(engine.client(), engine.clock()));
+        let host = Arc::new(Host::new(&script, clock, client(engine.client(), engine.clock())));
         for thread in ["a", "b", "c"] {
             engine.client().send(thread, Time(0), &thread.into(), say(thread, thread, PROMPT));
         }
@@ -235,7 +201,7 @@ fn a_run_that_cannot_begin_ends_and_its_message_waits() {
     let script = scripts::all().into_iter().next().unwrap();
     let engine = SimEngine::new(SimFaults::default());
     let host = Host::new(&script, Arc::new(engine.clock()), client(engine.client(), engine.clock()));
-    let host = Late(host, AtomicBool::new(false));
+    let host = Arc::new(Late(host, AtomicBool::new(false)));
     engine.client().send("1", Time(0), &thread(), say("m1", "Hi", PROMPT));
     assert_eq!(engine.run(&host).stuck, [""; 0]);
     let state = engine.thread(&thread()).unwrap();
@@ -266,7 +232,8 @@ fn clocks_of_workers_may_differ() {
 fn a_secret_that_nobody_takes_out_is_noticed() {
     let script = scripts::all().into_iter().find(|script| script.name == "secrets").unwrap();
     let engine = SimEngine::new(SimFaults { secret: Some(SECRET), ..SimFaults::default() });
-    let host = Host::new(&script, Arc::new(engine.clock()), client(engine.client(), engine.clock()));
+    let host =
+        Arc::new(Host::new(&script, Arc::new(engine.clock()), client(engine.client(), engine.clock())));
     engine.client().send("first", Time(0), &thread(), say("first", script.said[0], PROMPT));
     let report = engine.run(&host);
     assert!(report.violations.iter().all(|broken| broken.starts_with("a secret is kept")));

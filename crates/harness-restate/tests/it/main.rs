@@ -8,6 +8,8 @@
 )]
 
 mod crashes;
+mod kept;
+mod on_tokio;
 mod scripts;
 mod thread;
 mod tokio_equal;

@@ -7,8 +7,8 @@ use harness::core::driver::Ports;
 use harness::core::machine::CallDecision;
 use harness::core::message::{AssistantMessage, Message, ToolCall};
 use harness::core::port::{
-    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelRequest, Review, RunNext, Secret,
-    SingleAgent, TurnEnd,
+    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Review,
+    RunNext, Secret, SingleAgent, TurnEnd,
 };
 use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
@@ -51,7 +51,7 @@ pub(crate) enum Act {
 }
 
 /// A script: the answers of the model in order, and what the user does while an answer is made.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Script {
     pub(crate) name: &'static str,
     pub(crate) answers: Vec<AssistantMessage>,
@@ -60,12 +60,33 @@ pub(crate) struct Script {
     pub(crate) child: Vec<AssistantMessage>,
     /// The answer that never comes.
     pub(crate) hangs: Option<usize>,
+    /// Whether a model that hangs ends when it is cancelled.
+    pub(crate) heeds: bool,
+    /// How long the model takes for an answer.
+    pub(crate) thinks: Millis,
     /// Turns that the run must have.
     pub(crate) turns: u32,
     /// Whether [`SECRET`] is said, and must not be kept.
     pub(crate) is_secret: bool,
     /// Messages of the user that the transcript must have, in order.
     pub(crate) said: Vec<&'static str>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            name: "",
+            answers: Vec::new(),
+            acts: Vec::new(),
+            child: Vec::new(),
+            hangs: None,
+            heeds: false,
+            thinks: Millis(100),
+            turns: 0,
+            is_secret: false,
+            said: Vec::new(),
+        }
+    }
 }
 
 pub(crate) fn thread() -> ThreadId {
@@ -91,6 +112,9 @@ pub(crate) fn task() -> AssistantMessage {
 
 /// What tools did: `begun TOOL CALL` and `done TOOL CALL`.
 pub(crate) type Ledger = Arc<Mutex<Vec<String>>>;
+
+/// Where tools note what they do.
+pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The user, as the script's model calls them.
 pub(crate) type User = Arc<dyn Fn(usize, usize, &Act) + Send + Sync>;
@@ -135,9 +159,13 @@ impl Model for Actor {
         let acts = self.script.acts.iter().enumerate().filter(|(_, (of, _))| *of == answer);
         acts.for_each(|(at, (_, act))| (self.user)(answer, at, act));
         if self.script.hangs == Some(answer) {
+            if self.script.heeds {
+                request.cancel.cancelled().await;
+                return Err(ModelFault::new(ModelFaultCode::Cancelled, "cancelled"));
+            }
             return std::future::pending().await;
         }
-        self.clock.sleep_until(self.clock.now().after(Millis(100))).await;
+        self.clock.sleep_until(self.clock.now().after(self.script.thinks)).await;
         self.model.step_boxed(request, deltas).await
     }
 }
@@ -147,16 +175,16 @@ struct Order {
     what: String,
 }
 
-fn tools(ledger: &Ledger, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
+fn tools(note: &Note, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn DynTool>> {
     let tool = |name: &'static str, class: RetryClass| {
-        let (ledger, clock) = (Arc::clone(ledger), Arc::clone(clock));
+        let (note, clock) = (Arc::clone(note), Arc::clone(clock));
         let tool = tool_fn(name, "does it", move |order: Order, cx: ToolCx| {
-            let (ledger, clock) = (Arc::clone(&ledger), Arc::clone(&clock));
+            let (note, clock) = (Arc::clone(&note), Arc::clone(&clock));
             async move {
                 let call = format!("{name} {}", cx.idempotency_key());
-                ledger.lock().unwrap().push(format!("begun {call}"));
+                note(format!("begun {call}"));
                 clock.sleep_until(clock.now().after(Millis(10))).await;
-                ledger.lock().unwrap().push(format!("done {call}"));
+                note(format!("done {call}"));
                 match name {
                     "boom" => panic!("out of tea"),
                     "leak" => format!("the key is {SECRET}"),
@@ -227,8 +255,15 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(script: &Script, clock: Arc<dyn Clock>, user: User) -> Self {
         let ledger = Ledger::default();
-        let tools = tools(&ledger, &clock);
-        Self { script: script.clone(), clock, user, ledger, tools }
+        let lines = Arc::clone(&ledger);
+        let note: Note = Arc::new(move |line| lines.lock().unwrap().push(line));
+        Self { ledger, ..Self::noting(script, clock, user, &note) }
+    }
+
+    /// Parts that note elsewhere what they do.
+    pub(crate) fn noting(script: &Script, clock: Arc<dyn Clock>, user: User, note: &Note) -> Self {
+        let tools = tools(note, &clock);
+        Self { script: script.clone(), clock, user, ledger: Ledger::default(), tools }
     }
 
     pub(crate) fn parts(&self) -> Agent {

@@ -13,8 +13,8 @@ use super::clock::SimClock;
 use super::world::{Entry, Invocation, Work, World};
 use crate::durable::blob::{Blob, BlobHash};
 use crate::durable::context::{
-    ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, Stopped, TimedInput,
-    Woken,
+    ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, StepReply, Stopped,
+    TimedInput, Woken,
 };
 use crate::durable::host::{ThreadStore, fault};
 use crate::durable::log::LogEntry;
@@ -270,15 +270,11 @@ impl DurableContext for Attempt {
     }
 }
 
-impl StepContext for Attempt {
-    fn nonce(&self) -> Nonce {
-        Nonce(format!("{}-{}", self.id, self.number))
-    }
-
-    async fn run<T: Serialize + DeserializeOwned + Send + 'static>(
+impl Attempt {
+    /// Does work inside of one entry of a step's journal, at least once.
+    async fn value<T: Serialize + DeserializeOwned>(
         &mut self,
-        _: &'static str,
-        work: impl Future<Output = T> + Send,
+        work: impl Future<Output = T>,
     ) -> Result<T, Stopped> {
         let found = self.own(&mut self.shared.lock())?.values.get(self.at).cloned();
         self.at += 1;
@@ -294,5 +290,23 @@ impl StepContext for Attempt {
         self.own(&mut world)?.values.push(json);
         world.point()?;
         Ok(value)
+    }
+}
+
+impl StepContext for Attempt {
+    fn nonce(&self) -> Nonce {
+        Nonce(format!("{}-{}", self.id, self.number))
+    }
+
+    async fn intent(&mut self) -> Result<Nonce, Stopped> {
+        let own = self.nonce();
+        self.value(std::future::ready(own)).await
+    }
+
+    async fn effect(
+        &mut self,
+        work: impl Future<Output = StepReply> + Send + 'static,
+    ) -> Result<StepReply, Stopped> {
+        self.value(work).await
     }
 }

@@ -90,7 +90,7 @@ impl SimClient {
 /// let (mode, options) = (DeliveryMode::NextTurn, RunOptions::default());
 /// let ask = ThreadAsk::Deliver { entry: "m1".into(), message, mode, wakes: true, options };
 /// engine.client().send("request 1", Time(0), &thread, ask);
-/// let report = engine.run(&Host(engine.clock()));
+/// let report = engine.run(&Arc::new(Host(engine.clock())));
 ///
 /// assert!(report.stuck.is_empty() && report.violations.is_empty());
 /// let log = engine.log(&thread);
@@ -152,8 +152,8 @@ impl SimEngine {
     }
 
     /// Runs until no work is left.
-    pub fn run<H: AgentHost>(&self, host: &H) -> SimReport {
-        let (mut tasks, mut zombies): (Vec<Task<'_>>, Vec<Task<'_>>) = (Vec::new(), Vec::new());
+    pub fn run<H: AgentHost + 'static>(&self, host: &Arc<H>) -> SimReport {
+        let (mut tasks, mut zombies): (Vec<Task>, Vec<Task>) = (Vec::new(), Vec::new());
         let mut reader = Reader::new(self.shared.clone());
         let flag = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&flag));
@@ -209,7 +209,7 @@ impl SimEngine {
     }
 
     /// Begins an attempt at each invocation that has none.
-    fn begin<'h, H: AgentHost>(&self, host: &'h H, reader: &Reader<Shared>, tasks: &mut Vec<Task<'h>>) {
+    fn begin<H: AgentHost + 'static>(&self, host: &Arc<H>, reader: &Reader<Shared>, tasks: &mut Vec<Task>) {
         let count = self.shared.lock().invocations.len();
         for id in 0..count {
             if tasks.iter().any(|task| task.id == id) {
@@ -224,8 +224,8 @@ impl SimEngine {
             let (attempt, work, cancel) =
                 (invocation.attempt, invocation.work.clone(), invocation.cancel.clone());
             drop(world);
-            let (shared, clock, options) = (self.shared.clone(), self.clock.clone(), self.options);
-            let reader = reader.clone();
+            let (host, shared, reader) = (Arc::clone(host), self.shared.clone(), reader.clone());
+            let (clock, options) = (self.clock.clone(), self.options);
             let ctx = Attempt {
                 shared: shared.clone(),
                 clock,
@@ -235,16 +235,16 @@ impl SimEngine {
                 waits: Vec::new(),
                 handles: 0,
             };
-            let future: BoxFuture<'h, ()> = match work {
+            let future: BoxFuture<'static, ()> = match work {
                 Work::Drive(input) => Box::pin(async move {
-                    match drive(ctx, host, &reader, options, *input).await {
+                    match drive(ctx, &*host, &reader, options, *input).await {
                         Ok(()) => shared.lock().finish(id, attempt, None),
                         Err(Stopped::Over) => {}
                         Err(refused) => shared.lock().refuse(id, attempt, &refused),
                     }
                 }),
                 Work::Step(ask) => Box::pin(async move {
-                    if let Ok(reply) = perform(ctx, host, &reader, *ask, &cancel).await {
+                    if let Ok(reply) = perform(ctx, host, &reader, *ask, cancel).await {
                         shared.lock().finish(id, attempt, Some(reply));
                     }
                 }),
@@ -254,7 +254,7 @@ impl SimEngine {
     }
 
     /// Polls all tasks once, in an order of the seed, until the process dies.
-    fn poll(&self, tasks: &mut Vec<Task<'_>>, waker: &Waker) {
+    fn poll(&self, tasks: &mut Vec<Task>, waker: &Waker) {
         let len = tasks.len();
         for at in (1..len).rev() {
             let other = self.shared.lock().pick(at + 1);
@@ -284,7 +284,7 @@ impl SimEngine {
     }
 
     /// Moves the time to what happens next; false when nothing does.
-    fn pass_time(&self, tasks: &[Task<'_>]) -> bool {
+    fn pass_time(&self, tasks: &[Task]) -> bool {
         let world = self.shared.lock();
         let timers = world
             .invocations
@@ -316,9 +316,9 @@ impl SimEngine {
 }
 
 /// A future of the process at hand.
-struct Task<'h> {
+struct Task {
     id: usize,
-    future: BoxFuture<'h, ()>,
+    future: BoxFuture<'static, ()>,
 }
 
 /// Notes that something wants to be polled again.

@@ -1,0 +1,3 @@
+//! Adapters of real engines.
+
+pub mod restate;

@@ -1,0 +1,215 @@
+//! The address of an engine, and requests to it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use reqwest::{Client, Response, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The longest time of one request.
+const TIMEOUT: Duration = Duration::from_mins(1);
+/// Attempts at a request, and the pause after the first; each pause is twice the one before.
+const ATTEMPTS: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(50);
+/// The header that names the source of an error: `ingress` when the request did not arrive at a service.
+const SOURCE: &str = "x-restate-error-source";
+
+/// Reason why a request to an engine fails.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// An address is not a URL.
+    #[error("`{0}` is not the URL of an engine; use one such as http://127.0.0.1:8080")]
+    Url(String),
+    /// The engine has no admin URL ([`Engine::admin`]).
+    #[error("engine {0} has no admin URL, which registering workers needs; set one with Engine::admin")]
+    NoAdmin(String),
+    /// The engine does not respond, after several attempts.
+    #[error("engine {url} does not respond: {why}")]
+    Unreachable {
+        /// The engine.
+        url: String,
+        /// The last error.
+        why: String,
+    },
+    /// The engine or a worker failed.
+    #[error("engine {url} answered {status}: {text}")]
+    Failed {
+        /// The engine.
+        url: String,
+        /// Status of HTTP.
+        status: u16,
+        /// Its message.
+        text: String,
+    },
+    /// The thread refused the request.
+    #[error("{0}")]
+    Refused(String),
+    /// The response is not what the services of this version send.
+    #[error("invalid response of engine {url}: {why}")]
+    Invalid {
+        /// The engine.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// An engine: one server, or one of a cluster.
+///
+/// Requests that did not arrive are repeated, six attempts over 1.5 s; each of the requests of this crate may be
+/// delivered twice.
+///
+/// ```
+/// use harness_restate::engine::restate::Engine;
+///
+/// let engine = Engine::new("http://127.0.0.1:8080")?.admin("http://127.0.0.1:9070")?;
+/// assert_eq!(engine.to_string(), "http://127.0.0.1:8080/");
+/// assert!(Engine::new("engine").is_err());
+/// # Ok::<(), harness_restate::engine::restate::EngineError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// The servers of the cluster.
+    ingress: Arc<[Url]>,
+    /// The server that responded last.
+    last: Arc<AtomicUsize>,
+    admin: Option<Url>,
+    client: Client,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers: Vec<_> = self.ingress.iter().map(Url::as_str).collect();
+        f.write_str(&servers.join(", "))
+    }
+}
+
+impl Engine {
+    /// An engine, by the URL of its ingress. Port 8080 by default of the server.
+    ///
+    /// # Errors
+    /// [`EngineError::Url`].
+    pub fn new(ingress: &str) -> Result<Self, EngineError> {
+        let client = Client::builder().timeout(TIMEOUT).tcp_nodelay(true).no_proxy().build();
+        let ingress = url(ingress)?;
+        let client = client.map_err(|error| unreachable(&ingress, &error))?;
+        Ok(Self { ingress: [ingress].into(), last: Arc::default(), admin: None, client })
+    }
+
+    /// Adds the ingress of another server of the cluster. Requests go there when a server does not respond.
+    ///
+    /// # Errors
+    /// [`EngineError::Url`].
+    pub fn or(mut self, ingress: &str) -> Result<Self, EngineError> {
+        let other = url(ingress)?;
+        self.ingress = self.ingress.iter().cloned().chain([other]).collect();
+        Ok(self)
+    }
+
+    /// Sets the URL of its admin API, which [`register`](Self::register) needs. Port 9070 by default of the server.
+    ///
+    /// # Errors
+    /// [`EngineError::Url`].
+    pub fn admin(mut self, admin: &str) -> Result<Self, EngineError> {
+        self.admin = Some(url(admin)?);
+        Ok(self)
+    }
+
+    /// Registers workers under the URL at which the engine reaches them. Workers of one build share one URL.
+    ///
+    /// The services are then open to the clients of this engine. Registering one URL again changes nothing.
+    ///
+    /// # Errors
+    /// When the engine cannot be reached, or cannot reach a worker there.
+    pub async fn register(&self, workers: &str) -> Result<(), EngineError> {
+        let no_admin = || EngineError::NoAdmin(self.to_string());
+        let admin = [self.admin.clone().ok_or_else(no_admin)?];
+        let body = serde_json::json!({ "uri": url(workers)?.as_str() });
+        self.send(&admin, &["deployments"], &body).await.map(drop)
+    }
+
+    /// Calls a handler of an object.
+    pub(super) async fn call<I: Serialize + Sync, O: DeserializeOwned>(
+        &self,
+        path: [&str; 3],
+        input: &I,
+    ) -> Result<O, EngineError> {
+        let body = self.send(&self.ingress, &path, input).await?;
+        let invalid =
+            |error: serde_json::Error| EngineError::Invalid { url: self.to_string(), why: error.to_string() };
+        serde_json::from_slice(&body).map_err(invalid)
+    }
+
+    /// Sends a request until it arrives, to one server after the other.
+    async fn send<I: Serialize + Sync>(
+        &self,
+        servers: &[Url],
+        path: &[&str],
+        input: &I,
+    ) -> Result<Vec<u8>, EngineError> {
+        let first = self.last.load(Ordering::Relaxed);
+        let mut turn = servers.iter().enumerate().cycle().skip(first % servers.len().max(1));
+        let mut pause = PAUSE;
+        for _ in 1..ATTEMPTS {
+            let Some((at, server)) = turn.next() else { break };
+            match self.send_once(server, path, input).await {
+                Err((error, true)) => tracing::debug!(%error, "a request is sent again"),
+                done => {
+                    self.last.store(at, Ordering::Relaxed);
+                    return done.map_err(|(error, _)| error);
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        let Some((_, server)) = turn.next() else { return Err(EngineError::Url(String::new())) };
+        self.send_once(server, path, input).await.map_err(|(error, _)| error)
+    }
+
+    /// Sends a request once. An error says whether another attempt may help.
+    async fn send_once<I: Serialize>(
+        &self,
+        server: &Url,
+        path: &[&str],
+        input: &I,
+    ) -> Result<Vec<u8>, (EngineError, bool)> {
+        let mut url = server.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        let lost = |error| (unreachable(server, &error), true);
+        let response = self.client.post(url).json(input).send().await.map_err(lost)?;
+        let status = response.status();
+        let may_repeat = is_of_ingress(&response) && status.is_server_error();
+        let body = response.bytes().await.map_err(lost)?;
+        if status.is_success() {
+            return Ok(body.to_vec());
+        }
+        let text = String::from_utf8_lossy(&body).chars().take(500).collect();
+        let error = EngineError::Failed { url: server.to_string(), status: status.as_u16(), text };
+        Err((error, may_repeat || status == StatusCode::TOO_MANY_REQUESTS))
+    }
+}
+
+fn is_of_ingress(response: &Response) -> bool {
+    response.headers().get(SOURCE).is_some_and(|source| source == "ingress")
+}
+
+fn unreachable(url: &Url, error: &reqwest::Error) -> EngineError {
+    let mut why = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        why = cause.to_string();
+        source = cause.source();
+    }
+    EngineError::Unreachable { url: url.to_string(), why }
+}
+
+fn url(text: &str) -> Result<Url, EngineError> {
+    let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    Url::parse(text).ok().filter(is_http).ok_or_else(|| EngineError::Url(text.to_owned()))
+}

@@ -1,0 +1,30 @@
+//! Threads on [Restate](https://restate.dev): workers that serve the durable services, and the client of their threads.
+//!
+//! | service | kind | handlers |
+//! |---|---|---|
+//! | `HarnessThread` | object, by thread | `prompt` `steer` `follow_up` `interrupt` `abort` `decide` `edit` `reorder` `cancel`; private `take` `hold` `ended` `expire`; shared `snapshot` `queue` `approvals` |
+//! | `HarnessRun` | object, by thread | private `drive` |
+//! | `HarnessStep` | service | private `perform` |
+//! | `HarnessLog` | object, by thread | `keep`; private `append`; shared `read` `kept` |
+//!
+//! A server of Restate is a program of its own, under the Business Source License; it is not part of this crate. Its ports
+//! have no authentication and belong into a private network.
+//!
+//! This module alone names types of the SDK, of which it uses hidden parts; the version is exact.
+
+mod call;
+mod client;
+mod effects;
+mod engine;
+mod log;
+mod run;
+mod service;
+mod step;
+mod store;
+mod thread;
+mod worker;
+
+pub use client::{Delivery, DurableThreads};
+pub use engine::{Engine, EngineError};
+pub use store::EngineStore;
+pub use worker::{Worker, WorkerBuilder, WorkerError, WorkerOptions};

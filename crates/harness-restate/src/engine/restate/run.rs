@@ -1,0 +1,236 @@
+//! The object `HarnessRun`: drives the machine of one run.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use harness::core::Time;
+use harness::core::machine::Op;
+use harness::core::port::Clock;
+use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget, RunFuture as _};
+use restate_sdk::endpoint::{ContextInternal, Error};
+use restate_sdk::errors::TerminalError;
+use restate_sdk::serde::Json;
+
+use super::call::{RunAsk, to_object};
+use super::service::{HandlerSpec, Handlers, LOG, RUN, STEP, ServiceSpec, THREAD, input, output, unfinished};
+use super::step::{STOP, ended};
+use crate::durable::{
+    AgentHost, ControlAsk, ControlReply, DriveInput, DriveOptions, DurableContext, Handle, Reader,
+    SegmentWork, StepAsk, StepReply, Stopped, ThreadReply, ThreadStore, TimedInput, Woken, drive, lost_reply,
+};
+
+pub(super) fn spec() -> ServiceSpec {
+    ServiceSpec {
+        name: RUN,
+        is_object: true,
+        is_lazy: true,
+        handlers: vec![HandlerSpec { name: "drive", is_private: true, ..HandlerSpec::default() }],
+        keeps_journal: Duration::from_hours(24),
+        inactivity: Duration::from_mins(1),
+        attempts: (70, false),
+    }
+}
+
+/// The handler of runs.
+pub(super) struct Run<H, S> {
+    pub(super) host: Arc<H>,
+    pub(super) reader: Reader<S>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) options: DriveOptions,
+}
+
+impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Handlers for Run<H, S> {
+    async fn handle(&self, ctx: &ContextInternal, handler: &str) -> Result<(), Error> {
+        if handler != "drive" {
+            return Err(Error::unknown_handler(RUN, handler));
+        }
+        let (input, metadata) = input::<DriveInput>(ctx).await;
+        let context = || Drive {
+            ctx,
+            clock: Arc::clone(&self.clock),
+            thread: metadata.key.clone(),
+            invocation: metadata.invocation_id.clone(),
+            waits: Vec::new(),
+            handles: 0,
+            stops: Vec::new(),
+        };
+        let driven = drive(context(), &*self.host, &self.reader, self.options, input.clone());
+        let driven = AssertUnwindSafe(driven).catch_unwind().await;
+        let driven = driven.unwrap_or_else(|_| Err(Stopped::Refused("the driver panicked".to_owned())));
+        if let Err(Stopped::Refused(why)) = &driven {
+            settle(context(), &input, why).await;
+        }
+        output(ctx, driven.map_err(unfinished));
+        Ok(())
+    }
+}
+
+/// Ends a run whose driver stopped, so that its thread is free.
+async fn settle(mut ctx: Drive<'_>, input: &DriveInput, why: &str) {
+    let appended = ctx.control(ControlAsk::Append { entries: Vec::new() }).await;
+    let Ok(ControlReply::Appended(log)) = appended else { return };
+    let end = Err(why.to_owned());
+    let ended = ControlAsk::Ended { run: input.run(), end, at: input.at, injected: Vec::new(), log };
+    drop(ctx.control(ended).await);
+}
+
+/// A step in flight.
+trait StepCall: DurableFuture<Output = Result<Json<StepReply>, TerminalError>> + Send {
+    fn invocation(&self) -> BoxFuture<'_, Result<InvocationHandle, TerminalError>>;
+}
+
+impl<C: CallFuture<Response = Json<StepReply>> + Send> StepCall for C {
+    fn invocation(&self) -> BoxFuture<'_, Result<InvocationHandle, TerminalError>> {
+        Box::pin(self.invocation_handle())
+    }
+}
+
+type StepFuture<'c> = Pin<Box<dyn StepCall + 'c>>;
+type WakeFuture<'c> = Pin<Box<dyn DurableFuture<Output = Result<(), TerminalError>> + Send + 'c>>;
+
+/// Something that a driver waits for.
+enum Wait<'c> {
+    Step(StepFuture<'c>, Box<Op>),
+    Timer(WakeFuture<'c>),
+    Bell(WakeFuture<'c>),
+}
+
+/// A message to a step that is no longer wanted.
+enum Stop<'c> {
+    /// It replies with what it has.
+    Ask(Handle),
+    /// It ends.
+    Cancel(StepFuture<'c>),
+}
+
+/// One invocation of a driver.
+struct Drive<'c> {
+    ctx: &'c ContextInternal,
+    clock: Arc<dyn Clock>,
+    thread: String,
+    invocation: String,
+    waits: Vec<(Handle, Wait<'c>)>,
+    /// Handles so far.
+    handles: u64,
+    /// What is sent before the next entry.
+    stops: Vec<Stop<'c>>,
+}
+
+impl<'c> Drive<'c> {
+    fn handle(&mut self, wait: Wait<'c>) -> Handle {
+        self.handles += 1;
+        let handle = Handle(self.handles);
+        self.waits.push((handle, wait));
+        handle
+    }
+
+    /// Sends what steps have to know. The engine knows the invocation of a step shortly after its start.
+    async fn send_stops(&mut self) -> Result<(), Stopped> {
+        for stop in std::mem::take(&mut self.stops) {
+            match stop {
+                Stop::Ask(handle) => {
+                    let invocation = self.waits.iter().find_map(|(waited, wait)| match wait {
+                        Wait::Step(call, _) if *waited == handle => Some(call.invocation()),
+                        Wait::Step(..) | Wait::Timer(_) | Wait::Bell(_) => None,
+                    });
+                    if let Some(invocation) = invocation {
+                        invocation.await.map_err(ended)?.signal(STOP).resolve(());
+                    }
+                }
+                Stop::Cancel(call) => {
+                    let invocation = call.invocation().await;
+                    invocation.map_err(ended)?.cancel();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DurableContext for Drive<'_> {
+    async fn segment<W: SegmentWork>(&mut self, work: W) -> Result<Vec<TimedInput>, Stopped> {
+        self.send_stops().await?;
+        let run = self.ctx.run(move || async move { Ok(Json(work.run().await)) });
+        let Json(inputs) = run.name("segment").await.map_err(ended)?;
+        Ok(inputs)
+    }
+
+    fn start(&mut self, step: StepAsk) -> Result<Handle, Stopped> {
+        let what = Box::new(step.what.clone());
+        let target = RequestTarget::service(STEP, "perform");
+        let call = self.ctx.request::<_, Json<StepReply>>(target, Json(step)).call();
+        Ok(self.handle(Wait::Step(Box::pin(call), what)))
+    }
+
+    fn timer(&mut self, at: Time) -> Result<Handle, Stopped> {
+        let sleep = self.ctx.sleep(at.since(self.clock.now()).duration());
+        Ok(self.handle(Wait::Timer(Box::pin(sleep))))
+    }
+
+    fn doorbell(&mut self) -> Result<Handle, Stopped> {
+        let ring = self.ctx.signal::<()>("ring");
+        Ok(self.handle(Wait::Bell(Box::pin(ring))))
+    }
+
+    async fn next(&mut self) -> Result<(Handle, Woken), Stopped> {
+        self.send_stops().await?;
+        let handles = self.waits.iter().map(|(_, wait)| match wait {
+            Wait::Step(call, _) => call.handle(),
+            Wait::Timer(wake) | Wait::Bell(wake) => wake.handle(),
+        });
+        let first = self.ctx.select(handles.collect()).await.map_err(ended)?;
+        let (handle, wait) = self.waits.remove(first);
+        let woken = match wait {
+            Wait::Step(call, what) => Woken::Step(Box::new(match call.await {
+                Ok(Json(reply)) => reply,
+                Err(lost) => lost_reply(&what, lost.message()),
+            })),
+            Wait::Timer(wake) => wake.await.map(|()| Woken::Timer).map_err(ended)?,
+            Wait::Bell(wake) => wake.await.map(|()| Woken::Rang).map_err(ended)?,
+        };
+        Ok((handle, woken))
+    }
+
+    fn stop(&mut self, handle: Handle) {
+        self.stops.push(Stop::Ask(handle));
+    }
+
+    fn cancel(&mut self, handle: Handle) {
+        let at = self.waits.iter().position(|(waited, _)| *waited == handle);
+        if let Some((_, Wait::Step(call, _))) = at.map(|at| self.waits.remove(at)) {
+            self.stops.push(Stop::Cancel(call));
+        }
+    }
+
+    async fn control(&mut self, ask: ControlAsk) -> Result<ControlReply, Stopped> {
+        self.send_stops().await?;
+        let (ctx, thread) = (self.ctx, &self.thread);
+        let handler = match &ask {
+            ControlAsk::Append { entries } => {
+                let append = to_object::<_, ControlReply>(ctx, LOG, thread, "append", entries.clone());
+                let Json(reply) = append.call().await.map_err(ended)?;
+                return Ok(reply);
+            }
+            ControlAsk::Take { .. } => "take",
+            ControlAsk::Hold { .. } => "hold",
+            ControlAsk::Ended { .. } => "ended",
+        };
+        let ask = RunAsk { invocation: self.invocation.clone(), ask };
+        let call = to_object::<_, ThreadReply>(ctx, THREAD, thread, handler, ask).call();
+        match call.await.map_err(ended)? {
+            Json(ThreadReply::Run(reply)) => Ok(reply),
+            Json(ThreadReply::Accepted(_)) => Ok(ControlReply::Noted),
+            Json(ThreadReply::Refused(why)) => Ok(ControlReply::Refused(why)),
+        }
+    }
+
+    async fn roll_over(mut self, next: DriveInput) -> Result<(), Stopped> {
+        self.send_stops().await?;
+        drop(to_object::<_, ()>(self.ctx, RUN, &self.thread, "drive", next).send());
+        Ok(())
+    }
+}

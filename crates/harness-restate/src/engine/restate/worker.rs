@@ -1,0 +1,276 @@
+//! A worker: serves the durable services to an engine.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use harness::core::port::{Clock, Ids as _};
+use harness::core::{Cancel, Millis, Redactor};
+use harness::system::{SystemClock, SystemIds};
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::graceful::GracefulShutdown;
+use restate_sdk::endpoint::Endpoint;
+use restate_sdk::hyper::HyperEndpoint;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::effects::Effects;
+use super::engine::Engine;
+use super::log::Log;
+use super::run::Run;
+use super::service::define;
+use super::step::Step;
+use super::store::EngineStore;
+use super::thread::Thread;
+use super::{log, run, step, thread};
+use crate::durable::{AgentHost, DriveOptions, Reader, ThreadStore};
+
+/// Streams of one connection. A run in flight has one while it waits for its steps, which need others: few streams could
+/// be taken by runs alone.
+const STREAMS: u32 = 1 << 16;
+
+/// Settings of a worker. Equal on all workers of a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerOptions {
+    /// Settings of runs.
+    pub drive: DriveOptions,
+    /// Slow operations (models, tools) at work in this process, at most; others wait. Default 256.
+    pub max_steps: usize,
+    /// The longest deadline of an operation. The engine suspends a step that takes a minute longer. Default 1 hour.
+    pub longest_step: Millis,
+    /// Bytes of the records of threads that this process remembers, so that steps read only what is new. Default 64 MiB.
+    pub remembers: usize,
+    /// How long a worker that stops waits for requests at hand. The engine continues the rest elsewhere. Default 30 s.
+    pub drain: Millis,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            drive: DriveOptions::default(),
+            max_steps: 256,
+            longest_step: Millis(3_600_000),
+            remembers: Reader::<EngineStore>::BYTES,
+            drain: Millis(30_000),
+        }
+    }
+}
+
+/// Reason why a worker cannot serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// A key is not the public key of an engine.
+    #[error("invalid identity key `{key}`: {why}")]
+    IdentityKey {
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Anybody could call the worker.
+    #[error(
+        "{0} is not a loopback address, so the worker needs the engine's identity key; or permit calls by anybody"
+    )]
+    Open(SocketAddr),
+    /// The listener failed.
+    #[error("the worker cannot accept connections: {0}")]
+    Listener(#[from] io::Error),
+    /// The SDK does not accept a definition of this crate.
+    #[error("invalid definition of a service: {0}")]
+    Definition(String),
+}
+
+impl WorkerError {
+    pub(super) fn definition(error: impl fmt::Display) -> Self {
+        Self::Definition(error.to_string())
+    }
+}
+
+/// Makes a [`Worker`].
+pub struct WorkerBuilder<H, S> {
+    host: Arc<H>,
+    store: S,
+    clock: Arc<dyn Clock>,
+    options: WorkerOptions,
+    descriptor: Option<Arc<str>>,
+    redactor: Option<Redactor>,
+    keys: Vec<String>,
+    is_open: bool,
+}
+
+impl<H, S> fmt::Debug for WorkerBuilder<H, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerBuilder").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, S> {
+    /// Reads logs from another place than the engine.
+    pub fn store<T: ThreadStore + Clone + 'static>(self, store: T) -> WorkerBuilder<H, T> {
+        let Self { host, clock, options, descriptor, redactor, keys, is_open, .. } = self;
+        WorkerBuilder { host, store, clock, options, descriptor, redactor, keys, is_open }
+    }
+
+    /// Sets the settings.
+    pub fn options(mut self, options: WorkerOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the hash of the descriptor for threads whose first message this worker receives. Default: none.
+    pub fn descriptor(mut self, hash: impl Into<Arc<str>>) -> Self {
+        self.descriptor = Some(hash.into());
+        self
+    }
+
+    /// Removes secrets from requests of clients before the thread keeps them. Default: none.
+    pub fn redactor(mut self, redactor: Redactor) -> Self {
+        self.redactor = Some(redactor);
+        self
+    }
+
+    /// Sets the public keys of engines that may call (`publickeyv1_…`). Default: none, for loopback addresses alone.
+    pub fn identity_keys(mut self, keys: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.keys = keys.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Permits calls by anybody who reaches the worker, on any address. For private networks.
+    pub fn insecure(mut self) -> Self {
+        self.is_open = true;
+        self
+    }
+
+    /// Makes the worker.
+    ///
+    /// # Errors
+    /// [`WorkerError::IdentityKey`].
+    pub fn build(self) -> Result<Worker, WorkerError> {
+        let Self { host, store, clock, options, descriptor, redactor, keys, is_open } = self;
+        let reader = Reader::remembering(store, options.remembers);
+        let steps = Step {
+            host: Arc::clone(&host),
+            reader: reader.clone(),
+            effects: Effects::new(options.max_steps),
+            process: SystemIds::new().run_id().as_str().into(),
+            attempts: AtomicU64::new(0),
+        };
+        let runs = Run { host, reader, clock: Arc::clone(&clock), options: options.drive };
+        let mut endpoint = Endpoint::builder()
+            .bind(define(&thread::spec(), Thread { clock, descriptor, redactor })?)
+            .bind(define(&run::spec(), runs)?)
+            .bind(define(&step::spec(options.longest_step.duration()), steps)?)
+            .bind(define(&log::spec(), Log)?);
+        for key in &keys {
+            let invalid = |why: String| WorkerError::IdentityKey { key: key.clone(), why };
+            endpoint = endpoint.identity_key(key).map_err(|error| invalid(error.to_string()))?;
+        }
+        let is_open = is_open || !keys.is_empty();
+        Ok(Worker { endpoint: endpoint.build(), drain: options.drain.duration(), is_open })
+    }
+}
+
+/// Serves the durable services to an engine, which calls it over HTTP/2.
+///
+/// Workers have no state: any of them can continue any run, and each may be killed at any moment.
+///
+/// ```no_run
+/// use harness::core::Cancel;
+/// use harness_restate::durable::AgentHost;
+/// use harness_restate::engine::restate::{Engine, Worker};
+///
+/// # async fn example(host: impl AgentHost + 'static) -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::new("http://127.0.0.1:8080")?.admin("http://127.0.0.1:9070")?;
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:9080").await?;
+/// let worker = Worker::builder(host, engine.clone()).build()?;
+/// let serving = tokio::spawn(worker.serve(listener, Cancel::never()));
+/// engine.register("http://127.0.0.1:9080").await?;
+/// serving.await??;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Worker {
+    endpoint: Endpoint,
+    drain: Duration,
+    is_open: bool,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("drain", &self.drain).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Begins a worker with these agents, which reads the logs of threads from the engine.
+    pub fn builder<H: AgentHost + 'static>(host: H, engine: Engine) -> WorkerBuilder<H, EngineStore> {
+        WorkerBuilder {
+            host: Arc::new(host),
+            store: EngineStore::new(engine),
+            clock: Arc::new(SystemClock::new()),
+            options: WorkerOptions::default(),
+            descriptor: None,
+            redactor: None,
+            keys: Vec::new(),
+            is_open: false,
+        }
+    }
+
+    /// Serves until `cancel` fires and the requests at hand are done, or the time for them is over.
+    ///
+    /// # Errors
+    /// When the address is open to others ([`WorkerError::Open`]), or the listener fails.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts all connections; the engine continues elsewhere.
+    pub async fn serve(self, listener: TcpListener, cancel: Cancel) -> Result<(), WorkerError> {
+        let address = listener.local_addr()?;
+        if !self.is_open && !address.ip().is_loopback() {
+            return Err(WorkerError::Open(address));
+        }
+        let (endpoint, graceful) = (HyperEndpoint::new(self.endpoint), GracefulShutdown::new());
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => drop(connections.spawn(connection(stream, &endpoint, &graceful))),
+                    // One client's failure, or too many open files: others may succeed.
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection of the engine was not accepted");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+            }
+        }
+        drop(tokio::time::timeout(self.drain, graceful.shutdown()).await);
+        Ok(())
+    }
+}
+
+/// Serves one connection. Small messages are sent at once.
+fn connection(
+    stream: TcpStream,
+    endpoint: &HyperEndpoint,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + Send + use<> {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "messages of a connection may be delayed");
+    }
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    let connection =
+        http.max_concurrent_streams(STREAMS).serve_connection(TokioIo::new(stream), endpoint.clone());
+    let served = graceful.watch(connection);
+    async move {
+        if let Err(error) = served.await {
+            tracing::debug!(%error, "a connection of the engine broke");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! One server, one worker: every script, every handler, abort, approval over a restart, overhead.
+
+use std::time::{Duration, Instant};
+
+use harness::core::machine::CallDecision;
+use harness::core::message::Message;
+use harness::core::testing::event_line;
+use harness::core::{StopReason, ThreadId};
+use harness_restate::durable::ThreadStatus;
+use harness_restate::engine::restate::{Delivery, EngineError};
+
+use crate::kept::events;
+use crate::on_tokio::on_tokio;
+use crate::processes::{Cluster, until};
+use crate::user::{check_laws, finished, play_acts};
+use crate::worker::{LONG, all_scripts};
+
+/// Scripts that need days, or a model that is silent for minutes.
+const TOO_LONG: [&str; 2] = ["nobody decides", "a silent model"];
+/// Scripts whose events are equal on tokio.
+const EQUAL: [&str; 5] =
+    ["plain", "one call after the other", "abort", "approval while the run waits", "turns"];
+
+pub(crate) fn run<T>(check: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(check)
+}
+
+/// The time that something takes.
+#[expect(clippy::disallowed_methods, reason = "figures are of the real time")]
+pub(crate) async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let start = Instant::now();
+    let value = work.await;
+    (value, start.elapsed())
+}
+
+/// The value at a part of a sorted list.
+pub(crate) fn percentile(sorted: &[Duration], part: usize) -> Duration {
+    sorted[(sorted.len() * part / 100).min(sorted.len() - 1)]
+}
+
+pub(crate) fn scripts_keep_the_laws() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let threads = cluster.threads();
+        let scripts: Vec<_> =
+            all_scripts().into_iter().filter(|script| !TOO_LONG.contains(&script.name)).collect();
+        let check = async {
+            for script in &scripts {
+                let thread = ThreadId::from(format!("{}.1", script.name));
+                threads.prompt(&thread, Delivery::new("first", script.said[0])).await.unwrap();
+            }
+            for script in &scripts {
+                let log = check_laws(&cluster, &format!("{}.1", script.name).into()).await;
+                if EQUAL.contains(&script.name) {
+                    let lines: Vec<_> = events(&log).iter().map(|event| event_line(&event.kind)).collect();
+                    assert_eq!(lines, on_tokio(script).await, "{}", script.name);
+                }
+            }
+        };
+        tokio::select! {
+            () = check => {}
+            () = play_acts(&cluster) => {}
+        }
+    });
+}
+
+pub(crate) fn handlers_change_the_queue() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let (threads, thread) = (cluster.threads(), ThreadId::from("abort.1"));
+        let run = threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        assert_eq!(run, Some("abort.1-1".into()));
+        // Said again under the same name: once.
+        assert_eq!(threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap(), run);
+        for name in ["a", "b", "c"] {
+            threads.follow_up(&thread, Delivery::new(name, name)).await.unwrap();
+        }
+        threads.reorder(&thread, "c".into(), 0).await.unwrap();
+        threads.edit(&thread, "b".into(), Message::user("B").into()).await.unwrap();
+        threads.cancel(&thread, "a".into()).await.unwrap();
+        let queue = threads.queue(&thread).await.unwrap();
+        let waiting = queue
+            .iter()
+            .filter(|queued| queued.id.as_str() != "first")
+            .map(|queued| queued.message.joined_text());
+        assert_eq!(waiting.collect::<Vec<_>>(), ["c", "B"]);
+        let refused = threads.cancel(&thread, "a".into()).await.unwrap_err();
+        assert_eq!(
+            refused,
+            EngineError::Refused(
+                "not_waiting: message `a` does not wait; a run may have taken it".to_owned()
+            )
+        );
+        let refused = threads.decide(&thread, CallDecision::granted("c-9")).await.unwrap_err();
+        assert_eq!(
+            refused,
+            EngineError::Refused("not_pending: call `c-9` does not wait for a decision".to_owned())
+        );
+        let state = threads.snapshot(&thread).await.unwrap();
+        assert_eq!(state.status(), &ThreadStatus::Running("abort.1-1".into()));
+    });
+}
+
+pub(crate) fn an_abort_ends_a_model_call() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let mut times = Vec::new();
+        for number in 0..20 {
+            let thread = ThreadId::from(format!("abort of a model that heeds.{number}"));
+            let threads = cluster.threads();
+            threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+            // The second call of the model never ends.
+            until("the model", || async { !cluster.ledger(&format!("act 1 0 {thread}")).is_empty() }).await;
+            let ((_, end), time) = timed(async {
+                threads.abort(&thread).await.unwrap();
+                finished(&cluster, &thread).await
+            })
+            .await;
+            assert_eq!(end.reason(), StopReason::Cancelled);
+            times.push(time);
+        }
+        times.sort();
+        println!(
+            "abort to the end of a run: p50 {:?}, p95 {:?}",
+            percentile(&times, 50),
+            percentile(&times, 95)
+        );
+        assert!(percentile(&times, 95) < Duration::from_secs(1), "{times:?}");
+    });
+}
+
+pub(crate) fn an_approval_outlives_its_worker() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let (threads, thread) = (cluster.threads(), ThreadId::from("approval of a parked run.1"));
+        let is_parked = || async {
+            let state = threads.snapshot(&thread).await;
+            state.is_ok_and(|state| matches!(state.status(), ThreadStatus::Parked(_)))
+        };
+        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        until("a parked run", is_parked).await;
+        cluster.kill(0);
+        cluster.restart(0);
+        until("the worker", || async { threads.approvals(&thread).await.is_ok_and(|held| held.len() == 1) })
+            .await;
+        threads.decide(&thread, CallDecision::granted("c-sign")).await.unwrap();
+        check_laws(&cluster, &thread).await;
+        // A run that waits is rebuilt, too.
+        let thread = ThreadId::from("approval while the run waits.1");
+        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        until("a call", || async { threads.approvals(&thread).await.is_ok_and(|held| held.len() == 1) })
+            .await;
+        cluster.kill(0);
+        cluster.restart(0);
+        until("the worker", || async {
+            threads.decide(&thread, CallDecision::granted("c-sign")).await.is_ok()
+        })
+        .await;
+        check_laws(&cluster, &thread).await;
+    });
+}
+
+pub(crate) fn iterations_have_little_overhead() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let threads = cluster.threads();
+        let mut times = Vec::new();
+        for number in 0..20 {
+            let thread = ThreadId::from(format!("long.{number}"));
+            let ((log, _), time) = timed(async {
+                threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+                finished(&cluster, &thread).await
+            })
+            .await;
+            times.push(time / u32::try_from(LONG + 1).unwrap());
+            if number == 0 {
+                let bytes = serde_json::to_vec(&log).unwrap().len();
+                println!("log of {} iterations: {} entries, {bytes} bytes", LONG + 1, log.len());
+            }
+        }
+        times.sort();
+        // Each tool of the script takes 10 ms.
+        println!("iteration: p50 {:?}, p95 {:?}", percentile(&times, 50), percentile(&times, 95));
+    });
+}

@@ -1,0 +1,65 @@
+//! Threads on a real engine: `cargo xtask e2e cluster` installs its server, and runs these checks.
+//!
+//! The same program is the worker process that the checks start and kill.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
+
+mod cluster;
+#[path = "../it/kept.rs"]
+mod kept;
+mod kills;
+#[path = "../it/on_tokio.rs"]
+mod on_tokio;
+mod processes;
+#[path = "../it/scripts.rs"]
+mod scripts;
+mod user;
+mod worker;
+#[path = "../it/world.rs"]
+#[expect(dead_code, reason = "the other test program uses the rest")]
+mod world;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Trial};
+
+use crate::processes::server_program;
+
+/// A check: its name, and what it does.
+type Check = (&'static str, fn());
+
+const CHECKS: &[Check] = &[
+    ("cluster::scripts_keep_the_laws", cluster::scripts_keep_the_laws),
+    ("cluster::handlers_change_the_queue", cluster::handlers_change_the_queue),
+    ("cluster::an_abort_ends_a_model_call", cluster::an_abort_ends_a_model_call),
+    ("cluster::an_approval_outlives_its_worker", cluster::an_approval_outlives_its_worker),
+    ("cluster::iterations_have_little_overhead", cluster::iterations_have_little_overhead),
+    ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),
+    ("cluster::a_killed_worker_is_replaced_soon", kills::a_killed_worker_is_replaced_soon),
+    ("cluster::killed_servers_lose_nothing", kills::killed_servers_lose_nothing),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "worker") {
+        return worker::serve(&words[1..]);
+    }
+    let has_server = server_program().is_some();
+    let trials = CHECKS.iter().map(|(name, check)| {
+        Trial::ignorable_test(*name, move || {
+            if !has_server {
+                return Ok(Completion::ignored_with(
+                    "SKIP: no server of Restate; use `cargo xtask e2e cluster`",
+                ));
+            }
+            check();
+            Ok(Completion::Completed)
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}

@@ -1,0 +1,89 @@
+//! The worker process: scripted agents, by the name of their thread.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use harness::core::port::Clock;
+use harness::core::{Cancel, Fault, FaultSource, Millis};
+use harness::system::SystemClock;
+use harness_restate::durable::{Agent, AgentHost, HostAsk};
+use harness_restate::engine::restate::{Engine, Worker, WorkerOptions};
+use tokio::net::TcpListener;
+
+use crate::scripts;
+use crate::world::{Host, Note, Script, calls, redactor, text};
+
+/// How long a run waits for a decision before it parks.
+pub(crate) const PARK_AFTER: Millis = Millis(1_000);
+
+/// The scripts of workers: those of the laws, and one with many iterations.
+pub(crate) fn all_scripts() -> Vec<Script> {
+    let mut all = scripts::all();
+    all.extend(scripts::poisoned());
+    let mut answers: Vec<_> = (0..LONG).map(|at| calls(&[&format!("look-{at}")])).collect();
+    answers.push(text("Done."));
+    let said = vec!["Order tea."];
+    let hung = all.iter().find(|script| script.name == "abort").cloned().unwrap();
+    all.push(Script { name: "abort of a model that heeds", heeds: true, ..hung });
+    all.push(Script { name: "long", answers, thinks: Millis(0), said, ..Script::default() });
+    all
+}
+
+/// Iterations of the script `long` before its last.
+pub(crate) const LONG: usize = 8;
+
+/// The script of a thread, which is named `SCRIPT.NUMBER`.
+pub(crate) fn script_of(thread: &str) -> Option<Script> {
+    let name = thread.split('.').next()?;
+    all_scripts().into_iter().find(|script| script.name == name)
+}
+
+struct Agents {
+    clock: Arc<dyn Clock>,
+    ledger: PathBuf,
+}
+
+impl AgentHost for Agents {
+    async fn agent(&self, ask: HostAsk<'_>) -> Result<Agent, Fault> {
+        let thread = ask.origin.thread.clone().unwrap_or_default();
+        let unbound =
+            || Fault::new(FaultSource::Agent, "descriptor.unbound", format!("no script for {thread}"));
+        let script = script_of(thread.as_str()).ok_or_else(unbound)?;
+        let note = notes(&self.ledger);
+        let acts = Arc::clone(&note);
+        let user = Arc::new(move |answer, at, _: &_| acts(format!("act {answer} {at} {thread}")));
+        Ok(Host::noting(&script, Arc::clone(&self.clock), user, &note).parts())
+    }
+}
+
+/// Appends lines to a file, each in one write.
+fn notes(ledger: &Path) -> Note {
+    let ledger = ledger.to_owned();
+    Arc::new(move |line| {
+        let mut file = OpenOptions::new().append(true).create(true).open(&ledger).unwrap();
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    })
+}
+
+/// Serves until the process is killed. The words: port, ingress, ledger.
+pub(crate) fn serve(words: &[String]) -> ExitCode {
+    let [port, ingress, ledger] = words else { panic!("a worker needs a port, an ingress and a ledger") };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let host = Agents { clock: Arc::new(SystemClock::new()), ledger: ledger.into() };
+        let mut options = WorkerOptions::default();
+        options.drive.park_after = PARK_AFTER;
+        let mut servers = ingress.split(',');
+        let mut engine = Engine::new(servers.next().unwrap()).unwrap();
+        for other in servers {
+            engine = engine.or(other).unwrap();
+        }
+        let worker = Worker::builder(host, engine).options(options).redactor(redactor()).build().unwrap();
+        let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
+        worker.serve(listener, Cancel::never()).await.unwrap();
+    });
+    ExitCode::SUCCESS
+}
