@@ -94,15 +94,15 @@ impl Drop for Postgres {
 
 /// A program of the server. Debian does not put all of them on the path.
 #[track_caller]
+#[expect(clippy::disallowed_methods, reason = "checks start the programs of the system")]
 fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
     folders.sort();
     let mut found = std::env::split_paths(&path).chain(folders).map(|folder| folder.join(name));
-    found
-        .find(|program| program.is_file())
-        .expect("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    let missing = || panic!("PostgreSQL is not installed (Debian: apt-get install postgresql)");
+    found.find(|program| program.is_file()).unwrap_or_else(missing)
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -168,7 +168,7 @@ fn a_thread_has_one_owner_whatever_happens_to_connections() {
 
     // It breaks and somebody else takes the thread: what the old owner writes is refused.
     server.ask(&database, "UPDATE harness.threads SET writer = 'another'");
-    assert_eq!(say(&session, "four").unwrap_err().contains("was written to by another program"), true);
+    assert!(say(&session, "four").unwrap_err().contains("was written to by another program"));
     drop(session);
     let session = open(&url, "ada").unwrap();
     say(&session, "four").unwrap();
@@ -195,12 +195,10 @@ fn an_append_counts_once_however_often_its_connection_breaks() {
     let mut refused = 0;
     for number in 0..MESSAGES {
         let text = number.to_string();
-        until(PATIENCE, "an append", || match say(&session, &text) {
-            Ok(()) => true,
-            Err(_) => {
-                refused += 1;
-                false
-            }
+        until(PATIENCE, "an append", || {
+            let said = say(&session, &text).is_ok();
+            refused += usize::from(!said);
+            said
         });
     }
     done.store(true, Ordering::Relaxed);

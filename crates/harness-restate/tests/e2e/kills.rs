@@ -120,15 +120,15 @@ pub(crate) fn killed_servers_lose_nothing() {
                 let at = pick(&mut seed, 5);
                 kills += 1;
                 if at < 3 {
-                    cluster.kill_server(at)
+                    cluster.kill_server(at);
                 } else {
-                    cluster.kill(at - 3)
+                    cluster.kill(at - 3);
                 }
                 tokio::time::sleep(SERVERS_AWAY).await;
                 if at < 3 {
-                    cluster.restart_server(at)
+                    cluster.restart_server(at);
                 } else {
-                    cluster.restart(at - 3)
+                    cluster.restart(at - 3);
                 }
                 tokio::time::sleep(SERVERS_EVERY.saturating_sub(SERVERS_AWAY)).await;
             }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::world::redactor;
 
 /// The longest that anything here may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause between two looks at another process.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
