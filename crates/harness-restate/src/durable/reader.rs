@@ -1,12 +1,13 @@
 //! What a worker reads of threads, and remembers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness::core::machine::Journal;
 use harness::core::port::PreparedAgent;
 use harness::core::transcript::Prefix;
 use harness::core::{Fault, ThreadId};
+use lru::LruCache;
 
 use super::blob::{Blob, BlobHash, json_bytes};
 use super::context::Stopped;
@@ -18,7 +19,7 @@ use super::sealed::HasAgent as _;
 const LEAST: usize = 1 << 10;
 
 /// Agents that are remembered, at most.
-const AGENTS: usize = 256;
+const AGENTS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
 /// A store as one worker reads it. It remembers the folds of the logs that it read last, so that each step reads only
 /// what is new in its thread. Clones share what is remembered.
@@ -49,7 +50,7 @@ impl<S: ThreadStore> Reader<S> {
     pub fn remembering(store: S, bytes: usize) -> Self {
         Self {
             store: Arc::new(store),
-            known: Arc::new(Mutex::new(Known { most: bytes, ..Known::default() })),
+            known: Arc::new(Mutex::new(Known::new(bytes))),
         }
     }
 
@@ -96,13 +97,13 @@ impl<S: ThreadStore> Reader<S> {
         thread: &ThreadId,
         agent: &Arc<PreparedAgent>,
     ) -> Result<BlobHash, Stopped> {
-        if let Some(hash) = self.lock().agents.name(thread, agent) {
+        if let Some(hash) = self.lock().name(thread, agent) {
             return Ok(hash);
         }
         let text = serde_json::to_string(&**agent);
         let blob = Blob::new(text.map_err(|error| retry(&fault("agent_unwritable", error)))?);
         self.put(thread, &blob).await?;
-        self.lock().agents.add(thread, blob.hash(), agent);
+        self.lock().agents.put((thread.clone(), blob.hash().clone()), Arc::clone(agent));
         Ok(blob.hash().clone())
     }
 
@@ -112,12 +113,13 @@ impl<S: ThreadStore> Reader<S> {
         thread: &ThreadId,
         hash: &BlobHash,
     ) -> Result<Arc<PreparedAgent>, Stopped> {
-        if let Some(agent) = self.lock().agents.get(thread, hash) {
-            return Ok(agent);
+        let key = (thread.clone(), hash.clone());
+        if let Some(agent) = self.lock().agents.get(&key) {
+            return Ok(Arc::clone(agent));
         }
         let agent = serde_json::from_str(&self.get(thread, hash).await?);
         let agent = Arc::new(agent.map_err(|error| retry(&fault("agent_unreadable", error)))?);
-        self.lock().agents.add(thread, hash, &agent);
+        self.lock().agents.put(key, Arc::clone(&agent));
         Ok(agent)
     }
 
@@ -148,38 +150,12 @@ fn retry(fault: &Fault) -> Stopped {
     Stopped::Over
 }
 
-/// The agents that were kept or read last, the latest at the end.
-#[derive(Debug, Default)]
-struct Agents(VecDeque<(ThreadId, BlobHash, Arc<PreparedAgent>)>);
-
-impl Agents {
-    /// The name of an agent that is kept.
-    fn name(&self, thread: &ThreadId, agent: &Arc<PreparedAgent>) -> Option<BlobHash> {
-        let is_it = |(at, _, kept): &&(_, _, Arc<PreparedAgent>)| at == thread && Arc::ptr_eq(kept, agent);
-        self.0.iter().rev().find(is_it).map(|(_, hash, _)| hash.clone())
-    }
-
-    fn get(&self, thread: &ThreadId, hash: &BlobHash) -> Option<Arc<PreparedAgent>> {
-        let is_it = |(at, kept, _): &&(ThreadId, BlobHash, _)| (at, kept) == (thread, hash);
-        self.0.iter().rev().find(is_it).map(|(_, _, agent)| Arc::clone(agent))
-    }
-
-    fn add(&mut self, thread: &ThreadId, hash: &BlobHash, agent: &Arc<PreparedAgent>) {
-        if self.0.len() == AGENTS {
-            self.0.pop_front();
-        }
-        self.0.push_back((thread.clone(), hash.clone(), Arc::clone(agent)));
-    }
-}
-
 /// The records of the first entries of a log.
 #[derive(Debug, Default)]
 struct Fold {
     journal: Journal,
     upto: u64,
     bytes: usize,
-    /// When it was used last.
-    used: u64,
 }
 
 impl Fold {
@@ -195,41 +171,48 @@ impl Fold {
 }
 
 /// What a worker remembers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
-    agents: Agents,
-    folds: BTreeMap<ThreadId, Fold>,
+    agents: LruCache<(ThreadId, BlobHash), Arc<PreparedAgent>>,
+    folds: LruCache<ThreadId, Fold>,
+    /// Bytes of the folds.
     bytes: usize,
     most: usize,
-    uses: u64,
 }
 
 impl Known {
+    fn new(most: usize) -> Self {
+        Self { agents: LruCache::sparse(AGENTS), folds: LruCache::unbounded(), bytes: 0, most }
+    }
+
+    /// The name of an agent that is kept with a thread.
+    fn name(&self, thread: &ThreadId, agent: &Arc<PreparedAgent>) -> Option<BlobHash> {
+        let mut kept = self.agents.iter();
+        let found = kept.find(|((at, _), kept)| at == thread && Arc::ptr_eq(kept, agent));
+        found.map(|((_, hash), _)| hash.clone())
+    }
+
     /// Takes the fold of a thread out, if it has none but these entries. Who takes it puts it back.
     fn take(&mut self, thread: &ThreadId, upto: u64) -> Option<Fold> {
-        self.folds.get(thread).filter(|fold| fold.upto <= upto)?;
-        let fold = self.folds.remove(thread)?;
+        self.folds.peek(thread).filter(|fold| fold.upto <= upto)?;
+        let fold = self.folds.pop(thread)?;
         self.bytes -= fold.bytes;
         Some(fold)
     }
 
-    /// Remembers a fold, unless a longer one is known. Those that were not used for the longest time make room.
+    /// Remembers a fold, unless a longer one is known.
     fn keep(&mut self, thread: &ThreadId, mut fold: Fold) {
-        if fold.upto == 0 || self.folds.get(thread).is_some_and(|known| known.upto >= fold.upto) {
+        if fold.upto == 0 || self.folds.peek(thread).is_some_and(|known| known.upto >= fold.upto) {
             return;
         }
-        self.uses += 1;
-        fold.used = self.uses;
         fold.bytes = fold.bytes.max(LEAST);
         self.bytes += fold.bytes;
-        if let Some(shorter) = self.folds.insert(thread.clone(), fold) {
+        if let Some(shorter) = self.folds.put(thread.clone(), fold) {
             self.bytes -= shorter.bytes;
         }
         while self.bytes > self.most {
-            let oldest =
-                self.folds.iter().min_by_key(|(_, fold)| fold.used).map(|(thread, _)| thread.clone());
-            let Some(gone) = oldest.and_then(|thread| self.folds.remove(&thread)) else { return };
-            self.bytes -= gone.bytes;
+            let Some((_, oldest)) = self.folds.pop_lru() else { return };
+            self.bytes -= oldest.bytes;
         }
     }
 }

@@ -21,8 +21,10 @@ use super::context::{Begin, ControlAsk, ControlReply, DriveInput};
 
 /// Messages that wait, at most.
 const QUEUE: usize = 64;
-/// Bytes of the messages that wait, at most: the state of an object stays small.
+/// Bytes of the messages that wait with their options, at most: the state of an object stays small.
 const QUEUE_BYTES: usize = 128 << 10;
+/// Bytes of the options of later runs, at most.
+const OPTION_BYTES: usize = 32 << 10;
 /// Names of messages that are remembered, so that a client may send one again.
 const REMEMBERED: usize = 256;
 /// How long a parked call waits for a decision: 7 days.
@@ -40,6 +42,19 @@ pub struct RunOptions {
     pub allowed_tools: Option<Arc<[ToolName]>>,
     /// The agent that it begins with. Default: the one that the conversation is with.
     pub agent: Option<AgentId>,
+}
+
+impl RunOptions {
+    /// These options; what they leave open is as in `defaults`.
+    fn over(&self, defaults: &Self) -> Self {
+        let Self { user, metadata, allowed_tools, agent } = self.clone();
+        Self {
+            user: user.or_else(|| defaults.user.clone()),
+            metadata: metadata.or_else(|| defaults.metadata.clone()),
+            allowed_tools: allowed_tools.or_else(|| defaults.allowed_tools.clone()),
+            agent,
+        }
+    }
 }
 
 /// A message that waits.
@@ -115,6 +130,9 @@ pub enum ThreadAsk {
         /// The name of the message.
         entry: EntryId,
     },
+    /// Sets the options of later runs, where their messages have none. It replaces what was set before, but for the agent:
+    /// the conversation goes on with that one.
+    Configure(RunOptions),
     /// Denies calls without a decision. Sent by the thread itself.
     Expire {
         /// The run that was parked.
@@ -180,6 +198,9 @@ pub struct ThreadState {
     /// The first messages of the run at hand, and its options.
     began: Vec<EntryId>,
     options: RunOptions,
+    /// The options of runs whose messages have none.
+    #[serde(default)]
+    defaults: RunOptions,
     /// The last request for messages, and its reply.
     taken: Option<(RunId, u64, ControlReply)>,
     held: Vec<Held>,
@@ -260,6 +281,7 @@ impl ThreadState {
             ThreadAsk::Cancel { entry } => {
                 self.queue.remove_waiting(&entry).map(drop).ok_or_else(|| not_waiting(&entry))
             }
+            ThreadAsk::Configure(options) => self.configure(options),
             ThreadAsk::Expire { run } => {
                 self.expire(&run, now, &mut sends);
                 Ok(())
@@ -280,8 +302,8 @@ impl ThreadState {
         if self.queue.iter().count() >= QUEUE {
             return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
         }
-        let waiting: usize = self.queue.iter().map(|queued| json_bytes(&queued.message)).sum();
-        let bytes = waiting.saturating_add(json_bytes(&queued.message));
+        let waiting: usize = self.queue.iter().map(json_bytes).sum();
+        let bytes = waiting.saturating_add(json_bytes(&queued));
         if bytes > QUEUE_BYTES {
             return Err(format!("queue_full: {bytes} bytes would wait, {QUEUE_BYTES} are permitted"));
         }
@@ -298,6 +320,16 @@ impl ThreadState {
         if self.running().is_none() && self.queue.wakes() {
             self.begin(now, sends);
         }
+        Ok(())
+    }
+
+    fn configure(&mut self, options: RunOptions) -> Result<(), String> {
+        let bytes = json_bytes(&options);
+        if bytes > OPTION_BYTES {
+            return Err(format!("options_too_large: {bytes} bytes of options, {OPTION_BYTES} are permitted"));
+        }
+        self.agent = options.agent.clone().or(self.agent.take());
+        self.defaults = options;
         Ok(())
     }
 
@@ -443,7 +475,7 @@ impl ThreadState {
     /// Starts a run with the oldest message that may begin one. It supersedes a parked run.
     fn begin(&mut self, now: Time, sends: &mut Vec<ThreadSend>) {
         let Some(first) = self.queue.beginning() else { return };
-        self.options = first.options.clone();
+        self.options = first.options.over(&self.defaults);
         let (began, prompt): (Vec<_>, Vec<_>) =
             self.queue.take_beginning(QueueMode::OneAtATime).into_iter().unzip();
         self.began = began;

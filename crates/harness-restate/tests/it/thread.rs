@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use harness::core::Time;
 use harness::core::machine::CallDecision;
 use harness::core::message::Message;
+use harness::core::{Json, Time};
 use harness_restate::durable::{
     Begin, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
 };
@@ -109,6 +109,46 @@ fn a_run_has_the_options_of_the_message_that_begins_it() {
     assert_eq!((ids, input.at), (("t1-1", Some("ann"), Some("v1")), Time(7)));
     assert_eq!(origin.allowed_tools.as_deref(), Some(&["look".into()][..]));
     assert!(matches!(&input.begin, Begin::Messages { agent: Some(agent), .. } if agent.as_str() == "clerk"));
+}
+
+/// The user, the agent and the number of tools of the run that a message begins after these requests.
+fn begun(asks: Vec<ThreadAsk>, options: RunOptions) -> (Option<String>, Option<String>, Option<usize>) {
+    let mut state = ThreadState::new("t1".into(), None);
+    for ask in asks {
+        assert_eq!(state.handle(ask, Time(0), None), (ThreadReply::Accepted(None), Vec::new()));
+    }
+    let ThreadAsk::Deliver { entry, message, mode, wakes, .. } = deliver("a", PROMPT) else { panic!() };
+    let ask = ThreadAsk::Deliver { entry, message, mode, wakes, options };
+    let [ThreadSend::Drive(input)] = &*state.handle(ask, Time(0), None).1 else { panic!("one run begins") };
+    let Begin::Messages { agent, .. } = &input.begin else { panic!("with messages") };
+    let tools = input.origin.allowed_tools.as_ref().map(|tools| tools.len());
+    (input.origin.user.as_deref().map(str::to_owned), agent.as_ref().map(ToString::to_string), tools)
+}
+
+#[test]
+fn a_thread_has_options_for_messages_without_any() {
+    let none = RunOptions::default;
+    let user = |name: &str| RunOptions { user: Some(name.into()), ..none() };
+    let agent = |name: &str| RunOptions { agent: Some(name.into()), ..none() };
+    let tools = RunOptions { allowed_tools: Some(Arc::from(["look".into()])), ..user("ann") };
+    let configured = |options: &[RunOptions]| options.iter().cloned().map(ThreadAsk::Configure).collect();
+    let own = |name: &str| Some(name.to_owned());
+    assert_eq!(begun(configured(&[]), none()), (None, None, None));
+    assert_eq!(begun(configured(&[tools.clone()]), none()), (own("ann"), None, Some(1)));
+    assert_eq!(begun(configured(&[tools.clone()]), user("bob")), (own("bob"), None, Some(1)));
+    // What is set replaces what was set, and the conversation stays with its agent.
+    assert_eq!(begun(configured(&[agent("clerk"), tools]), none()), (own("ann"), own("clerk"), Some(1)));
+    assert_eq!(begun(configured(&[agent("clerk"), user("ann")]), agent("cook")).1, own("cook"));
+}
+
+#[test]
+fn options_are_bounded() {
+    let metadata = Json::string(&"x".repeat(40_000));
+    let options = RunOptions { metadata: Some(metadata), ..RunOptions::default() };
+    check(
+        &[ThreadAsk::Configure(options)],
+        &["refused options_too_large: 40060 bytes of options, 32768 are permitted"],
+    );
 }
 
 #[test]
