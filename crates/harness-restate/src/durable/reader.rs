@@ -48,10 +48,7 @@ impl<S: ThreadStore> Reader<S> {
 
     /// A reader that remembers records of at most this many bytes, as JSON. A longer log is read whole each time.
     pub fn remembering(store: S, bytes: usize) -> Self {
-        Self {
-            store: Arc::new(store),
-            known: Arc::new(Mutex::new(Known::new(bytes))),
-        }
+        Self { store: Arc::new(store), known: Arc::new(Mutex::new(Known::new(bytes))) }
     }
 
     /// What `read` makes of the records among the first `upto` entries of a thread's log.

@@ -6,7 +6,7 @@ use harness::core::machine::CallDecision;
 use harness::core::message::Message;
 use harness::core::testing::event_line;
 use harness::core::{StopReason, ThreadId};
-use harness_restate::durable::ThreadStatus;
+use harness_restate::durable::{RunOptions, ThreadStatus};
 use harness_restate::engine::restate::{Delivery, EngineError};
 
 use crate::kept::events;
@@ -78,6 +78,8 @@ pub(crate) fn handlers_change_the_queue() {
         threads.reorder(&thread, "c".into(), 0).await.unwrap();
         threads.edit(&thread, "b".into(), Message::user("B").into()).await.unwrap();
         threads.cancel(&thread, "a".into()).await.unwrap();
+        let options = RunOptions { user: Some("ada".into()), ..RunOptions::default() };
+        assert_eq!(threads.configure(&thread, options).await.unwrap(), run);
         let queue = threads.queue(&thread).await.unwrap();
         let waiting = queue
             .iter()

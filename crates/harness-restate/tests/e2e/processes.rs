@@ -43,7 +43,8 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        Self(command.env("RESTATE_DISABLE_TELEMETRY", "true").spawn().unwrap())
+        // A server that is killed leaves its temporary files behind.
+        Self(command.env("RESTATE_DISABLE_TELEMETRY", "true").env("TMPDIR", folder).spawn().unwrap())
     }
 
     /// Kills it as `kill -9` does.

@@ -169,6 +169,18 @@ impl DurableThreads {
         self.change(thread, ThreadAsk::Cancel { entry }).await
     }
 
+    /// Sets the options of later runs, where their messages have none.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] for options of more than 32 KiB.
+    pub async fn configure(
+        &self,
+        thread: &ThreadId,
+        options: RunOptions,
+    ) -> Result<Option<RunId>, EngineError> {
+        self.change(thread, ThreadAsk::Configure(options)).await
+    }
+
     /// The state of a thread.
     ///
     /// # Errors

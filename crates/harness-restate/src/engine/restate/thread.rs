@@ -16,8 +16,18 @@ use super::service::{HandlerSpec, Handlers, RUN, ServiceSpec, THREAD, input, jou
 use crate::durable::{ControlAsk, Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState};
 
 /// The handlers of clients.
-const CLIENTS: [&str; 9] =
-    ["prompt", "steer", "follow_up", "interrupt", "abort", "decide", "edit", "reorder", "cancel"];
+const CLIENTS: [&str; 10] = [
+    "prompt",
+    "steer",
+    "follow_up",
+    "interrupt",
+    "abort",
+    "decide",
+    "edit",
+    "reorder",
+    "cancel",
+    "configure",
+];
 
 pub(super) fn spec() -> ServiceSpec {
     let public = |name| HandlerSpec { name, ..HandlerSpec::default() };
@@ -96,6 +106,7 @@ pub(super) fn handler_of(ask: &ThreadAsk) -> &'static str {
         ThreadAsk::Edit { .. } => "edit",
         ThreadAsk::Reorder { .. } => "reorder",
         ThreadAsk::Cancel { .. } => "cancel",
+        ThreadAsk::Configure(_) => "configure",
         ThreadAsk::Expire { .. } => "expire",
         ThreadAsk::Run(_) => "take",
     }
