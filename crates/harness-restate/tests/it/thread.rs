@@ -134,8 +134,8 @@ fn a_thread_has_options_for_messages_without_any() {
     let configured = |options: &[RunOptions]| options.iter().cloned().map(ThreadAsk::Configure).collect();
     let own = |name: &str| Some(name.to_owned());
     assert_eq!(begun(configured(&[]), none()), (None, None, None));
-    assert_eq!(begun(configured(&[tools.clone()]), none()), (own("ann"), None, Some(1)));
-    assert_eq!(begun(configured(&[tools.clone()]), user("bob")), (own("bob"), None, Some(1)));
+    assert_eq!(begun(configured(std::slice::from_ref(&tools)), none()), (own("ann"), None, Some(1)));
+    assert_eq!(begun(configured(std::slice::from_ref(&tools)), user("bob")), (own("bob"), None, Some(1)));
     // What is set replaces what was set, and the conversation stays with its agent.
     assert_eq!(begun(configured(&[agent("clerk"), tools]), none()), (own("ann"), own("clerk"), Some(1)));
     assert_eq!(begun(configured(&[agent("clerk"), user("ann")]), agent("cook")).1, own("cook"));
