@@ -363,7 +363,7 @@ fn menu_lists_commands_with_what_they_do() {
         .sees("/compact")
         .sees("/cost")
         .sees("show the usage of this chat");
-    person.types("\u{1b}[B\u{1b}[B\r").sees("no usage yet");
+    person.types("\u{1b}[B\u{1b}[B\u{1b}[B\r").sees("no usage yet");
     person.types("/model de").sees("  demo").types("\t\r").sees("demo answers from the next message on");
     leave(person);
 }
