@@ -87,7 +87,7 @@ impl Location {
     }
 
     /// A file beside the session, for what belongs to it: `maria.runs` for `maria.jsonl`, `chats.db.maria.runs`
-    /// for the thread `maria` of `chats.db`. Of no use for a [server](Self::url).
+    /// for the thread `maria` of `chats.db`. Not for a [server](Self::url), which has no files.
     #[must_use]
     pub fn beside(&self, extension: &str) -> PathBuf {
         match self {

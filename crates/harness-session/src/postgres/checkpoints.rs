@@ -14,7 +14,7 @@ use crate::error::{Action, Error, Store};
 /// How often a number is tried that another process has taken meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// Checkpoints in a PostgreSQL database, so that a run may go on from another machine (feature `postgres`).
+/// Checkpoints in a PostgreSQL database, so that a run can continue on another machine (feature `postgres`).
 ///
 /// The last four of a run are kept; a damaged one costs one turn. The work waits on a blocking thread of the tokio
 /// runtime; in place without one.

@@ -166,7 +166,7 @@ impl Rows {
     /// The lines of an append, without blank ones.
     fn split(&self, lines: &[u8]) -> Result<Vec<String>, Error> {
         let unstorable = |_| {
-            let reason = "it is no UTF-8 text".to_owned();
+            let reason = "it is not UTF-8 text".to_owned();
             Error::Unstorable { path: self.path.clone(), reason }
         };
         let text = str::from_utf8(lines).map_err(unstorable)?;

@@ -91,7 +91,7 @@ impl Server {
         self.0.owned.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned())
     }
 
-    /// Notes that this process does not own a thread any more.
+    /// Notes that this process no longer owns a thread.
     pub(super) fn disown(&self, name: &str) {
         self.0.owned.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
