@@ -1,4 +1,4 @@
-//! `cargo xtask e2e`: the release program end to end, beside the programs of others.
+//! `cargo xtask e2e`: the program end to end, beside the programs of others.
 //!
 //! The checks are the test programs `e2e` of `harness-cli` and `harness-restate`; here what they need is built and
 //! installed. Packages are kept below the target folder, each in a folder of its own with a file that says what is in it.
@@ -21,12 +21,20 @@ pub(crate) struct Options {
     /// How many runs the check `kill` ends at random moments; default 60.
     #[arg(long, value_name = "N")]
     pub(crate) kills: Option<usize>,
+    /// Check the release program; without this, the one that `cargo test` builds, which is there already after the tests.
+    #[arg(long)]
+    pub(crate) release: bool,
 }
 
 impl Options {
     /// The check with this name alone.
     pub(crate) fn only(check: &str) -> Self {
-        Self { check: Some(check.to_owned()), kills: None }
+        Self { check: Some(check.to_owned()), ..Self::default() }
+    }
+
+    /// On the release program.
+    pub(crate) fn of_release(self) -> Self {
+        Self { release: true, ..self }
     }
 }
 
@@ -63,18 +71,19 @@ const NEEDS: &[Need] = &[
 /// Checks that run only by name.
 const LONG: [&str; 3] = ["agents", "local-model", "screenshots"];
 
-/// Builds the release program, installs what the checks need and runs them. A check whose needs cannot be installed is
+/// Builds the program, installs what the checks need and runs them. A check whose needs cannot be installed is
 /// left out, unless it was asked for by name.
 pub(crate) fn run(options: &Options, counts: &mut TestCounts) -> Result<()> {
-    process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))?;
     let target = Workspace::load()?.target_directory;
     let folder = target.join("tmp").join("e2e");
-    let program = target.join("release").join(format!("harness{}", std::env::consts::EXE_SUFFIX));
     // The workspace's features, so that nothing is compiled twice.
     let mut cargo = process::cargo(["test", "--workspace", "--test", "e2e"]);
-    cargo
-        .args(["--features", "harness-restate/restate", "--", "--show-output", "--test-threads=1"])
-        .env("HARNESS_PROGRAM", program);
+    cargo.args(["--features", "harness-restate/restate", "--", "--show-output", "--test-threads=1"]);
+    if options.release {
+        process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))?;
+        let program = format!("harness{}", std::env::consts::EXE_SUFFIX);
+        cargo.env("HARNESS_PROGRAM", target.join("release").join(program));
+    }
     if let Some(kills) = options.kills {
         cargo.env("HARNESS_E2E_KILLS", kills.to_string());
     }
@@ -94,7 +103,7 @@ pub(crate) fn run(options: &Options, counts: &mut TestCounts) -> Result<()> {
             }
         }
     }
-    let before = *counts;
+    let before = counts.clone();
     let done = process::run_watching(&mut cargo, &mut |line| counts.see(line));
     if done.is_ok() && *counts == before {
         let check = options.check.as_deref().unwrap_or_default();

@@ -45,7 +45,7 @@ enum Chore {
     /// Run every conformance vector below the given folders.
     #[command(disable_help_flag = true)]
     Conformance(conformance::Arguments),
-    /// Run the release program end to end.
+    /// Run the program end to end.
     E2e(e2e::Options),
     /// Take the pictures of the documentation, in `docs/images`.
     Screenshots,

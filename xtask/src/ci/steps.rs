@@ -36,7 +36,6 @@ pub(super) const GATE: &[Step] = &[
     step("conformance", "golden vectors", vectors),
     step("deny", "licenses, duplicates and sources of dependencies", deny),
     step("readme", "the README's first command in a fresh clone", first_command),
-    step("release", "the release build of the program", release),
     step("e2e", "the program end to end", end_to_end),
 ];
 
@@ -45,6 +44,7 @@ pub(super) const NIGHTLY: &[Step] = &[
     step("features", "every crate and every feature alone", all_features),
     step("fuzz", "ten minutes of changed documents and streams, from a fresh seed", long_fuzz),
     step("sim", "10,000 simulated timelines, from a fresh seed", simulations),
+    step("release", "the release program end to end", release),
     step("dist", "the program as it is shipped, and its size", shipped),
     step("kills", "2,000 runs killed at random moments", kills),
     step("agents", "four agents of other makers, installed and driven", |progress| only("agents", progress)),
@@ -100,8 +100,8 @@ fn first_command(_: &mut Progress) -> Result<()> {
     readme::try_first_command(&Workspace::load()?)
 }
 
-fn release(_: &mut Progress) -> Result<()> {
-    process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))
+fn release(progress: &mut Progress) -> Result<()> {
+    e2e::run(&e2e::Options::default().of_release(), &mut progress.tests)
 }
 
 /// Bytes that the shipped program may have.
@@ -124,11 +124,12 @@ fn end_to_end(progress: &mut Progress) -> Result<()> {
 }
 
 fn only(check: &str, progress: &mut Progress) -> Result<()> {
-    e2e::run(&e2e::Options::only(check), &mut progress.tests)
+    e2e::run(&e2e::Options::only(check).of_release(), &mut progress.tests)
 }
 
 fn kills(progress: &mut Progress) -> Result<()> {
-    e2e::run(&e2e::Options { check: Some("kill".to_owned()), kills: Some(2000) }, &mut progress.tests)
+    let options = e2e::Options { kills: Some(2000), ..e2e::Options::only("kill") };
+    e2e::run(&options.of_release(), &mut progress.tests)
 }
 
 fn long_fuzz(_: &mut Progress) -> Result<()> {

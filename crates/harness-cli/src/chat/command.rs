@@ -95,23 +95,19 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
 
 const COMMANDS: [Entry; 20] = [
     entry("help", "", "show commands and keys"),
-    entry("model", "[NAME]", "show the model, or change it from the next message on"),
-    entry("thinking", "[LEVEL]", "show the thinking level, or change it from the next message on (Alt-T)"),
-    entry(
-        "tools",
-        "[last [N]]",
-        "list the tools; `last` shows the last call, or the last N, in full (Ctrl-O)",
-    ),
+    entry("model", "[NAME]", "show or change the model of the next messages"),
+    entry("thinking", "[LEVEL]", "show or change the thinking level (Alt-T)"),
+    entry("tools", "[last [N]]", "list the tools, or the last N calls in full (Ctrl-O)"),
     entry("skills", "", "list the skills; /skill:NAME uses one"),
     entry("compact", "[WHAT TO KEEP]", "compact the conversation"),
     entry("new", "", "start a new conversation; this one is kept"),
-    entry("fork", "", "continue in a copy of this conversation; this one is kept"),
+    entry("fork", "", "continue in a copy of this conversation"),
     entry("undo", "[N]", "undo the last message, or the last N"),
     entry("copy", "", "copy the last answer to the clipboard, as Markdown"),
     entry("save", "FILE", "export the conversation as Markdown to a new file"),
     entry("cost", "", "show the usage of this chat"),
     entry("status", "", "show the status"),
-    entry("queue", "[drop N]", "list queued messages; `drop` removes one (Alt-Up: the last)"),
+    entry("queue", "[drop N]", "list queued messages, or remove one (Alt-Up)"),
     entry("grants", "", "list the calls that run without a prompt"),
     entry("revoke", "N", "remove grant N of /grants"),
     entry("quit", "", "exit; the conversation is kept"),
@@ -131,7 +127,7 @@ const KEYS: [(&str, &str); 19] = [
     ("Alt-T", "change the thinking level"),
     ("/", "list the commands; // sends a message that starts with /"),
     ("@PATH", "attach a file or an image; Tab completes"),
-    ("!COMMAND", "run a command yourself; the model sees its output with your next message"),
+    ("!COMMAND", "run a command; the model sees its output, too"),
     ("Up, Down", "go through what was sent"),
     ("Ctrl-R", "search what was sent"),
     ("Alt-Up", "take the last queued message back"),
@@ -316,6 +312,13 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: &Said) {
         assert_eq!(read(line), *expected, "{line}");
+    }
+
+    #[test]
+    fn the_help_fits_on_a_terminal_of_80_columns() {
+        let help = help(&TemplateSet::default());
+        let wide: Vec<_> = help.lines().filter(|line| line.chars().count() > 79).collect();
+        assert_eq!(wide, Vec::<&str>::new());
     }
 
     #[test]

@@ -113,9 +113,14 @@ fn the_example_is_answered_by_the_demo_model_and_the_chat_says_so() {
 }
 
 fn at_terminal(project: &Project, url: &str) -> Person {
+    at_tall_terminal(project, url, 24)
+}
+
+/// A person sees only what is on the screen: what scrolls off it has gone, at a moment that differs from run to run.
+fn at_tall_terminal(project: &Project, url: &str, rows: u16) -> Person {
     let mut command = project.command(&["chat", "harness.yaml", "--base-url", url]);
     command.env("HOME", project.path());
-    Person::sit_down(command, 24, 80)
+    Person::sit_down(command, rows, 80)
 }
 
 #[test]
@@ -193,7 +198,7 @@ fn a_person_finds_templates_and_skills_and_uses_them() {
     let project = Project::plain();
     project.write(".harness/templates/fix.md", "---\ndescription: Fixes an issue\n---\nFix issue $1.\n");
     project.write(".harness/skills/release/SKILL.md", "---\ndescription: Cuts a release\n---\nTest first.\n");
-    let person = at_terminal(&project, &server.url);
+    let person = at_tall_terminal(&project, &server.url, 80);
     person.sees("templates: /fix").sees("skills: release");
     person.sees("/help for commands").types("/help\r").sees("Fixes an issue");
     person.types("/skills\r").sees("Cuts a release (.harness/skills");
