@@ -72,10 +72,11 @@ const RUNNERS: &[(&str, Runner)] = &[
 /// One line per kind whose vectors run under each driver.
 const DRIVEN: &[(&str, Driven)] = &[("turn", crate::turn::run), ("turn-ext", crate::turn::run)];
 
-/// The drivers that vectors of a kind run under: the first alone when none has a part in them.
-pub(crate) fn drivers_of(kind: &str) -> &'static [&'static dyn Driver] {
-    let drives = DRIVEN.iter().any(|(name, _)| *name == kind);
-    if drives { &DRIVERS } else { DRIVERS.get(..1).unwrap_or_default() }
+/// The drivers that a vector runs under, and those that skip it with a reason. Without a machine in it the first runs it.
+pub(crate) fn drivers_of(vector: &Vector) -> impl Iterator<Item = &'static dyn Driver> {
+    let drives = DRIVEN.iter().any(|(name, _)| *name == vector.kind);
+    let takes = move |driver: &dyn Driver| driver.name().is_empty() || drives || driver.skips(vector).is_some();
+    DRIVERS.iter().copied().filter(move |driver| takes(*driver))
 }
 
 /// Judges a vector under a driver; nothing when its kind is unknown.

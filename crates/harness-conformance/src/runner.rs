@@ -53,9 +53,9 @@ impl Suite {
         &self.strays
     }
 
-    /// The drivers that a vector runs under.
-    pub fn drivers(&self, vector: &Vector) -> &'static [&'static dyn Driver] {
-        kinds::drivers_of(&vector.kind)
+    /// The drivers that a vector runs under, and those that skip it.
+    pub fn drivers(&self, vector: &Vector) -> impl Iterator<Item = &'static dyn Driver> {
+        kinds::drivers_of(vector)
     }
 
     /// Returns the worst verdict on a vector under all its drivers.
@@ -65,6 +65,9 @@ impl Suite {
 
     /// Returns the verdict on a vector under one driver.
     pub fn judge_under(&self, vector: &Vector, driver: &dyn Driver) -> Verdict {
+        if let Some(reason) = driver.skips(vector) {
+            return Verdict::Skipped(reason.to_owned());
+        }
         let run = |vector: &Vector| run_under(vector, driver);
         let Some(overlay) = self.overlays.of(vector) else {
             return excuse::settle(vector, run(vector));
@@ -84,11 +87,11 @@ impl Suite {
     }
 }
 
-/// Returns the worst verdict under the drivers of a vector.
+/// Returns the worst verdict under the drivers that run a vector.
 fn under_each(vector: &Vector, judge: impl Fn(&dyn Driver) -> Verdict) -> Verdict {
     let mut worst = Verdict::Passed;
-    for driver in kinds::drivers_of(&vector.kind) {
-        match judge(*driver) {
+    for driver in kinds::drivers_of(vector).filter(|driver| driver.skips(vector).is_none()) {
+        match judge(driver) {
             Verdict::Failed(difference) if driver.name() == "" => return Verdict::Failed(difference),
             Verdict::Failed(difference) => {
                 return Verdict::Failed(format!("{}: {difference}", driver.name()));

@@ -7,7 +7,8 @@ pub enum Verdict {
     Passed,
     /// The first difference, for a person: what was expected, what came, where.
     Failed(String),
-    /// Differs as the vector allows and the page of deviations says. The text is the difference.
+    /// Differs as the vector allows and the page of deviations says, with the difference; or the driver has no part in it,
+    /// with the reason.
     Skipped(String),
 }
 

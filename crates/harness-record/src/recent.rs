@@ -1,12 +1,10 @@
 //! Memory of recent runs.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use harness_core::message::Message;
-use harness_core::{ThreadId, Time};
-use serde::Serialize;
+use harness_core::{Json, ThreadId, Time};
 
 use super::earlier::Earlier;
 use super::fold::RecordFold;
@@ -137,31 +135,11 @@ impl RecordSize {
     /// Measures a record whose first messages are known.
     pub(super) fn of(record: &mut RunRecord, known: Option<&Earlier>) -> Self {
         let items = std::mem::take(&mut record.items);
-        let rest = size(record);
+        let rest = Json::size_of(record) as u64;
         record.items = items;
         let known = known.filter(|known| known.clean.len() <= record.items.len());
         let (count, bytes) = known.map_or((0, 0), |known| (known.clean.len(), known.bytes));
-        let new = record.items.iter().skip(count).map(|item| size(&**item));
+        let new = record.items.iter().skip(count).map(|item| Json::size_of(&**item) as u64);
         Self { items: new.fold(bytes, u64::saturating_add), rest }
-    }
-}
-
-fn size<T: Serialize>(value: &T) -> u64 {
-    let mut counter = Counter(0);
-    // A counter takes everything.
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
-}
-
-struct Counter(u64);
-
-impl io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.saturating_add(bytes.len() as u64);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -4,7 +4,6 @@
 //! modes is in `docs/reference/delivery.md`.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -105,25 +104,6 @@ impl PartialEq for QueueShare {
 }
 
 impl Eq for QueueShare {}
-
-/// The bytes of a message as JSON, which is about what it takes in memory and in a session.
-pub(crate) fn size(message: &Message) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // What has no JSON form cannot be stored or sent; its bound is that of the number of messages.
-    let _ = serde_json::to_writer(&mut count, message);
-    count.0
-}
 
 /// A message that waits, with options of the run that it starts: a thread of this process, or one on an engine, has its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! Crates stand in rows, and an arrow only leads to a lower row; within a row there is one, from control to host. What
 //! serves a protocol depends on the facade alone, the program on these two. What only tests stands apart:
-//! `harness-conformance` may look at every library below the servers, `xtask` at none, and no crate of the product
+//! `harness-conformance` may look at every library below the servers and at the durable driver, `xtask` at none, and no crate of the product
 //! depends on them. Dev dependencies obey the same arrows. Some crates must not know what their row permits
 //! ([`BANS`]), and some see core's messages and ports but not its loop ([`BLIND`]).
 
@@ -32,6 +32,7 @@ const ROWS: &[&[&str]] = &[
 
 const FACADE: &str = "harness";
 const CONFORMANCE: &str = "harness-conformance";
+const DURABLE: &str = "harness-restate";
 const CHORES: &str = "xtask";
 
 /// The one arrow within a row.
@@ -62,7 +63,7 @@ fn allowed(from: &str, to: &str) -> bool {
         _ if WITHIN.contains(&(from, to)) => true,
         (Some(above), Some(below)) if Some(above) > facade => above > below && Some(below) >= facade,
         (Some(above), Some(below)) => above > below,
-        (None, Some(_)) => from == CONFORMANCE && row(to) <= facade,
+        (None, Some(_)) => from == CONFORMANCE && (row(to) <= facade || to == DURABLE),
         (_, None) => false,
     }
 }
@@ -154,6 +155,7 @@ mod tests {
         fine("harness-cli", FACADE);
         fine("harness-cli", "harness-acp");
         fine(CONFORMANCE, FACADE);
+        fine(CONFORMANCE, DURABLE);
         fine("harness-core", "serde");
         fine("harness-core", "harness-core");
     }

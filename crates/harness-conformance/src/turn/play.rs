@@ -12,7 +12,7 @@ use harness_core::outcome::Continuation;
 use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
 use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Execution, Turn, TurnSpec};
+use harness_core::turn::{Execution, TurnSpec};
 use harness_core::{Cancel, Fault, FaultSource, Json, Origin, Time};
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ use super::words::{self, Place, Turns};
 use super::{convert, seen};
 use crate::Done;
 use crate::case::block_on;
-use crate::driver::Driver;
+use crate::driver::{Driver, TurnCase};
 use crate::guard::unworded;
 
 /// Continuations: what of them is the contract.
@@ -111,13 +111,14 @@ impl Thread<'_> {
         let mut start = Start::prompt(Message::user(&*turn.input.message.text));
         start.continuation = self.resumed(turn.input.continuation.take())?.map(Box::new);
         let origin = convert::origin(turn.input);
-        let machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
-        let run = || block_on(self.driver.turn(machine, &ports, &cancel, start));
-        let (end, machine) = tracing::subscriber::with_default(stage.complaints.clone(), run)?;
+        let (spec, ids) = (self.spec.clone(), origin.clone());
+        let case = TurnCase { spec, origin: ids, log, ports: &ports, cancel: &cancel, start };
+        let run = || block_on(self.driver.turn(case));
+        let (end, log) = tracing::subscriber::with_default(stage.complaints.clone(), run)??;
 
         let result = turn_result(&end, &origin);
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
-        self.log = machine.into_log();
+        self.log = log;
         let budgeted = self.vector.limits.as_ref().is_some_and(|limits| limits.budget_limit.is_some());
         let mut seen = stage.seen(&origin, begin, budgeted)?;
         seen.extend([

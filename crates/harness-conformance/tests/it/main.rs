@@ -12,12 +12,12 @@ fn main() -> Result<ExitCode, String> {
     let arguments = Arguments::from_args();
     let suite = Arc::new(Suite::own()?);
     let vectors = suite.vectors().iter().flat_map(|vector| {
-        suite.drivers(vector).iter().map(|driver| {
+        suite.drivers(vector).map(|driver| {
             let (suite, vector) = (Arc::clone(&suite), vector.clone());
             let group = driver.name();
             let group = if group.is_empty() { String::new() } else { format!("{group}::") };
             let name = format!("{group}{}::{}", vector.kind(), vector.id());
-            Trial::ignorable_test(name, move || ended(suite.judge_under(&vector, *driver)))
+            Trial::ignorable_test(name, move || ended(suite.judge_under(&vector, driver)))
         })
     });
     let strays = suite.strays().to_vec();

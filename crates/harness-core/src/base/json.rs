@@ -1,8 +1,8 @@
 //! Exact JSON: values are kept as text, so that numbers, key order and unknown keys survive.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::{Arc, LazyLock};
+use std::{fmt, io};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
@@ -61,6 +61,29 @@ impl Json {
     /// If `value` has no JSON form, for example a map whose keys are not strings.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(|raw| Self(Arc::from(raw)))
+    }
+
+    /// Bytes of the JSON text of `value`, without making the text. A value without a JSON form counts up to its first part
+    /// that has none.
+    ///
+    /// ```
+    /// assert_eq!(harness_core::Json::size_of(&["a", "ü"]), 10);
+    /// ```
+    pub fn size_of<T: Serialize + ?Sized>(value: &T) -> usize {
+        struct Counter(usize);
+        impl io::Write for Counter {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.saturating_add(bytes.len());
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut counter = Counter(0);
+        let _ = serde_json::to_writer(&mut counter, value);
+        counter.0
     }
 
     /// Creates a JSON string.

@@ -212,7 +212,8 @@ impl Hub {
         }
     }
 
-    pub(crate) fn flush(&self) {
+    /// Notifies the folds that all events of the work are published.
+    pub fn flush(&self) {
         self.each_fold(|fold| isolated(|| fold.flush()));
     }
 

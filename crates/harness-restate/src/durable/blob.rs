@@ -1,7 +1,7 @@
 //! Texts that are kept beside a log, by their hash: what is too large for a journal, or must not be in one.
 
+use std::fmt;
 use std::sync::Arc;
-use std::{fmt, io};
 
 use harness::core::canonical::sha256_hex;
 use serde::{Deserialize, Serialize};
@@ -59,22 +59,4 @@ impl Blob {
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
-}
-
-/// The bytes of a value as JSON. What has no JSON form counts as far as it got.
-pub(super) fn json_bytes(value: &impl Serialize) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }

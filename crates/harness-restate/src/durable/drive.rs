@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::core::driver::{OpScope, Ports};
 use harness::core::machine::{Input, Journal, Op, Reply, Resume, Start, ViewState};
-use harness::core::port::{Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
+use harness::core::port::{ApprovalAsk, Approver, Checkpoint, Decision, DrainPoint, Loaded, PreparedAgent};
 use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
 use harness::core::{End, EntryId, Json, Millis, OpId, Time};
 
@@ -113,7 +113,8 @@ fn make(
     loaded: Loaded,
     saved: Option<&str>,
 ) -> Result<(Run, Start, Ports), String> {
-    let Agent { ports, spec, control } = agent;
+    let Agent { mut ports, spec, control } = agent;
+    ports.approver.get_or_insert_with(|| Arc::new(ThreadDecides));
     let mut set = ports.set();
     (set.session, set.steering, set.approver, set.listeners) = (true, true, true, true);
     // What the journal holds is enough.
@@ -143,6 +144,15 @@ fn make(
         }
     };
     Ok((machine, start.with_open_calls(loaded.open_calls), ports))
+}
+
+/// The approver of agents that have none.
+struct ThreadDecides;
+
+impl Approver for ThreadDecides {
+    async fn decide(&self, _: ApprovalAsk) -> Decision {
+        Decision::Later
+    }
 }
 
 struct Driver<'r, C, S> {

@@ -29,7 +29,8 @@ impl<'a> HostAsk<'a> {
 /// The parts of a run.
 #[derive(Debug)]
 pub struct Agent {
-    /// The ports. Session, checkpoints, steering and approver are those of the thread; values set here are ignored.
+    /// The ports. Session, checkpoints and steering are those of the thread; values set here are ignored. The thread
+    /// decides about calls, so an approver only [prepares](harness::core::port::Approver::prepare) requests of the model.
     pub ports: Ports,
     /// The settings of the run.
     pub spec: Arc<RunSpec>,

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness::core::machine::Journal;
 use harness::core::port::PreparedAgent;
 use harness::core::transcript::Prefix;
-use harness::core::{Fault, ThreadId};
+use harness::core::{Fault, Json, ThreadId};
 use lru::LruCache;
 
-use super::blob::{Blob, BlobHash, json_bytes};
+use super::blob::{Blob, BlobHash};
 use super::context::Stopped;
 use super::host::{ThreadStore, fault};
 use super::log::{LogEntry, LogItem};
@@ -160,7 +160,7 @@ impl Fold {
         for entry in entries {
             if let LogItem::Record(record) = &entry.item {
                 self.journal.write(record);
-                self.bytes = self.bytes.saturating_add(json_bytes(record));
+                self.bytes = self.bytes.saturating_add(Json::size_of(record));
             }
         }
         self.upto = upto;

@@ -8,10 +8,9 @@ use harness::core::outcome::{Purpose, PurposeUsage, TotalUsage};
 use harness::core::port::{ModelFault, ModelFaultCode};
 use harness::core::tool::{RetryClass, ToolOutcome};
 use harness::core::transcript::Prefix;
-use harness::core::{Cancel, Time};
+use harness::core::{Cancel, Json, Time};
 use serde::{Deserialize, Serialize};
 
-use super::blob::json_bytes;
 use super::context::{StepAsk, StepReply, Stopped};
 use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
 use super::reader::Reader;
@@ -123,7 +122,7 @@ fn lost_usage(op: &Op) -> Option<TotalUsage> {
 
 /// The reply of a step, or an error in its place when it is too large for the journal.
 fn stepped(at: Time, op: &Op, reply: Reply, spent: Option<TotalUsage>) -> StepReply {
-    let bytes = json_bytes(&reply);
+    let bytes = Json::size_of(&reply);
     let reply = if bytes > REPLY_LIMIT { too_large(op, &reply, bytes) } else { reply };
     let bytes = bytes.min(REPLY_LIMIT) as u64;
     StepReply { at, reply, bytes, spent }

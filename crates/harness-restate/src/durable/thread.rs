@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use harness::core::machine::CallDecision;
-use harness::core::message::Message;
+use harness::core::message::{Message, ToolCall};
 use harness::core::outcome::{Continuation, ContinuationKind};
 use harness::core::port::{Decision, DrainPoint, ProposedCall};
+use harness::core::tool::ToolDef;
 use harness::core::{
     AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time, ToolName,
 };
 use harness::runtime::{DeliveryMode, Queue, QueueEntry, QueueMode};
 use serde::{Deserialize, Serialize};
 
-use super::blob::json_bytes;
 use super::context::{Begin, ControlAsk, ControlReply, DriveInput};
 
 /// Messages that wait, at most.
@@ -73,6 +73,15 @@ impl Held {
     /// The id of the call.
     pub fn call(&self) -> &CallId {
         &self.proposed.call.id
+    }
+
+    /// The request of the model at which a run was parked: a call without arguments of what it names.
+    fn requested(parked: &Continuation, since: Time) -> Option<Self> {
+        let request = parked.request.as_ref().filter(|_| parked.pending.is_empty())?;
+        let call = ToolCall::new(&*request.id, &*request.kind, Json::empty_object());
+        let (def, agent) = (ToolDef::new(&*request.kind, ""), parked.agent.clone().unwrap_or_default());
+        let proposed = ProposedCall::new(Arc::new(call), def, agent, parked.iteration);
+        Some(Self { proposed: proposed.held(&*request.summary), since })
     }
 }
 
@@ -217,7 +226,20 @@ impl ThreadState {
         // Keys of tools must be equal in all runs that a decision continues.
         origin.session = Some(id.as_str().into());
         (origin.thread, origin.descriptor_hash) = (Some(id), descriptor);
-        Self { origin, ..Self::default() }
+        Self::of(origin)
+    }
+
+    /// A thread without messages whose runs have the ids and the data of `origin`, which names the thread. User, data and
+    /// tools are those of messages without any.
+    pub fn of(mut origin: Origin) -> Self {
+        let (user, metadata) = (origin.user.take(), origin.metadata.take());
+        let defaults = RunOptions { user, metadata, allowed_tools: origin.allowed_tools.take(), agent: None };
+        Self { origin, defaults, ..Self::default() }
+    }
+
+    /// Its id; empty if its origin names none.
+    pub fn id(&self) -> ThreadId {
+        self.origin.thread.clone().unwrap_or_default()
     }
 
     /// Status of the thread.
@@ -302,8 +324,8 @@ impl ThreadState {
         if self.queue.iter().count() >= QUEUE {
             return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
         }
-        let waiting: usize = self.queue.iter().map(json_bytes).sum();
-        let bytes = waiting.saturating_add(json_bytes(&queued));
+        let waiting: usize = self.queue.iter().map(Json::size_of).sum();
+        let bytes = waiting.saturating_add(Json::size_of(&queued));
         if bytes > QUEUE_BYTES {
             return Err(format!("queue_full: {bytes} bytes would wait, {QUEUE_BYTES} are permitted"));
         }
@@ -324,7 +346,7 @@ impl ThreadState {
     }
 
     fn configure(&mut self, options: RunOptions) -> Result<(), String> {
-        let bytes = json_bytes(&options);
+        let bytes = Json::size_of(&options);
         if bytes > OPTION_BYTES {
             return Err(format!("options_too_large: {bytes} bytes of options, {OPTION_BYTES} are permitted"));
         }
@@ -353,6 +375,10 @@ impl ThreadState {
         let held = self.held.iter().find(|held| *held.call() == call);
         let held = held.ok_or_else(|| format!("not_pending: call `{call}` does not wait for a decision"))?;
         let pending = held.proposed.digest();
+        let is_request = self.parked.as_ref().is_some_and(|parked| parked.request.is_some());
+        if is_request && !matches!(decision.decision, Decision::Granted | Decision::Denied { .. }) {
+            return Err(format!("not_editable: request `{call}` can only be granted or denied"));
+        }
         if decision.digest.as_ref().is_some_and(|seen| *seen != pending) {
             return Err(format!("other_call: the decision about `{call}` is not about {pending}"));
         }
@@ -457,6 +483,7 @@ impl ThreadState {
             self.parked.as_ref().is_some_and(|parked| parked.pending.iter().any(|at| at.call_id == *call))
         };
         self.held.retain(|held| pending(held.call()));
+        self.held.extend(self.parked.as_deref().and_then(|parked| Held::requested(parked, now)));
         self.decisions.retain(|decided| pending(&decided.call));
         if self.parked.is_some() {
             sends.push(ThreadSend::Later(
@@ -496,7 +523,7 @@ impl ThreadState {
 
     fn start(&mut self, begin: Begin, now: Time, sends: &mut Vec<ThreadSend>) {
         self.runs += 1;
-        let thread = self.origin.thread.clone().unwrap_or_default();
+        let thread = self.id();
         let run = RunId::from(format!("{thread}-{}", self.runs));
         let mut origin = self.origin.clone();
         let RunOptions { user, metadata, allowed_tools, .. } = self.options.clone();

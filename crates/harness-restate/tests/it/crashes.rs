@@ -69,6 +69,8 @@ fn texts(left: &Left) -> Vec<String> {
 /// Crashes at each point, one after the other.
 fn enumerate(faults: &SimFaults, options: DriveOptions) {
     for script in scripts::all() {
+        // Completions come in another order than their steps were started in.
+        let faults = SimFaults { seed: faults.seed.max(1), ..faults.clone() };
         let calm = play(&script, faults.clone(), options);
         for point in 1..=calm.report.points {
             let crashing = SimFaults { crash_at: BTreeSet::from([point]), ..faults.clone() };

@@ -2,7 +2,7 @@
 
 use harness::core::Millis;
 
-use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, task, text};
+use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, request, task, text};
 
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
@@ -48,6 +48,11 @@ pub(crate) fn all() -> Vec<Script> {
         Script {
             acts: vec![(0, Act::Grant("c-sign", LATE))],
             ..script("approval of a parked run", vec![calls(&["sign"]), text("Signed.")])
+        },
+        Script {
+            acts: vec![(0, Act::Grant("refund", LATE))],
+            said: vec![hi, "Approved: Refund the tea?"],
+            ..script("a request of the model", vec![request(), text("Refunded.")])
         },
         Script {
             acts: vec![(0, Act::Deny("c-sign", LATE))],

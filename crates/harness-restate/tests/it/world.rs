@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use harness::core::decide::{GateVerdict, gate};
 use harness::core::driver::Ports;
 use harness::core::machine::CallDecision;
-use harness::core::message::{AssistantMessage, Message, ToolCall};
+use harness::core::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
 use harness::core::port::{
     Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Review,
     RunNext, Secret, SingleAgent, TurnEnd,
@@ -102,6 +102,11 @@ pub(crate) fn calls(names: &[&str]) -> AssistantMessage {
         let (id, tool) = (format!("c-{name}"), name.split('-').next().unwrap_or(name));
         ToolCall::new(id, tool, Json::parse(r#"{"what":"tea"}"#).unwrap())
     }))
+}
+
+/// Asks for an approval of its own.
+pub(crate) fn request() -> AssistantMessage {
+    AssistantMessage::approval_request(&ApprovalRequest::new("refund", "refund", "Refund the tea?"))
 }
 
 /// Delegates to the sub-agent.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use harness_core::EntryId;
 use harness_core::message::Message;
+use harness_core::{EntryId, Json};
 
 use super::handle::Thread;
 use super::state::{State, Status};
 use crate::error::RuntimeError;
 use crate::prompt::MessageOptions;
-use crate::queue::{DeliveryMode, QueueEntry, QueueShare, size};
+use crate::queue::{DeliveryMode, QueueEntry, QueueShare};
 use crate::stream::{QueueChange, ThreadEvent};
 
 impl Thread {
@@ -89,7 +89,7 @@ impl Thread {
         if wakes {
             shared.parts.tokio()?;
         }
-        let bytes = size(&message);
+        let bytes = Json::size_of(&message);
         let mut state = shared.lock();
         if state.closed {
             return Err(RuntimeError::Closed { thread: shared.id.clone() });
@@ -175,7 +175,7 @@ impl Thread {
     pub fn edit(&self, entry: &EntryId, message: impl Into<Message>) -> Result<(), RuntimeError> {
         let message = message.into();
         self.says_something(&message)?;
-        let bytes = size(&message);
+        let bytes = Json::size_of(&message);
         let mut state = self.0.lock();
         if state.queue.waiting_mut(entry).is_none() {
             return Err(self.not_waiting(entry));

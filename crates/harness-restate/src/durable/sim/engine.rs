@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use harness::core::port::{BoxFuture, Clock as _};
-use harness::core::{Millis, Redactor, ThreadId, Time};
+use harness::core::{Millis, Origin, Redactor, ThreadId, Time};
 
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};
@@ -102,13 +102,14 @@ pub struct SimEngine {
     shared: Shared,
     clock: SimClock,
     options: DriveOptions,
+    stop: Option<Time>,
 }
 
 impl SimEngine {
     /// An engine that fails like this.
     pub fn new(faults: SimFaults) -> Self {
         let shared = Shared(Arc::new(Mutex::new(World::new(faults))));
-        Self { shared, clock: SimClock::default(), options: DriveOptions::default() }
+        Self { shared, clock: SimClock::default(), options: DriveOptions::default(), stop: None }
     }
 
     /// Sets the settings of the driver.
@@ -116,6 +117,27 @@ impl SimEngine {
     pub fn with_options(mut self, options: DriveOptions) -> Self {
         self.options = options;
         self
+    }
+
+    /// Sets the time at which it begins. Default 0.
+    #[must_use]
+    pub fn with_time(self, now: Time) -> Self {
+        self.clock.set(now);
+        self
+    }
+
+    /// Sets the time at which it stops, with the work that is left. Default never.
+    #[must_use]
+    pub fn with_stop(mut self, at: Time) -> Self {
+        self.stop = Some(at);
+        self
+    }
+
+    /// Makes a thread whose runs have the ids of `origin` ([`ThreadState::of`]). Without this, the first request to a thread
+    /// makes it.
+    pub fn open(&self, origin: Origin) {
+        let thread = ThreadState::of(origin);
+        self.shared.lock().threads.insert(thread.id(), thread);
     }
 
     /// Sets the redactor of its front ends and workers. Default none.
@@ -255,7 +277,7 @@ impl SimEngine {
 
     /// Polls all tasks once, in an order of the seed, until the process dies.
     fn poll(&self, tasks: &mut Vec<Task>, waker: &Waker) {
-        let len = tasks.len();
+        let len = if self.shared.lock().faults.seed == 0 { 0 } else { tasks.len() };
         for at in (1..len).rev() {
             let other = self.shared.lock().pick(at + 1);
             tasks.swap(at, other);
@@ -295,6 +317,7 @@ impl SimEngine {
         let letters = world.letters.iter().map(|letter| letter.at);
         let next = timers.chain(letters).chain(self.clock.next()).filter(|at| *at > self.clock.now()).min();
         drop(world);
+        let next = next.filter(|at| self.stop.is_none_or(|stop| *at <= stop));
         next.inspect(|at| self.clock.set(*at)).is_some()
     }
 

@@ -35,7 +35,7 @@ pub struct SimFaults {
     pub secret: Option<&'static str>,
     /// Text that must be kept in blobs alone: what agents are prepared with. Default none.
     pub private: Option<&'static str>,
-    /// Decides the order of completions and of tasks.
+    /// Decides the order of completions and of tasks; with 0 it is that of their start.
     pub seed: u64,
 }
 
@@ -152,6 +152,9 @@ impl World {
 
     /// A number below `bound`.
     pub(super) fn pick(&mut self, bound: usize) -> usize {
+        if self.faults.seed == 0 {
+            return 0;
+        }
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;

@@ -1,0 +1,185 @@
+//! The durable driver, over an engine in this process: the turn is a run of a thread.
+//!
+//! The vector's message is delivered to a thread, its cancellation is a request of the user, and its listeners read the
+//! thread's log when the run is over.
+
+use std::sync::Arc;
+
+use harness_core::driver::Ports;
+use harness_core::event::Event;
+use harness_core::message::AssistantMessage;
+use harness_core::port::{
+    BoxFuture, Clock as _, Deltas, DynModel, Model, ModelFault, ModelRequest, PreparedAgent,
+};
+use harness_core::run::{RunLimits, RunSpec};
+use harness_core::transcript::Transcript;
+use harness_core::{Cancel, End, Fault, Millis, ThreadId};
+use harness_restate::durable::sim::{SimClient, SimClock, SimFaults};
+use harness_restate::durable::{
+    Agent, AgentHost, DriveOptions, HostAsk, LogItem, RunOptions, SimEngine, ThreadAsk, fold,
+};
+use harness_runtime::DeliveryMode;
+use serde_json::Value;
+
+use super::{Driver, TurnCase};
+use crate::Done;
+use crate::vector::Vector;
+
+/// The driver of threads on an engine.
+pub(super) struct Durable;
+
+impl Driver for Durable {
+    fn name(&self) -> &'static str {
+        "durable"
+    }
+
+    fn skips(&self, vector: &Vector) -> Option<&'static str> {
+        match vector.kind() {
+            "delivery-mode" => Some(ONE_MESSAGE),
+            "streams" => Some(NO_DELTAS),
+            "orchestrator" => Some(OWN_THREAD),
+            "checkpoint" => Some(NO_FLOWS),
+            "turn" | "turn-ext" => {
+                let turns = vector.value.get("turns").and_then(Value::as_array);
+                turns.into_iter().flatten().find_map(skips_turn)
+            }
+            _ => None,
+        }
+    }
+
+    fn turn<'a>(&self, case: TurnCase<'a>) -> BoxFuture<'a, Done<(Arc<End>, Transcript)>> {
+        Box::pin(async move { run(case) })
+    }
+}
+
+const ONE_MESSAGE: &str =
+    "its thread delivers all messages that wait together; a thread on an engine delivers one at a time";
+const NO_DELTAS: &str = "it compares deltas: the log of a thread on an engine has none";
+const OWN_THREAD: &str =
+    "it drives a thread of this process: its configuration, prompts that wait for their run, and deltas";
+const NO_FLOWS: &str = "a flow has no run machine: its steps are recorded by its own checkpoints";
+const NO_CONTINUATION: &str =
+    "it continues a turn that asked or was deferred; a thread on an engine continues approvals alone";
+const FROZEN: &str = "its time stands still while a retry waits; on an engine a timer moves it";
+const IN_QUICK_WORK: &str =
+    "it cancels during quick work; a run on an engine learns of it behind that work, and has ended by then";
+
+/// The reason in one turn.
+fn skips_turn(turn: &Value) -> Option<&'static str> {
+    let events = turn.pointer("/expect/events").and_then(Value::as_array).into_iter().flatten();
+    let waits = |event: &Value| event.get("backoffMs").and_then(Value::as_u64).is_some_and(|wait| wait > 0);
+    let place = turn.pointer("/abort/where").and_then(Value::as_str);
+    let reasons = [
+        (turn.pointer("/input/continuation").is_some_and(|given| !given.is_null()), NO_CONTINUATION),
+        (turn.get("streaming") == Some(&Value::Bool(true)), NO_DELTAS),
+        (events.into_iter().any(waits), FROZEN),
+        (place == Some("approval"), IN_QUICK_WORK),
+    ];
+    reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
+}
+
+fn run(case: TurnCase<'_>) -> Done<(Arc<End>, Transcript)> {
+    let TurnCase { spec, mut origin, ports, cancel, start, .. } = case;
+    let mut options = DriveOptions::default();
+    // The vectors' approver decides later: nobody is waited for.
+    options.park_after = Millis(0);
+    let now = ports.clock.now();
+    // A parked run waits longer than a vector looks.
+    let engine = SimEngine::new(SimFaults::default()).with_options(options);
+    let engine = engine.with_time(now).with_stop(now.after(Millis(24 * 3_600_000)));
+    let is_unnamed = origin.thread.is_none();
+    let thread = origin.thread.get_or_insert_with(|| "vector".into()).clone();
+    engine.open(origin);
+    let user = User { client: engine.client(), clock: engine.clock(), thread, cancel: cancel.clone() };
+    for message in start.prompt {
+        user.send(ThreadAsk::Deliver {
+            entry: "message".into(),
+            message,
+            mode: DeliveryMode::NextTurn,
+            wakes: true,
+            options: RunOptions::default(),
+        });
+    }
+    user.abort_if_cancelled();
+    let limits = RunLimits::unlimited();
+    let spec = Arc::new(RunSpec { turn: spec, limits, ..RunSpec::default() });
+    let mut own = ports.clone();
+    own.model = Arc::new(Cancelling { model: Arc::clone(&ports.model), user: user.clone() });
+    let report = engine.run(&Arc::new(Host { ports: own, spec }));
+    if let Some(wrong) = report.violations.first().or(report.stuck.first()) {
+        return Err(format!("the engine reports: {wrong}"));
+    }
+    let log = engine.log(&user.thread);
+    let events: Vec<&Event> = log.iter().filter_map(|entry| event(&entry.item)).collect();
+    ports.hub.publish(events);
+    ports.hub.flush();
+    let state = engine.thread(&user.thread).ok_or("the engine has no thread")?;
+    let mut end = state.last().cloned().ok_or("the run has no end")??;
+    if is_unnamed && let Some(continuation) = &mut Arc::make_mut(&mut end).continuation {
+        // That name is the driver's.
+        continuation.thread_id = None;
+    }
+    Ok((end, fold(&log).messages().cloned().collect()))
+}
+
+fn event(item: &LogItem) -> Option<&Event> {
+    if let LogItem::Event(event) = item { Some(event) } else { None }
+}
+
+/// The parts of the one run.
+struct Host {
+    ports: Ports,
+    spec: Arc<RunSpec>,
+}
+
+impl AgentHost for Host {
+    async fn agent(&self, _: HostAsk<'_>) -> Result<Agent, Fault> {
+        Ok(Agent { ports: self.ports.clone(), spec: Arc::clone(&self.spec), control: Box::default() })
+    }
+}
+
+/// The user of the thread.
+#[derive(Clone)]
+struct User {
+    client: SimClient,
+    clock: SimClock,
+    thread: ThreadId,
+    cancel: Cancel,
+}
+
+impl User {
+    fn send(&self, ask: ThreadAsk) {
+        let name = if ask == ThreadAsk::Abort { "abort" } else { "message" };
+        self.client.send(name, self.clock.now(), &self.thread, ask);
+    }
+
+    /// Aborts the run once the vector has cancelled it. Whether it has.
+    fn abort_if_cancelled(&self) -> bool {
+        let is_cancelled = self.cancel.is_cancelled();
+        if is_cancelled {
+            self.send(ThreadAsk::Abort);
+        }
+        is_cancelled
+    }
+}
+
+/// A model during whose step the user may abort. The request is on its way before the answer, so it arrives first.
+struct Cancelling {
+    model: Arc<dyn DynModel>,
+    user: User,
+}
+
+impl Model for Cancelling {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let stop = request.cancel.clone();
+        let answer = self.model.step_boxed(request, deltas).await;
+        if self.user.abort_if_cancelled() {
+            stop.cancelled().await;
+        }
+        answer
+    }
+
+    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
+        self.model.has_structured_output_dyn(agent)
+    }
+}
