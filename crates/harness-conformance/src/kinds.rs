@@ -75,7 +75,8 @@ const DRIVEN: &[(&str, Driven)] = &[("turn", crate::turn::run), ("turn-ext", cra
 /// The drivers that a vector runs under, and those that skip it with a reason. Without a machine in it the first runs it.
 pub(crate) fn drivers_of(vector: &Vector) -> impl Iterator<Item = &'static dyn Driver> {
     let drives = DRIVEN.iter().any(|(name, _)| *name == vector.kind);
-    let takes = move |driver: &dyn Driver| driver.name().is_empty() || drives || driver.skips(vector).is_some();
+    let takes =
+        move |driver: &dyn Driver| driver.name().is_empty() || drives || driver.skips(vector).is_some();
     DRIVERS.iter().copied().filter(move |driver| takes(*driver))
 }
 
