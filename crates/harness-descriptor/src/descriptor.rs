@@ -208,8 +208,8 @@ impl Descriptor {
 }
 
 impl Value {
-    /// Copies a node as JSON contains it: non-finite numbers become `null`.
-    pub(crate) fn json_of(document: &Document, id: NodeId) -> Self {
+    /// Copies a node of a document as JSON contains it: non-finite numbers become `null`.
+    pub fn json_of(document: &Document, id: NodeId) -> Self {
         let mut value = Self::of(document, id);
         value.make_finite();
         value

@@ -4,56 +4,47 @@ use std::time::Duration;
 
 use harness_core::{Json, Millis};
 
-use crate::document::{Document, Entry, Kind, NodeId};
-use crate::findings::Findings;
+use crate::document::{Bytes, Document, Kind, NodeId};
+use crate::findings::{Findings, Problem};
 use crate::suggest;
 
 /// The keys of one mapping.
 ///
 /// A getter returns `None` for a key that is absent, and for one whose value is invalid, which it
 /// reports. Messages name values by their dotted path, such as `tools.look.timeout`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fields<'a> {
     findings: &'a Findings<'a>,
     node: NodeId,
     path: String,
     /// Name of the mapping in messages.
     owner: String,
+    nulls_are_absent: bool,
 }
 
 impl<'a> Fields<'a> {
     /// The keys of a whole document, which messages call `owner`; `None`, reported, if it is not a
     /// mapping.
     pub fn root(findings: &'a Findings<'a>, owner: &str) -> Option<Self> {
-        let document = findings.document();
-        let root = document.root().unwrap_or(NodeId::NONE);
-        if document.entries(root).is_none() {
-            let found = document.describe_kind(root);
-            findings.value(root, format!("{owner} must be a mapping, not {found}"), None);
-            return None;
-        }
-        Some(Self { findings, node: root, path: String::new(), owner: owner.to_owned() })
+        let item = Item::root(findings, owner);
+        Some(Self { path: String::new(), ..item.section("")? })
     }
 
     /// The keys of the mapping under `key`; `None`, reported, if it is not a mapping.
     pub fn section(&self, key: &str, hint: &str) -> Option<Self> {
-        let node = self.node(key)?;
-        if self.document().entries(node).is_none() {
-            self.expected(key, "a mapping", hint);
-            return None;
-        }
-        let path = self.path_of(key);
-        Some(Self { findings: self.findings, node, owner: path.clone(), path })
+        self.item(key)?.section(hint)
     }
 
     /// Like [`Self::section`], but `null` counts as an empty mapping.
     pub fn section_or_empty(&self, key: &str, hint: &str) -> Option<Self> {
-        let node = self.node(key)?;
-        if !self.document().is_null(node) {
-            return self.section(key, hint);
-        }
-        let path = self.path_of(key);
-        Some(Self { findings: self.findings, node, owner: path.clone(), path })
+        let item = self.item(key)?;
+        if self.document().is_null(item.node) { Some(item.fields()) } else { item.section(hint) }
+    }
+
+    /// The mappings in the list under `key`; items that are not mappings are reported and omitted.
+    pub fn sections(&self, key: &str, hint: &str) -> Vec<Self> {
+        let items = self.item(key).map(|item| item.items("a list of mappings", hint)).unwrap_or_default();
+        items.iter().filter_map(|item| item.section(hint)).collect()
     }
 
     /// The document that is read.
@@ -72,18 +63,26 @@ impl<'a> Fields<'a> {
         document.entries(self.node).unwrap_or_default().iter().map(move |entry| document.resolve(&entry.key))
     }
 
-    /// The value of a key.
+    /// Counts keys with `null` as absent, here and below.
+    #[must_use]
+    pub fn with_nulls_absent(self) -> Self {
+        Self { nulls_are_absent: true, ..self }
+    }
+
+    /// The node of a key's value.
     pub fn node(&self, key: &str) -> Option<NodeId> {
-        self.document().get(self.node, key)
+        let node = self.document().get(self.node, key)?;
+        Some(node).filter(|node| !(self.nulls_are_absent && self.document().is_null(*node)))
+    }
+
+    /// The value of a key, with its path.
+    pub fn item(&self, key: &str) -> Option<Item<'a>> {
+        Some(self.at(key, self.node(key)?))
     }
 
     /// Whether the key is present.
     pub fn has(&self, key: &str) -> bool {
         self.node(key).is_some()
-    }
-
-    fn entry(&self, key: &str) -> Option<&'a Entry> {
-        self.document().entry(self.node, key)
     }
 
     /// Dotted path of a key.
@@ -93,55 +92,77 @@ impl<'a> Fields<'a> {
 
     /// Reports the keys that are not among `known`.
     pub fn known(&self, known: &[&str]) {
-        for key in self.keys().filter(|key| !known.contains(key)) {
-            let message = format!("unknown key `{key}` in {}", self.owner);
-            self.key_error(key, message, suggest::hint(key, known.iter().copied()));
+        for key in self.keys() {
+            self.check_known(key, known, "");
         }
+    }
+
+    /// Like [`Self::known`], but keys that start with `x-` are notes.
+    pub fn known_or_notes(&self, known: &[&str]) {
+        for key in self.keys().filter(|key| !key.starts_with("x-")) {
+            self.check_known(key, known, "; your own keys start with `x-`");
+        }
+    }
+
+    fn check_known(&self, key: &str, known: &[&str], otherwise: &str) {
+        if known.contains(&key) {
+            return;
+        }
+        let names = known.iter().copied();
+        let hint = suggest::did_you_mean(key, names.clone())
+            .unwrap_or_else(|| format!("expected {}{otherwise}", suggest::list(names, "or")));
+        let message = format!("unknown key `{key}` in {}", self.owner);
+        self.findings.report(Problem::Unknown, self.key_bytes(key), message, Some(hint));
+    }
+
+    fn key_bytes(&self, key: &str) -> Bytes {
+        let document = self.document();
+        document.entry(self.node, key).map_or_else(|| document.bytes(self.node), |entry| entry.key_bytes)
     }
 
     /// Reports an error of a value: `{path}: {problem}`.
     pub fn error(&self, key: &str, problem: impl AsRef<str>, hint: impl Into<String>) {
-        let message = format!("{}: {}", self.path_of(key), problem.as_ref());
-        self.findings.value(self.node(key).unwrap_or(self.node), message, Some(hint.into()));
+        self.item_or_own(key).error(problem, hint);
     }
 
     /// Reports an error at a key.
     pub fn key_error(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) {
-        match self.entry(key) {
-            Some(entry) => self.findings.at(entry.key_bytes, message, Some(hint.into())),
-            None => self.findings.value(self.node, message, Some(hint.into())),
-        }
+        self.findings.at(self.key_bytes(key), message, Some(hint.into()));
     }
 
     /// Reports a value that is not what it must be: `{path} must be {what}, not {found}`.
     pub fn expected(&self, key: &str, what: &str, hint: &str) {
-        self.mismatch(self.node(key).unwrap_or(self.node), &self.path_of(key), what, hint);
+        self.item_or_own(key).expected(what, hint);
     }
 
-    fn mismatch(&self, node: NodeId, path: &str, what: &str, hint: &str) {
-        // A string in place of a mapping may be a line of a different file, such as a key file.
-        let document = self.document();
-        let is_mapping = what.contains("mapping");
-        let found = if is_mapping { document.describe_kind(node) } else { document.describe(node) };
-        let message = format!("{path} must be {what}, not {found}");
-        self.findings.value(node, message, Some(hint.to_owned()).filter(|hint| !hint.is_empty()));
+    fn item_or_own(&self, key: &str) -> Item<'a> {
+        self.at(key, self.node(key).unwrap_or(self.node))
+    }
+
+    fn at(&self, key: &str, node: NodeId) -> Item<'a> {
+        let (path, nulls_are_absent) = (self.path_of(key), self.nulls_are_absent);
+        Item { findings: self.findings, node, path, nulls_are_absent }
     }
 
     /// Reports a required key that is absent, at the key of its mapping.
     pub fn missing(&self, key: &str, hint: &str) {
-        self.own_error(format!("missing `{key}` in {}", self.owner), hint);
+        let message = format!("missing `{key}` in {}", self.owner);
+        self.findings.report(Problem::Missing, self.own_bytes(), message, hint_of(hint));
     }
 
     /// Reports an error of the whole mapping, at its key.
     pub fn own_error(&self, message: impl Into<String>, hint: &str) {
+        self.findings.at(self.own_bytes(), message, Some(hint.to_owned()));
+    }
+
+    fn own_bytes(&self) -> Bytes {
         let document = self.document();
-        let own = document.key_of(self.node).unwrap_or_else(|| document.bytes(self.node));
-        self.findings.at(own, message, Some(hint.to_owned()));
+        document.key_of(self.node).unwrap_or_else(|| document.bytes(self.node))
     }
 
     /// A string.
     pub fn text(&self, key: &str) -> Option<String> {
-        self.string(self.node(key)?, &self.path_of(key))
+        self.item(key)?.text()
     }
 
     /// A required string that is not blank; the empty string if it was reported.
@@ -157,33 +178,11 @@ impl<'a> Fields<'a> {
         text.unwrap_or_default()
     }
 
-    fn string(&self, node: NodeId, path: &str) -> Option<String> {
-        let document = self.document();
-        let text = match document.kind(node) {
-            Kind::Text(text) => document.resolve(text),
-            Kind::Instant(_) => document.written(node),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::List(_) | Kind::Map(_) => {
-                self.mismatch(node, path, "a string", "put it in quotes");
-                return None;
-            }
-        };
-        if text.contains('\0') {
-            self.findings.value(node, format!("{path} must not contain a NUL character"), None);
-            return None;
-        }
-        Some(text.to_owned())
-    }
-
     /// A list of strings; those that are not are reported and omitted.
     pub fn texts(&self, key: &str) -> Vec<String> {
-        let Some(node) = self.node(key) else { return Vec::new() };
-        let Some(items) = self.document().list(node) else {
-            self.expected(key, "a list of strings", "write it as a list: `[a, b]`");
-            return Vec::new();
-        };
-        let path = self.path_of(key);
-        let item = |(at, node): (usize, &NodeId)| self.string(*node, &format!("{path}[{at}]"));
-        items.iter().enumerate().filter_map(item).collect()
+        let hint = "write it as a list: `[a, b]`";
+        let items = self.item(key).map(|item| item.items("a list of strings", hint)).unwrap_or_default();
+        items.iter().filter_map(Item::text).collect()
     }
 
     /// A mapping of strings; values that are not strings are reported and omitted.
@@ -194,62 +193,181 @@ impl<'a> Fields<'a> {
 
     /// `true` or `false`.
     pub fn flag(&self, key: &str) -> Option<bool> {
-        if let Kind::Bool(value) = self.document().kind(self.node(key)?) {
-            return Some(*value);
-        }
-        self.expected(key, "`true` or `false`", "");
-        None
+        self.item(key)?.flag()
     }
 
     /// One of some words, as the value that it stands for.
     pub fn one_of<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
-        let node = self.node(key)?;
-        let word = self.document().string(node).unwrap_or_default();
-        if let Some((_, value)) = words.iter().find(|(known, _)| *known == word) {
-            return Some(*value);
-        }
-        let known = words.iter().map(|(known, _)| *known);
-        let near = suggest::did_you_mean(word, known.clone()).unwrap_or_default();
-        self.expected(key, &suggest::list(known, "or"), &near);
-        None
+        self.item(key)?.one_of(words)
     }
 
     /// A whole number within bounds.
     pub fn whole(&self, key: &str, least: u64, most: u64) -> Option<u64> {
-        let node = self.node(key)?;
-        let number = self.document().whole(node).filter(|number| (least..=most).contains(number));
-        if number.is_none() {
-            self.expected(key, &format!("a whole number from {least} to {most}"), "");
-        }
-        number
+        self.item(key)?.whole(least, most)
     }
 
     /// A duration with its unit, greater than zero and at most `most`.
     pub fn duration(&self, key: &str, most: Duration) -> Option<Duration> {
-        let text = self.document().string(self.node(key)?).unwrap_or_default();
-        let span = text.split_whitespace().collect::<String>().parse::<Millis>().ok();
-        let span = span.map(Millis::duration).filter(|span| !span.is_zero() && *span <= most);
-        if span.is_none() {
-            let what = format!("a duration of at most {}", hours(most));
-            self.expected(key, &what, "write a number with `ms`, `s`, `m` or `h`, such as `500ms` or `90s`");
-        }
-        span
+        self.item(key)?.duration(most)
     }
 
     /// A size in bytes within bounds, as a number or with the unit `B`, `KiB` or `MiB`.
     pub fn size(&self, key: &str, least: u64, most: u64) -> Option<u64> {
-        let node = self.node(key)?;
-        let size = match self.document().string(node) {
-            Some(text) => size_in(text),
-            None => self.document().whole(node),
-        };
-        let size = size.filter(|size| (least..=most).contains(size));
-        if size.is_none() {
-            let what = format!("a size from {} to {}", size_text(least), size_text(most));
-            self.expected(key, &what, "write a number with `B`, `KiB` or `MiB`, such as `64KiB`");
-        }
-        size
+        self.item(key)?.size(least, most)
     }
+}
+
+/// A value with its path, under a key or in a list.
+///
+/// A getter returns `None` for a value of another form, which it reports.
+#[derive(Clone, Debug)]
+pub struct Item<'a> {
+    findings: &'a Findings<'a>,
+    node: NodeId,
+    path: String,
+    nulls_are_absent: bool,
+}
+
+impl<'a> Item<'a> {
+    /// The value of a whole document, which messages call `name`.
+    pub fn root(findings: &'a Findings<'a>, name: &str) -> Self {
+        let node = findings.document().root().unwrap_or(NodeId::NONE);
+        Self::at(findings, node, name)
+    }
+
+    /// A node of the document, which messages call `path`.
+    pub fn at(findings: &'a Findings<'a>, node: NodeId, path: &str) -> Self {
+        Self { findings, node, path: path.to_owned(), nulls_are_absent: false }
+    }
+
+    /// The node.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The value.
+    pub fn kind(&self) -> &'a Kind {
+        self.findings.document().kind(self.node)
+    }
+
+    /// Reports an error of the value: `{path}: {problem}`.
+    pub fn error(&self, problem: impl AsRef<str>, hint: impl Into<String>) {
+        let message = format!("{}: {}", self.path, problem.as_ref());
+        self.findings.value(self.node, message, hint_of(hint));
+    }
+
+    /// Reports that the value is not what it must be: `{path} must be {what}, not {found}`.
+    pub fn expected(&self, what: &str, hint: &str) {
+        // A string in place of a mapping may be a line of a different file, such as a key file.
+        let document = self.findings.document();
+        let is_mapping = what.contains("mapping");
+        let found = if is_mapping { document.describe_kind(self.node) } else { document.describe(self.node) };
+        let message = format!("{} must be {what}, not {found}", self.path);
+        self.findings.value(self.node, message, hint_of(hint));
+    }
+
+    /// The value of a getter; without one, the value is not what it must be.
+    fn or_expected<T>(&self, value: Option<T>, what: &str, hint: &str) -> Option<T> {
+        if value.is_none() {
+            self.expected(what, hint);
+        }
+        value
+    }
+
+    /// The keys of a mapping.
+    pub fn section(&self, hint: &str) -> Option<Fields<'a>> {
+        let entries = self.findings.document().entries(self.node);
+        self.or_expected(entries, "a mapping", hint)?;
+        Some(self.fields())
+    }
+
+    fn fields(&self) -> Fields<'a> {
+        let (owner, path) = (self.path.clone(), self.path.clone());
+        let nulls_are_absent = self.nulls_are_absent;
+        Fields { findings: self.findings, node: self.node, path, owner, nulls_are_absent }
+    }
+
+    /// The items of a list, which messages call `what`.
+    pub fn items(&self, what: &str, hint: &str) -> Vec<Self> {
+        let items = self.or_expected(self.findings.document().list(self.node), what, hint);
+        let item = |(at, node): (usize, &NodeId)| {
+            let path = format!("{}[{at}]", self.path);
+            Self { findings: self.findings, node: *node, path, nulls_are_absent: self.nulls_are_absent }
+        };
+        items.unwrap_or_default().iter().enumerate().map(item).collect()
+    }
+
+    /// A string, or a date as written; anything else is not reported.
+    pub fn as_str(&self) -> Option<&'a str> {
+        let document = self.findings.document();
+        match self.kind() {
+            Kind::Text(text) => Some(document.resolve(text)),
+            Kind::Instant(_) => Some(document.written(self.node)),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// A string.
+    pub fn text(&self) -> Option<String> {
+        let hint = if matches!(self.kind(), Kind::List(_) | Kind::Map(_)) { "" } else { "put it in quotes" };
+        let text = self.or_expected(self.as_str(), "a string", hint)?;
+        if text.contains('\0') {
+            let message = format!("{} must not contain a NUL character", self.path);
+            self.findings.value(self.node, message, None);
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self) -> Option<bool> {
+        let flag = if let Kind::Bool(value) = self.kind() { Some(*value) } else { None };
+        self.or_expected(flag, "`true` or `false`", "")
+    }
+
+    /// One of some words, as the value that it stands for.
+    pub fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Option<T> {
+        let word = self.findings.document().string(self.node).unwrap_or_default();
+        let value = words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
+        let known = words.iter().map(|(known, _)| *known);
+        let near = suggest::did_you_mean(word, known.clone()).unwrap_or_default();
+        self.or_expected(value, &suggest::list(known, "or"), &near)
+    }
+
+    /// A whole number within bounds.
+    pub fn whole(&self, least: u64, most: u64) -> Option<u64> {
+        let written = self.findings.document().whole(self.node);
+        let number = written.filter(|number| (least..=most).contains(number));
+        // A bound that nobody reaches says nothing.
+        let what = if most < u32::MAX.into() || written > Some(most) {
+            format!("a whole number from {least} to {most}")
+        } else {
+            format!("a whole number from {least} on")
+        };
+        self.or_expected(number, &what, "")
+    }
+
+    /// A duration with its unit, greater than zero and at most `most`.
+    pub fn duration(&self, most: Duration) -> Option<Duration> {
+        let text = self.findings.document().string(self.node).unwrap_or_default();
+        let span = text.split_whitespace().collect::<String>().parse::<Millis>().ok();
+        let span = span.map(Millis::duration).filter(|span| !span.is_zero() && *span <= most);
+        let what = format!("a duration of at most {}", hours(most));
+        self.or_expected(span, &what, "write a number with `ms`, `s`, `m` or `h`, such as `500ms` or `90s`")
+    }
+
+    /// A size in bytes within bounds, as a number or with the unit `B`, `KiB` or `MiB`.
+    pub fn size(&self, least: u64, most: u64) -> Option<u64> {
+        let whole = || self.findings.document().whole(self.node);
+        let size = self.as_str().map_or_else(whole, size_in);
+        let size = size.filter(|size| (least..=most).contains(size));
+        let what = format!("a size from {} to {}", size_text(least), size_text(most));
+        self.or_expected(size, &what, "write a number with `B`, `KiB` or `MiB`, such as `64KiB`")
+    }
+}
+
+fn hint_of(hint: impl Into<String>) -> Option<String> {
+    Some(hint.into()).filter(|hint| !hint.is_empty())
 }
 
 /// A limit of time in its largest whole unit.
@@ -362,5 +480,99 @@ impl Document {
         let kind = self.kind(id);
         let is_absent = matches!(kind, Kind::Null) && self.written(id).is_empty();
         if is_absent { "nothing".to_owned() } else { kind.name().to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Codes;
+    use crate::yaml::{YamlLimits, read};
+
+    const CODES: Codes = Codes { unknown: "f.unknown", missing: "f.missing", invalid: "f.invalid" };
+
+    #[track_caller]
+    fn check(text: &str, visit: impl FnOnce(&Fields<'_>), expected: &[&str]) {
+        let document = read(text, "f", &YamlLimits::for_text(1 << 16), None).unwrap();
+        let findings = Findings::new(&document, CODES);
+        if let Some(fields) = Fields::root(&findings, "the file") {
+            visit(&fields);
+        }
+        let found = findings.into_diagnostics();
+        let found: Vec<String> = found.iter().map(|error| format!("{error} ({})", error.code)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn errors_have_place_path_suggestion_and_code() {
+        let visit = |fields: &Fields<'_>| {
+            fields.known(&["mode", "items"]);
+            fields.one_of("mode", &[("strict", 1), ("loose", 2)]);
+            for item in fields.sections("items", "write `- name: NAME`") {
+                item.known_or_notes(&["name"]);
+                item.required("name", "name it");
+            }
+        };
+        check("", visit, &["f:1:1: the file must be a mapping, not nothing (f.invalid)"]);
+        check(
+            "mdoe: strict\nmode: strickt\nitems:\n- name: 7\n- { x-note: a, own: b }\n- c\n",
+            visit,
+            &[
+                "f:1:1: unknown key `mdoe` in the file; did you mean `mode`? (f.unknown)",
+                "f:2:7: mode must be `strict` or `loose`, not `strickt`; did you mean `strict`? (f.invalid)",
+                "f:4:9: items[0].name must be a string, not `7`; put it in quotes (f.invalid)",
+                "f:5:3: missing `name` in items[1]; name it (f.missing)",
+                "f:5:16: unknown key `own` in items[1]; expected `name`; your own keys start with `x-` (f.unknown)",
+                "f:6:3: items[2] must be a mapping, not a string; write `- name: NAME` (f.invalid)",
+            ],
+        );
+    }
+
+    #[test]
+    fn values_keep_their_digits_and_dates_their_text() {
+        let visit = |fields: &Fields<'_>| {
+            assert_eq!(fields.whole("version", 0, u64::MAX), Some(u64::MAX));
+            assert_eq!(fields.texts("days"), ["2026-01-02", "2026-01-02"]);
+            let pairs = [("a".to_owned(), "x".to_owned()), ("b".to_owned(), "y".to_owned())];
+            assert_eq!(fields.pairs("labels"), pairs);
+        };
+        let text =
+            "version: 18446744073709551615\ndays: [&b 2026-01-02, *b]\nlabels: { a: x, <<: { b: 'y' } }\n";
+        check(text, visit, &[]);
+    }
+
+    #[test]
+    fn whole_numbers_name_the_bound_that_matters() {
+        let visit = |fields: &Fields<'_>| {
+            fields.whole("a", 1, 9);
+            fields.whole("b", 1, u64::MAX - 1);
+            fields.whole("c", 1, 1 << 32);
+        };
+        check(
+            "a: 10\nb: 0\nc: 4294967297\n",
+            visit,
+            &[
+                "f:1:4: a must be a whole number from 1 to 9, not `10` (f.invalid)",
+                "f:2:4: b must be a whole number from 1 on, not `0` (f.invalid)",
+                "f:3:4: c must be a whole number from 1 to 4294967296, not `4294967297` (f.invalid)",
+            ],
+        );
+    }
+
+    #[test]
+    fn null_is_a_value_unless_it_counts_as_absent() {
+        let visit = |fields: &Fields<'_>| _ = fields.text("a");
+        check("a: ~\n", visit, &["f:1:4: a must be a string, not null; put it in quotes (f.invalid)"]);
+        check("a: ~\n", |fields| visit(&fields.clone().with_nulls_absent()), &[]);
+    }
+
+    #[test]
+    fn aliases_cannot_multiply_a_text() {
+        let bomb = (1..10).fold("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, n| {
+            let list = vec![format!("*a{}", n - 1); 10].join(", ");
+            format!("{text}a{n}: &a{n} [{list}]\n")
+        });
+        let error = read(bomb, "f", &YamlLimits::for_text(1 << 16), None).unwrap_err();
+        assert_eq!(crate::Diagnostic::from(error).code, "yaml.too_large");
     }
 }

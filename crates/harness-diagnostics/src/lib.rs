@@ -11,8 +11,7 @@
 //! help: did you mean `command`?
 //! ```
 //!
-//! A file has one of two readers over one [`Document`]: [`typed::from_yaml`] fills a serde type and
-//! stops at the first error; [`Fields`] reads key by key and reports all errors to [`Findings`].
+//! [`Fields`] reads a mapping of a [`Document`] key by key and reports all errors to [`Findings`].
 //!
 //! ```
 //! use harness_diagnostics::{Fields, Findings, Style, YamlLimits, read};
@@ -46,13 +45,12 @@ pub mod number;
 mod place;
 mod render;
 pub mod suggest;
-pub mod typed;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, NodeId};
-pub use fields::Fields;
-pub use findings::Findings;
+pub use fields::{Fields, Item};
+pub use findings::{Codes, Findings};
 pub use instant::Instant;
 pub use place::Place;
 pub use render::{Rendered, Style};

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use harness_diagnostics::{Diagnostic, YamlLimits, typed};
+use harness_diagnostics::{Diagnostic, Fields, Findings, YamlLimits, read};
 use harness_host::{DynWorkspace, EntryKind, WorkspaceFault, WorkspaceFaultCode};
-use serde::de::DeserializeOwned;
 
 use crate::skill::SkillWarning;
 
@@ -178,8 +177,11 @@ impl<'w> Reader<'w> {
     }
 }
 
-/// Front matter and body of a text. Without front matter, the default and the whole text.
-pub(crate) fn parse<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), MarkdownFault> {
+/// Front matter, read by `front`, and body of a text. Without front matter, the default and the whole text.
+pub(crate) fn parse<T: Default>(
+    text: &str,
+    front: impl FnOnce(&Fields<'_>) -> T,
+) -> Result<(T, &str), MarkdownFault> {
     if text.len() > MAX_FILE {
         return Err(MarkdownFault::TooLong { bytes: text.len(), most: MAX_FILE });
     }
@@ -194,9 +196,7 @@ pub(crate) fn parse<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &st
     if yaml.trim().is_empty() {
         return Ok((T::default(), body));
     }
-    let limits = YamlLimits::for_text(MAX_BYTES as u64);
-    let front = typed::from_yaml(yaml, "front matter", &limits, "markdown.front_matter");
-    front.map(|front| (front, body)).map_err(|error| {
+    let value = read_front(yaml, front).map_err(|error| {
         let Diagnostic { message, hint, place, .. } = *error;
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         MarkdownFault::FrontMatter {
@@ -205,7 +205,17 @@ pub(crate) fn parse<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &st
             column: place.as_ref().map(|place| place.column as usize),
             problem: format!("{message}{hint}"),
         }
-    })
+    })?;
+    Ok((value, body))
+}
+
+fn read_front<T: Default>(yaml: &str, front: impl FnOnce(&Fields<'_>) -> T) -> Result<T, Box<Diagnostic>> {
+    let limits = YamlLimits::for_text(MAX_BYTES as u64);
+    let document = read(yaml, "front matter", &limits, None).map_err(|error| Box::new(error.into()))?;
+    let findings = Findings::new(&document, "markdown.front_matter");
+    let fields = Fields::root(&findings, "the front matter");
+    let value = fields.map(|fields| front(&fields.with_nulls_absent()));
+    findings.finish(value.unwrap_or_default())
 }
 
 fn split(text: &str) -> Option<(&str, &str)> {
@@ -225,10 +235,17 @@ fn split(text: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
+    fn pairs(fields: &Fields<'_>) -> Vec<(String, String)> {
+        fields.keys().filter_map(|key| Some((key.to_owned(), fields.text(key)?))).collect()
+    }
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
     #[track_caller]
     fn check(text: &str, front: &[(&str, &str)], body: &str) {
-        let front = front.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        assert_eq!(parse::<BTreeMap<String, String>>(text), Ok((front, body)));
+        assert_eq!(parse(text, pairs), Ok((owned(front), body)));
     }
 
     #[test]
@@ -243,14 +260,14 @@ mod tests {
 
     #[test]
     fn error_names_its_place_in_the_file() {
-        let fault = parse::<BTreeMap<String, String>>("---\na: b\nc: [\n---\n").unwrap_err();
+        let fault = parse("---\na: b\nc: [\n---\n", pairs).unwrap_err();
         assert!(fault.to_string().starts_with("line 3, column 4: "), "{fault}");
     }
 
     #[test]
     fn long_front_matter_is_rejected() {
         let text = format!("---\na: {}\n---\n", "b".repeat(MAX_BYTES));
-        let fault = parse::<BTreeMap<String, String>>(&text).unwrap_err();
+        let fault = parse(&text, pairs).unwrap_err();
         assert_eq!(fault.to_string(), "the front matter has 65540 bytes; the limit is 65536");
     }
 }

@@ -11,11 +11,9 @@ use harness::adapters::execution::{ExecutionCapabilities, ExecutionRequest, Tool
 use harness::adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness::core::Millis;
 use harness::core::port::Clock;
-use harness::descriptor::Value;
-use harness::diagnostics::typed::from_document;
-use harness::diagnostics::{self, Diagnostic, Document, Severity, YamlLimits};
+use harness::diagnostics::document::Kind;
+use harness::diagnostics::{self, Diagnostic, Fields, Findings, Item, YamlLimits};
 use harness::host::process::ProgramSpec;
-use serde::Deserialize;
 
 use super::template::{Filling, Template};
 use crate::args::time;
@@ -31,11 +29,14 @@ const VERSION: u64 = 1;
 /// Code of an error in the file.
 const INVALID: &str = "cli.backend_file";
 
+const KEYS: [&str; 10] =
+    ["version", "backend", "command", "args", "stdin", "env", "set", "cwd", "timeout", "output"];
+
 /// Default time limit of a turn.
 const TURN: Duration = Duration::from_mins(10);
 
 /// A program as a backend.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CommandFile {
     id: String,
     program: PathBuf,
@@ -48,38 +49,13 @@ pub(super) struct CommandFile {
     output: Output,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default)]
 enum Output {
     /// The answer as plain text.
     #[default]
     Text,
     /// One JSON object.
     Json,
-}
-
-/// Content of the file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    version: u64,
-    #[serde(default)]
-    backend: Option<String>,
-    command: String,
-    #[serde(default)]
-    args: Vec<Value>,
-    #[serde(default)]
-    stdin: Option<String>,
-    #[serde(default)]
-    env: Vec<String>,
-    #[serde(default)]
-    set: BTreeMap<String, String>,
-    #[serde(default)]
-    cwd: Option<PathBuf>,
-    #[serde(default)]
-    timeout: Option<String>,
-    #[serde(default)]
-    output: Output,
 }
 
 impl CommandFile {
@@ -99,44 +75,42 @@ impl CommandFile {
         let label = path.display().to_string();
         let document = diagnostics::read(text, label, &YamlLimits::for_text(LONGEST), None)
             .map_err(|error| Box::new(error.into()))?;
-        let written: Written = from_document(&document, INVALID)?;
+        let findings = Findings::new(&document, INVALID);
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::of(written, folder).map_err(|(key, problem)| invalid(&document, key, &problem))
+        let fields = Fields::root(&findings, "the backend file");
+        let file = fields.map(|fields| Self::of(&fields.with_nulls_absent(), folder));
+        findings.finish(file.unwrap_or_default())
     }
 
-    /// The backend as written; an error has its key.
-    fn of(written: Written, folder: &Path) -> Result<Self, (&'static str, String)> {
-        if written.version != VERSION {
-            let version = written.version;
-            return Err(("version", format!("unsupported version {version}, expected {VERSION}")));
+    fn of(fields: &Fields<'_>, folder: &Path) -> Self {
+        fields.known(&KEYS);
+        match fields.item("version") {
+            None => fields.missing("version", &format!("write `version: {VERSION}`")),
+            Some(version) => {
+                if let Some(found) = version.whole(0, u64::MAX).filter(|found| *found != VERSION) {
+                    version.error(format!("unsupported version {found}, expected {VERSION}"), "");
+                }
+            }
         }
-        if written.command.trim().is_empty() {
-            return Err(("command", "the string is empty".to_owned()));
+        let stdin = match fields.item("stdin") {
+            Some(stdin) if stdin.text().is_some_and(|text| text.is_empty()) => None,
+            Some(stdin) => template(&stdin),
+            None => Template::parse("{prompt}").ok(),
+        };
+        let args = fields.item("args").map(|args| args.items("a list", "write it as a list: `[a, b]`"));
+        Self {
+            id: fields.text("backend").unwrap_or_else(|| "command".to_owned()),
+            program: program(&fields.required("command", "set it to the program"), folder),
+            args: args.unwrap_or_default().iter().map(arg).collect(),
+            stdin,
+            pass: fields.texts("env"),
+            set: fields.pairs("set").into_iter().collect(),
+            cwd: fields.text("cwd").map(|cwd| folder.join(cwd)),
+            timeout: fields.item("timeout").and_then(|item| timeout(&item)).unwrap_or(TURN),
+            output: fields
+                .one_of("output", &[("text", Output::Text), ("json", Output::Json)])
+                .unwrap_or_default(),
         }
-        let template =
-            |key: &'static str, text: &str| Template::parse(text).map_err(|problem| (key, problem));
-        let args = written.args.iter().map(|arg| {
-            let texts = arg_texts(arg).map_err(|problem| ("args", problem))?;
-            texts.into_iter().map(|text| template("args", text)).collect::<Result<_, _>>()
-        });
-        let timeout = written.timeout.as_deref().map(|text| {
-            time(text).map_err(|problem| ("timeout", format!("invalid duration `{text}`: {problem}")))
-        });
-        Ok(Self {
-            id: written.backend.unwrap_or_else(|| "command".to_owned()),
-            program: program(&written.command, folder),
-            args: args.collect::<Result<_, _>>()?,
-            stdin: match written.stdin.as_deref() {
-                Some("") => None,
-                Some(text) => Some(template("stdin", text)?),
-                None => Some(template("stdin", "{prompt}")?),
-            },
-            pass: written.env,
-            set: written.set,
-            cwd: written.cwd.map(|cwd| folder.join(cwd)),
-            timeout: timeout.transpose()?.map_or(TURN, Millis::duration),
-            output: written.output,
-        })
     }
 
     /// The program as an adapter.
@@ -180,23 +154,26 @@ impl CommandFile {
     }
 }
 
-fn invalid(document: &Document, key: &str, problem: &str) -> Box<Diagnostic> {
-    let message = format!("{key}: {problem}");
-    Box::new(Diagnostic::new(Severity::Error, INVALID, message).at(document.place_at(&[key])))
+fn template(item: &Item<'_>) -> Option<Template> {
+    let parsed = Template::parse(&item.text()?);
+    parsed.map_err(|problem| item.error(problem, "")).ok()
+}
+
+fn timeout(item: &Item<'_>) -> Option<Duration> {
+    let text = item.text()?;
+    let span = time(&text).map_err(|problem| format!("invalid duration `{text}`: {problem}"));
+    span.map(Millis::duration).map_err(|problem| item.error(problem, "")).ok()
 }
 
 /// An argument, or a group of arguments.
-fn arg_texts(arg: &Value) -> Result<Vec<&str>, String> {
-    let wrong = || format!("`{}` is not a string or a list of strings; quote it", one_line(arg));
-    if let Some(text) = arg.as_str() {
-        return Ok(vec![text]);
+fn arg(item: &Item<'_>) -> Vec<Template> {
+    match item.kind() {
+        Kind::Text(_) => template(item).into_iter().collect(),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::List(_) | Kind::Map(_) => {
+            let texts = item.items("a string or a list of strings", "put it in quotes");
+            texts.iter().filter_map(template).collect()
+        }
     }
-    let Value::List(texts) = arg else { return Err(wrong()) };
-    texts.iter().map(|text| text.as_str().ok_or_else(wrong)).collect()
-}
-
-fn one_line(value: &Value) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// A name is looked up in `PATH`; a relative path starts at the file's directory.
@@ -220,20 +197,23 @@ mod tests {
 
     #[test]
     fn invalid_file_is_reported_with_place() {
-        refused("command: a", "b.yaml:1:1: missing `version`");
+        refused("command: a", "b.yaml:1:1: missing `version` in the backend file; write `version: 1`");
         refused("version: 2\ncommand: a", "b.yaml:1:10: version: unsupported version 2, expected 1");
-        refused("version: 1\ncommand: ' '", "b.yaml:2:10: command: the string is empty");
+        refused(
+            "version: 1\ncommand: ' '",
+            "b.yaml:2:10: command: the string is empty; set it to the program",
+        );
         refused(
             "version: 1\ncommand: a\ncomand: b",
-            "b.yaml:3:1: unknown key `comand`; did you mean `command`?",
+            "b.yaml:3:1: unknown key `comand` in the backend file; did you mean `command`?",
         );
         refused(
             "version: 1\ncommand: a\nargs: [1]",
-            "b.yaml:3:7: args: `1` is not a string or a list of strings; quote it",
+            "b.yaml:3:8: args[0] must be a string or a list of strings, not `1`; put it in quotes",
         );
         refused(
             "version: 1\ncommand: a\nargs: ['{x}']",
-            "b.yaml:3:7: args: `{x}` has an unknown placeholder {x}; expected {prompt}, {message}, {system}, {model}, {tools}",
+            "b.yaml:3:8: args[0]: `{x}` has an unknown placeholder {x}; expected {prompt}, {message}, {system}, {model}, {tools}",
         );
         refused(
             "version: 1\ncommand: a\nstdin: '{'",
@@ -245,7 +225,7 @@ mod tests {
         );
         refused(
             "version: 1\ncommand: a\noutput: xml",
-            "b.yaml:3:9: output: expected `text` or `json`, not `xml`",
+            "b.yaml:3:9: output must be `text` or `json`, not `xml`",
         );
     }
 

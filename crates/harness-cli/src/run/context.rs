@@ -6,8 +6,7 @@ use std::path::Path;
 
 use harness::core::Json;
 use harness::descriptor::{Map, Value};
-use harness::diagnostics::YamlLimits;
-use harness::diagnostics::typed::from_yaml;
+use harness::diagnostics::{self, YamlLimits};
 
 use crate::args::ContextArg;
 use crate::error::CliError;
@@ -78,8 +77,10 @@ fn mapping(path: &Path, unreadable: impl Fn(String) -> CliError) -> Result<Optio
         return Err(unreadable(format!("larger than {LONGEST} bytes")));
     }
     let limits = YamlLimits::for_text(LONGEST);
-    let value = from_yaml(&text, &path.display().to_string(), &limits, "cli.context");
-    Ok(if let Value::Map(map) = value.map_err(CliError::Invalid)? { Some(map) } else { None })
+    let document = diagnostics::read(text, path.display().to_string(), &limits, None)
+        .map_err(|error| CliError::Invalid(Box::new(error.into())))?;
+    let value = document.root().map(|root| Value::json_of(&document, root));
+    Ok(if let Some(Value::Map(map)) = value { Some(map) } else { None })
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ fn what_cannot_be_a_backend_is_refused_before_anything_runs() {
     refused(
         &["x", "--backend", "command:b.yaml"],
         "version: 1\ncommand: ./a\nargs: ['{user}']\n",
-        "b.yaml:3:7: error[cli.backend_file]: args: `{user}` has an unknown placeholder {user}; expected {prompt}, {message}, \
-         {system}, {model}, {tools}\n  |\n3 | args: ['{user}']\n  |       ^^^^^^^^^^\n",
+        "b.yaml:3:8: error[cli.backend_file]: args[0]: `{user}` has an unknown placeholder {user}; expected {prompt}, \
+         {message}, {system}, {model}, {tools}\n  |\n3 | args: ['{user}']\n  |        ^^^^^^^^\n",
     );
 }

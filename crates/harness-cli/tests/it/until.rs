@@ -202,7 +202,7 @@ fn a_contract_is_checked_like_a_descriptor() {
     exit 2
     contract.yaml is valid: a contract with 2 required outputs
     ---
-    bad.yaml:1:1: error[descriptor.unknown_setting]: unknown setting `gaol` in contract
+    bad.yaml:1:1: error[descriptor.unknown_setting]: unknown key `gaol` in contract
       |
     1 | gaol: Say it
       | ^^^^
@@ -213,7 +213,7 @@ fn a_contract_is_checked_like_a_descriptor() {
     1 | gaol: Say it
       | ^^^^^^^^^^^^
 
-    bad.yaml:5:73: error[descriptor.setting]: contract.required_outputs[0].predicate.args.field must be a text, not a list
+    bad.yaml:5:73: error[descriptor.setting]: contract.required_outputs[0].predicate.args.field must be a string, not a list
       |
     5 |     predicate: { type: contains_text, args: { pattern: all done, field: [1] } }
       |                                                                         ^^^

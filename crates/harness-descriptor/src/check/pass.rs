@@ -170,8 +170,8 @@ fn subject(fault: &Fault) -> String {
             return (*below).to_owned();
         }
     }
-    if let Fault::MissingSetting { key, .. } = fault {
-        return (*key).to_owned();
+    if let Fault::Setting { message, .. } = fault {
+        return message.clone();
     }
     if let Fault::BadSegment { segment, .. } = fault {
         return segment.clone();

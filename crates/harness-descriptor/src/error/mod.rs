@@ -254,39 +254,13 @@ pub enum Fault {
         /// Undeclared path.
         path: String,
     },
-    /// A section of `run`, or of a contract, has a key that it does not know.
-    #[error("unknown setting `{key}` in {owner}")]
-    UnknownSetting {
-        /// The section by its dotted path.
-        owner: String,
-        /// Unknown key.
-        key: String,
-    },
-    /// A section of `run`, or of a contract, lacks a key.
-    #[error("missing `{key}` in {owner}")]
-    MissingSetting {
-        /// The section by its dotted path.
-        owner: String,
-        /// Missing key.
-        key: &'static str,
-    },
-    /// A setting of `run`, or of a contract, is not what it must be.
-    #[error("{path} must be {expected}, not {found}")]
-    SettingValue {
-        /// The setting by its dotted path.
-        path: String,
-        /// Expected value.
-        expected: String,
-        /// Value as written.
-        found: String,
-    },
-    /// Settings of `run` do not fit together.
-    #[error("{path}: {problem}")]
+    /// A setting of `run`, or of a contract, is unknown, missing or invalid.
+    #[error("{message}")]
     Setting {
-        /// The section by its dotted path.
-        path: String,
-        /// Problem in the contract.
-        problem: String,
+        /// The stable code.
+        code: &'static str,
+        /// The setting by its dotted path, and what is wrong with it.
+        message: String,
     },
     /// A contract that can not be meant.
     #[error("{path}: {fault}")]
@@ -382,6 +356,14 @@ impl DescriptorError {
         self
     }
 
+    /// An error of a setting.
+    pub(crate) fn of_setting(diagnostic: Diagnostic) -> Self {
+        let Diagnostic { code, message, place, hint, .. } = diagnostic;
+        let mut error = Self::new(Fault::Setting { code, message }, place);
+        error.0.suggestion = hint;
+        error
+    }
+
     /// Adds another place that has to do with it.
     pub(crate) fn relate(mut self, place: Place, why: impl Into<String>) -> Self {
         self.0.related.push((place, why.into()));
@@ -471,6 +453,11 @@ impl From<Fault> for DescriptorError {
 }
 
 impl Fault {
+    /// An invalid setting.
+    pub(crate) fn setting(message: impl Into<String>) -> Self {
+        Self::Setting { code: "descriptor.setting", message: message.into() }
+    }
+
     /// Placeholder in question, as written.
     pub(crate) fn placeholder(&self) -> Option<&str> {
         if let Self::EmptyPath { used_by }
@@ -520,9 +507,7 @@ impl Fault {
             Self::MaxTurns { .. } => "descriptor.max_turns",
             Self::UnknownKey { .. } => "descriptor.unknown_key",
             Self::UndeclaredValue { .. } => "context.undeclared",
-            Self::UnknownSetting { .. } => "descriptor.unknown_setting",
-            Self::MissingSetting { .. } => "descriptor.missing_setting",
-            Self::SettingValue { .. } | Self::Setting { .. } => "descriptor.setting",
+            Self::Setting { code, .. } => code,
             Self::Contract { .. } => "descriptor.contract",
             Self::ContractMissing { .. } => "descriptor.contract_missing",
             Self::UnknownAgent { .. } => "descriptor.unknown_agent",
@@ -567,7 +552,6 @@ impl Fault {
             Self::UnknownKey { .. } => {
                 "your own keys start with `x-`; data of other programs belongs in `extensions`"
             }
-            Self::UnknownSetting { .. } => "your own keys start with `x-`",
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => "check the path",
             Self::Io { .. } => "check that it is a readable file",
             Self::Yaml(fault) => return fault.hint(),
@@ -584,8 +568,6 @@ impl Fault {
             | Self::PromptMissing { .. }
             | Self::EmptyPath { .. }
             | Self::BadSegment { .. }
-            | Self::MissingSetting { .. }
-            | Self::SettingValue { .. }
             | Self::Setting { .. }
             | Self::Contract { .. }
             | Self::UnknownAgent { .. } => return None,

@@ -6,7 +6,7 @@ use harness_control::contract::{ContractFault, PredicateKind, TaskContract};
 use harness_diagnostics::Diagnostic;
 use harness_diagnostics::document::{Document, NodeId};
 
-use super::shape::{Checker, Shape};
+use super::shape::Shape;
 use super::table;
 use crate::check::Report;
 use crate::disk::{Opened, ReadFault};
@@ -87,8 +87,7 @@ fn parsed(
 
 /// Error of a file without a value.
 fn nothing() -> DescriptorError {
-    let (path, expected) = (ALONE.to_owned(), "a mapping".to_owned());
-    Fault::SettingValue { path, expected, found: "nothing".to_owned() }.into()
+    Fault::setting(format!("{ALONE} must be a mapping, not nothing")).into()
 }
 
 /// The file that `run.contract` of a descriptor names.
@@ -141,17 +140,15 @@ pub(super) fn read(
     faults: &Faults,
 ) -> Result<Option<TaskContract>, DescriptorError> {
     let Some(node) = node else { return faults.report(nothing()).map(|()| None) };
-    let before = faults.count();
-    Checker::new(document, faults).check(&SHAPE, node, path)?;
-    if faults.count() > before {
+    if !SHAPE.check(document, node, path, faults)? {
         return Ok(None);
     }
+    let before = faults.count();
     let at = |fault, node| DescriptorError::new(fault, Some(document.place(node)));
     let contract: TaskContract = match serde_json::from_value(SHAPE.json(document, node)) {
         Ok(contract) => contract,
         Err(error) => {
-            let fault = Fault::Setting { path: path.to_owned(), problem: error.to_string() };
-            return faults.report(at(fault, node)).map(|()| None);
+            return faults.report(at(Fault::setting(format!("{path}: {error}")), node)).map(|()| None);
         }
     };
     let written = Written { document, node };
@@ -164,9 +161,12 @@ pub(super) fn read(
             && leads_out(file)
         {
             let node = written.arg(&output.id, "path");
-            let path = format!("{path}: `path` of required output `{}`", output.id);
-            let expected = "a relative path that stays in the workspace".to_owned();
-            faults.report(at(Fault::SettingValue { path, expected, found: format!("`{file}`") }, node))?;
+            let message = format!(
+                "{path}: `path` of required output `{}` must be a relative path that stays in the workspace, \
+                 not `{file}`",
+                output.id
+            );
+            faults.report(at(Fault::setting(message), node))?;
         }
     }
     Ok(Some(contract).filter(|_| faults.count() == before))

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
-use super::shape::{Checker, Shape, span};
+use super::shape::{Shape, span};
 use super::{contract, table};
 use crate::descriptor::Descriptor;
 use crate::error::{DescriptorError, Fault};
@@ -263,12 +263,11 @@ pub(crate) fn read(descriptor: &Descriptor, faults: &Faults) -> Result<Option<Ru
     let document = descriptor.document();
     let Some(node) = document.get(descriptor.root_id(), "run") else { return Ok(None) };
     let before = faults.count();
-    let written = document.get(node, "contract");
-    Checker::new(document, faults).without(written).check(&SHAPE, node, "run")?;
-    let contract = match (descriptor.contract(), written) {
+    let has_shape = SHAPE.check(document, node, "run", faults)?;
+    let contract = match (descriptor.contract(), document.get(node, "contract")) {
         (Some(file), _) => contract::read(file, file.root(), contract::ALONE, faults)?,
         // A file that could not be read is a fault of its own.
-        (None, Some(inline)) if document.string(inline).is_none() => {
+        (None, Some(inline)) if has_shape && document.string(inline).is_none() => {
             contract::read(document, Some(inline), contract::INLINE, faults)?
         }
         (None, _) => None,
@@ -279,7 +278,7 @@ pub(crate) fn read(descriptor: &Descriptor, faults: &Faults) -> Result<Option<Ru
     match section(&SHAPE.json(document, node), contract) {
         Ok(section) => Ok(Some(section)),
         Err(problem) => {
-            let fault = Fault::Setting { path: "run".to_owned(), problem };
+            let fault = Fault::setting(format!("run: {problem}"));
             faults.report(DescriptorError::new(fault, Some(document.place(node)))).map(|()| None)
         }
     }

@@ -3,10 +3,11 @@
 use harness_core::Millis;
 use harness_core::message::Cost;
 use harness_diagnostics::document::{Document, Entry, Kind, NodeId};
+use harness_diagnostics::{Codes, Fields, Findings, Item};
 use serde_json::{Value as Json, json};
 
 use super::section::Switch;
-use crate::error::{DescriptorError, Fault};
+use crate::error::DescriptorError;
 use crate::faults::Faults;
 use crate::number::is_blank;
 use crate::value::Value;
@@ -93,235 +94,69 @@ pub(super) const fn required(name: &'static str, about: &'static str, shape: Sha
     Key { name, about, shape, required: true }
 }
 
-/// Looks for what does not have its shape.
-pub(super) struct Checker<'a> {
-    document: &'a Document,
-    faults: &'a Faults,
-    /// Node that is checked elsewhere.
-    without: Option<NodeId>,
-}
-
-impl<'a> Checker<'a> {
-    pub(super) fn new(document: &'a Document, faults: &'a Faults) -> Self {
-        Self { document, faults, without: None }
-    }
-
-    /// Excludes one value that is checked elsewhere.
-    pub(super) fn without(self, node: Option<NodeId>) -> Self {
-        Self { without: node, ..self }
-    }
-
-    /// Checks a value that is known by `path`.
-    pub(super) fn check(&self, shape: &Shape, node: NodeId, path: &str) -> Result<(), DescriptorError> {
-        let kind = self.document.kind(node);
-        match (shape, kind) {
-            _ if self.without == Some(node) => Ok(()),
-            (Shape::Section(keys) | Shape::Switch(keys), Kind::Map(entries)) => {
-                self.section(keys, node, entries, path)
-            }
-            (Shape::Kinds(kinds), Kind::Map(_)) => self.kinds(kinds, node, path),
-            (Shape::Choice(choice), Kind::Map(entries)) => self.choice(choice, node, entries, path),
-            (Shape::List(item), Kind::List(items)) => {
-                let mut each = items.iter().enumerate();
-                each.try_for_each(|(at, node)| self.check(item, *node, &format!("{path}[{at}]")))
-            }
-            (Shape::Named(value), Kind::Map(entries)) => entries.iter().try_for_each(|entry| {
-                let name = self.document.resolve(&entry.key);
-                self.check(value, entry.value, &format!("{path}.{name}"))
-            }),
-            (Shape::TextOr(other), kind) if !matches!(kind, Kind::Text(_)) => self.check(other, node, path),
-            (shape, kind) if shape.takes(self.document, kind) => Ok(()),
-            _ => self.wrong(shape, node, path),
-        }
-    }
-
-    fn section(
-        &self,
-        keys: &'static [Key],
-        node: NodeId,
-        entries: &[Entry],
-        path: &str,
-    ) -> Result<(), DescriptorError> {
-        for entry in entries {
-            let name = self.document.resolve(&entry.key);
-            match keys.iter().find(|key| key.name == name) {
-                Some(key) => self.check(&key.shape, entry.value, &format!("{path}.{name}"))?,
-                None if name.starts_with("x-") => {}
-                None => self.unknown(keys.iter().map(|key| key.name), entry, path)?,
-            }
-        }
-        let missing = keys.iter().filter(|key| key.required && self.document.get(node, key.name).is_none());
-        for key in missing {
-            let fault = Fault::MissingSetting { owner: path.to_owned(), key: key.name };
-            self.faults.report(self.at(fault, node))?;
-        }
-        Ok(())
-    }
-
-    fn unknown<'k>(
-        &self,
-        known: impl Iterator<Item = &'k str>,
-        entry: &Entry,
-        path: &str,
-    ) -> Result<(), DescriptorError> {
-        let key = self.document.resolve(&entry.key);
-        let fault = Fault::UnknownSetting { owner: path.to_owned(), key: key.to_owned() };
-        let place = self.document.place_of(entry.key_bytes);
-        self.faults.report(DescriptorError::new(fault, Some(place)).suggest(key, known))
-    }
-
-    fn kinds(&self, kinds: &Kinds, node: NodeId, path: &str) -> Result<(), DescriptorError> {
-        let entries = self.document.object(node).unwrap_or_default();
-        let Some(word) = self.document.get(node, "type") else {
-            let fault = Fault::MissingSetting { owner: path.to_owned(), key: "type" };
-            return self.faults.report(self.at(fault, node));
-        };
-        let Some(kind) = self.kind_of(kinds.kinds, word, &format!("{path}.type"))? else { return Ok(()) };
-        for entry in entries {
-            let path = format!("{path}.{}", self.document.resolve(&entry.key));
-            match self.document.resolve(&entry.key) {
-                "type" => {}
-                "args" => self.check(&Shape::Section(kind.args), entry.value, &path)?,
-                "description" => self.check(&Shape::Text, entry.value, &path)?,
-                other if other.starts_with("x-") => {}
-                _ => self.unknown(["type", "args", "description"].into_iter(), entry, kinds.what)?,
-            }
-        }
-        let missing = kind.args.iter().find(|key| key.required);
-        match missing.filter(|_| self.document.get(node, "args").is_none()) {
-            Some(key) => {
-                let fault = Fault::MissingSetting { owner: format!("{path}.args"), key: key.name };
-                self.faults.report(self.at(fault, node))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// The kind that a word names; `None` after an error of the word.
-    fn kind_of(
-        &self,
-        kinds: &'static [Variant],
-        word: NodeId,
-        path: &str,
-    ) -> Result<Option<&'static Variant>, DescriptorError> {
-        let name = self.document.string(word).unwrap_or_default();
-        let kind = kinds.iter().find(|kind| kind.name == name);
-        if kind.is_none() {
-            let names = kinds.iter().map(|kind| kind.name);
-            let quoted: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
-            let expected = format!("one of {}", quoted.join(", "));
-            self.faults.report(self.mismatch(expected, word, path).suggest(name, names))?;
-        }
-        Ok(kind)
-    }
-
-    fn choice(
-        &self,
-        choice: &Choice,
-        node: NodeId,
-        entries: &[Entry],
-        path: &str,
-    ) -> Result<(), DescriptorError> {
-        if let Some(word) = self.document.get(node, choice.key) {
-            return match self.kind_of(choice.kinds, word, &format!("{path}.{}", choice.key))? {
-                Some(kind) => self.section(kind.args, node, entries, path),
-                None => Ok(()),
-            };
-        }
-        let fault = Fault::MissingSetting { owner: path.to_owned(), key: choice.key };
-        self.faults.report(self.at(fault, node))?;
-        // Which keys there may be is not known, but what those of any kind hold is.
-        for entry in entries {
-            let name = self.document.resolve(&entry.key);
-            if let Some(key) = choice.kinds.iter().flat_map(|kind| kind.args).find(|key| key.name == name) {
-                self.check(&key.shape, entry.value, &format!("{path}.{name}"))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn wrong(&self, shape: &Shape, node: NodeId, path: &str) -> Result<(), DescriptorError> {
-        let mismatch = self.mismatch(shape.expected(), node, path);
-        let Shape::Word(words) = shape else { return self.faults.report(mismatch) };
-        let written = self.document.string(node).unwrap_or_default();
-        self.faults.report(mismatch.suggest(written, words.iter().map(|(word, _)| *word)))
-    }
-
-    fn mismatch(&self, expected: String, node: NodeId, path: &str) -> DescriptorError {
-        let fault =
-            Fault::SettingValue { path: path.to_owned(), found: self.found(node, &expected), expected };
-        self.at(fault, node)
-    }
-
-    /// Value found, if it is short enough to show. A text in place of a mapping is not shown,
-    /// because it may come from a different kind of file, for example a key file.
-    fn found(&self, node: NodeId, expected: &str) -> String {
-        const SHOWN: usize = 40;
-        let kind = self.document.kind(node);
-        match kind {
-            Kind::Text(_) if expected == MAPPING => kind.name().to_owned(),
-            Kind::Text(text) if is_blank(self.document.resolve(text)) => "an empty one".to_owned(),
-            Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
-                let text = self.document.display_text(node);
-                let mut shown: String = text.chars().take(SHOWN).collect();
-                if shown.len() < text.len() {
-                    shown.push('…');
-                }
-                format!("`{shown}`")
-            }
-            Kind::Null | Kind::Instant(_) | Kind::List(_) | Kind::Map(_) => kind.name().to_owned(),
-        }
-    }
-
-    fn at(&self, fault: Fault, node: NodeId) -> DescriptorError {
-        DescriptorError::new(fault, Some(self.document.place(node)))
-    }
-}
-
-/// Expected form of a section.
-const MAPPING: &str = "a mapping";
+/// Codes of the errors of settings.
+const CODES: Codes = Codes {
+    unknown: "descriptor.unknown_setting",
+    missing: "descriptor.missing_setting",
+    invalid: "descriptor.setting",
+};
 
 impl Shape {
-    /// Whether a scalar matches the shape.
-    fn takes(&self, document: &Document, kind: &Kind) -> bool {
-        let text = |kind: &Kind| match kind {
-            Kind::Text(text) => document.resolve(text).to_owned(),
-            Kind::Instant(instant) => instant.to_string(),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::List(_) | Kind::Map(_) => String::new(),
-        };
-        match self {
-            Self::Text | Self::TextOr(_) => !is_blank(&text(kind)),
-            Self::Flag | Self::Switch(_) => matches!(kind, Kind::Bool(_)),
-            Self::Whole { least, most } => {
-                matches!(kind, Kind::Number(number) if whole(*number, *least, *most))
-            }
-            Self::Share => matches!(kind, Kind::Number(number) if (0.0..=1.0).contains(number)),
-            Self::Span => span(&text(kind)).is_some(),
-            Self::Money => money(document, kind).is_some(),
-            Self::Word(words) => words.iter().any(|(word, _)| *word == text(kind)),
-            Self::Object => matches!(kind, Kind::Map(_)),
-            Self::List(_) | Self::Named(_) | Self::Section(_) | Self::Kinds(_) | Self::Choice(_) => false,
-        }
+    /// Reports everything in a value, which messages call `path`, that does not have this shape. Whether the value has
+    /// the shape.
+    pub(super) fn check(
+        &self,
+        document: &Document,
+        node: NodeId,
+        path: &str,
+        faults: &Faults,
+    ) -> Result<bool, DescriptorError> {
+        let findings = Findings::new(document, CODES);
+        self.visit(&Item::at(&findings, node, path));
+        let found = findings.into_diagnostics();
+        let has_shape = found.is_empty();
+        found
+            .into_iter()
+            .try_for_each(|diagnostic| faults.report(DescriptorError::of_setting(diagnostic)))?;
+        Ok(has_shape)
     }
 
-    /// Expected form, for messages.
-    fn expected(&self) -> String {
-        match self {
-            Self::Text => "a text".to_owned(),
-            Self::Flag => "`true` or `false`".to_owned(),
-            Self::Whole { least, .. } => format!("a whole number from {least} on"),
-            Self::Share => "a number from 0 to 1".to_owned(),
-            Self::Span => format!("a time with its unit, such as `90s`, `5m` or `1h`, or `{UNLIMITED}`"),
-            Self::Money => "an amount from 0 on, such as `2.50`".to_owned(),
-            Self::Word(words) => {
-                let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-                format!("one of {}", words.join(", "))
+    fn visit(&self, item: &Item<'_>) {
+        let text = item.as_str();
+        match (self, item.kind()) {
+            (Self::Switch(_), Kind::Bool(_)) | (Self::Object, Kind::Map(_)) => {}
+            (Self::Section(keys), _) | (Self::Switch(keys), Kind::Map(_)) => section(keys, item),
+            (Self::Kinds(kinds), Kind::Map(_)) => kinds.visit(item),
+            (Self::Choice(choice), _) => choice.visit(item),
+            (Self::List(shape), _) => item.items("a list", "").iter().for_each(|item| shape.visit(item)),
+            (Self::Named(shape), _) => {
+                let Some(fields) = item.section("") else { return };
+                fields.keys().filter_map(|name| fields.item(name)).for_each(|item| shape.visit(&item));
             }
-            Self::List(_) => "a list".to_owned(),
-            Self::Switch(_) => "`true`, `false` or a mapping".to_owned(),
-            Self::TextOr(other) => format!("a text or {}", other.expected()),
-            Self::Kinds(kinds) => format!("{}, a mapping with `type`", kinds.what),
-            Self::Named(_) | Self::Section(_) | Self::Choice(_) | Self::Object => MAPPING.to_owned(),
+            (Self::TextOr(other), Kind::Map(_)) => other.visit(item),
+            (Self::Word(words), _) => {
+                let words: Vec<(&str, ())> = words.iter().map(|(word, _)| (*word, ())).collect();
+                item.one_of(&words);
+            }
+            (Self::Flag, _) => _ = item.flag(),
+            (Self::Text, _) if text.is_none() => _ = item.text(),
+            (Self::Whole { least, most }, _) => _ = item.whole((*least).into(), *most),
+            (Self::Text | Self::TextOr(_), _) if text.is_some_and(|text| !is_blank(text)) => {}
+            (Self::Share, Kind::Number(number)) if (0.0..=1.0).contains(number) => {}
+            (Self::Span, _) if text.is_some_and(|text| span(text).is_some()) => {}
+            (Self::Money, Kind::Number(number)) if number.to_string().parse::<Cost>().is_ok() => {}
+            (Self::Money, _) if text.is_some_and(|text| text.parse::<Cost>().is_ok()) => {}
+            (Self::Text, _) => item.expected("a text", ""),
+            (Self::Share, _) => item.expected("a number from 0 to 1", ""),
+            (Self::Span, _) => {
+                let what = format!("a time with its unit, such as `90s`, `5m` or `1h`, or `{UNLIMITED}`");
+                item.expected(&what, "");
+            }
+            (Self::Money, _) => item.expected("an amount from 0 on, such as `2.50`", ""),
+            (Self::Switch(_), _) => item.expected("`true`, `false` or a mapping", ""),
+            (Self::TextOr(_), _) => item.expected("a text or a mapping", ""),
+            (Self::Kinds(kinds), _) => item.expected(&format!("{}, a mapping with `type`", kinds.what), ""),
+            (Self::Object, _) => item.expected("a mapping", ""),
         }
     }
 
@@ -395,6 +230,62 @@ fn plain(document: &Document, node: NodeId) -> Json {
     serde_json::to_value(Value::json_of(document, node)).unwrap_or_default()
 }
 
+/// Checks the keys of a section.
+fn section(keys: &[Key], item: &Item<'_>) {
+    let Some(fields) = item.section("") else { return };
+    let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
+    fields.known_or_notes(&names);
+    for key in keys {
+        match fields.item(key.name) {
+            Some(item) => key.shape.visit(&item),
+            None if key.required => fields.missing(key.name, ""),
+            None => {}
+        }
+    }
+}
+
+/// The kind that the value of a key names; `None`, reported, without one.
+fn kind_of(kinds: &'static [Variant], fields: &Fields<'_>, key: &str) -> Option<&'static Variant> {
+    let Some(word) = fields.item(key) else {
+        fields.missing(key, "");
+        return None;
+    };
+    let words: Vec<(&str, &Variant)> = kinds.iter().map(|kind| (kind.name, kind)).collect();
+    word.one_of(&words)
+}
+
+impl Kinds {
+    fn visit(&self, item: &Item<'_>) {
+        let Some(fields) = item.section("") else { return };
+        let Some(kind) = kind_of(self.kinds, &fields, "type") else { return };
+        fields.known_or_notes(&["type", "args", "description"]);
+        if let Some(note) = fields.item("description") {
+            Shape::Text.visit(&note);
+        }
+        match (fields.item("args"), kind.args.iter().find(|key| key.required)) {
+            (Some(args), _) => section(kind.args, &args),
+            (None, Some(key)) => fields.missing(&format!("args.{}", key.name), ""),
+            (None, None) => {}
+        }
+    }
+}
+
+impl Choice {
+    fn visit(&self, item: &Item<'_>) {
+        let Some(fields) = item.section("") else { return };
+        if let Some(kind) = kind_of(self.kinds, &fields, self.key) {
+            return section(kind.args, item);
+        }
+        // Which keys there may be is not known, but what those of any kind hold is.
+        for name in fields.keys().filter(|name| *name != self.key) {
+            let key = self.kinds.iter().flat_map(|kind| kind.args).find(|key| key.name == name);
+            if let Some((key, item)) = key.zip(fields.item(name)) {
+                key.shape.visit(&item);
+            }
+        }
+    }
+}
+
 impl Variant {
     fn schema(&self) -> Json {
         let mut needed = vec!["type"];
@@ -438,26 +329,10 @@ fn section_schema(keys: &[Key]) -> Json {
     schema
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "limits beyond the exact range do not depend on the last digit"
-)]
-fn whole(number: f64, least: u32, most: u64) -> bool {
-    number.fract() == 0.0 && number >= f64::from(least) && number <= most as f64
-}
-
 /// A limit of time, off when there is none.
 pub(super) fn span(text: &str) -> Option<Switch<Millis>> {
     if text == UNLIMITED {
         return Some(Switch::Off);
     }
     text.parse().ok().filter(|span| *span > Millis(0)).map(Switch::On)
-}
-
-fn money(document: &Document, kind: &Kind) -> Option<Cost> {
-    match kind {
-        Kind::Number(number) => number.to_string().parse().ok(),
-        Kind::Text(text) => document.resolve(text).parse().ok(),
-        Kind::Null | Kind::Bool(_) | Kind::Instant(_) | Kind::List(_) | Kind::Map(_) => None,
-    }
 }

@@ -133,13 +133,16 @@ fn check_refused(text: &str, expected: &str) {
 
 #[test]
 fn invalid_suite_is_reported_with_place() {
-    check_refused("version: 1\ncases: []\n", "s.yaml:2:8: the suite has no cases");
+    check_refused(
+        "version: 1\ncases: []\n",
+        "s.yaml:2:8: cases: the suite has no cases; write `- baseline: RECORD` for each case",
+    );
     let newer = Suite::from_text("s.yaml", "version: 2\ncases: [{ baselin: a }]\n").unwrap_err();
     assert_eq!(newer.kind(), "suite.version");
     assert_eq!(newer.to_string(), "s.yaml:1:10: unsupported version 2, expected 1");
     check_refused(
         "version: 1\ncases: [{ baselin: a }]\n",
-        "s.yaml:2:11: cases[0]: unknown key `baselin`; did you mean `baseline`?",
+        "s.yaml:2:11: unknown key `baselin` in cases[0]; did you mean `baseline`?",
     );
 }
 

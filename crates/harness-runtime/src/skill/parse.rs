@@ -1,10 +1,9 @@
 //! `SKILL.md`: YAML front matter and instructions, as the Agent Skills format has it.
 
-use std::collections::BTreeMap;
-
 use harness_core::Json;
+use harness_diagnostics::document::Kind;
+use harness_diagnostics::{Fields, Item};
 use harness_host::DynWorkspace;
-use serde::Deserialize;
 
 use super::{Skill, SkillSet};
 use crate::markdown::{self, FileProblem, FileProblemKind, MarkdownFault, Reader};
@@ -86,45 +85,39 @@ pub async fn read_skills(workspace: &dyn DynWorkspace, roots: &[&str]) -> FoundS
     FoundSkills { skills: SkillSet::new(skills), problems: reader.problems }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
+#[derive(Default)]
 struct Front {
     name: Option<String>,
     description: Option<String>,
     license: Option<String>,
     compatibility: Option<String>,
-    metadata: Option<BTreeMap<String, serde_json::Value>>,
-    allowed_tools: Option<Words>,
+    metadata: Option<Json>,
+    allowed_tools: Option<String>,
     disable_model_invocation: bool,
 }
 
-/// Words in one text or in a list.
-struct Words(String);
-
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Words;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("names of tools, as a text or a list of texts")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Words, E> {
-                Ok(Words(text.to_owned()))
-            }
-
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
-                let mut words = Vec::<String>::new();
-                while let Some(word) = list.next_element()? {
-                    words.push(word);
-                }
-                Ok(Words(words.join(" ")))
-            }
+impl Front {
+    fn read(fields: &Fields<'_>) -> Self {
+        let metadata = fields.section("metadata", "write `NAME: VALUE` for each");
+        Self {
+            name: fields.text("name"),
+            description: fields.text("description"),
+            license: fields.text("license"),
+            compatibility: fields.text("compatibility"),
+            metadata: metadata.and_then(|_| fields.document().json(fields.node("metadata")?)),
+            allowed_tools: fields.item("allowed-tools").and_then(|item| words(&item)),
+            disable_model_invocation: fields.flag("disable-model-invocation").unwrap_or(false),
         }
-        deserializer.deserialize_any(Visitor)
     }
+}
+
+/// Names in one text or in a list.
+fn words(item: &Item<'_>) -> Option<String> {
+    if let Kind::Text(_) = item.kind() {
+        return item.text();
+    }
+    let items = item.items("names of tools, as a text or a list of texts", "");
+    Some(items.iter().filter_map(Item::text).collect::<Vec<_>>().join(" "))
 }
 
 impl Skill {
@@ -134,7 +127,7 @@ impl Skill {
     /// # Errors
     /// When it has no name or description, its front matter is invalid, or it is too long.
     pub fn parse(text: &str, location: Option<&str>) -> Result<ParsedSkill, MarkdownFault> {
-        let (front, body) = markdown::parse::<Front>(text)?;
+        let (front, body) = markdown::parse(text, Front::read)?;
         let folder = location.and_then(folder_of);
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let name = given(front.name).or_else(|| folder.map(str::to_owned)).ok_or(MarkdownFault::NoName)?;
@@ -147,8 +140,8 @@ impl Skill {
             location: location.map(str::to_owned),
             license: front.license,
             compatibility: front.compatibility,
-            allowed_tools: front.allowed_tools.map(|Words(words)| words),
-            metadata: front.metadata.and_then(|data| Json::of(&data).ok()),
+            allowed_tools: front.allowed_tools,
+            metadata: front.metadata,
         };
         let warnings = warnings(&skill, folder);
         Ok(ParsedSkill { skill, warnings })

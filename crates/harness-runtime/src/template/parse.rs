@@ -1,7 +1,6 @@
 //! Templates in Markdown files.
 
 use harness_host::DynWorkspace;
-use serde::Deserialize;
 
 use super::{PromptTemplate, TemplateSet};
 use crate::markdown::{self, FileProblem, MarkdownFault, Reader};
@@ -41,13 +40,6 @@ fn name_of(path: &str) -> Option<&str> {
     path.rsplit('/').next()?.strip_suffix(".md").filter(|name| !name.is_empty())
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-struct Front {
-    description: Option<String>,
-    argument_hint: Option<String>,
-}
-
 impl PromptTemplate {
     /// Reads the text of a Markdown file. Its front matter may have `description` and `argument-hint`; without
     /// a description, the beginning of the first line that is not empty is one.
@@ -55,11 +47,12 @@ impl PromptTemplate {
     /// # Errors
     /// When it is too long or its front matter is invalid.
     pub fn parse(name: impl Into<String>, text: &str) -> Result<Self, MarkdownFault> {
-        let (front, body) = markdown::parse::<Front>(text)?;
-        let given = front.description.filter(|text| !text.trim().is_empty());
+        let ((description, argument_hint), body) =
+            markdown::parse(text, |front| (front.text("description"), front.text("argument-hint")))?;
+        let given = description.filter(|text| !text.trim().is_empty());
         let description = given.unwrap_or_else(|| first_line(body));
         let (name, content) = (name.into(), body.to_owned());
-        Ok(Self { name, description, argument_hint: front.argument_hint, content })
+        Ok(Self { name, description, argument_hint, content })
     }
 }
 
