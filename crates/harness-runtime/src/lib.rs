@@ -12,6 +12,7 @@
 //! | follow it | [`Thread::events`], [`Thread::text`], [`Thread::reasoning`], [`Thread::items`] |
 //! | change it for the next run | [`Thread::set_model`] and its siblings, [`Thread::configure`] |
 //! | decide held calls | [`Approvals`] |
+//! | serve threads, of this process or of a durable engine | [`ThreadService`] |
 //! | look at it | [`Thread::status`], [`Thread::snapshot`], [`Thread::messages`], [`Thread::preview_request`] |
 //!
 //! Parts that can be used without threads:
@@ -77,6 +78,7 @@ mod prompt;
 mod queue;
 mod report;
 mod runtime;
+mod service;
 mod sessions;
 pub mod skill;
 mod stream;
@@ -94,6 +96,10 @@ pub use prompt::{MessageOptions, Prompt, ResumeFrom};
 pub use queue::{DeliveryMode, DeliveryState, LateSteering, Queue, QueueEntry, QueueMode};
 pub use report::{NoAnswer, Report, Typed};
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
+pub use service::{
+    ApprovalDecision, DynThreadService, PendingApproval, ThreadAttributes, ThreadInfo, ThreadMessage,
+    ThreadService,
+};
 pub use sessions::{DynSessions, Sessions};
 pub use stream::{
     Item, ItemContent, ItemStream, Items, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream,

@@ -13,6 +13,7 @@ use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, ThreadId};
 use harness_host::{Params, RootCwd};
 
+use crate::approvals::Approvals;
 use crate::config::{Instructions, ResolvedConfig, ThreadConfig};
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
@@ -198,7 +199,12 @@ impl RuntimeBuilder {
         let queued = QueuedBytes::default();
         let parts =
             Parts { clock, ids, sessions, limits, queued, cwd, params, tokio, threads, loaded, taped };
-        Runtime { threads: all, parts: Arc::new(parts), settled: ResolvedConfig::new(config) }
+        Runtime {
+            threads: all,
+            parts: Arc::new(parts),
+            settled: ResolvedConfig::new(config),
+            approvals: None,
+        }
     }
 }
 
@@ -210,6 +216,7 @@ pub struct Runtime {
     threads: Arc<Threads>,
     parts: Arc<Parts>,
     settled: Arc<ResolvedConfig>,
+    approvals: Option<Approvals>,
 }
 
 impl fmt::Debug for Runtime {
@@ -232,6 +239,25 @@ impl Runtime {
             cwd: RootCwd::default(),
             params: Params::default(),
         }
+    }
+
+    /// Sets the approver of the threads, so that the runtime as a [`ThreadService`](crate::ThreadService) lists pending
+    /// calls and decides on them. The threads must have the same approver. Default: none, so calls are neither listed
+    /// nor decided there.
+    #[must_use]
+    pub fn with_approvals(mut self, approvals: Approvals) -> Self {
+        self.approvals = Some(approvals);
+        self
+    }
+
+    /// The approver of the threads.
+    pub(crate) fn decides(&self) -> Option<&Approvals> {
+        self.approvals.as_ref()
+    }
+
+    /// The clock of the runtime.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.parts.clock
     }
 
     /// The thread of that name; a new one when there is none. Nothing is loaded before it is needed.

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::StatusCode;
 use harness::core::port::EntryHead;
 use harness::core::{Json, ThreadId};
-use harness::runtime::{Runtime, Thread};
+use harness::runtime::{DynThreadService, ThreadAttributes, ThreadService};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::attributes::Attributes;
+use crate::attributes;
 use crate::fault::Fault;
 use crate::openai::ResponseStore;
 use crate::options::ServerOptions;
@@ -22,7 +22,7 @@ const NAME: usize = 128;
 
 /// Shared state of requests.
 pub(crate) struct App {
-    pub(crate) runtime: Runtime,
+    pub(crate) threads: Arc<dyn DynThreadService>,
     pub(crate) options: ServerOptions,
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -56,11 +56,11 @@ impl Drop for StreamPlace {
 }
 
 impl App {
-    pub(crate) fn new(runtime: Runtime, options: ServerOptions) -> Arc<Self> {
+    pub(crate) fn new(threads: impl ThreadService + 'static, options: ServerOptions) -> Arc<Self> {
         let bounds = options.bounds;
         let places = |bound: usize| Arc::new(Semaphore::new(bound.min(Semaphore::MAX_PERMITS)));
         Arc::new(Self {
-            runtime,
+            threads: Arc::new(threads),
             requests: places(bounds.requests),
             streams: places(bounds.streams),
             clients: Arc::default(),
@@ -100,69 +100,68 @@ impl App {
         Ok(StreamPlace { _place: place, clients: Arc::clone(&self.clients), client })
     }
 
-    /// Rejects new requests and closes all threads: streams end, and runs are aborted within the grace period of
-    /// their threads. Pending calls stay parked in their sessions for a later decision.
+    /// Rejects new requests and stops the threads: streams end, and runs of this process are aborted within the grace
+    /// period of their threads. Pending calls stay parked for a later decision.
     pub(crate) async fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        if let Some(approvals) = &self.options.approvals {
-            crate::held::park_all(&self.runtime, approvals).await;
-        }
-        self.runtime.shutdown().await;
+        self.threads.stop_boxed().await;
     }
 
-    /// Returns the thread with that id, from this process or from a stored session.
-    pub(crate) async fn thread(&self, name: &str) -> Result<Thread, Fault> {
+    /// Returns the id of a thread that the service knows, or whose session is stored.
+    pub(crate) async fn thread(&self, name: &str) -> Result<ThreadId, Fault> {
         let id = thread_id(name).map_err(|_| Fault::no_thread(name))?;
-        if let Some(thread) = self.runtime.existing(&id) {
-            return Ok(thread);
+        if self.threads.exists_boxed(&id).await? {
+            return Ok(id);
         }
         let _alone = self.creating.lock().await;
-        if let Some(thread) = self.runtime.existing(&id) {
-            return Ok(thread);
+        if self.threads.exists_boxed(&id).await? {
+            return Ok(id);
         }
         let stored = self.stored(&id).await?.ok_or_else(|| Fault::no_thread(name))?;
         self.room()?;
-        let thread = self.runtime.thread(id);
-        Attributes::of_session(stored.meta.as_ref()).apply(&thread);
-        Ok(thread)
+        self.threads.create_boxed(&id, attributes::of_session(stored.meta.as_ref())).await?;
+        Ok(id)
     }
 
-    /// Returns the thread with that id, and whether it is new.
-    pub(crate) async fn thread_or_new(&self, id: ThreadId) -> Result<(Thread, bool), Fault> {
+    /// Creates a thread if it does not exist, and returns whether it is new.
+    pub(crate) async fn ensure(&self, id: &ThreadId) -> Result<bool, Fault> {
         let _alone = self.creating.lock().await;
-        if let Some(thread) = self.runtime.existing(&id) {
-            return Ok((thread, false));
+        if self.threads.exists_boxed(id).await? {
+            return Ok(false);
         }
-        let stored = self.stored(&id).await?;
+        let stored = self.stored(id).await?;
         self.room()?;
-        let thread = self.runtime.thread(id);
         let meta = stored.as_ref().and_then(|stored| stored.meta.as_ref());
-        Attributes::of_session(meta).apply(&thread);
-        Ok((thread, stored.is_none()))
+        self.threads.create_boxed(id, attributes::of_session(meta)).await?;
+        Ok(stored.is_none())
     }
 
     /// Creates a thread with a generated id.
-    pub(crate) async fn new_thread(&self, prefix: &str, attributes: Attributes) -> Result<Thread, Fault> {
+    pub(crate) async fn new_thread(
+        &self,
+        prefix: &str,
+        attributes: ThreadAttributes,
+    ) -> Result<ThreadId, Fault> {
         let _alone = self.creating.lock().await;
         self.room()?;
-        self.create(self.new_id(prefix).into(), attributes).await
+        let id = self.new_id(prefix).into();
+        self.create(&id, attributes).await?;
+        Ok(id)
     }
 
     /// Creates a thread, and its session if it has attributes. The caller holds `creating`, and knows that the id is free.
-    pub(crate) async fn create(&self, id: ThreadId, attributes: Attributes) -> Result<Thread, Fault> {
-        let thread = self.runtime.thread(id);
-        let meta = Json::of(&attributes).ok().filter(|_| attributes != Attributes::default());
+    pub(crate) async fn create(&self, id: &ThreadId, attributes: ThreadAttributes) -> Result<(), Fault> {
+        let meta = Json::of(&attributes).ok().filter(|_| attributes != ThreadAttributes::default());
+        self.threads.create_boxed(id, attributes).await?;
         if let (Some(stored), Some(meta)) = (&self.options.stored, meta) {
-            let config = thread.config();
-            let mut head = EntryHead::new(config.ports.clock.now(), None, 0, None);
-            head.descriptor.clone_from(&config.origin.descriptor_hash);
-            if let Err(error) = stored.create_boxed(thread.id(), &head, &meta).await {
-                thread.close().await;
+            let mut head = EntryHead::new(self.threads.service_time(), None, 0, None);
+            head.descriptor = self.threads.info_boxed(id).await?.descriptor;
+            if let Err(error) = stored.create_boxed(id, &head, &meta).await {
+                self.threads.forget_boxed(id).await?;
                 return Err(error.into());
             }
         }
-        attributes.apply(&thread);
-        Ok(thread)
+        Ok(())
     }
 
     /// Generates an id: `prefix`, a hyphen, and a unique part.
@@ -172,20 +171,22 @@ impl App {
         format!("{prefix}-{unique}")
     }
 
-    /// Closes a thread and removes its session. A session that cannot be removed is logged.
-    pub(crate) async fn discard(&self, thread: &Thread) {
-        thread.close().await;
-        self.forget_runs(thread);
-        let Some(stored) = &self.options.stored else { return };
-        if let Err(fault) = stored.remove_boxed(thread.id()).await {
-            tracing::warn!(thread = %thread.id(), %fault, "the session of a discarded thread was not removed");
+    /// Removes a thread and its session. A failure is logged.
+    pub(crate) async fn discard(&self, thread: &ThreadId) {
+        if let Err(fault) = self.remove(thread).await {
+            tracing::warn!(%thread, ?fault, "a discarded thread was not removed");
         }
     }
 
-    /// Drops the runs of a closed thread from trace pages.
-    pub(crate) fn forget_runs(&self, thread: &Thread) {
+    /// Removes a thread, its session and its runs on trace pages.
+    pub(crate) async fn remove(&self, thread: &ThreadId) -> Result<(), Fault> {
+        self.threads.forget_boxed(thread).await?;
         if let Some(runs) = &self.options.recent_runs {
-            runs.forget(thread.id());
+            runs.forget(thread);
+        }
+        match &self.options.stored {
+            Some(stored) => Ok(stored.remove_boxed(thread).await?),
+            None => Ok(()),
         }
     }
 
@@ -200,7 +201,7 @@ impl App {
     /// Checks the limit of threads.
     pub(crate) fn room(&self) -> Result<(), Fault> {
         let bound = self.options.bounds.threads;
-        if self.runtime.ids().len() >= bound {
+        if self.threads.threads_in_memory() >= bound {
             return Err(Fault::full("threads are open", bound));
         }
         Ok(())

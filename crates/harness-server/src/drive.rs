@@ -1,21 +1,20 @@
 //! Runs on behalf of one request, which end with the connection of its client.
 
 use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::FutureExt as _;
-use harness::core::Outcome;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use harness::core::port::{Decision, ProposedCall};
-use harness::runtime::{Approvals, Prompt, Report, StartAt, Stream, StreamItem, Thread, ThreadEvent};
+use harness::core::{Outcome, ThreadId};
+use harness::runtime::{ApprovalDecision, Prompt, Report, RuntimeError, StartAt, StreamItem, ThreadEvent};
 use tokio::sync::mpsc;
 
 use crate::app::{App, StreamPlace};
 use crate::fault::Fault;
-use crate::held;
 
 /// Frames between a run and the connection of its client.
 const FRAMES: usize = 64;
@@ -56,8 +55,8 @@ pub(crate) enum Ended {
 /// A started run.
 pub(crate) struct Job {
     app: Arc<App>,
-    thread: Thread,
-    events: Stream,
+    thread: ThreadId,
+    events: BoxStream<'static, StreamItem>,
     /// Decisions on pending calls, with the calls that were shown.
     decisions: Vec<(ProposedCall, Decision)>,
     /// Whether the thread is deleted at the end.
@@ -66,18 +65,18 @@ pub(crate) struct Job {
 
 impl Job {
     /// Starts a run. Calls that require approval are parked, except those with a decision.
-    pub(crate) fn start(
+    pub(crate) async fn start(
         app: &Arc<App>,
-        thread: Thread,
+        thread: ThreadId,
         prompt: Prompt,
         decisions: Vec<(ProposedCall, Decision)>,
         ephemeral: bool,
     ) -> Result<Self, Fault> {
-        let events = thread.events(StartAt::Live);
-        let started = held::begin(thread.prompt(prompt));
+        let events = app.threads.events_boxed(&thread, StartAt::Live).await?;
+        let started = app.threads.start_boxed(&thread, prompt).await;
         let job = Self { app: Arc::clone(app), thread, events, decisions, ephemeral };
         match started {
-            Ok(()) => Ok(job),
+            Ok(_) => Ok(job),
             Err(error) => {
                 tokio::spawn(job.finish());
                 Err(error.into())
@@ -89,24 +88,19 @@ impl Job {
     pub(crate) async fn run(mut self, translate: &mut impl Translate, out: &Outlet) -> Ended {
         let ended = self.follow(translate, out).await;
         if !matches!(ended, Ended::Report { .. }) {
-            self.thread.abort("client disconnected").ended().await;
+            // A thread that is gone has no run.
+            let _ = self.app.threads.abort_boxed(&self.thread, "client disconnected".into(), true).await;
         }
         self.finish().await;
         ended
     }
 
     async fn follow(&mut self, translate: &mut impl Translate, out: &Outlet) -> Ended {
-        let approvals = self.app.options.approvals.clone().unwrap_or_default();
         loop {
-            let mut changed = pin!(approvals.changed());
-            // From here on no change is missed.
-            let _ = changed.as_mut().now_or_never();
-            self.settle(&approvals);
             let item = tokio::select! {
                 biased;
                 () = out.closed() => return Ended::Gone,
                 item = self.events.next() => item,
-                () = changed => continue,
             };
             match item {
                 Some(StreamItem::Event { event, .. }) => {
@@ -119,23 +113,25 @@ impl Job {
                         return ended;
                     }
                 }
+                Some(StreamItem::Held { calls }) => self.settle(calls).await,
                 Some(StreamItem::Lagged { .. } | _) => return Ended::Failed(lagged()),
                 None => return Ended::Failed(Fault::stopping()),
             }
         }
     }
 
-    async fn ended(&self, event: &ThreadEvent) -> Option<Ended> {
+    async fn ended(&mut self, event: &ThreadEvent) -> Option<Ended> {
         if let ThreadEvent::RunFailed { error, .. } = event {
-            return Some(Ended::Failed(harness::runtime::RuntimeError::clone(error).into()));
+            return Some(Ended::Failed(RuntimeError::clone(error).into()));
         }
         let ThreadEvent::RunEnded(report) = event else { return None };
-        if self.thread.queue_len() == 0 {
+        let threads = &self.app.threads;
+        if threads.info_boxed(&self.thread).await.is_ok_and(|info| info.waiting == 0) {
             // The next request of the client must not find the thread busy.
-            self.thread.wait_idle().await;
+            let _ = threads.wait_idle_boxed(&self.thread).await;
         }
         let pending = if report.outcome() == Outcome::AwaitingApproval {
-            held::parked(&self.thread).await.unwrap_or_default()
+            parked(&self.app, &self.thread).await.unwrap_or_default()
         } else {
             Vec::new()
         };
@@ -143,15 +139,16 @@ impl Job {
     }
 
     /// Decides on the calls that the run holds.
-    fn settle(&mut self, approvals: &Approvals) {
-        for held in approvals.held(self.thread.id()) {
-            let same = |(shown, _): &(ProposedCall, Decision)| held::same_call(shown, &held);
+    async fn settle(&mut self, calls: Vec<ProposedCall>) {
+        for held in calls {
+            let same = |(shown, _): &(ProposedCall, Decision)| same_call(shown, &held);
             let decision = match self.decisions.iter().position(same) {
                 Some(at) => self.decisions.swap_remove(at).1,
                 None => Decision::Later,
             };
+            let decision = ApprovalDecision { approval: held.id(), digest: held.digest(), decision };
             // A call that is no longer held needs no decision.
-            let _ = approvals.decide(self.thread.id(), &held.id(), &held.digest(), decision);
+            let _ = self.app.threads.decide_boxed(&self.thread, decision).await;
         }
     }
 
@@ -160,6 +157,18 @@ impl Job {
             self.app.discard(&self.thread).await;
         }
     }
+}
+
+/// Whether a held call is the one that was shown: a gate may have changed its arguments.
+fn same_call(shown: &ProposedCall, held: &ProposedCall) -> bool {
+    let (shown, held) = (&shown.call, &held.call);
+    shown.id == held.id && shown.name == held.name && shown.arguments == held.arguments
+}
+
+/// Calls of a thread that an earlier run parked.
+pub(crate) async fn parked(app: &App, thread: &ThreadId) -> Result<Vec<ProposedCall>, Fault> {
+    let pending = app.threads.approvals_boxed(thread).await?;
+    Ok(pending.into_iter().filter(|call| call.is_parked).map(|call| call.proposed).collect())
 }
 
 fn lagged() -> Fault {

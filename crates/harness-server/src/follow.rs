@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use harness::core::ThreadId;
 use harness::core::port::DeltaPart;
-use harness::runtime::{Approvals, StartAt, Stream, StreamItem, Thread, ThreadEvent};
+use harness::runtime::{DynThreadService, RuntimeError, StartAt, StreamItem, ThreadEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::held::HeldCalls;
 use crate::wire::{Frame, ItemFrames, frame};
 
 /// Content of a stream.
@@ -53,11 +55,11 @@ impl From {
 
 /// Follows a thread at the pace of its reader.
 pub(crate) struct Follow {
-    stream: Stream,
+    stream: BoxStream<'static, StreamItem>,
+    /// Number of the next event of the stream, if none is missed.
+    position: u64,
     kind: Kind,
     items: ItemFrames,
-    /// Pending calls, in a stream of all events.
-    held: Option<HeldCalls>,
     /// First event to send; the stream may start earlier, where items start.
     from: u64,
     ready: VecDeque<Frame>,
@@ -117,32 +119,30 @@ pub(crate) struct End {
 }
 
 impl Follow {
-    pub(crate) fn new(
-        thread: &Thread,
-        approvals: Option<&Approvals>,
+    pub(crate) async fn new(
+        threads: &dyn DynThreadService,
+        thread: &ThreadId,
         from: From,
         kind: Kind,
         one_run: bool,
-    ) -> Self {
-        let live = thread.events(StartAt::Live).position();
-        let turn = thread.events(StartAt::Turn).position();
+    ) -> Result<Self, RuntimeError> {
+        let info = threads.info_boxed(thread).await?;
+        let (live, turn) = (info.next_seq, info.turn_seq);
         let (from, start, is_reset) = match from {
-            From::Live => (live, StartAt::At(live), false),
-            From::Turn => (turn, StartAt::Turn, false),
-            From::Replay => (0, StartAt::Replay, false),
-            From::At(at) if at > live => (0, StartAt::Replay, true),
-            From::At(at) => (at, StartAt::At(at), false),
+            From::Live => (live, live, false),
+            From::Turn => (turn, turn, false),
+            From::Replay => (0, 0, false),
+            From::At(at) if at > live => (0, 0, true),
+            From::At(at) => (at, at, false),
         };
-        let start = if kind == Kind::Items && turn < from { StartAt::Turn } else { start };
+        let position = if kind == Kind::Items { start.min(turn) } else { start };
         let mut ready = VecDeque::new();
         if is_reset {
             ready.push_back(Frame::new(None, "reset", &Reset { next: live }));
         }
-        let stream = thread.events(start);
+        let stream = threads.events_boxed(thread, StartAt::At(position)).await?;
         let items = ItemFrames::default();
-        let held = approvals.filter(|_| kind == Kind::Full);
-        let held = held.map(|approvals| HeldCalls::new(approvals.clone(), thread.id().clone()));
-        Self { stream, kind, items, held, from, ready, ended: None, one_run, over: false }
+        Ok(Self { stream, position, kind, items, from, ready, ended: None, one_run, over: false })
     }
 
     /// Waits for the next frame; `None` after the last one.
@@ -154,17 +154,13 @@ impl Follow {
             if self.over {
                 return None;
             }
-            let item = tokio::select! {
-                biased;
-                item = self.stream.next() => item,
-                pending = HeldCalls::changed(self.held.as_mut()) => {
-                    self.ready.push_back(Frame::new(None, "approvals", &Pending { pending }));
-                    continue;
-                }
-            };
-            match item {
+            match self.stream.next().await {
                 Some(StreamItem::Event { seq, event }) => self.take(seq, &event),
                 Some(StreamItem::Lagged { missed }) => self.lagged(missed),
+                Some(StreamItem::Held { calls }) if self.kind == Kind::Full => {
+                    let pending = Pending { pending: calls.len() };
+                    self.ready.push_back(Frame::new(None, "approvals", &pending));
+                }
                 Some(_) => {}
                 None => self.end("closed"),
             }
@@ -172,6 +168,7 @@ impl Follow {
     }
 
     fn take(&mut self, seq: u64, event: &ThreadEvent) {
+        self.position = seq.saturating_add(1);
         let frames = match self.kind {
             Kind::Full => frame(seq, event).into_iter().collect(),
             Kind::Text => text_of(seq, event).into_iter().collect(),
@@ -191,7 +188,8 @@ impl Follow {
     }
 
     fn lagged(&mut self, missed: u64) {
-        let (next, began) = (self.stream.position(), self.stream.position().saturating_sub(missed));
+        let (began, next) = (self.position, self.position.saturating_add(missed));
+        self.position = next;
         self.items = ItemFrames::default();
         let missed = next.saturating_sub(began.max(self.from));
         if missed > 0 {

@@ -1,6 +1,6 @@
 //! Threads of agents over HTTP, with server-sent events.
 //!
-//! [`router`] gives a [`Runtime`] routes under `/v1`, to be mounted in any axum program; [`serve`] is a whole
+//! [`router`] gives a [`ThreadService`], such as a [`Runtime`](harness::runtime::Runtime), routes under `/v1`, to be mounted in any axum program; [`serve`] is a whole
 //! server around it with an orderly shutdown. Requests and responses are in `docs/reference/openapi.json`, which is
 //! also served as `/openapi.json`. `docs/cookbook/serve.md` is the guide.
 //!
@@ -57,7 +57,6 @@ mod error;
 mod fault;
 mod follow;
 mod guard;
-mod held;
 mod openai;
 mod options;
 mod page;
@@ -71,7 +70,7 @@ use std::sync::Arc;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Extension, Router, middleware};
-use harness::runtime::Runtime;
+use harness::runtime::ThreadService;
 use serde_json::Value;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -84,14 +83,14 @@ use app::App;
 use fault::Fault;
 use routes::service::DescriptionText;
 
-/// Returns the routes to the threads of a runtime, for programs with their own server.
+/// Returns the routes to the threads of a service, for programs with their own server.
 ///
-/// Such a program must call [`ServerOptions::check`] for its listener and [`Runtime::shutdown`] before it
+/// Such a program must call [`ServerOptions::check`] for its listener and [`ThreadService::stop`] before it
 /// exits; [`serve`] does both. With
 /// [`into_make_service_with_connect_info`](axum::Router::into_make_service_with_connect_info) for `SocketAddr` the
 /// stream limit per client applies, too.
-pub fn router(runtime: Runtime, options: ServerOptions) -> Router {
-    router_of(App::new(runtime, options))
+pub fn router(threads: impl ThreadService + 'static, options: ServerOptions) -> Router {
+    router_of(App::new(threads, options))
 }
 
 /// Returns the OpenAPI description of all routes, as `/openapi.json` serves it.

@@ -8,7 +8,6 @@ use axum::http::HeaderValue;
 use harness::core::AgentId;
 use harness::core::port::Ids;
 use harness::record::{DynRecordSource, RecentRuns, RecordSource};
-use harness::runtime::Approvals;
 use harness::system::SystemIds;
 use secrecy::SecretString;
 
@@ -32,7 +31,7 @@ pub struct Bounds {
     pub body_time: Duration,
     /// Size limit of a request body in bytes; larger ones are rejected with 413. Default: 4 MiB.
     pub body: usize,
-    /// Threads in the runtime; more are rejected with 503. Default: 10,000.
+    /// Threads in this process; more are rejected with 503. Default: 10,000.
     pub threads: usize,
     /// Concurrent event streams; more are rejected with 503. Default: 1,024.
     pub streams: usize,
@@ -80,7 +79,6 @@ pub struct ServerOptions {
     pub(crate) hosts: Hosts,
     pub(crate) origins: Vec<HeaderValue>,
     pub(crate) bounds: Bounds,
-    pub(crate) approvals: Option<Approvals>,
     pub(crate) stored: Option<Arc<dyn DynStoredThreads>>,
     pub(crate) recent_runs: Option<RecentRuns>,
     pub(crate) recorded_runs: Option<Arc<dyn DynRecordSource>>,
@@ -106,7 +104,6 @@ impl Default for ServerOptions {
             hosts: Hosts::default(),
             origins: Vec::new(),
             bounds: Bounds::default(),
-            approvals: None,
             stored: None,
             recent_runs: None,
             recorded_runs: None,
@@ -164,13 +161,6 @@ impl ServerOptions {
         }
         self.origins.push(HeaderValue::from_str(origin).map_err(|_| fault())?);
         Ok(self)
-    }
-
-    /// Sets the approver of the runtime's threads. Default: none, so approvals are not available
-    /// over HTTP.
-    pub fn approvals(mut self, approvals: Approvals) -> Self {
-        self.approvals = Some(approvals);
-        self
     }
 
     /// Sets the source of threads that an earlier process stored. Default: none, so only threads of

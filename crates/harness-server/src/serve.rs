@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness::runtime::Runtime;
+use harness::runtime::ThreadService;
 use tokio::net::TcpListener;
 
 use crate::app::App;
@@ -10,25 +10,25 @@ use crate::connections::Connections;
 use crate::error::ServerError;
 use crate::options::ServerOptions;
 
-/// Serves the threads of a runtime over HTTP/1.1 until `stop` completes. Then it accepts no more
-/// requests, runs are aborted within the grace period of their threads, pending calls stay parked
-/// in their sessions, streams end, and connections have [`Bounds::drain`](crate::Bounds::drain) to
-/// finish. The runtime is shut down afterwards.
+/// Serves threads over HTTP/1.1 until `stop` completes. Then it accepts no more requests, the threads are
+/// [stopped](ThreadService::stop), streams end, and connections have [`Bounds::drain`](crate::Bounds::drain) to
+/// finish. Runs of a runtime of this process are aborted within the grace period of their threads, and pending calls
+/// stay parked in their sessions.
 ///
-/// If the future is dropped, open connections are cut, and the runtime keeps running.
+/// If the future is dropped, open connections are cut, and the threads keep running.
 ///
 /// # Errors
 /// [`ServerError::TokenRequired`] before the first response, if the listener is not on the loopback
 /// interface and there is no token; [`ServerError::Listen`].
 pub async fn serve(
     mut listener: TcpListener,
-    runtime: Runtime,
+    threads: impl ThreadService + 'static,
     options: ServerOptions,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServerError> {
     options.check(listener.local_addr()?)?;
     let bounds = options.bounds;
-    let app = App::new(runtime, options);
+    let app = App::new(threads, options);
     let mut connections = Connections::new(crate::router_of(Arc::clone(&app)), &bounds);
     let stopping = async {
         stop.await;

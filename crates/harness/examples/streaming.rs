@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 }
                 // A reader that is too slow learns how much it missed; the transcript has everything.
                 StreamItem::Lagged { missed } => println!("missed {missed} events"),
-                StreamItem::Event { .. } | _ => {}
+                StreamItem::Event { .. } | StreamItem::Held { .. } | _ => {}
             }
         }
     };

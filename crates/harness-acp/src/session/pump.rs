@@ -89,7 +89,7 @@ impl Pump {
                 tracing::debug!(session = %self.id, missed, "the client is slow; the transcript is sent instead");
                 self.caught_up().await
             }
-            _ => Vec::new(),
+            StreamItem::Held { .. } | _ => Vec::new(),
         };
         self.send(updates).await && self.send_mode().await
     }

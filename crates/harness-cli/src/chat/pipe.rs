@@ -142,7 +142,7 @@ fn show(shown: &mut Shown, told: StreamItem) -> Option<io::Result<()>> {
         }
         StreamItem::Event { event: ThreadEvent::Delta(part), .. } => Some(human.part(OpId(*steps), &part)),
         StreamItem::Lagged { missed } => Some(human.see(&Seen::Lagged { missed })),
-        StreamItem::Event { .. } | _ => None,
+        StreamItem::Event { .. } | StreamItem::Held { .. } | _ => None,
     }
 }
 

@@ -71,8 +71,9 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
         let stop = stop.clone();
         async move { stop.cancelled().await }
     };
-    let options = options.approvals(approvals).recent_runs(runs).agents(threads.agents.iter().cloned());
-    let serving = harness_server::serve(listener, threads.runtime.clone(), options, stopped);
+    let options = options.recent_runs(runs).agents(threads.agents.iter().cloned());
+    let served = threads.runtime.clone().with_approvals(approvals);
+    let serving = harness_server::serve(listener, served, options, stopped);
     let served = tokio::select! {
         biased;
         served = serving => served,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::port::DeltaPart;
+use harness_core::port::{DeltaPart, ProposedCall};
 
 use super::event_log::{LogSegment, ThreadEvent};
 use crate::thread::Shared;
@@ -37,6 +37,12 @@ pub enum StreamItem {
     Lagged {
         /// How much was missed.
         missed: u64,
+    },
+    /// The calls that wait for a decision changed, including those of sub-agents: in the streams of a
+    /// [`ThreadService`](crate::ThreadService), also at the start if there are any.
+    Held {
+        /// All calls that the run holds now.
+        calls: Vec<ProposedCall>,
     },
 }
 

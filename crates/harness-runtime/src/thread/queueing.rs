@@ -10,6 +10,7 @@ use super::state::{State, Status};
 use crate::error::RuntimeError;
 use crate::prompt::MessageOptions;
 use crate::queue::{DeliveryMode, QueueEntry, QueueShare};
+use crate::service::ThreadMessage;
 use crate::stream::{QueueChange, ThreadEvent};
 
 impl Thread {
@@ -20,7 +21,7 @@ impl Thread {
     /// [`RuntimeError::QueueFull`], [`RuntimeError::QueueBytesFull`], [`RuntimeError::AllQueuesFull`];
     /// [`RuntimeError::OutputSchema`]; [`RuntimeError::Closed`]; [`RuntimeError::NoTokio`].
     pub fn execute(&self, message: impl Into<Message>, mode: DeliveryMode) -> Result<EntryId, RuntimeError> {
-        self.enqueue(None, message.into(), mode, true, MessageOptions::default())
+        self.deliver(ThreadMessage::new(message, mode))
     }
 
     /// Like [`execute`](Self::execute), with an entry id of the caller.
@@ -33,7 +34,7 @@ impl Thread {
         message: impl Into<Message>,
         mode: DeliveryMode,
     ) -> Result<EntryId, RuntimeError> {
-        self.enqueue(Some(entry.into()), message.into(), mode, true, MessageOptions::default())
+        self.deliver(ThreadMessage::new(message, mode).named(entry))
     }
 
     /// Like [`execute`](Self::execute), with [options](MessageOptions) of the run.
@@ -46,7 +47,7 @@ impl Thread {
         mode: DeliveryMode,
         options: MessageOptions,
     ) -> Result<EntryId, RuntimeError> {
-        self.enqueue(None, message.into(), mode, true, options)
+        self.deliver(ThreadMessage::new(message, mode).options(options))
     }
 
     /// Ends the run at hand for a message; see [`DeliveryMode::Interrupt`].
@@ -63,7 +64,7 @@ impl Thread {
     /// # Errors
     /// As [`Thread::execute`].
     pub fn steer(&self, message: impl Into<Message>) -> Result<EntryId, RuntimeError> {
-        self.enqueue(None, message.into(), DeliveryMode::BetweenRounds, false, MessageOptions::default())
+        self.deliver(ThreadMessage::new(message, DeliveryMode::BetweenRounds).quiet())
     }
 
     /// Queues a message for when the work at hand is completed. An idle thread stays idle: the message follows the
@@ -72,17 +73,15 @@ impl Thread {
     /// # Errors
     /// As [`Thread::execute`].
     pub fn follow_up(&self, message: impl Into<Message>) -> Result<EntryId, RuntimeError> {
-        self.enqueue(None, message.into(), DeliveryMode::NextTurn, false, MessageOptions::default())
+        self.deliver(ThreadMessage::new(message, DeliveryMode::NextTurn).quiet())
     }
 
-    fn enqueue(
-        &self,
-        id: Option<EntryId>,
-        message: Message,
-        mode: DeliveryMode,
-        wakes: bool,
-        options: MessageOptions,
-    ) -> Result<EntryId, RuntimeError> {
+    /// Delivers a message in any of these ways.
+    ///
+    /// # Errors
+    /// As [`Thread::execute_as`].
+    pub fn deliver(&self, message: ThreadMessage) -> Result<EntryId, RuntimeError> {
+        let ThreadMessage { entry, message, mode, wakes, options } = message;
         let shared = &self.0;
         self.says_something(&message)?;
         shared.check_output(&options)?;
@@ -98,7 +97,7 @@ impl Thread {
         if state.queue.iter().count() >= bound {
             return Err(RuntimeError::QueueFull { thread: shared.id.clone(), bound });
         }
-        let id = id.unwrap_or_else(|| {
+        let id = entry.unwrap_or_else(|| {
             state.named += 1;
             EntryId::from(format!("msg-{}", state.named))
         });
@@ -106,13 +105,13 @@ impl Thread {
             return Err(RuntimeError::EntryExists { thread: shared.id.clone(), entry: id });
         }
         let share = self.room(&state, bytes, None)?;
-        let (now, message) = (shared.parts.clock.now(), Arc::new(message));
-        let mut entry = QueueEntry::new(id.clone(), message, mode, wakes, options, now);
-        entry.share = Some(share);
+        let now = shared.parts.clock.now();
+        let mut queued = QueueEntry::new(id.clone(), message, mode, wakes, options, now);
+        queued.share = Some(share);
         if mode == DeliveryMode::Interrupt {
-            state.queue.push_interrupt(entry);
+            state.queue.push_interrupt(queued);
         } else {
-            state.queue.push(entry);
+            state.queue.push(queued);
         }
         shared.event_log.emit(ThreadEvent::Queue { entry: id.clone(), change: QueueChange::Queued(mode) });
         if mode == DeliveryMode::Interrupt && matches!(state.status, Status::Generating { .. }) {

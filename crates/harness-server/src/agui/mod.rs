@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use harness::runtime::{Prompt, Thread};
+use harness::core::ThreadId;
+use harness::runtime::Prompt;
 
 use self::request::{AgUiQuery, Request, RunAgentInput};
 use self::stream::AgUiRun;
@@ -46,7 +47,7 @@ pub(crate) async fn run_ag_ui(
 ) -> Result<Response, Fault> {
     let (thread, run, request) = Request::read(&app, query, input)?;
     let place = app.begin_stream(client.address())?;
-    let (thread, is_new) = app.thread_or_new(thread).await?;
+    let is_new = app.ensure(&thread).await?;
     let job = match start(&app, &thread, request).await {
         Ok(job) => job,
         Err(fault) => {
@@ -56,20 +57,20 @@ pub(crate) async fn run_ag_ui(
             return Err(fault);
         }
     };
-    let run = AgUiRun::new(thread.id().clone(), run, app.new_id("msg"));
+    let run = AgUiRun::new(thread, run, app.new_id("msg"));
     let (out, frames) = drive::outlet();
     tokio::spawn(async move { run.send(job, &out).await });
     Ok(drive::sse(&app, frames, place))
 }
 
-async fn start(app: &Arc<App>, thread: &Thread, request: Request) -> Result<Job, Fault> {
-    let decisions = resume::decisions(thread, request.resume).await?;
-    let known = thread.messages().await?;
+async fn start(app: &Arc<App>, thread: &ThreadId, request: Request) -> Result<Job, Fault> {
+    let decisions = resume::decisions(app, thread, request.resume).await?;
+    let known = app.threads.snapshot_boxed(thread).await?.messages;
     let context = request.context;
     let messages = if known.is_empty() {
         let said = messages::first(request.messages, context)?;
         if !said.history.is_empty() {
-            thread.seed_history(said.history).await?;
+            app.threads.seed_boxed(thread, said.history).await?;
         }
         said.prompt
     } else {
@@ -77,5 +78,5 @@ async fn start(app: &Arc<App>, thread: &Thread, request: Request) -> Result<Job,
     };
     let mut prompt = Prompt::new(messages);
     prompt.options = request.options;
-    Job::start(app, thread.clone(), prompt, decisions, false)
+    Job::start(app, thread.clone(), prompt, decisions, false).await
 }

@@ -1,14 +1,15 @@
 //! Decisions of AG-UI clients on pending calls.
 
 use harness::core::port::{Decision, ProposedCall};
-use harness::core::{ApprovalId, CallDigest, Json};
-use harness::runtime::{RuntimeError, Thread};
+use harness::core::{ApprovalId, CallDigest, Json, ThreadId};
+use harness::runtime::RuntimeError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use crate::app::App;
+use crate::drive;
 use crate::fault::Fault;
-use crate::held;
 
 /// Decision on an interrupt.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -63,15 +64,16 @@ pub(super) fn schema() -> Value {
 
 /// Matches decisions with the pending calls of the thread: each call needs one.
 pub(super) async fn decisions(
-    thread: &Thread,
+    app: &App,
+    thread: &ThreadId,
     given: Vec<ResumeEntry>,
 ) -> Result<Vec<(ProposedCall, Decision)>, Fault> {
-    let mut pending = held::parked(thread).await?;
+    let mut pending = drive::parked(app, thread).await?;
     let mut decisions = Vec::new();
     for (index, entry) in given.into_iter().enumerate() {
         let approval = ApprovalId::from(entry.interrupt_id.clone());
         let Some(at) = pending.iter().position(|call| call.id() == approval) else {
-            let error = RuntimeError::NotHeld { thread: thread.id().clone(), approval };
+            let error = RuntimeError::NotHeld { thread: thread.clone(), approval };
             return Err(Fault::from(error).at(format!("resume[{index}].interruptId")));
         };
         let call = pending.swap_remove(at);

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use harness::core::{Json, Time};
-use harness::runtime::Thread;
+use harness::core::{Json, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -13,7 +12,7 @@ use super::error::AnyOpenAiFault;
 use super::responses::now;
 use super::responses::routes::Deleted;
 use crate::app::App;
-use crate::attributes::Attributes;
+use crate::attributes;
 use crate::body::{At, MaybeBody};
 use crate::fault::Fault;
 
@@ -44,14 +43,14 @@ pub(crate) struct ConversationView {
 }
 
 impl ConversationView {
-    async fn of(app: &App, thread: &Thread) -> Result<Self, Fault> {
-        let stored = app.stored(thread.id()).await?;
+    async fn of(app: &App, thread: &ThreadId) -> Result<Self, Fault> {
+        let stored = app.stored(thread).await?;
         let created = stored.and_then(|stored| Time::parse_iso(&stored.created?));
         Ok(Self {
-            id: thread.id().as_str().to_owned(),
+            id: thread.as_str().to_owned(),
             object: "conversation",
-            created_at: created.map_or_else(|| now(thread), |created| created.0.div_euclid(1_000)),
-            metadata: Attributes::of(thread).metadata.unwrap_or_else(no_metadata),
+            created_at: created.map_or_else(|| now(app), |created| created.0.div_euclid(1_000)),
+            metadata: app.threads.info_boxed(thread).await?.attributes.metadata.unwrap_or_else(no_metadata),
         })
     }
 }
@@ -77,7 +76,7 @@ pub(crate) async fn create_conversation(
     }
     // Attributes create the session, so that the conversation survives a restart.
     let metadata = asked.metadata.unwrap_or_else(no_metadata);
-    let thread = app.new_thread("conv", Attributes::new(None, None, Some(metadata))?).await?;
+    let thread = app.new_thread("conv", attributes::checked(None, None, Some(metadata))?).await?;
     ConversationView::of(&app, &thread).await.map(axum::Json)
 }
 

@@ -6,18 +6,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::IF_MATCH;
 use axum::http::{HeaderMap, StatusCode};
-use harness::core::port::ProposedCall;
-use harness::core::{ApprovalId, CallDigest};
-use harness::runtime::{Approvals, RuntimeError};
+use harness::core::{ApprovalId, CallDigest, ThreadId};
+use harness::runtime::{ApprovalDecision, PendingApproval, RuntimeError};
 
 use crate::app::App;
 use crate::body::{At, Body};
 use crate::fault::{AnyFault, Conflict, ErrorBody, Fault};
-use crate::held::{self, Decided};
 use crate::wire::{Answer, ApprovalList, ApprovalView, decision};
 
-fn view(held: ProposedCall) -> Option<ApprovalView> {
-    Some(ApprovalView::held(held.origin.thread.clone()?, held))
+fn view(thread: ThreadId, PendingApproval { proposed, is_parked }: PendingApproval) -> ApprovalView {
+    if is_parked { ApprovalView::parked(thread, proposed) } else { ApprovalView::held(thread, proposed) }
 }
 
 /// Lists the pending calls in the runs of all threads. Parked calls are listed by their threads.
@@ -25,9 +23,10 @@ fn view(held: ProposedCall) -> Option<ApprovalView> {
     get, path = "/v1/approvals", tag = "approvals", operation_id = "listAllApprovals",
     responses((status = 200, description = "Pending calls", body = ApprovalList), AnyFault)
 )]
-pub(super) async fn of_all(State(app): State<Arc<App>>) -> Json<ApprovalList> {
-    let held = app.options.approvals.as_ref().map(Approvals::all).unwrap_or_default();
-    Json(ApprovalList { approvals: held.into_iter().filter_map(view).collect() })
+pub(super) async fn of_all(State(app): State<Arc<App>>) -> Result<Json<ApprovalList>, Fault> {
+    let held = app.threads.held_boxed().await?.into_iter();
+    let approvals = held.filter_map(|call| Some(view(call.proposed.origin.thread.clone()?, call)));
+    Ok(Json(ApprovalList { approvals: approvals.collect() }))
 }
 
 /// Lists the pending calls of a thread: those held by its run or, while it is idle, those that an earlier run
@@ -42,14 +41,8 @@ pub(super) async fn of_one(
     At(name): At<String>,
 ) -> Result<Json<ApprovalList>, Fault> {
     let thread = app.thread(&name).await?;
-    let held = match &app.options.approvals {
-        Some(approvals) => held::held(&thread, approvals).await,
-        None => Vec::new(),
-    };
-    let mut approvals: Vec<ApprovalView> = held.into_iter().filter_map(view).collect();
-    let parked = held::parked(&thread).await?;
-    approvals.extend(parked.into_iter().map(|call| ApprovalView::parked(thread.id().clone(), call)));
-    Ok(Json(ApprovalList { approvals }))
+    let pending = app.threads.approvals_boxed(&thread).await?.into_iter();
+    Ok(Json(ApprovalList { approvals: pending.map(|call| view(thread.clone(), call)).collect() }))
 }
 
 /// Decides on a call: `granted`, `edited` with other arguments, `denied` with a reason, or `later`.
@@ -84,9 +77,6 @@ pub(super) async fn answer(
     let decision = decision(answer)?;
     let thread = app.thread(&name).await?;
     let approval = ApprovalId::from(approval);
-    let Some(approvals) = &app.options.approvals else {
-        return Err(RuntimeError::NotHeld { thread: thread.id().clone(), approval }.into());
-    };
     let digest = match (&matched, given) {
         (Some(matched), Some(given)) if *matched != given => {
             return Err(Fault::unreadable("`digest` and `If-Match` differ").at("digest"));
@@ -95,7 +85,7 @@ pub(super) async fn answer(
         (None, Some(digest)) => digest,
         (None, None) => return Err(no_digest(&approval)),
     };
-    match held::decide(&thread, approvals, &Decided { approval, digest, decision }).await {
+    match app.threads.decide_boxed(&thread, ApprovalDecision { approval, digest, decision }).await {
         Err(error @ RuntimeError::OtherCall { .. }) if matched.is_some() => {
             Err(Fault::from(error).with_status(StatusCode::PRECONDITION_FAILED))
         }

@@ -104,13 +104,8 @@ pub(super) async fn events(
     })?;
     let thread = app.thread(&name).await?;
     let place = app.begin_stream(client)?;
-    let follow = Follow::new(
-        &thread,
-        app.options.approvals.as_ref(),
-        from,
-        query.kind,
-        query.until == Some(Until::RunEnd),
-    );
+    let is_one_run = query.until == Some(Until::RunEnd);
+    let follow = Follow::new(&*app.threads, &thread, from, query.kind, is_one_run).await?;
     let frames = futures_util::stream::unfold((follow, place), |(mut follow, place)| async move {
         let frame = follow.next().await?;
         let event = match frame.seq {

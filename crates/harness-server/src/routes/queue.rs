@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use harness::core::EntryId;
+use harness::core::{EntryId, ThreadId};
+use harness::runtime::{DeliveryMode, ThreadMessage};
 
 use crate::app::App;
 use crate::body::{At, Body};
@@ -14,8 +15,15 @@ use crate::wire::{EditEntry, EntryView, Queue, Queued, Say, Send};
 
 type Accepted = (StatusCode, Json<Queued>);
 
-fn accepted(entry: EntryId) -> Accepted {
-    (StatusCode::ACCEPTED, Json(Queued { entry }))
+async fn deliver(app: &App, name: &str, message: ThreadMessage) -> Result<Accepted, Fault> {
+    let thread = app.thread(name).await?;
+    let entry = app.threads.deliver_boxed(&thread, message).await?;
+    Ok((StatusCode::ACCEPTED, Json(Queued { entry })))
+}
+
+async fn entries(app: &App, thread: &ThreadId) -> Result<Json<Queue>, Fault> {
+    let entries = app.threads.queue_boxed(thread).await?;
+    Ok(Json(Queue { entries: entries.into_iter().map(EntryView::from).collect() }))
 }
 
 /// Sends a message to a thread. An idle thread starts a run with it.
@@ -30,16 +38,15 @@ pub(super) async fn send(
     At(name): At<String>,
     Body(mut sent): Body<Send>,
 ) -> Result<Accepted, Fault> {
-    let message = sent.message()?;
-    let thread = app.thread(&name).await?;
-    let entry = match sent.entry {
+    let message = ThreadMessage::new(sent.message()?, sent.delivery.into());
+    let message = match sent.entry {
         Some(entry) if entry.is_empty() || entry.len() > 128 => {
             return Err(Fault::unreadable("an entry id has 1 to 128 bytes").at("entry"));
         }
-        Some(entry) => thread.execute_as(entry, message, sent.delivery.into())?,
-        None => thread.execute(message, sent.delivery.into())?,
+        Some(entry) => message.named(entry),
+        None => message,
     };
-    Ok(accepted(entry))
+    deliver(&app, &name, message).await
 }
 
 /// Steers the current run: the message is delivered before its next model call. An idle thread stays idle.
@@ -55,7 +62,7 @@ pub(super) async fn steer(
     Body(say): Body<Say>,
 ) -> Result<Accepted, Fault> {
     let message = say.message("steering")?;
-    Ok(accepted(app.thread(&name).await?.steer(message)?))
+    deliver(&app, &name, ThreadMessage::new(message, DeliveryMode::BetweenRounds).quiet()).await
 }
 
 /// Queues a message for delivery after the current run. An idle thread stays idle.
@@ -71,7 +78,7 @@ pub(super) async fn follow_up(
     Body(say): Body<Say>,
 ) -> Result<Accepted, Fault> {
     let message = say.message("queue")?;
-    Ok(accepted(app.thread(&name).await?.follow_up(message)?))
+    deliver(&app, &name, ThreadMessage::new(message, DeliveryMode::NextTurn).quiet()).await
 }
 
 /// Interrupts the current run and starts the next run with the message.
@@ -87,7 +94,7 @@ pub(super) async fn interrupt(
     Body(say): Body<Say>,
 ) -> Result<Accepted, Fault> {
     let message = say.message("queue")?;
-    Ok(accepted(app.thread(&name).await?.interrupt(message)?))
+    deliver(&app, &name, ThreadMessage::new(message, DeliveryMode::Interrupt)).await
 }
 
 /// Lists the queued messages in the order of their delivery.
@@ -97,8 +104,8 @@ pub(super) async fn interrupt(
     responses((status = 200, description = "The queue", body = Queue), AnyFault)
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, At(name): At<String>) -> Result<Json<Queue>, Fault> {
-    let entries = app.thread(&name).await?.queue().into_iter().map(EntryView::from).collect();
-    Ok(Json(Queue { entries }))
+    let thread = app.thread(&name).await?;
+    entries(&app, &thread).await
 }
 
 /// Changes the content or the position of a queued message.
@@ -120,13 +127,12 @@ pub(super) async fn edit(
     let thread = app.thread(&name).await?;
     let entry = EntryId::from(entry);
     if let Some(message) = message {
-        thread.edit(&entry, message)?;
+        app.threads.edit_boxed(&thread, &entry, message.into()).await?;
     }
     if let Some(place) = change.place {
-        thread.reorder(&entry, place)?;
+        app.threads.reorder_boxed(&thread, &entry, place).await?;
     }
-    let entries = thread.queue().into_iter().map(EntryView::from).collect();
-    Ok(Json(Queue { entries }))
+    entries(&app, &thread).await
 }
 
 /// Removes a message from the queue before it is delivered.
@@ -142,6 +148,7 @@ pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     At((name, entry)): At<(String, String)>,
 ) -> Result<Json<EntryView>, Fault> {
-    let removed = app.thread(&name).await?.cancel(&EntryId::from(entry))?;
+    let thread = app.thread(&name).await?;
+    let removed = app.threads.cancel_boxed(&thread, &EntryId::from(entry)).await?;
     Ok(Json(removed.into()))
 }

@@ -6,16 +6,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::FutureExt as _;
-use harness::core::RunId;
-use harness::runtime::{Report, ResumeFrom, RuntimeError, StartAt, Status, StreamItem, Thread, ThreadEvent};
+use harness::core::ThreadId;
+use harness::runtime::{Prompt, ResumeFrom};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::body::{Asked, At, Body, MaybeBody};
 use crate::fault::{AnyFault, Conflict, Fault};
-use crate::held;
 use crate::wire::{AbortThread, Aborted, ReportView, StartRun, Started};
 
 /// Whether the response waits for the end of the run.
@@ -55,7 +53,7 @@ pub(super) async fn prompt(
 ) -> Result<Response, Fault> {
     let prompt = start.prompt()?;
     let thread = app.thread(&name).await?;
-    respond(&thread, thread.prompt(prompt), query.wait).await
+    respond(&app, &thread, prompt, query.wait).await
 }
 
 /// Continues at the end of the transcript: settles unfinished and pending calls, and calls the
@@ -71,39 +69,16 @@ pub(super) async fn continue_run(
     Asked(query): Asked<WaitQuery>,
 ) -> Result<Response, Fault> {
     let thread = app.thread(&name).await?;
-    respond(&thread, thread.resume(ResumeFrom::Transcript), query.wait).await
+    respond(&app, &thread, Prompt::resuming(ResumeFrom::Transcript), query.wait).await
 }
 
-async fn respond(
-    thread: &Thread,
-    run: impl Future<Output = Result<Report, RuntimeError>>,
-    wait: Wait,
-) -> Result<Response, Fault> {
+async fn respond(app: &App, thread: &ThreadId, prompt: Prompt, wait: Wait) -> Result<Response, Fault> {
     if wait == Wait::True {
-        let report = run.await?;
+        let report = app.threads.run_boxed(thread, prompt).await?;
         return Ok(Json(ReportView::from(&report)).into_response());
     }
-    let run = name_of(thread, run).await?;
+    let run = app.threads.start_boxed(thread, prompt).await?;
     Ok((StatusCode::ACCEPTED, Json(Started { run })).into_response())
-}
-
-/// Starts a run and responds with its id.
-async fn name_of(
-    thread: &Thread,
-    run: impl Future<Output = Result<Report, RuntimeError>>,
-) -> Result<RunId, Fault> {
-    let mut events = thread.events(StartAt::Live);
-    held::begin(run)?;
-    while let Some(told) = events.next().await {
-        match told {
-            StreamItem::Event { event: ThreadEvent::RunStarted { run, .. }, .. } => return Ok(run),
-            StreamItem::Event { event: ThreadEvent::RunFailed { error, .. }, .. } => {
-                return Err(RuntimeError::clone(&error).into());
-            }
-            StreamItem::Event { .. } | StreamItem::Lagged { .. } | _ => {}
-        }
-    }
-    Err(RuntimeError::Closed { thread: thread.id().clone() }.into())
 }
 
 /// Returns the result of the messages so far: responds when the queue is empty, or when a run did
@@ -119,16 +94,10 @@ async fn name_of(
 )]
 pub(super) async fn response(State(app): State<Arc<App>>, At(name): At<String>) -> Result<Response, Fault> {
     let thread = app.thread(&name).await?;
-    let report = if thread.status() == Status::Idle {
-        // A waiter would wait for somebody to prompt the thread.
-        match Box::pin(thread.response()).now_or_never() {
-            Some(report) => report?,
-            None => return Ok(StatusCode::NO_CONTENT.into_response()),
-        }
-    } else {
-        thread.response().await?
-    };
-    Ok(Json(ReportView::from(&report)).into_response())
+    match app.threads.response_boxed(&thread).await? {
+        Some(report) => Ok(Json(ReportView::from(&report)).into_response()),
+        None => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
 }
 
 /// Whether the response waits for the end of the abort.
@@ -156,10 +125,7 @@ pub(super) async fn abort(
     MaybeBody(asked): MaybeBody<AbortThread>,
 ) -> Result<(StatusCode, Json<Aborted>), Fault> {
     let thread = app.thread(&name).await?;
-    let stopping = thread.abort(asked.reason.unwrap_or_else(|| "client".to_owned()));
-    let stopped = stopping.any();
-    if query.wait == Wait::True {
-        stopping.ended().await;
-    }
+    let reason = asked.reason.unwrap_or_else(|| "client".to_owned());
+    let stopped = app.threads.abort_boxed(&thread, reason.into(), query.wait == Wait::True).await?;
     Ok((StatusCode::ACCEPTED, Json(Aborted { stopped })))
 }

@@ -9,15 +9,14 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use harness::core::ThreadId;
-use harness::runtime::{StartAt, Status, Thread};
+use harness::runtime::Status;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::{App, thread_id};
-use crate::attributes::Attributes;
+use crate::attributes;
 use crate::body::{Asked, At, MaybeBody};
 use crate::fault::{AnyFault, Conflict, Fault};
-use crate::held;
 use crate::stored::StoredThread;
 use crate::wire::{
     Compact, Compacted, CreateThread, MessageList, StatusView, ThreadLine, ThreadList, ThreadView,
@@ -47,7 +46,7 @@ pub(super) async fn list(
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<ThreadList>, Fault> {
     let mut known: BTreeMap<String, Option<StoredThread>> =
-        app.runtime.ids().into_iter().map(|id| (id.as_str().to_owned(), None)).collect();
+        app.threads.list_boxed().await?.into_iter().map(|id| (id.as_str().to_owned(), None)).collect();
     if let Some(stored) = &app.options.stored {
         let stored = stored.list_boxed().await?;
         known.extend(stored.into_iter().map(|thread| (thread.id.as_str().to_owned(), Some(thread))));
@@ -57,26 +56,26 @@ pub(super) async fn list(
     let mut rest = known.into_iter().filter(|(id, _)| *id > after);
     let mut threads = Vec::new();
     for (id, stored) in rest.by_ref().take(limit) {
-        threads.push(line(&app, ThreadId::from(id), stored).await);
+        threads.push(line(&app, ThreadId::from(id), stored).await?);
     }
     let next = rest.next().and_then(|_| threads.last().map(|line| line.id.clone()));
     Ok(Json(ThreadList { threads, next }))
 }
 
-async fn line(app: &App, id: ThreadId, stored: Option<StoredThread>) -> ThreadLine {
-    let thread = app.runtime.existing(&id);
-    let waiting = thread.as_ref().map_or(0, Thread::queue_len);
-    let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(&id).len());
-    let status = thread.as_ref().map_or(Status::Idle, Thread::status);
-    let mut stored = stored.unwrap_or_else(|| StoredThread::new(id));
-    let of_session = || Attributes::of_session(stored.meta.as_ref());
-    let attributes = thread.as_ref().map_or_else(of_session, Attributes::of);
-    if let (None, Some(thread)) = (&stored.title, &thread)
-        && let Ok(messages) = thread.messages().await
-    {
-        stored.title = harness::StoredThread::title_of(messages.iter());
+async fn line(app: &App, id: ThreadId, stored: Option<StoredThread>) -> Result<ThreadLine, Fault> {
+    let is_known = app.threads.exists_boxed(&id).await?;
+    let mut stored = stored.unwrap_or_else(|| StoredThread::new(id.clone()));
+    if !is_known {
+        let attributes = attributes::of_session(stored.meta.as_ref());
+        return Ok(ThreadLine::new(StatusView::new(&Status::Idle, 0), attributes, stored));
     }
-    ThreadLine::new(StatusView::new(&held::status(status, held), waiting), attributes, stored)
+    let info = app.threads.info_boxed(&id).await?;
+    if stored.title.is_none()
+        && let Ok(snapshot) = app.threads.snapshot_boxed(&id).await
+    {
+        stored.title = harness::StoredThread::title_of(snapshot.messages.iter());
+    }
+    Ok(ThreadLine::new(StatusView::new(&info.status, info.waiting), info.attributes, stored))
 }
 
 /// Creates a thread and its session.
@@ -100,30 +99,28 @@ pub(super) async fn create(
     };
     let alone = app.creating.lock().await;
     app.room()?;
-    if app.runtime.existing(&id).is_some() || app.stored(&id).await?.is_some() {
+    if app.threads.exists_boxed(&id).await? || app.stored(&id).await?.is_some() {
         let message = format!("there is a thread `{id}` already");
         return Err(Fault::new(StatusCode::CONFLICT, "server.thread_exists", message)
             .hint("take another name, or none"));
     }
-    let thread = app.create(id.clone(), attributes).await?;
+    app.create(&id, attributes).await?;
     drop(alone);
-    let view = match view(&app, &thread).await {
+    let view = match view(&app, &id).await {
         Ok(view) => view,
         Err(fault) => {
-            thread.close().await;
+            app.threads.forget_boxed(&id).await?;
             return Err(fault);
         }
     };
     Ok((StatusCode::CREATED, [(LOCATION, format!("{}/{id}", asked_at.path()))], Json(view)))
 }
 
-async fn view(app: &App, thread: &Thread) -> Result<ThreadView, Fault> {
-    let next_seq = thread.events(StartAt::Live).position();
-    let mut snapshot = thread.snapshot().await?;
-    let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(thread.id()).len());
-    snapshot.status = held::status(snapshot.status, held);
-    let parked = held::parked(thread).await?.len();
-    Ok(ThreadView::new(thread, snapshot, held + parked, next_seq))
+async fn view(app: &App, thread: &ThreadId) -> Result<ThreadView, Fault> {
+    let info = app.threads.info_boxed(thread).await?;
+    let snapshot = app.threads.snapshot_boxed(thread).await?;
+    let approvals = app.threads.approvals_boxed(thread).await?.len();
+    Ok(ThreadView::new(thread.clone(), info, snapshot, approvals))
 }
 
 /// Returns a thread.
@@ -149,14 +146,7 @@ pub(super) async fn show(
 pub(super) async fn remove(State(app): State<Arc<App>>, At(name): At<String>) -> Result<StatusCode, Fault> {
     let thread = app.thread(&name).await?;
     // The removal goes on when the client goes away.
-    let removal = tokio::spawn(async move {
-        thread.close().await;
-        app.forget_runs(&thread);
-        match &app.options.stored {
-            Some(stored) => stored.remove_boxed(thread.id()).await,
-            None => Ok(()),
-        }
-    });
+    let removal = tokio::spawn(async move { app.remove(&thread).await });
     let lost = |_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "server.lost", "the removal was lost");
     removal.await.map_err(lost)??;
     Ok(StatusCode::NO_CONTENT)
@@ -173,8 +163,8 @@ pub(super) async fn status(
     At(name): At<String>,
 ) -> Result<Json<StatusView>, Fault> {
     let thread = app.thread(&name).await?;
-    let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(thread.id()).len());
-    Ok(Json(StatusView::new(&held::status(thread.status(), held), thread.queue_len())))
+    let info = app.threads.info_boxed(&thread).await?;
+    Ok(Json(StatusView::new(&info.status, info.waiting)))
 }
 
 /// Range of messages.
@@ -199,7 +189,8 @@ pub(super) async fn messages(
     At(name): At<String>,
     Asked(query): Asked<MessagesQuery>,
 ) -> Result<Json<MessageList>, Fault> {
-    let transcript = app.thread(&name).await?.messages().await?;
+    let thread = app.thread(&name).await?;
+    let transcript = app.threads.snapshot_boxed(&thread).await?.messages;
     let (total, limit) = (transcript.len(), query.limit.unwrap_or(100).clamp(1, PAGE));
     let from = query.from.unwrap_or_else(|| total.saturating_sub(limit)).min(total);
     let messages = transcript.range(from..from.saturating_add(limit).min(total)).cloned().collect();
@@ -219,9 +210,6 @@ pub(super) async fn compact(
     MaybeBody(asked): MaybeBody<Compact>,
 ) -> Result<Json<Compacted>, Fault> {
     let thread = app.thread(&name).await?;
-    // The compaction goes on when the client goes away: its claim on the thread must be given back in order.
-    let compaction = tokio::spawn(async move { thread.compact(asked.instructions).await });
-    let lost = |_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "server.lost", "the compaction was lost");
-    let note = compaction.await.map_err(lost)??;
+    let note = app.threads.compact_boxed(&thread, asked.instructions).await?;
     Ok(Json(Compacted { compacted: note.is_some(), note }))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::response::IntoResponse;
+use harness::core::ThreadId;
 use harness::record::{RecordError, RunRecord, ThreadRecords, render_runs_html};
-use harness::runtime::Thread;
 
 use crate::app::App;
 use crate::body::At;
@@ -40,18 +40,18 @@ pub(super) async fn trace(
 }
 
 /// Runs of this process.
-fn recent(app: &App, thread: &Thread) -> Vec<Arc<RunRecord>> {
-    let now = thread.config().ports.clock.now();
-    let runs = app.options.recent_runs.as_ref().map(|runs| runs.of_thread(thread.id(), now));
+fn recent(app: &App, thread: &ThreadId) -> Vec<Arc<RunRecord>> {
+    let now = app.threads.service_time();
+    let runs = app.options.recent_runs.as_ref().map(|runs| runs.of_thread(thread, now));
     runs.unwrap_or_default()
 }
 
 /// Stored records of a thread, without those of a deleted thread of the same name.
-async fn recorded(app: &App, thread: &Thread) -> Result<Result<ThreadRecords, RecordError>, Fault> {
+async fn recorded(app: &App, thread: &ThreadId) -> Result<Result<ThreadRecords, RecordError>, Fault> {
     let none = ThreadRecords::default();
     let Some(source) = &app.options.recorded_runs else { return Ok(Ok(none)) };
-    let Some(session) = app.stored(thread.id()).await? else { return Ok(Ok(none)) };
-    let mut found = source.of_thread_boxed(thread.id()).await;
+    let Some(session) = app.stored(thread).await? else { return Ok(Ok(none)) };
+    let mut found = source.of_thread_boxed(thread).await;
     if let (Ok(found), Some(created)) = (&mut found, session.created) {
         let all = found.records.len();
         found.records.retain(|run| run.completed_at >= created);
@@ -75,7 +75,7 @@ fn all(recorded: &Result<ThreadRecords, RecordError>, recent: Vec<Arc<RunRecord>
 /// Says which runs are missing, and why.
 async fn note(
     app: &App,
-    thread: &Thread,
+    thread: &ThreadId,
     recorded: &Result<ThreadRecords, RecordError>,
     runs: &[Arc<RunRecord>],
 ) -> Result<Option<String>, Fault> {
@@ -90,17 +90,17 @@ async fn note(
     if found.omitted > 0 {
         let all = "`harness inspect DIR --html FILE` shows all records of a directory";
         notes.push(format!("{} older runs are not shown: {all}.", found.omitted));
-    } else if starts_late(thread, runs).await? {
+    } else if starts_late(app, thread, runs).await? {
         notes.push(missing(app).to_owned());
     }
     Ok(Some(notes.join(" ")).filter(|note| !note.is_empty()))
 }
 
 /// Whether the thread has messages of runs before the first one.
-async fn starts_late(thread: &Thread, runs: &[Arc<RunRecord>]) -> Result<bool, Fault> {
+async fn starts_late(app: &App, thread: &ThreadId, runs: &[Arc<RunRecord>]) -> Result<bool, Fault> {
     match runs.first() {
         Some(run) => Ok(run.earlier_item_count > 0 || run.unknown_item_count > 0),
-        None => Ok(!thread.messages().await?.is_empty()),
+        None => Ok(!app.threads.snapshot_boxed(thread).await?.messages.is_empty()),
     }
 }
 

@@ -3,13 +3,13 @@
 use harness::core::message::{Block, Message, UserMessage};
 use harness::core::port::Decision;
 use harness::core::{CallDigest, Json};
-use harness::runtime::{DeliveryMode, Prompt};
+use harness::runtime::{DeliveryMode, Prompt, ThreadAttributes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::schema::library::UserBlock;
-use crate::attributes::Attributes;
+use crate::attributes;
 use crate::fault::Fault;
 
 /// A new thread.
@@ -31,8 +31,8 @@ pub(crate) struct CreateThread {
 }
 
 impl CreateThread {
-    pub(crate) fn attributes(&mut self) -> Result<Attributes, Fault> {
-        Attributes::new(self.user.as_deref(), self.context.take(), self.metadata.take())
+    pub(crate) fn attributes(&mut self) -> Result<ThreadAttributes, Fault> {
+        attributes::checked(self.user.as_deref(), self.context.take(), self.metadata.take())
     }
 }
 
@@ -80,9 +80,9 @@ pub(crate) struct StartRun {
 
 impl StartRun {
     pub(crate) fn prompt(self) -> Result<Prompt, Fault> {
-        let attributes = Attributes::new(self.user.as_deref(), self.context, self.metadata)?;
+        let attributes = attributes::checked(self.user.as_deref(), self.context, self.metadata)?;
         let mut prompt = Prompt::from(message(self.text, self.content, "prompt")?);
-        attributes.apply_to_run(&mut prompt.options);
+        attributes::apply_to_run(attributes, &mut prompt.options);
         prompt.options.output = self.output_schema;
         Ok(prompt)
     }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use harness::core::message::Message;
 use harness::core::port::{CompactionNote, ProposedCall};
 use harness::core::{AgentId, ApprovalId, CallDigest, CallId, EntryId, Json, RunId, ThreadId, Time};
-use harness::runtime::{DeliveryState, PartialBlock, QueueEntry, Snapshot, Status, Thread};
+use harness::runtime::{
+    DeliveryState, PartialBlock, QueueEntry, Snapshot, Status, ThreadAttributes, ThreadInfo,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::input::Delivery;
 use super::schema::library;
-use crate::attributes::Attributes;
 use crate::stored::StoredThread;
 
 /// State of a thread.
@@ -108,9 +109,9 @@ pub(crate) struct ThreadLine {
 }
 
 impl ThreadLine {
-    pub(crate) fn new(status: StatusView, attributes: Attributes, stored: StoredThread) -> Self {
+    pub(crate) fn new(status: StatusView, attributes: ThreadAttributes, stored: StoredThread) -> Self {
         let StoredThread { id, title, created, updated, messages, problem, .. } = stored;
-        let Attributes { user, metadata, .. } = attributes;
+        let ThreadAttributes { user, metadata, .. } = attributes;
         Self {
             id,
             status,
@@ -180,10 +181,10 @@ pub(crate) struct ThreadView {
 }
 
 impl ThreadView {
-    pub(crate) fn new(thread: &Thread, snapshot: Snapshot, approvals: usize, next_seq: u64) -> Self {
-        let Attributes { user, context, metadata } = Attributes::of(thread);
+    pub(crate) fn new(id: ThreadId, info: ThreadInfo, snapshot: Snapshot, approvals: usize) -> Self {
+        let ThreadAttributes { user, context, metadata, .. } = info.attributes;
         Self {
-            id: thread.id().clone(),
+            id,
             user,
             context,
             metadata,
@@ -195,7 +196,7 @@ impl ThreadView {
             answer: snapshot.answer.map(|blocks| blocks.iter().map(Coming::from).collect()),
             pending_calls: snapshot.pending_calls,
             error: snapshot.error,
-            next_seq,
+            next_seq: info.next_seq,
         }
     }
 }

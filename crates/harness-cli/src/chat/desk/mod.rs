@@ -232,7 +232,7 @@ impl Desk {
                 StreamItem::Lagged { missed } => {
                     self.app.complain(&format!("{missed} events were not shown"));
                 }
-                _ => {}
+                StreamItem::Held { .. } | _ => {}
             }
             taken += 1;
             next = if taken < BURST { self.events.try_next() } else { None };

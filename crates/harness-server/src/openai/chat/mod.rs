@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use harness::runtime::ThreadAttributes;
 use serde_json::{Map, Value};
 
 use self::request::{Chat, ChatRequest};
@@ -18,7 +19,6 @@ use self::view::{ChatCompletion, Head};
 use super::error::{AnyOpenAiFault, without_retry};
 use super::verdict::Verdict;
 use crate::app::App;
-use crate::attributes::Attributes;
 use crate::body::Body;
 use crate::drive::{self, Ended, Job, Whole};
 use crate::fault::Fault;
@@ -47,15 +47,15 @@ pub(crate) async fn create_chat_completion(
 ) -> Result<Response, Fault> {
     let chat = Chat::read(&app, body)?;
     let place = chat.stream.then(|| app.begin_stream(client.address())).transpose()?;
-    let thread = app.new_thread("chat", Attributes::default()).await?;
+    let thread = app.new_thread("chat", ThreadAttributes::default()).await?;
     if !chat.said.history.is_empty()
-        && let Err(error) = thread.seed_history(chat.said.history).await
+        && let Err(error) = app.threads.seed_boxed(&thread, chat.said.history).await
     {
         app.discard(&thread).await;
         return Err(error.into());
     }
-    let head = Head::new(&app, &thread, chat.model);
-    let job = Job::start(&app, thread, chat.prompt, Vec::new(), true)?;
+    let head = Head::new(&app, chat.model);
+    let job = Job::start(&app, thread, chat.prompt, Vec::new(), true).await?;
     let (out, frames) = drive::outlet();
     if let Some(place) = place {
         let chunks = Chunks::new(head, chat.has_usage, chat.is_json);

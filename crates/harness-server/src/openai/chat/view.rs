@@ -1,6 +1,6 @@
 //! Answers of chat completions.
 
-use harness::runtime::{Report, Thread};
+use harness::runtime::Report;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -104,8 +104,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn new(app: &App, thread: &Thread, model: String) -> Self {
-        let created = now(thread);
+    pub(super) fn new(app: &App, model: String) -> Self {
+        let created = now(app);
         Self { id: app.new_id("chatcmpl"), created, model }
     }
 

@@ -50,7 +50,7 @@ pub(crate) async fn create_response(
     let view = ResponseView::new(&app, &asked, &target);
     let running = Running::new(&app, view, &target, asked.stream);
     let (prompt, decisions) = (std::mem::take(&mut target.prompt), std::mem::take(&mut target.decisions));
-    let job = Job::start(&app, target.thread, prompt, decisions, target.is_ephemeral)?;
+    let job = Job::start(&app, target.thread, prompt, decisions, target.is_ephemeral).await?;
     let (out, frames) = drive::outlet();
     let run = tokio::spawn(async move { running.run(job, &out).await });
     if let Some(place) = place {
@@ -109,7 +109,7 @@ pub(crate) async fn delete_response(
     if !existed {
         return Err(not_found(&id));
     }
-    if let Some(thread) = orphan.and_then(|orphan| app.runtime.existing(&orphan)) {
+    if let Some(thread) = orphan {
         // The deletion continues if the client disconnects.
         let _ = tokio::spawn(async move { app.discard(&thread).await }).await;
     }

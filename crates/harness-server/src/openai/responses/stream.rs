@@ -36,7 +36,7 @@ impl Running {
         Self {
             app: Arc::clone(app),
             output,
-            thread: target.thread.id().clone(),
+            thread: target.thread.clone(),
             owns_thread: target.owns_thread,
             is_streamed,
             view,
@@ -91,9 +91,7 @@ impl Running {
             body: Arc::new(json!(self.view)),
         };
         for orphan in self.app.responses.insert(self.view.id.clone(), stored) {
-            if let Some(thread) = self.app.runtime.existing(&orphan) {
-                self.app.discard(&thread).await;
-            }
+            self.app.discard(&orphan).await;
         }
     }
 

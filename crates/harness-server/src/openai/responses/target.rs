@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use harness::core::ThreadId;
 use harness::core::message::{Block, Message};
 use harness::core::port::{Decision, ProposedCall};
-use harness::runtime::{Prompt, Status, Thread};
+use harness::runtime::{Prompt, Status, ThreadAttributes};
 
 use super::super::content::{self, Said};
 use super::items::Approved;
 use super::request::{Asked, Continued};
 use super::store::StoredResponse;
 use crate::app::App;
-use crate::attributes::Attributes;
+use crate::drive;
 use crate::fault::Fault;
-use crate::held;
 
 /// Thread of a response, ready for its run.
 pub(super) struct Target {
-    pub(super) thread: Thread,
+    pub(super) thread: ThreadId,
     /// Whether the thread was created for responses.
     pub(super) owns_thread: bool,
     /// Whether the thread is deleted after the response.
@@ -31,7 +31,7 @@ impl Target {
     /// Finds, forks or creates the thread, and prepares the prompt.
     pub(super) async fn of(app: &Arc<App>, asked: &mut Asked) -> Result<Self, Fault> {
         let (thread, owns_thread, is_new) = match &asked.continued {
-            Continued::New => (app.new_thread("thread", Attributes::default()).await?, true, true),
+            Continued::New => (app.new_thread("thread", ThreadAttributes::default()).await?, true, true),
             Continued::Conversation(id) => (app.thread(id).await?, false, false),
             Continued::Response(id) => {
                 let previous = app.responses.get(id).ok_or_else(|| no_response(id))?;
@@ -39,7 +39,7 @@ impl Target {
             }
         };
         let is_ephemeral = owns_thread && !asked.is_stored;
-        match prepare(&thread, asked, is_new).await {
+        match prepare(app, &thread, asked, is_new).await {
             Ok((prompt, decisions)) => Ok(Self { thread, owns_thread, is_ephemeral, prompt, decisions }),
             Err(fault) => {
                 if is_new {
@@ -67,17 +67,18 @@ async fn continued(
     app: &Arc<App>,
     previous: StoredResponse,
     is_stored: bool,
-) -> Result<(Thread, bool, bool), Fault> {
+) -> Result<(ThreadId, bool, bool), Fault> {
     let thread = app.thread(previous.thread.as_str()).await?;
-    let messages = thread.messages().await?;
-    let is_last = messages.len() == previous.end && thread.status() == Status::Idle;
+    let snapshot = app.threads.snapshot_boxed(&thread).await?;
+    let messages = snapshot.messages;
+    let is_last = messages.len() == previous.end && snapshot.status == Status::Idle;
     if is_last && (is_stored || !previous.owns_thread) {
         return Ok((thread, previous.owns_thread, false));
     }
     let history: Vec<Message> =
         messages.range(0..previous.end.min(messages.len())).map(|message| Message::clone(message)).collect();
-    let copy = app.new_thread("thread", Attributes::of(&thread)).await?;
-    if let Err(error) = copy.seed_history(history).await {
+    let copy = app.new_thread("thread", app.threads.info_boxed(&thread).await?.attributes).await?;
+    if let Err(error) = app.threads.seed_boxed(&copy, history).await {
         app.discard(&copy).await;
         return Err(error.into());
     }
@@ -85,18 +86,19 @@ async fn continued(
 }
 
 async fn prepare(
-    thread: &Thread,
+    app: &App,
+    thread: &ThreadId,
     asked: &mut Asked,
     is_new: bool,
 ) -> Result<(Prompt, Vec<(ProposedCall, Decision)>), Fault> {
     let mut messages = std::mem::take(&mut asked.messages);
-    let decisions = decisions(thread, &asked.approved).await?;
+    let decisions = decisions(app, thread, &asked.approved).await?;
     let instructions = asked.instructions.take().map(|text| content::system(vec![Block::text(text)]));
     let mut prompt = if is_new {
         messages.splice(0..0, instructions);
         let said = Said::split(messages, "input")?;
         if !said.history.is_empty() {
-            thread.seed_history(said.history).await?;
+            app.threads.seed_boxed(thread, said.history).await?;
         }
         Prompt::new(said.prompt)
     } else {
@@ -110,7 +112,7 @@ async fn prepare(
             return Err(Fault::unreadable("`input` is empty").at("input"));
         }
         if let Some(instructions) = instructions {
-            let known = thread.messages().await?;
+            let known = app.threads.snapshot_boxed(thread).await?.messages;
             let same = |message: &Message| {
                 message.role() == "system" && message.joined_text() == instructions.joined_text()
             };
@@ -125,11 +127,15 @@ async fn prepare(
 }
 
 /// Matches decisions with the pending calls of the thread.
-async fn decisions(thread: &Thread, approved: &[Approved]) -> Result<Vec<(ProposedCall, Decision)>, Fault> {
+async fn decisions(
+    app: &App,
+    thread: &ThreadId,
+    approved: &[Approved],
+) -> Result<Vec<(ProposedCall, Decision)>, Fault> {
     if approved.is_empty() {
         return Ok(Vec::new());
     }
-    let parked = held::parked(thread).await?;
+    let parked = drive::parked(app, thread).await?;
     let decision = |given: &Approved| {
         let call = parked.iter().find(|call| call.id() == given.approval);
         let missing = || {

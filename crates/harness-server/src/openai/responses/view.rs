@@ -1,7 +1,7 @@
 //! Responses.
 
 use harness::core::Outcome;
-use harness::runtime::{Report, Thread};
+use harness::runtime::Report;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -113,7 +113,7 @@ impl ResponseView {
         Self {
             id: app.new_id("resp"),
             object: "response",
-            created_at: now(&target.thread),
+            created_at: now(app),
             status: "in_progress",
             error: None,
             incomplete_details: None,
@@ -154,6 +154,6 @@ impl ResponseView {
 }
 
 /// Time in seconds since 1970.
-pub(in crate::openai) fn now(thread: &Thread) -> i64 {
-    thread.config().ports.clock.now().0.div_euclid(1_000)
+pub(in crate::openai) fn now(app: &App) -> i64 {
+    app.threads.service_time().0.div_euclid(1_000)
 }

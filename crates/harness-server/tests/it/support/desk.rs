@@ -127,16 +127,16 @@ impl Desk {
     pub(crate) async fn serve_with(self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let mut options = ServerOptions::new().approvals(self.approvals.clone());
+        let mut options = ServerOptions::new();
         if let Some(sessions) = self.sessions.clone() {
             options = options.stored(sessions);
         }
+        let runtime = self.runtime.clone().with_approvals(self.approvals.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async {
             let _ = stopped.await;
         };
-        let served =
-            tokio::spawn(harness_server::serve(listener, self.runtime.clone(), change(options), stopped));
+        let served = tokio::spawn(harness_server::serve(listener, runtime, change(options), stopped));
         Server { client: Client::new(&url), url, desk: self, stop: Some(stop), served }
     }
 }

@@ -6,22 +6,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use harness::core::message::{AssistantMessage, FinishReason, ToolCall};
-use harness::core::port::{Decision, ProposedCall};
-use harness::core::tool::ToolDef;
-use harness::core::{ApprovalId, CallDigest, Origin, ThreadId};
-use harness::runtime::{Approvals, Report, ResumeFrom, Runtime, RuntimeError, Status, Thread};
+use harness_core::message::{AssistantMessage, FinishReason, ToolCall};
+use harness_core::port::{Decision, ProposedCall};
+use harness_core::tool::ToolDef;
+use harness_core::{ApprovalId, Origin, ThreadId};
+
+use super::types::ApprovalDecision;
+use crate::approvals::Approvals;
+use crate::error::RuntimeError;
+use crate::prompt::ResumeFrom;
+use crate::report::Report;
+use crate::runtime::Runtime;
+use crate::thread::{Status, Thread};
 
 /// Maximum time between the announcement of a call and its hold.
 const ANNOUNCED: Duration = Duration::from_secs(1);
 
 /// Starts a run, which continues when its future is dropped.
-pub(crate) fn begin(run: impl Future<Output = Result<Report, RuntimeError>>) -> Result<(), RuntimeError> {
+pub(super) fn begin(run: impl Future<Output = Result<Report, RuntimeError>>) -> Result<(), RuntimeError> {
     Box::pin(run).now_or_never().transpose().map(drop)
 }
 
 /// Status of a thread; a thread whose sub-agent awaits a decision awaits it, too.
-pub(crate) fn status(status: Status, held: usize) -> Status {
+pub(super) fn status(status: Status, held: usize) -> Status {
     if let Status::Generating { run, since } = &status
         && held > 0
     {
@@ -32,7 +39,7 @@ pub(crate) fn status(status: Status, held: usize) -> Status {
 
 /// Calls that the run of a thread holds. A call is announced just before it is held: a list after the announcement
 /// contains it, unless it has been decided.
-pub(crate) async fn held(thread: &Thread, approvals: &Approvals) -> Vec<ProposedCall> {
+pub(super) async fn held(thread: &Thread, approvals: &Approvals) -> Vec<ProposedCall> {
     let announced = async {
         loop {
             let mut changed = pin!(approvals.changed());
@@ -51,31 +58,32 @@ pub(crate) async fn held(thread: &Thread, approvals: &Approvals) -> Vec<Proposed
 
 /// Calls that a thread holds, for a follower that knows of none at first.
 #[derive(Debug)]
-pub(crate) struct HeldCalls {
+pub(super) struct HeldCalls {
     approvals: Approvals,
     thread: ThreadId,
     known: Vec<ApprovalId>,
 }
 
 impl HeldCalls {
-    pub(crate) fn new(approvals: Approvals, thread: ThreadId) -> Self {
+    pub(super) fn new(approvals: Approvals, thread: ThreadId) -> Self {
         Self { approvals, thread, known: Vec::new() }
     }
 
-    /// Waits until other calls are held, and returns their number; without any, forever.
+    /// Waits until other calls are held, and returns them; without any, forever.
     ///
     /// # Cancel safety
     /// No change is lost.
-    pub(crate) async fn changed(held: Option<&mut Self>) -> usize {
+    pub(super) async fn changed(held: Option<&mut Self>) -> Vec<ProposedCall> {
         let Some(held) = held else { return std::future::pending().await };
         loop {
             let mut changed = pin!(held.approvals.changed());
             // From here on no change is missed.
             let _ = changed.as_mut().now_or_never();
-            let now: Vec<_> = held.approvals.held(&held.thread).iter().map(ProposedCall::id).collect();
+            let calls = held.approvals.held(&held.thread);
+            let now: Vec<_> = calls.iter().map(ProposedCall::id).collect();
             if now != held.known {
                 held.known = now;
-                return held.known.len();
+                return calls;
             }
             changed.await;
         }
@@ -84,7 +92,7 @@ impl HeldCalls {
 
 /// Pending calls at the end of an idle thread's transcript, which the thread settles when it
 /// resumes. Their tools are known only by name.
-pub(crate) async fn parked(thread: &Thread) -> Result<Vec<ProposedCall>, RuntimeError> {
+pub(super) async fn parked(thread: &Thread) -> Result<Vec<ProposedCall>, RuntimeError> {
     if thread.status() != Status::Idle {
         return Ok(Vec::new());
     }
@@ -111,20 +119,13 @@ fn proposed(thread: &Thread, answer: &AssistantMessage, call: &Arc<ToolCall>) ->
     ProposedCall { origin: Arc::new(origin), ..ProposedCall::new(Arc::clone(call), def, agent, 0) }
 }
 
-/// A decision about the call that was shown under an approval and a digest.
-pub(crate) struct Decided {
-    pub(crate) approval: ApprovalId,
-    pub(crate) digest: CallDigest,
-    pub(crate) decision: Decision,
-}
-
 /// Decides on a call. For a parked call, the thread resumes until it holds the call again.
-pub(crate) async fn decide(
+pub(super) async fn decide(
     thread: &Thread,
     approvals: &Approvals,
-    decided: &Decided,
+    decided: &ApprovalDecision,
 ) -> Result<(), RuntimeError> {
-    let Decided { approval, digest, decision } = decided;
+    let ApprovalDecision { approval, digest, decision } = decided;
     let is_held = approvals.held(thread.id()).iter().any(|held| held.id() == *approval);
     let parked = if is_held { Vec::new() } else { parked(thread).await? };
     let Some(parked) = parked.into_iter().find(|parked| parked.id() == *approval) else {
@@ -160,18 +161,18 @@ pub(crate) async fn decide(
 }
 
 /// Whether a held call is the one that was shown: a gate may have changed its arguments.
-pub(crate) fn same_call(shown: &ProposedCall, held: &ProposedCall) -> bool {
+fn same_call(shown: &ProposedCall, held: &ProposedCall) -> bool {
     let (shown, held) = (&shown.call, &held.call);
     shown.id == held.id && shown.name == held.name && shown.arguments == held.arguments
 }
 
-fn other_call(decided: &Decided, call: &ProposedCall) -> RuntimeError {
+fn other_call(decided: &ApprovalDecision, call: &ProposedCall) -> RuntimeError {
     let (approval, seen) = (decided.approval.clone(), decided.digest.clone());
     RuntimeError::OtherCall { approval, seen, held: call.digest() }
 }
 
 /// Ends the runs that wait for decisions, with their calls parked.
-pub(crate) async fn park_all(runtime: &Runtime, approvals: &Approvals) {
+pub(super) async fn park_all(runtime: &Runtime, approvals: &Approvals) {
     let mut parked = Vec::new();
     for held in approvals.all() {
         let Some(thread) = held.origin.thread.as_ref().and_then(|id| runtime.existing(id)) else { continue };
