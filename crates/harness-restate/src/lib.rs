@@ -7,6 +7,7 @@
 //! Use it when one machine is too small, or when its loss must not stop conversations. A runtime in one process with
 //! files is simpler and quicker.
 
+pub mod capacity;
 pub mod durable;
 #[cfg(feature = "restate")]
 pub mod engine;

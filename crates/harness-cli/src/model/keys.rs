@@ -127,7 +127,7 @@ impl KeyFile {
     }
 }
 
-/// Reads a small file that only its owner may access.
+/// Reads a small private file.
 pub(crate) fn read_private(path: &Path) -> Result<String, KeyFileFault> {
     secrets::protect(path);
     let file = File::open(path)?;
@@ -146,12 +146,20 @@ pub(crate) fn read_private(path: &Path) -> Result<String, KeyFileFault> {
     Ok(text)
 }
 
-/// The permission bits of a file that is accessible to users other than its owner; `None` for private files.
+/// The permission bits of a file that is accessible to others; `None` for private files.
 #[cfg(unix)]
 fn open_to_others(metadata: &std::fs::Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = metadata.permissions().mode() & 0o777;
-    (mode & 0o077 != 0).then_some(mode)
+    use std::os::unix::fs::MetadataExt as _;
+    let mode = metadata.mode() & 0o777;
+    (!is_private(mode, metadata.uid())).then_some(mode)
+}
+
+/// A private file is accessible to its owner alone. One of root may be readable by a group: a container that does not
+/// run as root reads its secrets that way.
+#[cfg(unix)]
+fn is_private(mode: u32, owner: u32) -> bool {
+    let denied = if owner == 0 { 0o037 } else { 0o077 };
+    mode & denied == 0
 }
 
 /// Always `None`: without mode bits, the user's directory protects the file.
@@ -204,6 +212,18 @@ mod tests {
             Err(fault) => fault.to_string(),
         };
         assert_eq!(read, expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_private_to_its_owner_or_to_root_and_a_group_of_readers() {
+        let check = |mode, owner, private| assert_eq!(is_private(mode, owner), private, "{mode:o} {owner}");
+        check(0o600, 1000, true);
+        check(0o640, 1000, false);
+        check(0o604, 1000, false);
+        check(0o440, 0, true);
+        check(0o460, 0, false);
+        check(0o444, 0, false);
     }
 
     #[test]

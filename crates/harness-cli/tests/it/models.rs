@@ -134,12 +134,12 @@ fn keys_come_from_the_named_file_then_the_environment_then_the_usual_file() {
 fn a_key_file_that_others_can_read_is_refused() {
     let project = Project::plain();
     write_keys(&project, "keys.yaml", "openai: sk-secret\n");
-    fs::set_permissions(project.path().join("keys.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::set_permissions(project.path().join("keys.yaml"), fs::Permissions::from_mode(0o644)).unwrap();
     let output = project.harness(&["run", "harness.yaml", "hello", "--keys", "keys.yaml"]);
     insta::assert_snapshot!(project.told(&output), @r"
     exit 2
     ---
-    error: invalid key file keys.yaml: other users can access it (mode 640)
+    error: invalid key file keys.yaml: other users can access it (mode 644)
       hint: restrict access: chmod 600 keys.yaml
     ");
 }

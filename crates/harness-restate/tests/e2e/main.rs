@@ -15,6 +15,7 @@ mod kept;
 mod kills;
 #[path = "../it/on_tokio.rs"]
 mod on_tokio;
+mod plan;
 mod processes;
 #[path = "../it/scripts.rs"]
 mod scripts;
@@ -39,6 +40,7 @@ const CHECKS: &[Check] = &[
     ("cluster::an_abort_ends_a_model_call", cluster::an_abort_ends_a_model_call),
     ("cluster::an_approval_outlives_its_worker", cluster::an_approval_outlives_its_worker),
     ("cluster::iterations_have_little_overhead", cluster::iterations_have_little_overhead),
+    ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),
     ("cluster::a_killed_worker_is_replaced_soon", kills::a_killed_worker_is_replaced_soon),
     ("cluster::killed_servers_lose_nothing", kills::killed_servers_lose_nothing),

@@ -10,6 +10,7 @@
 mod crashes;
 mod kept;
 mod on_tokio;
+mod scale;
 mod scripts;
 mod thread;
 mod tokio_equal;

@@ -74,7 +74,9 @@ impl Key {
         let bad = |reason: &str| Error::KeyFile { path: path.into(), reason: reason.to_owned() };
         let file = File::open(path).map_err(|error| bad(&error.to_string()))?;
         let about = file.metadata().map_err(|error| bad(&error.to_string()))?;
-        if about.mode() & 0o077 != 0 {
+        // A container that does not run as root reads its secrets as files of root that a group can read.
+        let denied = if about.uid() == 0 { 0o037 } else { 0o077 };
+        if about.mode() & denied != 0 {
             return Err(bad("other users can read it; run `chmod 600` on it"));
         }
         let mut text = String::new();
