@@ -1,6 +1,5 @@
 //! How a chat model is set up.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
@@ -40,6 +39,7 @@ fn think(settings: &mut Settings, thought: &Thought<'_>) {
 
 /// Sets up a [`ChatModel`]; made by [`ChatModel::openrouter`] and [`ChatModel::compatible`].
 #[must_use]
+#[derive(Debug)]
 pub struct ChatModelBuilder {
     setup: Setup,
     /// Settings set by builder methods; those of `setup` win.
@@ -127,11 +127,5 @@ impl ChatModelBuilder {
         }
         let form = ChatForm { provider: service.provider.clone(), cache: self.cache, streams: self.streams };
         Ok(ChatModel(Arc::new(Client { service, form })))
-    }
-}
-
-impl fmt::Debug for ChatModelBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatModelBuilder").field("model", &self.setup.model).finish_non_exhaustive()
     }
 }

@@ -1,11 +1,8 @@
 //! The model port over chat completions.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::ModelName;
-use harness_core::message::AssistantMessage;
-use harness_core::port::{Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 
 use super::builder::{CHAT, ChatModelBuilder};
 use super::reply::ChatReply;
@@ -13,7 +10,7 @@ use super::request;
 use crate::ApiKey;
 use crate::history::IdRule;
 use crate::http::PromptCache;
-use crate::http::client::{Client, Form, Outgoing};
+use crate::http::client::{Client, Form, Outgoing, http_model};
 use crate::http::setup::{OPENROUTER, Setup};
 
 /// A model of OpenRouter or of any other endpoint with chat completions.
@@ -34,7 +31,7 @@ use crate::http::setup::{OPENROUTER, Setup};
 /// ```
 ///
 /// [`http`](crate::http#failure-and-cancellation) describes cancellation, failures, retries and redirects.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ChatModel(pub(super) Arc<Client<ChatForm>>);
 
 impl ChatModel {
@@ -50,21 +47,7 @@ impl ChatModel {
     }
 }
 
-impl fmt::Debug for ChatModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ChatModel").field(&self.0).finish()
-    }
-}
-
-impl Model for ChatModel {
-    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.0.step(&request, deltas).await
-    }
-
-    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
-        self.0.has_structured_output(agent)
-    }
-}
+http_model!(ChatModel);
 
 /// Chat completions.
 pub(super) struct ChatForm {

@@ -205,3 +205,23 @@ impl<F> fmt::Debug for Client<F> {
             .finish_non_exhaustive()
     }
 }
+
+/// Makes a type over a [`Client`] a model.
+macro_rules! http_model {
+    ($model:ty) => {
+        impl harness_core::port::Model for $model {
+            async fn step(
+                &self,
+                request: harness_core::port::ModelRequest,
+                deltas: &dyn harness_core::port::Deltas,
+            ) -> Result<harness_core::message::AssistantMessage, harness_core::port::ModelFault> {
+                self.0.step(&request, deltas).await
+            }
+
+            fn has_structured_output(&self, agent: &harness_core::port::PreparedAgent) -> bool {
+                self.0.has_structured_output(agent)
+            }
+        }
+    };
+}
+pub(crate) use http_model;

@@ -1,6 +1,7 @@
 //! Common state of the builders of HTTP models, from which a [`Service`] is built.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use harness_core::port::{Clock, ThinkingLevel};
@@ -102,6 +103,13 @@ pub(crate) struct Setup {
     pub(crate) structured_output: bool,
     /// Whether the endpoint's events are passed on as they are, too.
     pub(crate) provider_events: bool,
+}
+
+/// Shows the model alone: headers and settings may hold secrets.
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("model", &self.model).finish_non_exhaustive()
+    }
 }
 
 /// OpenRouter, the router that has one word for every model's thinking.

@@ -1,7 +1,6 @@
 //! How a model of the Messages API is set up.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use super::model::{MessagesForm, MessagesModel};
@@ -31,6 +30,7 @@ pub(super) const MAX_TOKENS: u64 = 8_192;
 
 /// Sets up a [`MessagesModel`]; made by [`MessagesModel::anthropic`] and [`MessagesModel::compatible`].
 #[must_use]
+#[derive(Debug)]
 pub struct MessagesModelBuilder {
     setup: Setup,
     cache: PromptCache,
@@ -67,11 +67,5 @@ impl MessagesModelBuilder {
     pub fn build(self) -> Result<MessagesModel, AdapterError> {
         let form = MessagesForm { cache: self.cache };
         Ok(MessagesModel(Arc::new(Client { service: self.setup.build()?, form })))
-    }
-}
-
-impl fmt::Debug for MessagesModelBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessagesModelBuilder").field("model", &self.setup.model).finish_non_exhaustive()
     }
 }

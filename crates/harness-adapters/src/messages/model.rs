@@ -1,11 +1,8 @@
 //! The model port over the Messages API.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::ModelName;
-use harness_core::message::AssistantMessage;
-use harness_core::port::{Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 
 use super::builder::{ANTHROPIC, MESSAGES, MessagesModelBuilder};
 use super::reply::MessagesReply;
@@ -13,7 +10,7 @@ use super::request;
 use crate::ApiKey;
 use crate::history::IdRule;
 use crate::http::PromptCache;
-use crate::http::client::{Client, Form, Outgoing};
+use crate::http::client::{Client, Form, Outgoing, http_model};
 use crate::http::setup::Setup;
 
 /// A model of Anthropic's Messages API, or of a compatible endpoint.
@@ -47,7 +44,7 @@ use crate::http::setup::Setup;
 ///   that the limit cut inside a call, or before any text, is marked invalid.
 ///
 /// [`http`](crate::http#failure-and-cancellation) describes cancellation, failures, retries and redirects.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct MessagesModel(pub(super) Arc<Client<MessagesForm>>);
 
 impl MessagesModel {
@@ -63,21 +60,7 @@ impl MessagesModel {
     }
 }
 
-impl fmt::Debug for MessagesModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MessagesModel").field(&self.0).finish()
-    }
-}
-
-impl Model for MessagesModel {
-    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.0.step(&request, deltas).await
-    }
-
-    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
-        self.0.has_structured_output(agent)
-    }
-}
+http_model!(MessagesModel);
 
 /// The Messages API.
 pub(super) struct MessagesForm {

@@ -1,6 +1,5 @@
 //! How a model of the Responses API is set up.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::model::{ResponsesForm, ResponsesModel};
@@ -34,6 +33,7 @@ pub(super) static OPENAI: Vendor =
 /// Sets up a [`ResponsesModel`]; made by [`ResponsesModel::openai`], [`ResponsesModel::openrouter`] and
 /// [`ResponsesModel::compatible`].
 #[must_use]
+#[derive(Debug)]
 pub struct ResponsesModelBuilder {
     setup: Setup,
 }
@@ -60,11 +60,5 @@ impl ResponsesModelBuilder {
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<ResponsesModel, AdapterError> {
         Ok(ResponsesModel(Arc::new(Client { service: self.setup.build()?, form: ResponsesForm })))
-    }
-}
-
-impl fmt::Debug for ResponsesModelBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponsesModelBuilder").field("model", &self.setup.model).finish_non_exhaustive()
     }
 }

@@ -1,18 +1,15 @@
 //! The model port over the Responses API.
 
-use std::fmt;
 use std::sync::Arc;
 
 use harness_core::ModelName;
-use harness_core::message::AssistantMessage;
-use harness_core::port::{Deltas, Model, ModelFault, ModelRequest, PreparedAgent};
 
 use super::builder::{OPENAI, RESPONSES, ResponsesModelBuilder};
 use super::reply::ResponsesReply;
 use super::request;
 use crate::ApiKey;
 use crate::history::IdRule;
-use crate::http::client::{Client, Form, Outgoing};
+use crate::http::client::{Client, Form, Outgoing, http_model};
 use crate::http::setup::{OPENROUTER, Setup};
 
 /// A model of the Responses API of OpenAI or OpenRouter, or of a compatible endpoint.
@@ -40,7 +37,7 @@ use crate::http::setup::{OPENROUTER, Setup};
 ///   inside a call, or before any text, is marked invalid.
 ///
 /// [`http`](crate::http#failure-and-cancellation) describes cancellation, failures, retries and redirects.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ResponsesModel(pub(super) Arc<Client<ResponsesForm>>);
 
 impl ResponsesModel {
@@ -61,21 +58,7 @@ impl ResponsesModel {
     }
 }
 
-impl fmt::Debug for ResponsesModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ResponsesModel").field(&self.0).finish()
-    }
-}
-
-impl Model for ResponsesModel {
-    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.0.step(&request, deltas).await
-    }
-
-    fn has_structured_output(&self, agent: &PreparedAgent) -> bool {
-        self.0.has_structured_output(agent)
-    }
-}
+http_model!(ResponsesModel);
 
 /// The Responses API.
 pub(super) struct ResponsesForm;

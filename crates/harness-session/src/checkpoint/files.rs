@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use harness_core::RunId;
 use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
 
-use super::format::{CHECKPOINT_FORMAT_VERSION, Unreadable, decode, encode};
-use super::memory::supported;
+use super::format::encode;
+use super::recover::{Recovered, Stored, recover};
 use super::{KEPT, MOST_BYTES, SUPPORTED};
 use crate::blocking;
 use crate::error::{Error, Store};
@@ -30,28 +30,6 @@ pub struct FileCheckpoints {
     keep: usize,
     supported: u32,
     most_bytes: u64,
-}
-
-/// The last checkpoint of a run that can be read, and what could not be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Recovered {
-    /// Recovered checkpoint.
-    pub checkpoint: Checkpoint,
-    /// Later ones that are damaged, the last one first. They were left as they are.
-    pub damaged: Vec<DamagedCheckpoint>,
-}
-
-/// A checkpoint that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DamagedCheckpoint {
-    /// Number of the checkpoint.
-    pub number: u64,
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Reason why it is unreadable.
-    pub reason: String,
 }
 
 impl FileCheckpoints {
@@ -105,31 +83,16 @@ impl FileCheckpoints {
     /// When there are checkpoints and none can be read, when the last one is of a newer version, or when the
     /// operating system refuses.
     pub fn recover(&self, run: &RunId) -> Result<Option<Recovered>, Error> {
-        let mut damaged: Vec<DamagedCheckpoint> = Vec::new();
-        for number in self.numbers(run)?.into_iter().rev() {
-            let file = self.file(run, number)?;
-            // Another writer may have let go of it meanwhile.
-            let Some(bytes) = self.folder.read(&file, self.most_bytes)? else { continue };
-            match decode(&bytes, run, number) {
-                Ok(checkpoint) => {
-                    let checkpoint = supported(checkpoint, self.supported)?;
-                    return Ok(Some(Recovered { checkpoint, damaged }));
-                }
-                Err(Unreadable::Newer(found)) => {
-                    let (run, supported) = (run.clone(), CHECKPOINT_FORMAT_VERSION);
-                    return Err(Error::NewerCheckpoint { run, number, what: "format", found, supported });
-                }
-                Err(Unreadable::Damaged(reason)) => {
-                    damaged.push(DamagedCheckpoint { number, path: self.folder.path(file), reason });
-                }
-            }
-        }
-        match damaged.into_iter().next() {
-            None => Ok(None),
-            Some(last) => {
-                Err(Error::Damaged { store: Store::Checkpoints, path: last.path, reason: last.reason })
-            }
-        }
+        let numbers = self.numbers(run)?;
+        // Another writer may have removed one meanwhile.
+        let found = numbers.into_iter().rev().filter_map(|number| self.stored(run, number).transpose());
+        recover(run, self.supported, found)
+    }
+
+    fn stored(&self, run: &RunId, number: u64) -> Result<Option<Stored>, Error> {
+        let file = self.file(run, number)?;
+        let bytes = self.folder.read(&file, self.most_bytes)?;
+        Ok(bytes.map(|bytes| Stored { number, path: self.folder.path(file), bytes }))
     }
 
     fn save_now(&self, mut checkpoint: Checkpoint) -> Result<u64, Error> {
@@ -193,11 +156,7 @@ impl CheckpointStore for FileCheckpoints {
     async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, SessionError> {
         let (store, wanted) = (self.clone(), run.clone());
         let recovered = blocking::run(move || store.recover(&wanted)).await??;
-        let Some(Recovered { checkpoint, damaged }) = recovered else { return Ok(None) };
-        for DamagedCheckpoint { number, path, reason } in damaged {
-            tracing::warn!(%run, number, path = %path.display(), reason, "a damaged checkpoint is passed over");
-        }
-        Ok(Some(checkpoint))
+        Ok(recovered.map(|recovered| recovered.logged(run)))
     }
 
     async fn runs(&self) -> Result<Vec<RunId>, SessionError> {

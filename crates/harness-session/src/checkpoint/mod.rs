@@ -22,14 +22,16 @@
 mod files;
 mod format;
 mod memory;
+mod recover;
 
-pub use files::{DamagedCheckpoint, FileCheckpoints, Recovered};
+pub use files::FileCheckpoints;
 pub use format::CHECKPOINT_FORMAT_VERSION;
 #[cfg(feature = "postgres")]
-pub(crate) use format::{Unreadable, decode, encode};
+pub(crate) use format::encode;
 pub use memory::MemoryCheckpoints;
+pub use recover::{DamagedCheckpoint, Recovered};
 #[cfg(feature = "postgres")]
-pub(crate) use memory::supported;
+pub(crate) use recover::{Stored, recover};
 
 #[cfg(feature = "postgres")]
 pub use crate::postgres::PostgresCheckpoints;

@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 
 use super::server::Server;
 use crate::blocking;
-use crate::checkpoint::{self, KEPT, MOST_BYTES, SUPPORTED, Unreadable};
+use crate::checkpoint::{self, KEPT, MOST_BYTES, SUPPORTED, Stored, recover};
 use crate::error::{Action, Error, Store};
 
 /// How often a number is tried that another process has taken meanwhile.
@@ -99,22 +99,11 @@ impl PostgresCheckpoints {
             let read = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
             Ok(read.collect::<Result<Vec<(i64, String)>, tokio_postgres::Error>>()?)
         })?;
-        let mut damaged = None;
-        for (number, content) in found {
-            let number = number.unsigned_abs();
-            match checkpoint::decode(content.as_bytes(), run, number) {
-                Ok(checkpoint) => return checkpoint::supported(checkpoint, SUPPORTED).map(Some),
-                Err(Unreadable::Newer(found)) => {
-                    let (run, supported) = (run.clone(), checkpoint::CHECKPOINT_FORMAT_VERSION);
-                    return Err(Error::NewerCheckpoint { run, number, what: "format", found, supported });
-                }
-                Err(Unreadable::Damaged(reason)) => {
-                    tracing::warn!(%run, number, reason, "a damaged checkpoint is passed over");
-                    damaged.get_or_insert(reason);
-                }
-            }
-        }
-        damaged.map_or(Ok(None), |reason| Err(self.damaged(reason)))
+        let stored = found.into_iter().map(|(number, content)| {
+            let (number, path) = (number.unsigned_abs(), self.url.clone());
+            Ok(Stored { number, path, bytes: content.into_bytes() })
+        });
+        Ok(recover(run, SUPPORTED, stored)?.map(|recovered| recovered.logged(run)))
     }
 
     fn runs_now(&self) -> Result<Vec<RunId>, Error> {
