@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::blob::BlobHash;
 use super::log::LogEntry;
-use super::thread::Held;
+use super::request::Held;
 
 /// Reason why an invocation ends without a result. Code that receives it returns at once.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -110,8 +110,14 @@ pub struct DriveInput {
     pub begin: Begin,
     /// When the thread started it.
     pub at: Time,
+    /// The first log entry of the conversation: those before it are forgotten.
+    #[serde(default)]
+    pub first: u64,
     /// Log entries before the invocation: its transcript is made of these.
     pub log: u64,
+    /// A state that earlier invocations of the thread left, and that nobody needs any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<BlobHash>,
     /// The number of the next request to the thread ([`ControlAsk::Take`]).
     pub takes: u64,
     /// Messages of the queue that are in the transcript, and of which the thread does not know.
@@ -123,6 +129,11 @@ impl DriveInput {
     /// Thread of the run; empty if the origin names none.
     pub fn thread(&self) -> ThreadId {
         self.origin.thread.clone().unwrap_or_default()
+    }
+
+    /// The state that it continues from.
+    pub fn state(&self) -> Option<&BlobHash> {
+        if let Begin::Saved { state, .. } = &self.begin { Some(state) } else { None }
     }
 
     /// Id of the run; empty if the origin names none.
@@ -175,6 +186,9 @@ pub struct StepAsk {
     /// The name of its agent in the store of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<BlobHash>,
+    /// The first log entry of the conversation.
+    #[serde(default)]
+    pub first: u64,
     /// Log entries before the step: its transcript is made of these.
     pub log: u64,
     /// The turn of the run, from 1.
@@ -234,6 +248,9 @@ pub enum ControlAsk {
         injected: Vec<EntryId>,
         /// Log entries after the run.
         log: u64,
+        /// The state that its last invocation began with. It stays until the next run has begun.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<BlobHash>,
     },
     /// Appends entries to the log. Entries that it has are ignored.
     Append {

@@ -20,7 +20,7 @@ use super::reader::Reader;
 use super::running::Running;
 use super::sealed::HasAgent as _;
 use super::segment::{Segment, Slot};
-use super::thread::Held;
+use super::request::Held;
 
 /// Settings of a driver. Equal on all workers of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,9 @@ pub async fn drive<C: DurableContext>(
     options: DriveOptions,
     input: DriveInput,
 ) -> Result<(), Stopped> {
+    if let Some(spent) = &input.spent {
+        reader.remove(&input.thread(), spent).await?;
+    }
     let (machine, start, ports) = match open(host, reader, &input).await? {
         Ok(opened) => opened,
         Err(why) => {
@@ -60,6 +63,7 @@ pub async fn drive<C: DurableContext>(
                 run: input.run(),
                 end: Err(why),
                 at: input.at,
+                state: input.state().cloned(),
                 injected: input.injected,
                 log: input.log,
             };
@@ -97,7 +101,7 @@ async fn open(
     reader: &Reader<impl ThreadStore>,
     input: &DriveInput,
 ) -> Result<Result<(Run, Start, Ports), String>, Stopped> {
-    let loaded = reader.fold(&input.thread(), input.log, Journal::reopen).await?;
+    let loaded = reader.fold(&input.thread(), input.first..input.log, Journal::reopen).await?;
     let saved = match &input.begin {
         Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
         Begin::Messages { .. } | Begin::Decided { .. } => None,
@@ -215,7 +219,8 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         self.entries += 1;
         let slot = Slot::new(running);
         let (thread, reader) = (self.input.thread(), self.reader.clone());
-        let work = Segment { slot: slot.clone(), ports: self.ports.clone(), thread, reader };
+        let first = self.input.first;
+        let work = Segment { slot: slot.clone(), ports: self.ports.clone(), thread, first, reader };
         let inputs = self.ctx.segment(work).await?;
         let mut running = slot.take().ok_or(Stopped::Over)?;
         if !std::mem::take(&mut running.is_ahead) {
@@ -247,7 +252,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
     /// Keeps an agent with the thread, and gives its name.
     async fn keep(&mut self, agent: Option<Arc<PreparedAgent>>) -> Result<Option<BlobHash>, Stopped> {
         match agent {
-            Some(agent) => self.reader.keep(&self.input.thread(), &agent).await.map(Some),
+            Some(agent) => self.reader.keep(&self.input.thread(), self.input.first, &agent).await.map(Some),
             None => Ok(None),
         }
     }
@@ -310,6 +315,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 op: id,
                 what,
                 agent,
+                first: self.input.first,
                 log: self.log,
                 turn: scope.turn,
                 deadline: scope.deadline,
@@ -409,12 +415,14 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let (state, messages) = (Blob::new(state.text()), running.machine.log().len() as u64);
         self.reader.put(&self.input.thread(), &state).await?;
         let state = state.hash().clone();
+        let spent = self.input.state().filter(|spent| **spent != state).cloned();
         let next = DriveInput {
             begin: Begin::Saved { version: SNAPSHOT_VERSION, messages, state },
             at: running.now,
             log: self.log,
             takes: self.takes,
             injected: running.injected,
+            spent,
             ..self.input
         };
         self.ctx.roll_over(next).await
@@ -424,6 +432,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         self.append(&mut running).await?;
         let injected: Vec<EntryId> = std::mem::take(&mut running.injected);
         let (run, at, log) = (self.input.run(), running.now, self.log);
-        self.control(ControlAsk::Ended { run, end: Ok(end), at, injected, log }).await.map(drop)
+        let state = self.input.state().cloned();
+        self.control(ControlAsk::Ended { run, end: Ok(end), at, injected, log, state }).await.map(drop)
     }
 }

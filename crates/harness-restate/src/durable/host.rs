@@ -53,7 +53,7 @@ pub trait ThreadStore: Send + Sync {
     /// The entries of a thread's log from `from` on, before `upto`.
     ///
     /// # Errors
-    /// When the log cannot be read, or is shorter.
+    /// When the log cannot be read, is shorter, or these entries were forgotten.
     fn read(
         &self,
         thread: &ThreadId,
@@ -76,6 +76,22 @@ pub trait ThreadStore: Send + Sync {
         thread: &ThreadId,
         hash: &BlobHash,
     ) -> impl Future<Output = Result<Arc<str>, Fault>> + Send;
+
+    /// Removes a text. One that is not there is removed already.
+    ///
+    /// # Errors
+    /// When it may be there still.
+    fn remove_blob(
+        &self,
+        thread: &ThreadId,
+        hash: &BlobHash,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
+
+    /// Removes the first entries of a thread's log, up to `before`, and all its texts. Later entries keep their numbers.
+    ///
+    /// # Errors
+    /// When some of them may be there still.
+    fn forget(&self, thread: &ThreadId, before: u64) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 
 impl<H: AgentHost + ?Sized> AgentHost for Arc<H> {

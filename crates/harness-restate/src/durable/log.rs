@@ -83,12 +83,12 @@ impl LogPages {
         self.pages.iter().map(|(page, entries)| (*page, entries.as_slice()))
     }
 
-    /// Entries of the log.
+    /// Entries of the log, forgotten ones included.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no entries.
+    /// Whether it never had entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -109,6 +109,14 @@ impl LogPages {
             }
         }
         Ok(self.len)
+    }
+
+    /// Removes the entries before `before`. Later ones keep their numbers.
+    pub fn forget(&mut self, before: u64) {
+        self.pages.retain(|_, page| {
+            page.retain(|entry| entry.seq >= before);
+            !page.is_empty()
+        });
     }
 
     /// The entries from `from` up to `upto`, as far as there are any.

@@ -18,6 +18,7 @@ mod drive;
 mod host;
 mod log;
 mod reader;
+mod request;
 mod running;
 mod sealed;
 mod segment;
@@ -40,4 +41,5 @@ pub use sim::SimEngine;
 #[cfg(feature = "restate")]
 pub(crate) use step::lost_reply;
 pub use step::{Nonce, StepContext, perform};
-pub use thread::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus};
+pub use request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
+pub use thread::ThreadState;

@@ -1,6 +1,7 @@
 //! What a worker reads of threads, and remembers.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness::core::machine::Journal;
@@ -51,26 +52,30 @@ impl<S: ThreadStore> Reader<S> {
         Self { store: Arc::new(store), known: Arc::new(Mutex::new(Known::new(bytes))) }
     }
 
-    /// What `read` makes of the records among the first `upto` entries of a thread's log.
+    /// What `read` makes of the records of a conversation: those among these entries of a thread's log.
     pub(super) async fn fold<T>(
         &self,
         thread: &ThreadId,
-        upto: u64,
+        entries: Range<u64>,
         read: impl FnOnce(&Journal) -> T,
     ) -> Result<T, Stopped> {
-        let mut fold = self.lock().take(thread, upto).unwrap_or_default();
-        if fold.upto < upto {
-            let entries = self.store.read(thread, fold.upto, upto).await.map_err(|fault| retry(&fault))?;
-            fold.extend(&entries, upto);
+        let mut fold = self.lock().take(thread, &entries).unwrap_or_else(|| Fold::new(entries.start));
+        if fold.upto < entries.end {
+            let new = self.store.read(thread, fold.upto, entries.end).await;
+            fold.extend(&new.map_err(|fault| retry(&fault))?, entries.end);
         }
         let made = read(&fold.journal);
         self.lock().keep(thread, fold);
         Ok(made)
     }
 
-    /// The first messages of a thread: those of the first `upto` entries of its log.
-    pub(super) async fn transcript(&self, thread: &ThreadId, upto: u64) -> Result<Prefix, Stopped> {
-        self.fold(thread, upto, |journal| journal.transcript().prefix()).await
+    /// The messages of a conversation: those of these entries of a thread's log.
+    pub(super) async fn transcript(
+        &self,
+        thread: &ThreadId,
+        entries: Range<u64>,
+    ) -> Result<Prefix, Stopped> {
+        self.fold(thread, entries, |journal| journal.transcript().prefix()).await
     }
 
     /// The entries of a thread's log from `from` on, before `upto`, with the agents of their events.
@@ -88,19 +93,22 @@ impl<S: ThreadStore> Reader<S> {
         Ok(entries)
     }
 
-    /// Keeps an agent with its thread, and gives its name.
+    /// Keeps an agent with its thread, and gives its name. The conversation is that from log entry `first` on: an agent of
+    /// an earlier one is forgotten.
     pub(super) async fn keep(
         &self,
         thread: &ThreadId,
+        first: u64,
         agent: &Arc<PreparedAgent>,
     ) -> Result<BlobHash, Stopped> {
-        if let Some(hash) = self.lock().name(thread, agent) {
+        if let Some(hash) = self.lock().name(thread, first, agent) {
             return Ok(hash);
         }
         let text = serde_json::to_string(&**agent);
         let blob = Blob::new(text.map_err(|error| retry(&fault("agent_unwritable", error)))?);
         self.put(thread, &blob).await?;
-        self.lock().agents.put((thread.clone(), blob.hash().clone()), Arc::clone(agent));
+        let known = KnownAgent { agent: Arc::clone(agent), kept_in: Some(first) };
+        self.lock().agents.put((thread.clone(), blob.hash().clone()), known);
         Ok(blob.hash().clone())
     }
 
@@ -111,12 +119,12 @@ impl<S: ThreadStore> Reader<S> {
         hash: &BlobHash,
     ) -> Result<Arc<PreparedAgent>, Stopped> {
         let key = (thread.clone(), hash.clone());
-        if let Some(agent) = self.lock().agents.get(&key) {
-            return Ok(Arc::clone(agent));
+        if let Some(known) = self.lock().agents.get(&key) {
+            return Ok(Arc::clone(&known.agent));
         }
         let agent = serde_json::from_str(&self.get(thread, hash).await?);
         let agent = Arc::new(agent.map_err(|error| retry(&fault("agent_unreadable", error)))?);
-        self.lock().agents.put(key, Arc::clone(&agent));
+        self.lock().agents.put(key, KnownAgent { agent: Arc::clone(&agent), kept_in: None });
         Ok(agent)
     }
 
@@ -136,6 +144,21 @@ impl<S: ThreadStore> Reader<S> {
         Ok(text)
     }
 
+    /// Removes a text of a thread.
+    pub(super) async fn remove(&self, thread: &ThreadId, hash: &BlobHash) -> Result<(), Stopped> {
+        self.store.remove_blob(thread, hash).await.map_err(|fault| retry(&fault))
+    }
+
+    /// Removes the first entries of a thread's log, up to `before`, and all its texts, from the store and from memory.
+    ///
+    /// # Errors
+    /// [`Stopped::Over`] when the store failed.
+    pub async fn forget(&self, thread: &ThreadId, before: u64) -> Result<(), Stopped> {
+        self.store.forget(thread, before).await.map_err(|fault| retry(&fault))?;
+        self.lock().forget(thread, before);
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,15 +170,27 @@ fn retry(fault: &Fault) -> Stopped {
     Stopped::Over
 }
 
-/// The records of the first entries of a log.
-#[derive(Debug, Default)]
+/// The records of entries of a log.
+#[derive(Debug)]
 struct Fold {
     journal: Journal,
+    first: u64,
     upto: u64,
     bytes: usize,
 }
 
+/// An agent, and the conversation with which it is kept for certain.
+#[derive(Debug)]
+struct KnownAgent {
+    agent: Arc<PreparedAgent>,
+    kept_in: Option<u64>,
+}
+
 impl Fold {
+    fn new(first: u64) -> Self {
+        Self { journal: Journal::default(), first, upto: first, bytes: 0 }
+    }
+
     fn extend(&mut self, entries: &[LogEntry], upto: u64) {
         for entry in entries {
             if let LogItem::Record(record) = &entry.item {
@@ -170,7 +205,7 @@ impl Fold {
 /// What a worker remembers.
 #[derive(Debug)]
 struct Known {
-    agents: LruCache<(ThreadId, BlobHash), Arc<PreparedAgent>>,
+    agents: LruCache<(ThreadId, BlobHash), KnownAgent>,
     folds: LruCache<ThreadId, Fold>,
     /// Bytes of the folds.
     bytes: usize,
@@ -182,24 +217,39 @@ impl Known {
         Self { agents: LruCache::sparse(AGENTS), folds: LruCache::unbounded(), bytes: 0, most }
     }
 
-    /// The name of an agent that is kept with a thread.
-    fn name(&self, thread: &ThreadId, agent: &Arc<PreparedAgent>) -> Option<BlobHash> {
-        let mut kept = self.agents.iter();
-        let found = kept.find(|((at, _), kept)| at == thread && Arc::ptr_eq(kept, agent));
+    /// The name of an agent that is kept with a conversation.
+    fn name(&self, thread: &ThreadId, first: u64, agent: &Arc<PreparedAgent>) -> Option<BlobHash> {
+        let is_kept = |known: &KnownAgent| known.kept_in == Some(first) && Arc::ptr_eq(&known.agent, agent);
+        let found = self.agents.iter().find(|((at, _), known)| at == thread && is_kept(known));
         found.map(|((_, hash), _)| hash.clone())
     }
 
-    /// Takes the fold of a thread out, if it has none but these entries. Who takes it puts it back.
-    fn take(&mut self, thread: &ThreadId, upto: u64) -> Option<Fold> {
-        self.folds.peek(thread).filter(|fold| fold.upto <= upto)?;
+    /// Takes the fold of a conversation out, if it has none but these entries. Who takes it puts it back.
+    fn take(&mut self, thread: &ThreadId, entries: &Range<u64>) -> Option<Fold> {
+        let fits = |fold: &&Fold| fold.first == entries.start && fold.upto <= entries.end;
+        self.folds.peek(thread).filter(fits)?;
         let fold = self.folds.pop(thread)?;
         self.bytes -= fold.bytes;
         Some(fold)
     }
 
-    /// Remembers a fold, unless a longer one is known.
+    /// Lets go of the conversations of a thread that began before a log entry.
+    fn forget(&mut self, thread: &ThreadId, before: u64) {
+        if self.folds.peek(thread).is_some_and(|fold| fold.first < before)
+            && let Some(fold) = self.folds.pop(thread)
+        {
+            self.bytes -= fold.bytes;
+        }
+        let of_thread = self.agents.iter().map(|(key, _)| key).filter(|(at, _)| at == thread);
+        for key in of_thread.cloned().collect::<Vec<_>>() {
+            self.agents.pop(&key);
+        }
+    }
+
+    /// Remembers a fold, unless that of a later conversation or a longer one is known.
     fn keep(&mut self, thread: &ThreadId, mut fold: Fold) {
-        if fold.upto == 0 || self.folds.peek(thread).is_some_and(|known| known.upto >= fold.upto) {
+        let known = self.folds.peek(thread).map(|known| (known.first, known.upto));
+        if fold.upto == fold.first || known.is_some_and(|known| known >= (fold.first, fold.upto)) {
             return;
         }
         fold.bytes = fold.bytes.max(LEAST);
@@ -224,9 +274,9 @@ mod tests {
 
     use super::*;
 
-    /// Logs of one record of one message each entry, and how many entries were read.
+    /// Logs of one record of one message each entry, and how many entries were read, and texts written.
     #[derive(Clone, Default)]
-    struct Store(Arc<AtomicU64>);
+    struct Store(Arc<AtomicU64>, Arc<AtomicU64>);
 
     impl ThreadStore for Store {
         async fn read(&self, _: &ThreadId, from: u64, upto: u64) -> Result<Vec<LogEntry>, Fault> {
@@ -240,22 +290,32 @@ mod tests {
         }
 
         async fn put_blob(&self, _: &ThreadId, _: &Blob) -> Result<(), Fault> {
+            self.1.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }
 
         async fn get_blob(&self, _: &ThreadId, _: &BlobHash) -> Result<Arc<str>, Fault> {
             Ok("another text".into())
         }
+
+        async fn remove_blob(&self, _: &ThreadId, _: &BlobHash) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        async fn forget(&self, _: &ThreadId, _: u64) -> Result<(), Fault> {
+            Ok(())
+        }
     }
 
     /// Reads logs with a memory of `bytes`: the entries that each request read from the store.
-    fn check(bytes: usize, asked: &[(&str, u64)], expected: &[u64]) {
+    fn check(bytes: usize, asked: &[(&str, Range<u64>)], expected: &[u64]) {
         let store = Store::default();
         let reader = Reader::remembering(store.clone(), bytes);
-        let reads = asked.iter().map(|(thread, upto)| {
+        let reads = asked.iter().map(|(thread, entries)| {
             let before = store.0.load(Ordering::Relaxed);
-            let log = reader.transcript(&(*thread).into(), *upto).now_or_never();
-            assert_eq!(log.map(|log| log.map(|log| log.len() as u64)), Some(Ok(*upto)));
+            let log = reader.transcript(&(*thread).into(), entries.clone()).now_or_never();
+            let messages = log.map(|log| log.map(|log| log.len() as u64));
+            assert_eq!(messages, Some(Ok(entries.end - entries.start)));
             store.0.load(Ordering::Relaxed) - before
         });
         assert_eq!(reads.collect::<Vec<_>>(), expected);
@@ -263,16 +323,35 @@ mod tests {
 
     #[test]
     fn what_was_read_is_not_read_again() {
-        check(1 << 20, &[("a", 3), ("a", 3), ("a", 5), ("b", 2), ("a", 6)], &[3, 0, 2, 2, 1]);
+        check(1 << 20, &[("a", 0..3), ("a", 0..3), ("a", 0..5), ("b", 0..2), ("a", 0..6)], &[3, 0, 2, 2, 1]);
         // An earlier state is read anew, and the later one stays.
-        check(1 << 20, &[("a", 5), ("a", 2), ("a", 6)], &[5, 2, 1]);
+        check(1 << 20, &[("a", 0..5), ("a", 0..2), ("a", 0..6)], &[5, 2, 1]);
+    }
+
+    #[test]
+    fn a_later_conversation_has_nothing_of_a_forgotten_one() {
+        check(1 << 20, &[("a", 0..5), ("a", 5..5), ("a", 5..7), ("a", 0..5), ("a", 5..8)], &[5, 0, 2, 5, 1]);
+    }
+
+    #[test]
+    fn an_agent_is_written_once_for_each_conversation() {
+        let store = Store::default();
+        let (reader, thread) = (Reader::new(store.clone()), ThreadId::from("a"));
+        let agent = Arc::new(PreparedAgent::new("main", "Sell tea.", []));
+        let keep = |first| assert!(reader.keep(&thread, first, &agent).now_or_never().unwrap().is_ok());
+        [0, 0, 5, 5].into_iter().for_each(keep);
+        assert_eq!(store.1.load(Ordering::Relaxed), 2);
+        assert_eq!(reader.forget(&thread, 9).now_or_never(), Some(Ok(())));
+        keep(5);
+        assert_eq!(store.1.load(Ordering::Relaxed), 3);
     }
 
     #[test]
     fn the_memory_is_bounded() {
-        check(0, &[("a", 3), ("a", 4)], &[3, 4]);
+        check(0, &[("a", 0..3), ("a", 0..4)], &[3, 4]);
         // There is room for two logs.
-        check(5_000, &[("a", 1), ("b", 1), ("a", 1), ("c", 1), ("b", 1), ("c", 2)], &[1, 1, 0, 1, 1, 1]);
+        let asked = [("a", 0..1), ("b", 0..1), ("a", 0..1), ("c", 0..1), ("b", 0..1), ("c", 0..2)];
+        check(5_000, &asked, &[1, 1, 0, 1, 1, 1]);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(super) struct Segment<S> {
     pub(super) slot: Slot,
     pub(super) ports: Ports,
     pub(super) thread: ThreadId,
+    /// The first log entry of the conversation.
+    pub(super) first: u64,
     pub(super) reader: Reader<S>,
 }
 
@@ -70,7 +72,7 @@ impl<S: ThreadStore> Segment<S> {
     async fn sealed(&self, at: Time, mut input: Input) -> (Input, TimedInput) {
         let mut journaled = TimedInput { at, input: input.clone(), agent: None };
         if let Some(agent) = journaled.input.seal() {
-            match (self.reader.keep(&self.thread, &agent).await, &input) {
+            match (self.reader.keep(&self.thread, self.first, &agent).await, &input) {
                 (Err(_), Input::Reply(id, _)) => {
                     let text = "the agent could not be kept with its thread; try again later";
                     input = Input::Reply(*id, Reply::Prepared(Err(fault("agent_not_kept", text))));

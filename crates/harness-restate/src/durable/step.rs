@@ -64,8 +64,8 @@ pub async fn perform(
         ask.what.open(reader.agent(&thread, &agent).await?);
     }
     // A tool sees its call alone.
-    let sees = if let Op::Tool { .. } = ask.what { 0 } else { ask.log };
-    let log = reader.transcript(&thread, sees).await?;
+    let sees = if let Op::Tool { .. } = ask.what { ask.first } else { ask.log };
+    let log = reader.transcript(&thread, ask.first..sees).await?;
     let counts = matches!(ask.what, Op::Model { .. } | Op::Tool { class: RetryClass::Unsafe, .. });
     let first = if counts { Some(ctx.intent().await?) } else { None };
     let was_lost = first.is_some_and(|first| first != own);
@@ -87,7 +87,7 @@ async fn effect(
     was_lost: bool,
     cancel: &Cancel,
 ) -> StepReply {
-    let StepAsk { origin, op, what, turn, deadline, left, log: _, agent: _ } = ask;
+    let StepAsk { origin, op, what, turn, deadline, left, first: _, log: _, agent: _ } = ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
     let agent = match host.agent(HostAsk::new(&origin)).await {
         Ok(agent) => agent,

@@ -7,17 +7,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use harness::core::machine::CallDecision;
-use harness::core::message::{Message, ToolCall};
 use harness::core::outcome::{Continuation, ContinuationKind};
-use harness::core::port::{Decision, DrainPoint, ProposedCall};
-use harness::core::tool::ToolDef;
+use harness::core::port::{Decision, DrainPoint};
 use harness::core::{
-    AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time, ToolName,
+    AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time,
 };
-use harness::runtime::{DeliveryMode, Queue, QueueEntry, QueueMode};
+use harness::runtime::{DeliveryMode, Queue, QueueMode};
 use serde::{Deserialize, Serialize};
 
+use super::blob::BlobHash;
 use super::context::{Begin, ControlAsk, ControlReply, DriveInput};
+use super::request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
 
 /// Messages that wait, at most.
 const QUEUE: usize = 64;
@@ -30,167 +30,6 @@ const REMEMBERED: usize = 256;
 /// How long a parked call waits for a decision: 7 days.
 const EXPIRES: Millis = Millis(7 * 24 * 3_600_000);
 
-/// Options of the run that a message begins. A message that joins a run uses the options of that run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RunOptions {
-    /// The user ([`Origin::user`]).
-    pub user: Option<Arc<str>>,
-    /// The caller's own data ([`Origin::metadata`]).
-    pub metadata: Option<Json>,
-    /// The tools that it may use ([`Origin::allowed_tools`]).
-    pub allowed_tools: Option<Arc<[ToolName]>>,
-    /// The agent that it begins with. Default: the one that the conversation is with.
-    pub agent: Option<AgentId>,
-}
-
-impl RunOptions {
-    /// These options; what they leave open is as in `defaults`.
-    fn over(&self, defaults: &Self) -> Self {
-        let Self { user, metadata, allowed_tools, agent } = self.clone();
-        Self {
-            user: user.or_else(|| defaults.user.clone()),
-            metadata: metadata.or_else(|| defaults.metadata.clone()),
-            allowed_tools: allowed_tools.or_else(|| defaults.allowed_tools.clone()),
-            agent,
-        }
-    }
-}
-
-/// A message that waits.
-pub type Queued = QueueEntry<RunOptions>;
-
-/// A call that waits for a decision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
-    /// The call, with the reason.
-    pub proposed: ProposedCall,
-    /// Since when it waits.
-    pub since: Time,
-}
-
-impl Held {
-    /// The id of the call.
-    pub fn call(&self) -> &CallId {
-        &self.proposed.call.id
-    }
-
-    /// The request of the model at which a run was parked: a call without arguments of what it names.
-    fn requested(parked: &Continuation, since: Time) -> Option<Self> {
-        let request = parked.request.as_ref().filter(|_| parked.pending.is_empty())?;
-        let call = ToolCall::new(&*request.id, &*request.kind, Json::empty_object());
-        let (def, agent) = (ToolDef::new(&*request.kind, ""), parked.agent.clone().unwrap_or_default());
-        let proposed = ProposedCall::new(Arc::new(call), def, agent, parked.iteration);
-        Some(Self { proposed: proposed.held(&*request.summary), since })
-    }
-}
-
-/// The status of a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ThreadStatus {
-    /// No run.
-    #[default]
-    Idle,
-    /// A run is at work, or waits for a decision.
-    Running(RunId),
-    /// A run was ended because it waits for decisions; the next decision starts another.
-    Parked(RunId),
-}
-
-/// A request to a thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ThreadAsk {
-    /// Delivers a message. The name is the client's, and makes the request repeatable.
-    Deliver {
-        /// The name of the message.
-        entry: EntryId,
-        /// Content of the message.
-        message: Arc<Message>,
-        /// When it is delivered.
-        mode: DeliveryMode,
-        /// Whether it makes an idle thread begin: steering and follow-ups do not.
-        wakes: bool,
-        /// Options of the run that it begins.
-        #[serde(default)]
-        options: RunOptions,
-    },
-    /// Stops the run at hand; what waits stays.
-    Abort,
-    /// Decides about a call. The first decision about a call counts.
-    Decide(CallDecision),
-    /// Changes a message that waits.
-    Edit {
-        /// The name of the message.
-        entry: EntryId,
-        /// The new message.
-        message: Arc<Message>,
-    },
-    /// Moves a message that waits to the n-th place, from 0.
-    Reorder {
-        /// The name of the message.
-        entry: EntryId,
-        /// New place in the queue, from 0.
-        place: usize,
-    },
-    /// Removes a message that waits.
-    Cancel {
-        /// The name of the message.
-        entry: EntryId,
-    },
-    /// Sets the options of later runs, where their messages have none. It replaces what was set before, but for the agent:
-    /// the conversation goes on with that one.
-    Configure(RunOptions),
-    /// Denies calls without a decision. Sent by the thread itself.
-    Expire {
-        /// The run that was parked.
-        run: RunId,
-    },
-    /// A request of the thread's own run.
-    Run(ControlAsk),
-}
-
-impl ThreadAsk {
-    /// The request without known secrets. A front end does this before it sends the request, because an engine keeps
-    /// requests before a worker sees them; the thread does it once more.
-    ///
-    /// # Errors
-    /// When what is left is not a request.
-    pub fn redacted(self, redactor: Option<&Redactor>) -> Result<Self, String> {
-        let Some(redactor) = redactor.filter(|_| !matches!(self, Self::Run(_))) else { return Ok(self) };
-        let unreadable =
-            |_| "secret_withheld: the request cannot be read without a secret that it holds".to_owned();
-        let json = Json::of(&self).map_err(unreadable)?;
-        let clean = redactor.json(&json);
-        if clean == json { Ok(self) } else { clean.to().map_err(unreadable) }
-    }
-}
-
-/// The reply of a thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ThreadReply {
-    /// It is done and stored. The run at hand, if any.
-    Accepted(Option<RunId>),
-    /// It is not done, with the reason.
-    Refused(String),
-    /// To the run.
-    Run(ControlReply),
-}
-
-/// A message of a thread to others, sent with the state that is stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ThreadSend {
-    /// Starts a run.
-    Drive(Box<DriveInput>),
-    /// Rings the doorbell of a run.
-    Ring(RunId),
-    /// A request to the thread itself, later.
-    Later(Time, Box<ThreadAsk>),
-}
-
 /// The state of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -201,8 +40,17 @@ pub struct ThreadState {
     remembered: VecDeque<EntryId>,
     /// Runs so far.
     runs: u64,
+    /// The first log entry of the conversation: those before it are forgotten.
+    #[serde(default)]
+    first: u64,
     /// Entries of the log before the run at hand.
     log: u64,
+    /// A state that the last run left.
+    #[serde(default)]
+    spent: Option<BlobHash>,
+    /// Whether the conversation is being forgotten.
+    #[serde(default)]
+    is_forgetting: bool,
     stop: Option<Arc<str>>,
     /// The first messages of the run at hand, and its options.
     began: Vec<EntryId>,
@@ -268,6 +116,16 @@ impl ThreadState {
         self.log
     }
 
+    /// The first log entry of the conversation: those before it are forgotten.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Whether its conversation is being forgotten.
+    pub fn is_forgetting(&self) -> bool {
+        self.is_forgetting
+    }
+
     /// Takes one request, without the secrets that `redactor` knows. The state, the reply and what is sent are stored
     /// together.
     pub fn handle(
@@ -285,6 +143,18 @@ impl ThreadState {
             ThreadAsk::Run(control) => {
                 return (ThreadReply::Run(self.control(control, now, &mut sends)), sends);
             }
+            ThreadAsk::Forget => {
+                self.forget(&mut sends);
+                Ok(())
+            }
+            ThreadAsk::Forgotten { before } => {
+                self.forgotten(before);
+                Ok(())
+            }
+            _ if self.is_forgetting => Err(format!(
+                "forgetting: the conversation of thread `{}` is being removed; try again in a moment",
+                self.id()
+            )),
             ThreadAsk::Deliver { entry, message, mode, wakes, options } => {
                 self.deliver(Queued::new(entry, message, mode, wakes, options, now), &mut sends)
             }
@@ -362,6 +232,32 @@ impl ThreadState {
         }
     }
 
+    /// Stops the run at hand, and has the conversation removed when there is none.
+    fn forget(&mut self, sends: &mut Vec<ThreadSend>) {
+        if std::mem::replace(&mut self.is_forgetting, true) {
+            return;
+        }
+        self.queue = Queue::default();
+        if self.running().is_some() {
+            self.stop(Arc::from("forgotten"), sends);
+        } else {
+            self.remove(sends);
+        }
+    }
+
+    fn remove(&self, sends: &mut Vec<ThreadSend>) {
+        sends.push(ThreadSend::Forget { before: self.log });
+    }
+
+    /// Begins anew. Numbers of runs and log entries continue, and the session is another: keys of tools are not repeated.
+    fn forgotten(&mut self, before: u64) {
+        if self.is_forgetting && self.running().is_none() && before == self.log {
+            let (mut origin, runs, log) = (self.origin.clone(), self.runs, self.log);
+            origin.session = Some(format!("{}#{log}", self.id()).into());
+            *self = Self { origin, runs, log, first: log, ..Self::default() };
+        }
+    }
+
     fn decide(
         &mut self,
         decision: CallDecision,
@@ -414,8 +310,9 @@ impl ThreadState {
                 }
                 ControlReply::Noted
             }
-            ControlAsk::Ended { run, end, at, injected, log } => {
+            ControlAsk::Ended { run, end, at, injected, log, state } => {
                 if self.running() == Some(&run) {
+                    self.spent = state;
                     self.ended(run, end, at.max(now), &injected, log, sends);
                 }
                 ControlReply::Noted
@@ -471,6 +368,9 @@ impl ThreadState {
         }
         self.queue.restore();
         (self.log, self.stop, self.status) = (log, None, ThreadStatus::Idle);
+        if self.is_forgetting {
+            return self.remove(sends);
+        }
         let is_completed = end.as_ref().is_ok_and(|end| end.outcome() == Outcome::Completed);
         self.parked = None;
         if let Ok(end) = &end {
@@ -530,7 +430,8 @@ impl ThreadState {
         (origin.run, origin.user, origin.metadata) = (Some(run.clone()), user, metadata);
         origin.allowed_tools = allowed_tools;
         self.status = ThreadStatus::Running(run);
-        let input = DriveInput { origin, begin, at: now, log: self.log, takes: 0, injected: Vec::new() };
+        let (first, log, spent) = (self.first, self.log, self.spent.take());
+        let input = DriveInput { origin, begin, at: now, first, log, spent, takes: 0, injected: Vec::new() };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
 }

@@ -31,6 +31,7 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
     let about = format!("{} under {faults:?}", script.name);
     let secret = script.is_secret.then_some(SECRET);
     let faults = SimFaults { secret, private: Some(INSTRUCTIONS), ..faults };
+    let is_frozen = faults.freeze;
     let mut engine = SimEngine::new(faults).with_options(options);
     if script.is_secret {
         engine = engine.with_redactor(redactor());
@@ -46,6 +47,9 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
     assert!(matches!(engine.client().reply("first"), Some(ThreadReply::Accepted(_))), "{about}");
     let state = engine.thread(&thread()).unwrap();
     assert_eq!((state.status(), state.queue().count()), (&ThreadStatus::Idle, 0), "{about}");
+    // The agent, and the state of the last invocation that continued another.
+    let texts = engine.texts(&thread()).len();
+    assert!(texts <= 2 || is_frozen, "{about}: {texts} texts are kept");
     let (log, ledger) = (engine.log(&thread()), host.ledger.lock().unwrap().clone());
     assert_eq!(state.log(), log.len() as u64, "{about}");
     let messages: Vec<_> = fold(&log).messages().cloned().collect();
@@ -56,7 +60,7 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
 }
 
 /// Settings under which runs roll over after so many entries. With 1 they roll over before each iteration.
-fn rolling(entries: u64) -> DriveOptions {
+pub(crate) fn rolling(entries: u64) -> DriveOptions {
     let mut options = DriveOptions::default();
     options.entries = entries;
     options

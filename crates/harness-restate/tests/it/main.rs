@@ -8,6 +8,7 @@
 )]
 
 mod crashes;
+mod forgotten;
 mod kept;
 mod on_tokio;
 mod scale;

@@ -6,7 +6,7 @@ use harness::core::machine::CallDecision;
 use harness::core::message::Message;
 use harness::core::{Json, Time};
 use harness_restate::durable::{
-    Begin, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
+    Begin, ControlAsk, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
 };
 
 use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, SECRET, STEER, Way, redactor, say};
@@ -35,6 +35,7 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
                     Begin::Decided { .. } | Begin::Saved { .. } => "; drive".to_owned(),
                 },
                 ThreadSend::Ring(run) => format!("; ring {run}"),
+                ThreadSend::Forget { before } => format!("; forget {before}"),
                 ThreadSend::Later(at, _) => format!("; later {}", at.since(Time(0)).0),
             };
             line.push_str(&sent);
@@ -156,6 +157,43 @@ fn only_calls_that_wait_can_be_decided() {
     check(
         &[ThreadAsk::Decide(CallDecision::granted("c1")), ThreadAsk::Abort],
         &["refused not_pending: call `c1` does not wait for a decision", "accepted"],
+    );
+}
+
+#[test]
+fn a_thread_that_forgets_stops_its_run_and_takes_no_requests() {
+    let ended = ControlAsk::Ended {
+        run: "t1-1".into(),
+        end: Err("stopped".to_owned()),
+        at: Time(0),
+        injected: Vec::new(),
+        log: 7,
+        state: None,
+    };
+    let refused = "refused forgetting: the conversation of thread `t1` is being removed; try again in a moment";
+    check(
+        &[
+            deliver("a", PROMPT),
+            ThreadAsk::Forget,
+            deliver("b", PROMPT),
+            ThreadAsk::Run(ended),
+            ThreadAsk::Forget,
+            deliver("c", PROMPT),
+            ThreadAsk::Forgotten { before: 7 },
+            ThreadAsk::Forgotten { before: 7 },
+            deliver("a", PROMPT),
+        ],
+        &[
+            "accepted t1-1; drive a",
+            "accepted t1-1; ring t1-1",
+            refused,
+            "Noted; forget 7",
+            "accepted",
+            refused,
+            "accepted",
+            "accepted",
+            "accepted t1-2; drive a",
+        ],
     );
 }
 

@@ -55,6 +55,16 @@ impl ThreadStore for Shared {
         let found = self.lock().blobs.get(&(thread.clone(), hash.clone())).cloned();
         found.ok_or_else(|| fault("blob_missing", format!("thread {thread} has no {hash}")))
     }
+
+    async fn remove_blob(&self, thread: &ThreadId, hash: &BlobHash) -> Result<(), Fault> {
+        self.lock().blobs.remove(&(thread.clone(), hash.clone()));
+        Ok(())
+    }
+
+    async fn forget(&self, thread: &ThreadId, before: u64) -> Result<(), Fault> {
+        self.lock().forget(thread, before);
+        Ok(())
+    }
 }
 
 /// One attempt at an invocation.

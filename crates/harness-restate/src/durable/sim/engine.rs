@@ -16,7 +16,8 @@ use crate::durable::host::AgentHost;
 use crate::durable::log::LogEntry;
 use crate::durable::reader::Reader;
 use crate::durable::step::perform;
-use crate::durable::thread::{ThreadAsk, ThreadReply, ThreadState, ThreadStatus};
+use crate::durable::request::{ThreadAsk, ThreadReply, ThreadStatus};
+use crate::durable::thread::ThreadState;
 
 /// Rounds after which an engine gives up.
 const ROUNDS: u64 = 100_000;
@@ -168,6 +169,13 @@ impl SimEngine {
         opened.collect()
     }
 
+    /// The texts that are kept beside the log of a thread.
+    pub fn texts(&self, thread: &ThreadId) -> Vec<Arc<str>> {
+        let world = self.shared.lock();
+        let own = world.blobs.iter().filter(|((of, _), _)| of == thread);
+        own.map(|(_, text)| Arc::clone(text)).collect()
+    }
+
     /// The state of a thread.
     pub fn thread(&self, thread: &ThreadId) -> Option<ThreadState> {
         self.shared.lock().threads.get(thread).cloned()
@@ -210,11 +218,18 @@ impl SimEngine {
         let now = self.clock.now();
         loop {
             let mut world = self.shared.lock();
-            let Some(at) = world.letters.iter().position(|letter| letter.at <= now) else { return };
+            let Some(at) = world.letters.iter().position(|letter| world.is_due(letter, now)) else { return };
             if world.point().is_err() {
                 return;
             }
             let letter = world.letters.remove(at);
+            if let ThreadAsk::Forgotten { before } = letter.ask {
+                world.forget(&letter.thread, before);
+                if world.point().is_err() {
+                    world.letters.push(letter);
+                    return;
+                }
+            }
             let reply = world.ask(&letter.thread, &letter.ask, now);
             if let Some(name) = letter.name {
                 if world.faults.duplicate && matches!(letter.ask, ThreadAsk::Deliver { .. }) {
@@ -332,6 +347,9 @@ impl SimEngine {
         for (id, thread) in &world.threads {
             if let ThreadStatus::Running(run) = thread.status() {
                 report.stuck.push(format!("thread {id} waits for run {run}"));
+            }
+            if thread.is_forgetting() {
+                report.stuck.push(format!("thread {id} is not forgotten"));
             }
         }
         report

@@ -12,7 +12,8 @@ use crate::durable::context::{
     ControlAsk, ControlReply, DriveInput, Handle, StepAsk, StepReply, Stopped, TimedInput, Woken,
 };
 use crate::durable::log::LogPages;
-use crate::durable::thread::{ThreadAsk, ThreadReply, ThreadSend, ThreadState};
+use crate::durable::request::{ThreadAsk, ThreadReply, ThreadSend};
+use crate::durable::thread::ThreadState;
 
 /// Failures of a simulation.
 ///
@@ -219,6 +220,12 @@ impl World {
         self.report.violations.push(text);
     }
 
+    /// Whether a request can be delivered. The log of a thread is removed when no invocation reads it.
+    pub(super) fn is_due(&self, letter: &Letter, now: Time) -> bool {
+        let removes = matches!(letter.ask, ThreadAsk::Forgotten { .. });
+        letter.at <= now && (!removes || self.is_free(&letter.thread))
+    }
+
     pub(super) fn is_free(&self, thread: &ThreadId) -> bool {
         !self.invocations.iter().any(|invocation| match &invocation.work {
             Work::Drive(input) => !invocation.is_done && input.thread() == *thread,
@@ -281,6 +288,14 @@ impl World {
         reply
     }
 
+    /// Removes the first entries of a log, and all texts beside it.
+    pub(super) fn forget(&mut self, thread: &ThreadId, before: u64) {
+        if let Some(log) = self.logs.get_mut(thread) {
+            log.forget(before);
+        }
+        self.blobs.retain(|(of, _), _| of != thread);
+    }
+
     fn send(&mut self, thread: &ThreadId, send: ThreadSend) {
         self.version += 1;
         match send {
@@ -289,6 +304,11 @@ impl World {
                 self.rung.insert(run);
             }
             ThreadSend::Ring(_) => {}
+            // Whoever removes the log tells the thread then.
+            ThreadSend::Forget { before } => {
+                let ask = ThreadAsk::Forgotten { before };
+                self.letters.push(Letter { at: Time(0), thread: thread.clone(), ask, name: None });
+            }
             ThreadSend::Later(at, ask) => {
                 self.letters.push(Letter { at, thread: thread.clone(), ask: *ask, name: None });
             }

@@ -22,10 +22,13 @@ pub(super) struct ReadAsk {
     pub(super) upto: u64,
 }
 
-/// Reply of `read`: the first of these entries, and the entries of the log.
+/// Reply of `read`: the first of these entries that are not forgotten, and the entries of the log.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ReadReply {
     pub(super) entries: Vec<LogEntry>,
+    /// The first entry of the log that is not forgotten.
+    #[serde(default)]
+    pub(super) first: u64,
     pub(super) len: u64,
 }
 

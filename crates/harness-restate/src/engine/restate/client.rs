@@ -8,6 +8,7 @@ use harness::core::{EntryId, Redactor, RunId, ThreadId};
 use harness::runtime::DeliveryMode;
 use serde::de::DeserializeOwned;
 
+use super::call::ReadReply;
 use super::engine::{Engine, EngineError};
 use super::service::THREAD;
 use super::store::{EngineStore, read};
@@ -181,6 +182,15 @@ impl DurableThreads {
         self.change(thread, ThreadAsk::Configure(options)).await
     }
 
+    /// Forgets a conversation: stops the run at hand, and removes messages, decisions, options, log and texts. Until this is
+    /// done the thread refuses other requests. Entries of its next conversation have later numbers.
+    ///
+    /// # Errors
+    /// When the engine cannot be reached.
+    pub async fn forget(&self, thread: &ThreadId) -> Result<Option<RunId>, EngineError> {
+        self.change(thread, ThreadAsk::Forget).await
+    }
+
     /// The state of a thread.
     ///
     /// # Errors
@@ -206,12 +216,13 @@ impl DurableThreads {
     }
 
     /// Entries of a thread's log from a number on, and the entries of the log. At most 256 entries; read on behind the
-    /// last of them. A reader that follows a run asks again after a pause.
+    /// last of them. Forgotten entries are omitted. A reader that follows a run asks again after a pause.
     ///
     /// # Errors
     /// When the engine cannot be reached.
     pub async fn read(&self, thread: &ThreadId, from: u64) -> Result<(Vec<LogEntry>, u64), EngineError> {
-        let (_, len) = read(&self.engine, thread, from, from).await?;
+        let ReadReply { first, len, .. } = read(&self.engine, thread, from, from).await?;
+        let from = from.max(first);
         let upto = len.min(from.saturating_add(ENTRIES));
         if upto <= from {
             return Ok((Vec::new(), len));

@@ -2,10 +2,10 @@
 //!
 //! | service | kind | handlers |
 //! |---|---|---|
-//! | `HarnessThread` | object, by thread | `prompt` `steer` `follow_up` `interrupt` `abort` `decide` `edit` `reorder` `cancel`; private `take` `hold` `ended` `expire`; shared `snapshot` `queue` `approvals` |
-//! | `HarnessRun` | object, by thread | private `drive` |
+//! | `HarnessThread` | object, by thread | `prompt` `steer` `follow_up` `interrupt` `abort` `decide` `edit` `reorder` `cancel` `configure` `forget`; private `take` `hold` `ended` `expire` `forgotten`; shared `snapshot` `queue` `approvals` |
+//! | `HarnessRun` | object, by thread | private `drive` `forget` |
 //! | `HarnessStep` | service | private `perform` |
-//! | `HarnessLog` | object, by thread | `keep`; private `append`; shared `read` `kept` |
+//! | `HarnessLog` | object, by thread | `keep` `remove` `forget`; private `append`; shared `read` `kept` |
 //!
 //! A server of Restate is a program of its own, under the Business Source License; it is not part of this crate. Its ports
 //! have no authentication and belong into a private network.

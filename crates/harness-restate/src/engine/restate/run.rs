@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use harness::core::Time;
+use harness::core::{ThreadId, Time};
 use harness::core::machine::Op;
 use harness::core::port::Clock;
 use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget, RunFuture as _};
@@ -20,15 +20,16 @@ use super::service::{HandlerSpec, Handlers, LOG, RUN, STEP, ServiceSpec, THREAD,
 use super::step::{STOP, ended};
 use crate::durable::{
     AgentHost, ControlAsk, ControlReply, DriveInput, DriveOptions, DurableContext, Handle, Reader,
-    SegmentWork, StepAsk, StepReply, Stopped, ThreadReply, ThreadStore, TimedInput, Woken, drive, lost_reply,
+    SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadStore, TimedInput, Woken, drive, lost_reply,
 };
 
 pub(super) fn spec() -> ServiceSpec {
+    let private = |name| HandlerSpec { name, is_private: true, ..HandlerSpec::default() };
     ServiceSpec {
         name: RUN,
         is_object: true,
         is_lazy: true,
-        handlers: vec![HandlerSpec { name: "drive", is_private: true, ..HandlerSpec::default() }],
+        handlers: ["drive", "forget"].map(private).into(),
         keeps_journal: Duration::from_hours(24),
         inactivity: Duration::from_mins(1),
         attempts: (70, false),
@@ -45,9 +46,17 @@ pub(super) struct Run<H, S> {
 
 impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Handlers for Run<H, S> {
     async fn handle(&self, ctx: &ContextInternal, handler: &str) -> Result<(), Error> {
-        if handler != "drive" {
-            return Err(Error::unknown_handler(RUN, handler));
+        match handler {
+            "drive" => self.drive(ctx).await,
+            "forget" => self.forget(ctx).await,
+            unknown => return Err(Error::unknown_handler(RUN, unknown)),
         }
+        Ok(())
+    }
+}
+
+impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
+    async fn drive(&self, ctx: &ContextInternal) {
         let (input, metadata) = input::<DriveInput>(ctx).await;
         let context = || Drive {
             ctx,
@@ -65,7 +74,18 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Handlers for Run<
             settle(context(), &input, why).await;
         }
         output(ctx, driven.map_err(unfinished));
-        Ok(())
+    }
+
+    /// Removes the log and the texts of a thread, and tells the thread. Under the key of runs: each invocation before has
+    /// ended, and reads nothing any more.
+    async fn forget(&self, ctx: &ContextInternal) {
+        let (before, metadata) = input(ctx).await;
+        let removed = self.reader.forget(&ThreadId::from(&*metadata.key), before).await;
+        if removed.is_ok() {
+            let done = ThreadAsk::Forgotten { before };
+            drop(to_object::<_, ()>(ctx, THREAD, &metadata.key, "forgotten", done).send());
+        }
+        output(ctx, removed.map_err(unfinished));
     }
 }
 
@@ -74,7 +94,8 @@ async fn settle(mut ctx: Drive<'_>, input: &DriveInput, why: &str) {
     let appended = ctx.control(ControlAsk::Append { entries: Vec::new() }).await;
     let Ok(ControlReply::Appended(log)) = appended else { return };
     let end = Err(why.to_owned());
-    let ended = ControlAsk::Ended { run: input.run(), end, at: input.at, injected: Vec::new(), log };
+    let (run, at, state) = (input.run(), input.at, input.state().cloned());
+    let ended = ControlAsk::Ended { run, end, at, injected: Vec::new(), log, state };
     drop(ctx.control(ended).await);
 }
 

@@ -20,16 +20,14 @@ impl EngineStore {
     }
 }
 
-/// The entries of a log from one number up to another, and the entries of the log; fewer when they are large.
+/// The entries of a log from one number up to another, and the extent of the log; fewer when they are large.
 pub(super) async fn read(
     engine: &Engine,
     thread: &ThreadId,
     from: u64,
     upto: u64,
-) -> Result<(Vec<LogEntry>, u64), EngineError> {
-    let ask = ReadAsk { from, upto };
-    let ReadReply { entries, len } = engine.call([LOG, thread.as_str(), "read"], &ask).await?;
-    Ok((entries, len))
+) -> Result<ReadReply, EngineError> {
+    engine.call([LOG, thread.as_str(), "read"], &ReadAsk { from, upto }).await
 }
 
 impl ThreadStore for EngineStore {
@@ -40,7 +38,11 @@ impl ThreadStore for EngineStore {
             if at >= upto {
                 return Ok(all);
             }
-            let (entries, len) = read(&self.0, thread, at, upto).await.map_err(failed)?;
+            let ReadReply { entries, first, len } = read(&self.0, thread, at, upto).await.map_err(failed)?;
+            if at < first {
+                let text = format!("thread {thread} has forgotten its log entries before {first}");
+                return Err(fault("log_forgotten", text));
+            }
             if entries.is_empty() {
                 let text = format!("thread {thread} has {len} log entries, {upto} are needed");
                 return Err(fault("log_too_short", text));
@@ -58,6 +60,14 @@ impl ThreadStore for EngineStore {
         let text: Option<String> = self.0.call([LOG, thread.as_str(), "kept"], hash).await.map_err(failed)?;
         let missing = || fault("blob_missing", format!("thread {thread} does not have the text {hash}"));
         text.map(Arc::from).ok_or_else(missing)
+    }
+
+    async fn remove_blob(&self, thread: &ThreadId, hash: &BlobHash) -> Result<(), Fault> {
+        self.0.call([LOG, thread.as_str(), "remove"], hash).await.map_err(failed)
+    }
+
+    async fn forget(&self, thread: &ThreadId, before: u64) -> Result<(), Fault> {
+        self.0.call([LOG, thread.as_str(), "forget"], &before).await.map_err(failed)
     }
 }
 

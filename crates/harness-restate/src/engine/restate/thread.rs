@@ -16,7 +16,7 @@ use super::service::{HandlerSpec, Handlers, RUN, ServiceSpec, THREAD, input, jou
 use crate::durable::{ControlAsk, Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState};
 
 /// The handlers of clients.
-const CLIENTS: [&str; 10] = [
+const CLIENTS: [&str; 11] = [
     "prompt",
     "steer",
     "follow_up",
@@ -27,6 +27,7 @@ const CLIENTS: [&str; 10] = [
     "reorder",
     "cancel",
     "configure",
+    "forget",
 ];
 
 pub(super) fn spec() -> ServiceSpec {
@@ -34,7 +35,7 @@ pub(super) fn spec() -> ServiceSpec {
     let private = |name| HandlerSpec { is_private: true, ..public(name) };
     let shared = |name| HandlerSpec { is_shared: true, ..public(name) };
     let mut handlers: Vec<_> = CLIENTS.map(public).into();
-    handlers.extend(["take", "hold", "ended", "expire"].map(private));
+    handlers.extend(["take", "hold", "ended", "expire", "forgotten"].map(private));
     handlers.extend(["snapshot", "queue", "approvals"].map(shared));
     ServiceSpec {
         name: THREAD,
@@ -108,6 +109,8 @@ pub(super) fn handler_of(ask: &ThreadAsk) -> &'static str {
         ThreadAsk::Cancel { .. } => "cancel",
         ThreadAsk::Configure(_) => "configure",
         ThreadAsk::Expire { .. } => "expire",
+        ThreadAsk::Forget => "forget",
+        ThreadAsk::Forgotten { .. } => "forgotten",
         ThreadAsk::Run(_) => "take",
     }
 }
@@ -148,6 +151,9 @@ impl Thread {
                     if let Some(invocation) = &rings {
                         ctx.invocation_handle(invocation.clone()).signal("ring").resolve(());
                     }
+                }
+                ThreadSend::Forget { before } => {
+                    drop(to_object::<_, ()>(ctx, RUN, key, "forget", before).send());
                 }
                 ThreadSend::Later(at, ask) => {
                     let delay = at.since(now).max(Millis(0)).duration();

@@ -1,0 +1,189 @@
+//! Requests to a thread, its replies, and what it sends.
+
+use std::sync::Arc;
+
+use harness::core::machine::CallDecision;
+use harness::core::message::{Message, ToolCall};
+use harness::core::outcome::Continuation;
+use harness::core::port::ProposedCall;
+use harness::core::tool::ToolDef;
+use harness::core::{AgentId, CallId, EntryId, Json, Redactor, RunId, Time, ToolName};
+use harness::runtime::{DeliveryMode, QueueEntry};
+use serde::{Deserialize, Serialize};
+
+use super::context::{ControlAsk, ControlReply, DriveInput};
+
+/// Options of the run that a message begins. A message that joins a run uses the options of that run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunOptions {
+    /// The user ([`Origin::user`]).
+    pub user: Option<Arc<str>>,
+    /// The caller's own data ([`Origin::metadata`]).
+    pub metadata: Option<Json>,
+    /// The tools that it may use ([`Origin::allowed_tools`]).
+    pub allowed_tools: Option<Arc<[ToolName]>>,
+    /// The agent that it begins with. Default: the one that the conversation is with.
+    pub agent: Option<AgentId>,
+}
+
+impl RunOptions {
+    /// These options; what they leave open is as in `defaults`.
+    pub(super) fn over(&self, defaults: &Self) -> Self {
+        let Self { user, metadata, allowed_tools, agent } = self.clone();
+        Self {
+            user: user.or_else(|| defaults.user.clone()),
+            metadata: metadata.or_else(|| defaults.metadata.clone()),
+            allowed_tools: allowed_tools.or_else(|| defaults.allowed_tools.clone()),
+            agent,
+        }
+    }
+}
+
+/// A message that waits.
+pub type Queued = QueueEntry<RunOptions>;
+
+/// A call that waits for a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The call, with the reason.
+    pub proposed: ProposedCall,
+    /// Since when it waits.
+    pub since: Time,
+}
+
+impl Held {
+    /// The id of the call.
+    pub fn call(&self) -> &CallId {
+        &self.proposed.call.id
+    }
+
+    /// The request of the model at which a run was parked: a call without arguments of what it names.
+    pub(super) fn requested(parked: &Continuation, since: Time) -> Option<Self> {
+        let request = parked.request.as_ref().filter(|_| parked.pending.is_empty())?;
+        let call = ToolCall::new(&*request.id, &*request.kind, Json::empty_object());
+        let (def, agent) = (ToolDef::new(&*request.kind, ""), parked.agent.clone().unwrap_or_default());
+        let proposed = ProposedCall::new(Arc::new(call), def, agent, parked.iteration);
+        Some(Self { proposed: proposed.held(&*request.summary), since })
+    }
+}
+
+/// The status of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadStatus {
+    /// No run.
+    #[default]
+    Idle,
+    /// A run is at work, or waits for a decision.
+    Running(RunId),
+    /// A run was ended because it waits for decisions; the next decision starts another.
+    Parked(RunId),
+}
+
+/// A request to a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadAsk {
+    /// Delivers a message. The name is the client's, and makes the request repeatable.
+    Deliver {
+        /// The name of the message.
+        entry: EntryId,
+        /// Content of the message.
+        message: Arc<Message>,
+        /// When it is delivered.
+        mode: DeliveryMode,
+        /// Whether it makes an idle thread begin: steering and follow-ups do not.
+        wakes: bool,
+        /// Options of the run that it begins.
+        #[serde(default)]
+        options: RunOptions,
+    },
+    /// Stops the run at hand; what waits stays.
+    Abort,
+    /// Decides about a call. The first decision about a call counts.
+    Decide(CallDecision),
+    /// Changes a message that waits.
+    Edit {
+        /// The name of the message.
+        entry: EntryId,
+        /// The new message.
+        message: Arc<Message>,
+    },
+    /// Moves a message that waits to the n-th place, from 0.
+    Reorder {
+        /// The name of the message.
+        entry: EntryId,
+        /// New place in the queue, from 0.
+        place: usize,
+    },
+    /// Removes a message that waits.
+    Cancel {
+        /// The name of the message.
+        entry: EntryId,
+    },
+    /// Sets the options of later runs, where their messages have none. It replaces what was set before, but for the agent:
+    /// the conversation goes on with that one.
+    Configure(RunOptions),
+    /// Denies calls without a decision. Sent by the thread itself.
+    Expire {
+        /// The run that was parked.
+        run: RunId,
+    },
+    /// Forgets the conversation: stops the run at hand, and removes messages, decisions, options, log and texts. The thread
+    /// takes no other requests until this is done. What stays are its ids and the number of its runs.
+    Forget,
+    /// Says that the log and the texts are removed. Sent by whoever removed them.
+    Forgotten {
+        /// Entries of the log that were removed.
+        before: u64,
+    },
+    /// A request of the thread's own run.
+    Run(ControlAsk),
+}
+
+impl ThreadAsk {
+    /// The request without known secrets. A front end does this before it sends the request, because an engine keeps
+    /// requests before a worker sees them; the thread does it once more.
+    ///
+    /// # Errors
+    /// When what is left is not a request.
+    pub fn redacted(self, redactor: Option<&Redactor>) -> Result<Self, String> {
+        let Some(redactor) = redactor.filter(|_| !matches!(self, Self::Run(_))) else { return Ok(self) };
+        let unreadable =
+            |_| "secret_withheld: the request cannot be read without a secret that it holds".to_owned();
+        let json = Json::of(&self).map_err(unreadable)?;
+        let clean = redactor.json(&json);
+        if clean == json { Ok(self) } else { clean.to().map_err(unreadable) }
+    }
+}
+
+/// The reply of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadReply {
+    /// It is done and stored. The run at hand, if any.
+    Accepted(Option<RunId>),
+    /// It is not done, with the reason.
+    Refused(String),
+    /// To the run.
+    Run(ControlReply),
+}
+
+/// A message of a thread to others, sent with the state that is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadSend {
+    /// Starts a run.
+    Drive(Box<DriveInput>),
+    /// Rings the doorbell of a run.
+    Ring(RunId),
+    /// Removes the first entries of the log and all texts, and then tells the thread ([`ThreadAsk::Forgotten`]). Each
+    /// invocation of a run of the thread has ended by then: one that runs again reads its log again.
+    Forget {
+        /// Entries of the log that are removed: all of them.
+        before: u64,
+    },
+    /// A request to the thread itself, later.
+    Later(Time, Box<ThreadAsk>),
+}
