@@ -17,10 +17,10 @@ use super::context::{
 use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
 use super::log::{LogEntry, LogItem};
 use super::reader::Reader;
+use super::request::Held;
 use super::running::Running;
 use super::sealed::HasAgent as _;
 use super::segment::{Segment, Slot};
-use super::request::Held;
 
 /// Settings of a driver. Equal on all workers of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,9 +37,9 @@ pub(crate) use host::fault;
 pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
 pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
 pub use reader::Reader;
+pub use request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
 pub use sim::SimEngine;
 #[cfg(feature = "restate")]
 pub(crate) use step::lost_reply;
 pub use step::{Nonce, StepContext, perform};
-pub use request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
 pub use thread::ThreadState;

@@ -6,7 +6,7 @@ use harness::core::machine::CallDecision;
 use harness::core::message::Message;
 use harness::core::testing::event_line;
 use harness::core::{StopReason, ThreadId};
-use harness_restate::durable::{RunOptions, ThreadStatus};
+use harness_restate::durable::{RunOptions, ThreadStatus, fold};
 use harness_restate::engine::restate::{Delivery, EngineError};
 
 use crate::kept::events;
@@ -159,6 +159,43 @@ pub(crate) fn an_approval_outlives_its_worker() {
         })
         .await;
         check_laws(&cluster, &thread).await;
+    });
+}
+
+pub(crate) fn a_forgotten_conversation_leaves_nothing() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let threads = cluster.threads();
+        let is_forgotten = async |thread: &ThreadId| {
+            threads.forget(thread).await.unwrap();
+            let what = format!("thread {thread}, forgotten");
+            until(&what, || async {
+                threads.snapshot(thread).await.is_ok_and(|state| state.first() > 0 && !state.is_forgetting())
+            })
+            .await;
+            let state = threads.snapshot(thread).await.unwrap();
+            assert_eq!((state.status(), state.last()), (&ThreadStatus::Idle, None));
+            assert_eq!(threads.read(thread, 0).await.unwrap(), (Vec::new(), state.first()));
+            state.first()
+        };
+        let thread = ThreadId::from("plain.1");
+        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        let (log, _) = finished(&cluster, &thread).await;
+        let first = is_forgotten(&thread).await;
+        assert_eq!(first, log.len() as u64);
+        threads.prompt(&thread, Delivery::new("first", "Again.")).await.unwrap();
+        until("the next conversation", || async {
+            threads.snapshot(&thread).await.is_ok_and(|state| state.last().is_some())
+        })
+        .await;
+        let (log, _) = threads.read(&thread, 0).await.unwrap();
+        let said: Vec<_> = fold(&log).messages().map(|message| message.joined_text()).collect();
+        assert_eq!((log[0].seq, said), (first, vec!["Again.".to_owned(), "Hello.".to_owned()]));
+        // A run at work is stopped first. The second call of this model never ends.
+        let thread = ThreadId::from("abort.1");
+        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        until("the model", || async { !cluster.ledger(&format!("act 1 0 {thread}")).is_empty() }).await;
+        is_forgotten(&thread).await;
     });
 }
 

@@ -39,6 +39,7 @@ const CHECKS: &[Check] = &[
     ("cluster::handlers_change_the_queue", cluster::handlers_change_the_queue),
     ("cluster::an_abort_ends_a_model_call", cluster::an_abort_ends_a_model_call),
     ("cluster::an_approval_outlives_its_worker", cluster::an_approval_outlives_its_worker),
+    ("cluster::a_forgotten_conversation_leaves_nothing", cluster::a_forgotten_conversation_leaves_nothing),
     ("cluster::iterations_have_little_overhead", cluster::iterations_have_little_overhead),
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),

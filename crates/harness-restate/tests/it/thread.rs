@@ -170,7 +170,8 @@ fn a_thread_that_forgets_stops_its_run_and_takes_no_requests() {
         log: 7,
         state: None,
     };
-    let refused = "refused forgetting: the conversation of thread `t1` is being removed; try again in a moment";
+    let refused =
+        "refused forgetting: the conversation of thread `t1` is being removed; try again in a moment";
     check(
         &[
             deliver("a", PROMPT),

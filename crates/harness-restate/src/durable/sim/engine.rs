@@ -15,8 +15,8 @@ use crate::durable::drive::{DriveOptions, drive};
 use crate::durable::host::AgentHost;
 use crate::durable::log::LogEntry;
 use crate::durable::reader::Reader;
-use crate::durable::step::perform;
 use crate::durable::request::{ThreadAsk, ThreadReply, ThreadStatus};
+use crate::durable::step::perform;
 use crate::durable::thread::ThreadState;
 
 /// Rounds after which an engine gives up.

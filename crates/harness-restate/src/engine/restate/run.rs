@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use harness::core::{ThreadId, Time};
 use harness::core::machine::Op;
 use harness::core::port::Clock;
+use harness::core::{ThreadId, Time};
 use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget, RunFuture as _};
 use restate_sdk::endpoint::{ContextInternal, Error};
 use restate_sdk::errors::TerminalError;
@@ -20,7 +20,8 @@ use super::service::{HandlerSpec, Handlers, LOG, RUN, STEP, ServiceSpec, THREAD,
 use super::step::{STOP, ended};
 use crate::durable::{
     AgentHost, ControlAsk, ControlReply, DriveInput, DriveOptions, DurableContext, Handle, Reader,
-    SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadStore, TimedInput, Woken, drive, lost_reply,
+    SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadStore, TimedInput, Woken, drive,
+    lost_reply,
 };
 
 pub(super) fn spec() -> ServiceSpec {
