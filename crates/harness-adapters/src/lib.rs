@@ -70,7 +70,6 @@ pub use error::AdapterError;
 pub use label::MAX_LABEL_BYTES;
 pub use price::{PriceTable, TokenPrices};
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
-pub use seam::lenient_text;
 pub use secret::ApiKey;
 pub use structured::{OutputSchema, read_answer};
 pub use thinking::ThinkingLevels;

@@ -4,7 +4,7 @@
 //! endpoints split their fragments between them. A half is not valid Rust text, so it is buffered
 //! until the other half arrives.
 
-use harness_core::Json;
+use harness_core::JsonObject;
 
 /// In place of half a character whose other half never came.
 const MARK: char = '\u{fffd}';
@@ -39,19 +39,9 @@ impl From<String> for Piece {
     }
 }
 
-/// The text of a JSON string; `None` for any other value. JSON can hold half a character (`\ud83d` alone), which no
-/// Rust text can: a mark stands for it.
-///
-/// ```
-/// use harness_adapters::lenient_text;
-/// use harness_core::Json;
-///
-/// assert_eq!(lenient_text(&Json::parse(r#""cut \ud83d""#)?).as_deref(), Some("cut \u{fffd}"));
-/// assert_eq!(lenient_text(&Json::parse("4")?), None);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-pub fn lenient_text(json: &Json) -> Option<String> {
-    piece_of(json.text()).map(Piece::into_text)
+/// Text of a key as a fragment of a longer one; empty if absent.
+pub(crate) fn piece_at(object: &JsonObject, key: &str) -> Piece {
+    object.get(key).and_then(|value| piece_of(value.text())).unwrap_or_default()
 }
 
 /// Content of a valid JSON string; `None` for any other value. Unpaired halves of characters inside

@@ -83,6 +83,7 @@ pub use base::ids::{
     SessionId, ThreadId, ToolName, TurnId,
 };
 pub use base::json::{Extra, Json};
+pub use base::object::JsonObject;
 pub use base::origin::{Origin, ParentCall};
 #[doc(hidden)]
 pub use base::stored;
@@ -96,4 +97,4 @@ pub use outcome::evidence::{Evidence, GuardStage};
 pub use outcome::stop::{Outcome, Stop, StopReason};
 
 // Short paths inside of this crate.
-use base::{cancel, clock, fault, ids, json, origin, schema, time};
+use base::{cancel, clock, fault, ids, json, object, origin, schema, time};

@@ -11,11 +11,10 @@ use harness_adapters::execution::{
     TraceDepth,
 };
 use harness_core::port::Clock;
-use harness_core::{Json, Time};
+use harness_core::{Json, JsonObject, Time};
 
 use super::event::{RelayEvent, RelayEventKind, RelayEvents, RelayInbound};
 use super::fault::RelayFault;
-use super::json::Object;
 use super::ledger::{Ignored, Ledger, RelayCounts};
 use super::lifeline::{Lifeline, Registration};
 use super::message::{Body, Key, REQUEST_TYPE, ReplyTo, RequestBody};
@@ -273,7 +272,7 @@ impl Turn<'_> {
             ("turnId", Json::string(&self.key.turn)),
             ("threadId", Json::string(&self.key.thread)),
         ];
-        message.data = Some(data.into_iter().collect::<Object>().json());
+        message.data = Some(data.into_iter().collect::<JsonObject>().json());
         Ok(message)
     }
 
@@ -292,7 +291,7 @@ impl Turn<'_> {
         self.facts([("threadId", Json::string(&self.key.thread))]).json()
     }
 
-    fn facts<const N: usize>(&self, more: [(&'static str, Json); N]) -> Object {
+    fn facts<const N: usize>(&self, more: [(&'static str, Json); N]) -> JsonObject {
         let route =
             [("channelId", Json::string(&self.config.channel_id)), ("target", Json::string(self.target))];
         route.into_iter().chain(more).collect()
@@ -324,7 +323,7 @@ impl Turn<'_> {
 
     /// The worker's metadata with who it was.
     fn metadata(&self, result: &ExecutionResult, delivery: Delivery) -> Json {
-        let mut relay = Object::default();
+        let mut relay = JsonObject::default();
         relay.set("adapterBackendId", Json::string(&self.config.backend_id));
         relay.set("workerBackendId", Json::string(&result.backend_id));
         for (key, value) in self.facts([("threadId", Json::string(&self.key.thread))]).entries() {
@@ -333,7 +332,7 @@ impl Turn<'_> {
         if delivery == Delivery::Published {
             relay.set("delivery", Json::string("published"));
         }
-        let mut metadata = result.metadata.as_ref().and_then(Object::of).unwrap_or_default();
+        let mut metadata = result.metadata.as_ref().and_then(JsonObject::of).unwrap_or_default();
         metadata.set("relay", relay.json());
         metadata.json()
     }

@@ -1,8 +1,8 @@
 //! Events of a relay.
 
+use harness_core::JsonObject;
 use tokio::sync::mpsc;
 
-use super::json::Object;
 use super::transport::RelayMessage;
 
 /// Event of a relay.
@@ -69,7 +69,7 @@ impl RelayEvent {
     /// Reads an event of a broker; `None` unless it is a JSON object with a `kind`. Unknown kinds
     /// keep their name; fields of an unexpected type count as missing.
     pub fn parse(text: &str) -> Option<Self> {
-        let wire = Object::parse(text)?;
+        let wire = JsonObject::parse(text)?;
         let kind = wire.text("kind")?;
         // The number in a gap is that of the newest event, which is still to come.
         let seq = if kind == GAP { None } else { number(&wire, "seq") };
@@ -102,11 +102,11 @@ impl RelayEvent {
 /// Wire kind of a gap.
 const GAP: &str = "replay_gap";
 
-fn number(wire: &Object, key: &str) -> Option<u64> {
+fn number(wire: &JsonObject, key: &str) -> Option<u64> {
     wire.get(key)?.to().ok()
 }
 
-fn kind_of(kind: String, wire: &Object) -> RelayEventKind {
+fn kind_of(kind: String, wire: &JsonObject) -> RelayEventKind {
     let text = |key| wire.text(key).unwrap_or_default();
     match kind.as_str() {
         "relay_inbound" => RelayEventKind::Inbound(RelayInbound {
@@ -134,10 +134,10 @@ fn kind_of(kind: String, wire: &Object) -> RelayEventKind {
 }
 
 /// How an agent ended: `agent_exited (signal 9)`.
-fn ending(kind: &str, wire: &Object) -> String {
+fn ending(kind: &str, wire: &JsonObject) -> String {
     let mut more = Vec::new();
-    more.extend(wire.written("reason"));
-    more.extend(wire.written("signal").map(|signal| format!("signal {signal}")));
+    more.extend(wire.filled_text("reason"));
+    more.extend(wire.filled_text("signal").map(|signal| format!("signal {signal}")));
     more.extend(
         wire.get("code").and_then(|code| code.to::<i64>().ok()).map(|code| format!("exit code {code}")),
     );

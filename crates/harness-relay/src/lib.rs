@@ -16,7 +16,6 @@ mod bridge;
 mod broker;
 mod event;
 mod fault;
-mod json;
 mod ledger;
 mod lifeline;
 mod message;

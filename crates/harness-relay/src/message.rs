@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 
 use harness_adapters::execution::{ExecutionRequest, ExecutionResult};
-use harness_core::Json;
+use harness_core::{Json, JsonObject};
 use serde::Serialize;
-
-use super::json::Object;
 
 /// The type of a request.
 pub const REQUEST_TYPE: &str = "agent-assistant.execution-request.v1";
@@ -60,7 +58,7 @@ pub(super) struct ResultBody<'a> {
 /// Kind of a message, from its body.
 pub(super) enum Body {
     /// A request, whole.
-    Request(Object),
+    Request(JsonObject),
     /// A reply with its ids, and what it holds as a result, if anything.
     Reply { key: Key, result: Option<Json> },
     /// Something else.
@@ -71,20 +69,20 @@ impl Body {
     /// Reads a body. A request must be the JSON itself; a reply may be in a fenced block, as models
     /// write it.
     pub(super) fn read(text: &str) -> Self {
-        if let Some(body) = Object::parse(text) {
+        if let Some(body) = JsonObject::parse(text) {
             return if body.text("type").as_deref() == Some(REQUEST_TYPE) {
                 Self::Request(body)
             } else {
                 Self::reply(&body)
             };
         }
-        match fenced(text).and_then(|inner| Object::parse(&inner)) {
+        match fenced(text).and_then(|inner| JsonObject::parse(&inner)) {
             Some(body) => Self::reply(&body),
             None => Self::Other,
         }
     }
 
-    fn reply(body: &Object) -> Self {
+    fn reply(body: &JsonObject) -> Self {
         if !matches!(body.text("type").as_deref(), Some(RESULT_TYPE | OLD_RESULT_TYPE)) {
             return Self::Other;
         }

@@ -3,9 +3,7 @@
 use harness_adapters::execution::{
     ExecutionError, ExecutionErrorCode, ExecutionOutput, ExecutionResult, ExecutionStatus,
 };
-use harness_core::Json;
-
-use super::json::Object;
+use harness_core::{Json, JsonObject};
 
 /// The backend of a worker that does not say what it is.
 const UNNAMED: &str = "agent-relay-worker";
@@ -15,16 +13,16 @@ const UNNAMED: &str = "agent-relay-worker";
 /// A shorthand failure counts without a text when it says what went wrong or has a status
 /// of failure at all (W43): waiting for the timeout would only hide it.
 pub(super) fn normalized(value: &Json) -> Option<ExecutionResult> {
-    let object = Object::of(value)?;
+    let object = JsonObject::of(value)?;
     canonical(&object).or_else(|| shorthand(&object))
 }
 
 /// A result with a backend and one of the six statuses. Other fields pass as they are: one that cannot be
 /// read is kept among those that this version does not know.
-fn canonical(object: &Object) -> Option<ExecutionResult> {
+fn canonical(object: &JsonObject) -> Option<ExecutionResult> {
     let head = ["backendId", "status"];
     let heads: Option<Vec<_>> = head.iter().map(|key| Some((*key, object.get(key)?.clone()))).collect();
-    let heads: Object = heads?.into_iter().collect();
+    let heads: JsonObject = heads?.into_iter().collect();
     if let Ok(whole) = object.json().to() {
         return Some(whole);
     }
@@ -32,7 +30,7 @@ fn canonical(object: &Object) -> Option<ExecutionResult> {
     let mut strange = Vec::new();
     heads.json().to::<ExecutionResult>().ok()?;
     for (key, value) in object.entries().filter(|(key, _)| !head.contains(key)) {
-        let alone: Object = heads.entries().chain([(key, value)]).map(|(k, v)| (k, v.clone())).collect();
+        let alone: JsonObject = heads.entries().chain([(key, value)]).map(|(k, v)| (k, v.clone())).collect();
         if alone.json().to::<ExecutionResult>().is_ok() {
             readable.set(key, value.clone());
         } else {
@@ -46,18 +44,18 @@ fn canonical(object: &Object) -> Option<ExecutionResult> {
     Some(result)
 }
 
-fn shorthand(object: &Object) -> Option<ExecutionResult> {
+fn shorthand(object: &JsonObject) -> Option<ExecutionResult> {
     let status = status(object.present("status")?);
     let text = ["text", "answer", "output_text", "outputText", "result"]
         .iter()
-        .find_map(|key| object.written(key))
+        .find_map(|key| object.filled_text(key))
         .or_else(|| nested(object));
     let error = match (&text, status) {
         (None, ExecutionStatus::Failed) => Some(failure(object)),
         (None, _) => return None,
         (Some(_), _) => None,
     };
-    let backend = ["backendId", "backend_id", "backend"].iter().find_map(|key| object.written(key));
+    let backend = ["backendId", "backend_id", "backend"].iter().find_map(|key| object.filled_text(key));
     let mut result = ExecutionResult::new(backend.unwrap_or_else(|| UNNAMED.to_owned()), status);
     let structured = structured(object);
     if text.is_some() || structured.is_some() {
@@ -66,7 +64,7 @@ fn shorthand(object: &Object) -> Option<ExecutionResult> {
         result.output = Some(output);
     }
     result.error = error;
-    let marked: Object =
+    let marked: JsonObject =
         [("normalizedFromRelayWorker", Json::of(&true).unwrap_or_default())].into_iter().collect();
     result.metadata = Some(marked.json());
     Some(result)
@@ -80,12 +78,12 @@ fn status(value: &Json) -> ExecutionStatus {
     }
 }
 
-fn nested(object: &Object) -> Option<String> {
+fn nested(object: &JsonObject) -> Option<String> {
     let output = object.object("output")?;
-    ["text", "answer", "output_text", "outputText"].iter().find_map(|key| output.written(key))
+    ["text", "answer", "output_text", "outputText"].iter().find_map(|key| output.filled_text(key))
 }
 
-fn structured(object: &Object) -> Option<Json> {
+fn structured(object: &JsonObject) -> Option<Json> {
     let mut all = object.object("structured").unwrap_or_default();
     for key in ["toolCalls", "tool_calls"] {
         if let Some(calls) = object.get(key) {
@@ -96,12 +94,12 @@ fn structured(object: &Object) -> Option<Json> {
 }
 
 /// Message of a failure without a text.
-fn failure(object: &Object) -> ExecutionError {
+fn failure(object: &JsonObject) -> ExecutionError {
     let told = object.object("error");
     let message = object
-        .written("error")
-        .or_else(|| told.as_ref()?.written("message"))
-        .or_else(|| object.written("message"))
+        .filled_text("error")
+        .or_else(|| told.as_ref()?.filled_text("message"))
+        .or_else(|| object.filled_text("message"))
         .unwrap_or_else(|| "The Relay worker reported a failure without saying why.".to_owned());
     let field = |key: &str| told.as_ref().and_then(|told| told.present(key));
     let code = field("code").and_then(|code| code.to().ok());

@@ -54,7 +54,6 @@ mod chain;
 pub mod checkpoint;
 mod disk;
 mod error;
-mod fields;
 mod fold;
 mod folder;
 mod jsonl;

@@ -16,6 +16,8 @@ const ORDER: &[&str] = &[
     "wire",
     "display",
     "json",
+    "object",
+    "indent",
     "redact",
     "canonical",
     "stored",

@@ -15,7 +15,6 @@ use crate::http::exchange::{End, Reply};
 use crate::http::frames::Frames;
 use crate::http::lenient::{self, Raw, Record};
 use crate::http::names::call_id;
-use crate::http::settings::object;
 use crate::http::{
     ReplyLimits, ReportedError, ReportedUsage, Sink, Undecoded, bound, bound_call, reported_error,
 };
@@ -450,7 +449,7 @@ impl Detail {
             };
             (key, value)
         });
-        object(&fields.collect::<Vec<_>>())
+        Json::object(fields)
     }
 }
 

@@ -13,7 +13,6 @@
 mod adapter;
 mod backend;
 mod capabilities;
-mod json;
 mod model_backend;
 mod negotiation;
 mod outcome;
@@ -41,6 +40,5 @@ pub use result::{
 };
 
 #[cfg(feature = "local-command")]
-pub(crate) use json::object;
 #[cfg(feature = "local-command")]
 pub(crate) use prompt::trimmed;

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::message::{AssistantMessage, FinishReason, Message, ModelOutput};
 use harness_core::port::{
     Clock, DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, PreparedAgent,
 };
 use harness_core::transcript::{Transcript, View};
+use harness_core::{Json, JsonObject};
 
-use super::json::{entry, object};
 use super::outcome::{Attempt, Negotiated};
 use super::prompt::{trimmed, user_text};
 use crate::execution::{
@@ -132,9 +131,9 @@ fn answered(message: &AssistantMessage, attempt: Attempt<'_>, sink: &dyn Executi
         | ModelOutput::ApprovalRequest(_)
         | _) => (format!("the model gave no answer but a {}", other.kind()), None),
     };
-    let data = object([("reason", Json::string(message.output().kind()))]);
+    let data = Json::object([("reason", Json::string(message.output().kind()))]);
     let error = ExecutionError::new(ExecutionErrorCode::InvalidBackendOutput, told)
-        .with_metadata(body.map(|body| object([("body", body)])));
+        .with_metadata(body.map(|body| Json::object([("body", body)])));
     with_usage(attempt.failed(error, Some(data)), message, sink)
 }
 
@@ -145,13 +144,13 @@ fn completed(
     sink: &dyn ExecutionSink,
 ) -> ExecutionResult {
     let output = ExecutionOutput { text: Some(text.to_owned()), ..ExecutionOutput::default() };
-    let reason = object([("finishReason", Json::string(message.stop_reason.as_str()))]);
+    let reason = Json::object([("finishReason", Json::string(message.stop_reason.as_str()))]);
     let mut result = attempt.completed(output, Some(reason));
     let id = message.response_id.as_deref().map(|id| ("responseId", Json::string(id)));
     let is_cut = message.stop_reason == FinishReason::Length;
     let cut = is_cut.then(|| Json::of(&true).ok()).flatten().map(|yes| ("truncated", yes));
     let metadata: Vec<_> = id.into_iter().chain(cut).collect();
-    result.metadata = (!metadata.is_empty()).then(|| object(metadata));
+    result.metadata = (!metadata.is_empty()).then(|| Json::object(metadata));
     with_usage(result, message, sink)
 }
 
@@ -177,15 +176,15 @@ fn failed(fault: &ModelFault, attempt: Attempt<'_>, sink: &dyn ExecutionSink) ->
         | _ => ExecutionErrorCode::BackendExecutionError,
     };
     let status = fault.http_status.and_then(|status| Json::of(&status).ok()).map(|status| ("status", status));
-    let said = fault.reply.as_ref().and_then(|reply| entry(reply, "error"));
-    let said = said.and_then(|error| entry(&error, "code")).filter(|code| !code.is_null());
+    let said = fault.reply.as_ref().and_then(|reply| JsonObject::of(reply)?.object("error"));
+    let said = said.and_then(|error| error.present("code").cloned());
     let wait = fault.retry_after.and_then(|wait| Json::of(&wait.0).ok()).map(|wait| ("retryAfterMs", wait));
     let metadata: Vec<_> =
         status.iter().cloned().chain(said.map(|code| ("code", code))).chain(wait).collect();
     let error = ExecutionError::new(code, fault.message.as_str())
         .retryable(fault.transient)
-        .with_metadata((!metadata.is_empty()).then(|| object(metadata)));
-    let data = object(status.into_iter().chain([("error", Json::string(&fault.message))]));
+        .with_metadata((!metadata.is_empty()).then(|| Json::object(metadata)));
+    let data = Json::object(status.into_iter().chain([("error", Json::string(&fault.message))]));
     let mut result = attempt.failed(error, Some(data));
     let Some(partial) = &fault.partial else { return result };
     let text = partial.joined_text();
@@ -203,9 +202,7 @@ fn with_usage(
 ) -> ExecutionResult {
     let Some(usage) = message.usage.as_deref() else { return result };
     sink.part(ExecutionPart::Usage(usage.clone()));
-    let known = result.metadata.take().and_then(|metadata| metadata.entries().ok()).unwrap_or_default();
-    let known = known.iter().map(|(key, value)| (key.as_str(), value.clone()));
-    let used = Json::of(usage).ok().map(|usage| ("usage", usage));
-    result.metadata = Some(object(known.chain(used)));
+    let known = result.metadata.as_ref().and_then(JsonObject::of).unwrap_or_default();
+    result.metadata = Some(known.with("usage", Some(usage)).json());
     result
 }

@@ -2,8 +2,6 @@
 
 use crate::execution::ExecutionRequest;
 
-use super::json::indented;
-
 /// Builds the user text of a request, without the system prompt: the developer's instructions, the
 /// context's texts and data, and the message, each under its heading and separated by a blank line.
 ///
@@ -34,7 +32,8 @@ pub fn user_text(request: &ExecutionRequest) -> String {
         }
         let has_keys = |data: &&harness_core::Json| data.entries().is_ok_and(|entries| !entries.is_empty());
         if let Some(data) = context.structured.as_ref().filter(has_keys) {
-            sections.push(format!("Structured context:\n{}", indented(data)));
+            sections
+                .push(format!("Structured context:\n{}", data.indented(0, usize::MAX).unwrap_or_default()));
         }
     }
     sections.push(format!("User message:\n{}", request.message.text));

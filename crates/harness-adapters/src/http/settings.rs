@@ -96,7 +96,7 @@ pub(crate) fn reasoning(given: Option<&Json>, effort: Option<&str>) -> Option<Js
     let mut entries = given.and_then(|given| given.entries().ok()).unwrap_or_default();
     entries.retain(|(key, _)| !matches!(key.as_str(), "effort" | "max_tokens" | "enabled"));
     entries.extend(effort.map(|effort| ("effort".to_owned(), Json::string(effort))));
-    (!entries.is_empty()).then(|| object(&entries))
+    (!entries.is_empty()).then(|| Json::object(entries))
 }
 
 /// The text of a JSON object of these entries.
@@ -104,9 +104,4 @@ pub(crate) fn object_text<K: AsRef<str>>(entries: &[(K, Json)]) -> String {
     let entries: Vec<String> =
         entries.iter().map(|(key, value)| format!("{}:{value}", Json::string(key.as_ref()))).collect();
     format!("{{{}}}", entries.join(","))
-}
-
-/// A JSON object of these entries.
-pub(crate) fn object<K: AsRef<str>>(entries: &[(K, Json)]) -> Json {
-    Json::parse(&object_text(entries)).unwrap_or_default()
 }

@@ -9,9 +9,7 @@ use harness_host::process::{Capture, Ending, MAX_PRINTED, signal_name};
 
 use super::adapter::{Printed, in_ms};
 use super::output::ParsedOutput;
-use crate::execution::{
-    Attempt, ExecutionError, ExecutionErrorCode, ExecutionOutput, ExecutionResult, object,
-};
+use crate::execution::{Attempt, ExecutionError, ExecutionErrorCode, ExecutionOutput, ExecutionResult};
 
 /// How many UTF-16 units of malformed output a trace shows.
 const PREVIEW: usize = 200;
@@ -48,7 +46,7 @@ pub(super) struct Report<'a> {
 /// The result of a program that could not be started.
 pub(super) fn not_started(why: &str, attempt: Attempt<'_>) -> ExecutionResult {
     let error = ExecutionError::new(ExecutionErrorCode::BackendExecutionError, why).retryable(false);
-    attempt.tool_calls(0).failed(error, Some(object([("stderr", Json::string(""))])))
+    attempt.tool_calls(0).failed(error, Some(Json::object([("stderr", Json::string(""))])))
 }
 
 impl Report<'_> {
@@ -83,17 +81,17 @@ impl Report<'_> {
                 let told = format!("{label} timed out after {}.", in_ms(self.timeout));
                 let limit = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
                 let data = [("stderr", shown(&printed.stderr)), ("timeoutMs", number(limit))];
-                (failed(ExecutionErrorCode::Timeout, told).retryable(true), object(data))
+                (failed(ExecutionErrorCode::Timeout, told).retryable(true), Json::object(data))
             }
             Ending::Cancelled => {
                 let told = format!("{label} was stopped: the run was cancelled.");
-                let data = object([("stderr", shown(&printed.stderr))]);
+                let data = Json::object([("stderr", shown(&printed.stderr))]);
                 (failed(ExecutionErrorCode::Other, told).retryable(false), data)
             }
             Ending::Flooded => {
                 let most = MAX_PRINTED / (1024 * 1024);
                 let told = format!("{label} printed more than {most} MiB and was stopped.");
-                let data = object([("stderr", shown(&printed.stderr))]);
+                let data = Json::object([("stderr", shown(&printed.stderr))]);
                 (failed(ExecutionErrorCode::BackendExecutionError, told).retryable(false), data)
             }
         };
@@ -110,13 +108,13 @@ impl Report<'_> {
         let Some(mut parsed) = parsed else {
             let told = format!("{} returned malformed output.", self.label);
             let stderr = shown(&printed.stderr);
-            let metadata = object([("stdout", shown(&printed.stdout)), ("stderr", stderr.clone())]);
+            let metadata = Json::object([("stdout", shown(&printed.stdout)), ("stderr", stderr.clone())]);
             let error = ExecutionError::new(ExecutionErrorCode::InvalidBackendOutput, told)
                 .with_metadata(Some(metadata));
             let preview = Json::string(&preview(&printed.stdout));
             return attempt
                 .tool_calls(0)
-                .failed(error, Some(object([("stdoutPreview", preview), ("stderr", stderr)])));
+                .failed(error, Some(Json::object([("stdoutPreview", preview), ("stderr", stderr)])));
         };
         let calls = calls(&parsed);
         let mut attempt = attempt.tool_calls(calls);
@@ -125,7 +123,8 @@ impl Report<'_> {
         }
         let continuation = parsed.continuation.take();
         let metadata = metadata(printed, parsed.metadata.take());
-        let mut result = attempt.completed(output(parsed), Some(object([("toolCallCount", number(calls))])));
+        let mut result =
+            attempt.completed(output(parsed), Some(Json::object([("toolCallCount", number(calls))])));
         result.metadata = metadata;
         result.continuation = continuation;
         result
@@ -181,14 +180,14 @@ fn told_of(printed: &Printed, no_answer: bool) -> Option<Json> {
     if no_answer && !printed.stdout.is_empty() {
         told.push(("stdout", shown(&printed.stdout)));
     }
-    (!told.is_empty()).then(|| object(told))
+    (!told.is_empty()).then(|| Json::object(told))
 }
 
 fn exit_data(status: ExitStatus, printed: &Printed) -> Json {
     let exit = Exit::of(status);
     let code = exit.code.and_then(|code| Json::of(&code).ok()).unwrap_or_else(Json::null);
     let signal = exit.signal.map_or_else(Json::null, |signal| Json::string(&signal_name(signal)));
-    object([("code", code), ("signal", signal), ("stderr", shown(&printed.stderr))])
+    Json::object([("code", code), ("signal", signal), ("stderr", shown(&printed.stderr))])
 }
 
 /// Metadata with stderr, overridden by the output's own.
@@ -203,7 +202,7 @@ fn metadata(printed: &Printed, own: Option<Json>) -> Option<Json> {
         entries.push(("stderr", shown(&printed.stderr)));
     }
     entries.extend(own.iter().map(|(key, value)| (key.as_str(), value.clone())));
-    Some(object(entries))
+    Some(Json::object(entries))
 }
 
 /// Excerpt of printed output for a result.
@@ -235,8 +234,9 @@ fn output(parsed: ParsedOutput) -> ExecutionOutput {
     let structured = parsed.structured.and_then(|value| value.entries().ok()).unwrap_or_default();
     let kept = structured.iter().filter(|(key, _)| key != "toolCalls");
     let calls = Json::of(&calls).unwrap_or_else(|_| Json::null());
-    output.structured =
-        Some(object(kept.map(|(key, value)| (key.as_str(), value.clone())).chain([("toolCalls", calls)])));
+    output.structured = Some(Json::object(
+        kept.map(|(key, value)| (key.as_str(), value.clone())).chain([("toolCalls", calls)]),
+    ));
     output
 }
 

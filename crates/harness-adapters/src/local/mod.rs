@@ -14,7 +14,6 @@
 mod adapter;
 mod agent;
 mod ended;
-mod fields;
 mod output;
 mod probe;
 mod program;

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::Json;
+use harness_core::{Json, JsonObject};
 
-use super::fields::Fields;
 use crate::execution::{
     ExecutionAttachment, ExecutionContinuation, ExecutionError, ExecutionEventKind, ExecutionRequest,
     ExecutionSink, trimmed,
@@ -107,13 +106,13 @@ impl fmt::Debug for OutputFormat {
 }
 
 fn object(stdout: &str) -> Option<ParsedOutput> {
-    let fields = Fields::parse(stdout)?;
+    let fields = JsonObject::parse(stdout)?;
     let parsed = ParsedOutput {
         text: fields.text("text"),
-        attachments: fields.json("attachments").and_then(|list| list.to().ok()),
-        structured: fields.json("structured").filter(|value| !value.is_null()).cloned(),
-        tool_calls: fields.list("toolCalls"),
-        metadata: fields.json("metadata").filter(|value| value.is_object()).cloned(),
+        attachments: fields.get("attachments").and_then(|list| list.to().ok()),
+        structured: fields.get("structured").filter(|value| !value.is_null()).cloned(),
+        tool_calls: fields.to::<Vec<Json>>("toolCalls"),
+        metadata: fields.get("metadata").filter(|value| value.is_object()).cloned(),
         ..ParsedOutput::default()
     };
     let anything = parsed.text.is_some()

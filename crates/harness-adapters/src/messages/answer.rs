@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::reply::{MessagesReply, Part};
 use super::wire::Counts;
 use crate::http::draft::{Asked, Draft, WrittenCall};
-use crate::http::settings::object;
 
 /// In place of reasoning that the provider withholds.
 const REDACTED: &str = "[reasoning withheld by the provider]";
@@ -87,7 +86,7 @@ fn with_input(raw: &Json, input: &Json) -> Json {
         let value = if key == "input" { input.clone() } else { value };
         (key, value)
     });
-    object(&entries.collect::<Vec<_>>())
+    Json::object(entries)
 }
 
 /// The endpoint's own counts are disjoint already: what a cache served or took is not in `input`.

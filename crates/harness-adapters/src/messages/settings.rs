@@ -5,7 +5,7 @@ use harness_core::port::ThinkingLevel;
 use serde::Deserialize;
 
 use super::builder::MAX_TOKENS;
-use crate::http::settings::{Settings, object};
+use crate::http::settings::Settings;
 use crate::http::setup::Thought;
 
 /// Settings that are ready to be sent.
@@ -75,18 +75,18 @@ pub(super) fn think(settings: &mut Settings, thought: &Thought<'_>) {
     if let Some(config) = settings.take("output_config").and_then(|config| config.entries().ok()) {
         let entries: Vec<_> = config.into_iter().filter(|(key, _)| key != "effort").collect();
         if !entries.is_empty() {
-            settings.set("output_config".to_owned(), object(&entries));
+            settings.set("output_config".to_owned(), Json::object(entries));
         }
     }
     let bound =
         ["max_completion_tokens", "max_tokens"].into_iter().find_map(|key| settings.get(key)?.to().ok());
     let room = bound.map_or(u64::MAX, |bound: u64| bound.saturating_sub(LEAST_BUDGET));
     let thinking = match budget(thought).map(|budget| budget.min(room)) {
-        Some(budget) if budget >= LEAST_BUDGET => object(&[
+        Some(budget) if budget >= LEAST_BUDGET => Json::object([
             ("type", Json::string("enabled")),
             ("budget_tokens", Json::of(&budget).unwrap_or_default()),
         ]),
-        Some(_) | None => object(&[("type", Json::string("disabled"))]),
+        Some(_) | None => Json::object([("type", Json::string("disabled"))]),
     };
     settings.set("thinking".to_owned(), thinking);
 }
@@ -106,7 +106,7 @@ pub(super) fn translated(mut settings: Settings, to_wire: impl Fn(&str) -> Strin
         settings.set_missing("stop_sequences", list);
     }
     if let Some(user) = settings.take("user") {
-        settings.set_missing("metadata", object(&[("user_id", user)]));
+        settings.set_missing("metadata", Json::object([("user_id", user)]));
     }
     let effort = reasoning(&mut settings);
     let schema = format(&mut settings);
@@ -128,7 +128,7 @@ fn reasoning(settings: &mut Settings) -> Option<String> {
     let reasoning = settings.take("reasoning").and_then(|value| value.to::<Reasoning>().ok());
     let Reasoning { max_tokens, effort } = reasoning.unwrap_or_default();
     if let Some(budget) = max_tokens.filter(|budget| !budget.is_null()) {
-        let thinking = object(&[("type", Json::string("enabled")), ("budget_tokens", budget)]);
+        let thinking = Json::object([("type", Json::string("enabled")), ("budget_tokens", budget)]);
         settings.set_missing("thinking", thinking);
     }
     effort.or(alone)
@@ -157,13 +157,14 @@ fn output_config(settings: &mut Settings, schema: Option<Json>, effort: Option<S
     }
     let given = settings.take("output_config").and_then(|config| config.entries().ok());
     let mut entries = given.unwrap_or_default();
-    let format = schema.map(|schema| object(&[("type", Json::string("json_schema")), ("schema", schema)]));
+    let format =
+        schema.map(|schema| Json::object([("type", Json::string("json_schema")), ("schema", schema)]));
     for (key, value) in [("format", format), ("effort", effort.map(|effort| Json::string(&effort)))] {
         if let (Some(value), false) = (value, entries.iter().any(|(known, _)| known == key)) {
             entries.push((key.to_owned(), value));
         }
     }
-    settings.set("output_config".to_owned(), object(&entries));
+    settings.set("output_config".to_owned(), Json::object(entries));
 }
 
 /// The choice in the protocol's own form, with the word on parallel calls in it.
@@ -192,5 +193,5 @@ fn tool_choice(settings: &mut Settings, to_wire: impl Fn(&str) -> String) -> Opt
     if parallel == Some(false) && !entries.iter().any(|(_, value)| value.text() == "\"none\"") {
         entries.push(("disable_parallel_tool_use".to_owned(), Json::of(&true).unwrap_or_default()));
     }
-    Some(object(&entries))
+    Some(Json::object(entries))
 }

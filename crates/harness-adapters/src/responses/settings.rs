@@ -3,7 +3,7 @@
 use harness_core::Json;
 use serde::Deserialize;
 
-use crate::http::settings::{Settings, object};
+use crate::http::settings::Settings;
 
 #[derive(Debug, Deserialize)]
 struct ResponseFormat {
@@ -42,7 +42,7 @@ pub(super) fn translated(mut settings: Settings, to_wire: impl Fn(&str) -> Strin
     let choice = settings.get("tool_choice").and_then(|choice| choice.to::<FunctionChoice>().ok());
     if let Some(choice) = choice {
         let name = Json::string(&to_wire(&choice.function.name));
-        let choice = object(&[("type", Json::string("function")), ("name", name)]);
+        let choice = Json::object([("type", Json::string("function")), ("name", name)]);
         settings.set("tool_choice".to_owned(), choice);
     }
     settings.set_missing("store", Json::of(&false).unwrap_or_default());
@@ -56,7 +56,7 @@ fn add(settings: &mut Settings, key: &str, entry: &str, value: Json) {
     if !entries.iter().any(|(known, _)| known == entry) {
         entries.push((entry.to_owned(), value));
     }
-    settings.set(key.to_owned(), object(&entries));
+    settings.set(key.to_owned(), Json::object(entries));
 }
 
 /// A `response_format` without the level that this protocol does not have; `None` when it has none.
@@ -64,5 +64,5 @@ fn flattened(given: &Json) -> Option<Json> {
     let format: ResponseFormat = given.to().ok()?;
     let mut entries = vec![("type".to_owned(), Json::string(&format.kind))];
     entries.extend(format.json_schema?.entries().ok()?);
-    Some(object(&entries))
+    Some(Json::object(entries))
 }

@@ -60,7 +60,7 @@ fn of_schema(schema: &Json, path: &str) -> Result<Json, AdapterError> {
         out.push(("required".to_owned(), required));
         out.push(("additionalProperties".to_owned(), literal("false")));
     }
-    Ok(object(&out))
+    Ok(Json::object(out))
 }
 
 /// A schema, or a list of them.
@@ -78,7 +78,7 @@ fn of_map(value: &Json, path: &str) -> Result<Json, AdapterError> {
         let below = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
         Ok((name, of_schema(&schema, &below)?))
     });
-    Ok(object(&schemas.collect::<Result<Vec<_>, AdapterError>>()?))
+    Ok(Json::object(schemas.collect::<Result<Vec<_>, AdapterError>>()?))
 }
 
 fn keys_of(entries: &[(String, Json)]) -> Json {
@@ -86,12 +86,6 @@ fn keys_of(entries: &[(String, Json)]) -> Json {
     let properties = properties.and_then(|(_, value)| value.entries().ok()).unwrap_or_default();
     let names: Vec<String> = properties.into_iter().map(|(name, _)| name).collect();
     Json::of(&names).unwrap_or_default()
-}
-
-fn object(entries: &[(String, Json)]) -> Json {
-    let entries: Vec<String> =
-        entries.iter().map(|(key, value)| format!("{}:{value}", Json::string(key))).collect();
-    literal(&format!("{{{}}}", entries.join(",")))
 }
 
 fn literal(text: &str) -> Json {

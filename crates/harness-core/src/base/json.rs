@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::{fmt, io};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -114,19 +114,25 @@ impl Json {
         serde_json::from_str(self.text())
     }
 
-    /// Returns the entries of an object in order, with exact values. Repeated keys are all included.
-    ///
-    /// # Errors
-    /// If the value is not an object.
-    pub fn entries(&self) -> Result<Vec<(String, Json)>, serde_json::Error> {
-        self.to::<Object>().map(|Object(entries)| entries)
+    /// Creates an object of these entries, in order.
+    pub fn object<K: AsRef<str>>(entries: impl IntoIterator<Item = (K, Json)>) -> Self {
+        let entry = |(key, value): (K, Json)| format!("{}:{value}", Json::string(key.as_ref()));
+        let text = entries.into_iter().map(entry).collect::<Vec<_>>().join(",");
+        Self::parse(&format!("{{{text}}}")).unwrap_or_default()
     }
 
-    /// Creates an object of these entries, in order.
-    pub(crate) fn object(entries: &[(String, Json)]) -> Self {
-        let entry = |(key, value): &(String, Json)| format!("{}:{}", Json::string(key).text(), value.text());
-        let text = entries.iter().map(entry).collect::<Vec<_>>().join(",");
-        Self::parse(&format!("{{{text}}}")).unwrap_or_default()
+    /// Returns the text of a JSON string; `None` for any other value. JSON can contain half a character (`\ud83d` alone),
+    /// which no Rust text can: U+FFFD stands for it.
+    ///
+    /// ```
+    /// use harness_core::Json;
+    ///
+    /// assert_eq!(Json::parse(r#""cut \ud83d""#)?.lenient_text().as_deref(), Some("cut \u{fffd}"));
+    /// assert_eq!(Json::parse("4")?.lenient_text(), None);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn lenient_text(&self) -> Option<String> {
+        self.to::<LenientText>().ok().map(|LenientText(text)| text)
     }
 
     /// Whether the value is `null`.
@@ -171,6 +177,48 @@ impl Json {
     }
 }
 
+struct LenientText(String);
+
+impl<'de> Deserialize<'de> for LenientText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = LenientText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<LenientText, E> {
+                Ok(LenientText(marked_halves(bytes)))
+            }
+        }
+        deserializer.deserialize_bytes(Text)
+    }
+}
+
+/// Text of UTF-8 that may have halves of characters, three bytes each.
+fn marked_halves(bytes: &[u8]) -> String {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return text.to_owned();
+    }
+    let mut marked = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    loop {
+        rest = match rest {
+            [] => return String::from_utf8_lossy(&marked).into_owned(),
+            [0xed, 0xa0..=0xbf, _, after @ ..] => {
+                marked.extend("\u{fffd}".bytes());
+                after
+            }
+            [byte, after @ ..] => {
+                marked.push(*byte);
+                after
+            }
+        };
+    }
+}
+
 /// The bytes of a JSON text, and whether each is inside of a string.
 fn marked(text: &str) -> impl Iterator<Item = (bool, u8)> {
     let (mut in_string, mut escaped) = (false, false);
@@ -195,23 +243,6 @@ pub(crate) fn string_end(rest: &str) -> usize {
         ends
     });
     end.unwrap_or(rest.len())
-}
-
-/// Builder of an object with exact values.
-#[derive(Default)]
-pub(crate) struct Fields(Vec<(String, Json)>);
-
-impl Fields {
-    /// Adds a field, unless the value is `None` or has no JSON form.
-    pub(crate) fn with(mut self, key: &str, value: Option<impl Serialize>) -> Self {
-        let value = value.and_then(|value| Json::of(&value).ok());
-        self.0.extend(value.map(|value| (key.to_owned(), value)));
-        self
-    }
-
-    pub(crate) fn json(&self) -> Json {
-        Json::object(&self.0)
-    }
 }
 
 impl From<serde_json::Value> for Json {
@@ -265,31 +296,6 @@ impl<'de> Deserialize<'de> for Json {
             return Ok(Self::compacted(raw));
         }
         Ok(Self(Arc::from(raw)))
-    }
-}
-
-/// Entries of an object, in order.
-pub(crate) struct Object(pub(crate) Vec<(String, Json)>);
-
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Object;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Object(entries))
-            }
-        }
-        deserializer.deserialize_map(Collect)
     }
 }
 
@@ -356,15 +362,6 @@ mod tests {
     }
 
     #[test]
-    fn entries_keep_order_and_repeated_keys() {
-        let entries =
-            Json::parse(r#"{"b":1.10,"a":{},"b":null}"#).expect("JSON").entries().expect("an object");
-        let entries: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        assert_eq!(entries, ["b=1.10", "a={}", "b=null"]);
-        assert!(Json::parse("[]").expect("JSON").entries().is_err());
-    }
-
-    #[test]
     fn fault_23_depth_counts_lists_and_objects_outside_of_strings() {
         for (text, depth) in [
             ("1", 0),
@@ -377,6 +374,15 @@ mod tests {
             assert!(!value.is_deeper_than(depth), "{text}");
             assert!(depth == 0 || value.is_deeper_than(depth - 1), "{text}");
         }
+    }
+
+    #[test]
+    fn texts_are_read_whatever_is_in_them() {
+        let text = |json: &str| Json::parse(json).expect("JSON").lenient_text();
+        assert_eq!(text(r#""a\u017c\n""#).as_deref(), Some("a\u{17c}\n"));
+        assert_eq!(text(r#""\ud83d\ude80""#).as_deref(), Some("\u{1f680}"));
+        assert_eq!(text(r#""a\ud83db\ude80\ud83d""#).as_deref(), Some("a\u{fffd}b\u{fffd}\u{fffd}"));
+        assert_eq!((text("null"), text("[97]"), text("{}")), (None, None, None));
     }
 
     #[test]

@@ -264,5 +264,5 @@ pub(crate) fn read_unknown<'de, A: MapAccess<'de>>(
     while let Some(entry) = map.next_entry()? {
         entries.push(entry);
     }
-    Ok(Json::object(&entries))
+    Ok(Json::object(entries))
 }

@@ -60,7 +60,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::OpId;
-use crate::json::{Json, Object};
+use crate::json::Json;
+use crate::object::JsonObject;
 use crate::origin::Origin;
 use crate::outcome::{Purpose, TotalUsage};
 use crate::port::DeltaPart;
@@ -114,7 +115,7 @@ impl Serialize for Event {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Object(fields) = Object::deserialize(deserializer)?;
+        let JsonObject(fields) = JsonObject::deserialize(deserializer)?;
         Self::read(&fields).map_err(D::Error::custom)
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::stop::{Outcome, Stop, StopReason};
 use super::{Continuation, Evidence, TotalUsage};
 use crate::ids::{AgentId, GateName};
-use crate::json::{Fields, Json};
+use crate::json::Json;
+use crate::object::JsonObject;
 use crate::time::Millis;
 
 /// Waiver of a check of the end: its condition was not met, and the run ended anyway.
@@ -77,7 +78,7 @@ impl End {
     /// # Errors
     /// None in practice.
     pub fn to_json(&self) -> Result<Json, serde_json::Error> {
-        let stop = Fields::default()
+        let stop = JsonObject::default()
             .with("outcome", Some(self.outcome()))
             .with("stopReason", Some(self.reason()))
             .with("evidence", Some(&self.stop.evidence));

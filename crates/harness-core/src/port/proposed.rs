@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::canonical;
 use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, RunId};
-use crate::json::{Fields, Json};
+use crate::json::Json;
 use crate::message::{ApprovalRequest, ToolCall};
+use crate::object::JsonObject;
 use crate::origin::Origin;
 use crate::tool::{ToolDef, ToolKind};
 
@@ -99,7 +100,7 @@ impl CallDigest {
     /// exact text, because canonical numbers have only the precision of a double.
     pub fn of(run: Option<&RunId>, call: &CallId, def: &ToolDef, arguments: &Json) -> Self {
         // Missing values count as null.
-        let bound = Fields::default()
+        let bound = JsonObject::default()
             .with("run", Some(run))
             .with("call", Some(call))
             .with("tool", Some(&def.name))

@@ -104,7 +104,7 @@ impl<'s> Coercion<'s> {
                 (*value, changed) = (made, true);
             }
         }
-        changed.then(|| Json::object(&entries))
+        changed.then(|| Json::object(entries))
     }
 
     fn list(&mut self, schema: &'s Value, value: &Json, deep: u32) -> Option<Json> {

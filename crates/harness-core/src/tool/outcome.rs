@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::CallId;
-use crate::json::{Fields, Json};
+use crate::json::Json;
 use crate::limits::Amount;
 use crate::message::{Block, ToolCall, ToolResultMessage, Usage};
+use crate::object::JsonObject;
 use crate::time::Time;
 use crate::tool::IntoToolOutcome as _;
 
@@ -199,7 +200,7 @@ impl ToolOutcome {
             return None;
         }
         let error = self.error.as_ref();
-        let outcome = Fields::default()
+        let outcome = JsonObject::default()
             .with("status", Some(self.status))
             .with("errorCode", error.map(|e| &e.code))
             .with("exitCode", self.exit_code)

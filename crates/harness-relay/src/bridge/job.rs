@@ -1,9 +1,8 @@
 //! One request, as far as a bridge needs to know it.
 
-use harness_core::Json;
+use harness_core::{Json, JsonObject};
 
 use crate::event::RelayInbound;
-use crate::json::Object;
 use crate::message::Key;
 
 /// A request whose sender waits for the reply.
@@ -21,9 +20,9 @@ pub(super) struct Job {
 
 impl Job {
     /// Reads a request. `Err` with its turn when it has no address for the reply.
-    pub(super) fn read(body: &Object, inbound: &RelayInbound) -> Result<Self, Option<String>> {
-        let id = |key| body.written(key);
-        let reply_to = body.object("replyTo").and_then(|reply_to| reply_to.written("agentId"));
+    pub(super) fn read(body: &JsonObject, inbound: &RelayInbound) -> Result<Self, Option<String>> {
+        let id = |key| body.filled_text(key);
+        let reply_to = body.object("replyTo").and_then(|reply_to| reply_to.filled_text("agentId"));
         let Some(reply_to) = reply_to else { return Err(id("turnId")) };
         Ok(Self {
             turn_id: id("turnId"),

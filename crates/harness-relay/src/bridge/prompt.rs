@@ -1,15 +1,13 @@
 //! A request as the prompt of a command-line program.
 
-use harness_core::Json;
-
-use crate::json::Object;
+use harness_core::{Json, JsonObject};
 
 /// Everything that the request says, in one text: system prompt, developer prompt, context, the
 /// continuation, tools, attachments, the requested form, and last the message.
 ///
 /// A request with nothing but a system prompt and a message gives those two (W49).
 pub(super) fn prompt(request: &Json) -> String {
-    let request = Object::of(request).unwrap_or_default();
+    let request = JsonObject::of(request).unwrap_or_default();
     let instructions = request.object("instructions").unwrap_or_default();
     let message = request.object("message").unwrap_or_default();
     let mut parts = Vec::new();
@@ -25,16 +23,16 @@ pub(super) fn prompt(request: &Json) -> String {
 }
 
 /// The text of a key unless it is empty.
-fn filled(object: &Object, key: &str) -> Option<String> {
+fn filled(object: &JsonObject, key: &str) -> Option<String> {
     object.text(key).filter(|text| !text.is_empty())
 }
 
-fn context(request: &Object) -> Vec<String> {
+fn context(request: &JsonObject) -> Vec<String> {
     let Some(context) = request.object("context") else { return Vec::new() };
     let blocks = context.objects("blocks");
     let blocks = blocks.iter().filter_map(|block| {
         let text = filled(block, "text")?;
-        let label = block.written("label").or_else(|| block.written("id"))?;
+        let label = block.filled_text("label").or_else(|| block.filled_text("id"))?;
         Some(format!("Context, {label}:\n{text}"))
     });
     let data = context.object("structured").filter(|data| !data.is_empty());
@@ -42,19 +40,19 @@ fn context(request: &Object) -> Vec<String> {
     blocks.chain(data).collect()
 }
 
-fn continuation(request: &Object) -> Option<String> {
+fn continuation(request: &JsonObject) -> Option<String> {
     let continuation = request.object("continuation").filter(|all| !all.is_empty())?;
     Some(format!("This continues:\n{}", continuation.json()))
 }
 
-fn tools(request: &Object) -> Option<String> {
+fn tools(request: &JsonObject) -> Option<String> {
     let tools: Vec<_> = request.objects("tools").iter().filter_map(tool).collect();
     (!tools.is_empty()).then(|| format!("Tools that may be used:\n{}", tools.join("\n")))
 }
 
-fn tool(tool: &Object) -> Option<String> {
-    let mut line = format!("- {}", tool.written("name")?);
-    if let Some(description) = tool.written("description") {
+fn tool(tool: &JsonObject) -> Option<String> {
+    let mut line = format!("- {}", tool.filled_text("name")?);
+    if let Some(description) = tool.filled_text("description") {
         line = format!("{line}: {description}");
     }
     if tool.get("requiresApproval").is_some_and(|flag| flag.text() == "true") {
@@ -66,20 +64,20 @@ fn tool(tool: &Object) -> Option<String> {
     Some(line)
 }
 
-fn attachments(message: &Object) -> Option<String> {
+fn attachments(message: &JsonObject) -> Option<String> {
     let attachments = message.objects("attachments");
     let lines: Vec<_> = attachments
         .iter()
         .filter_map(|one| {
-            let name = one.written("name").or_else(|| one.written("id"))?;
-            let parts = [Some(name), one.written("type"), one.written("url")];
+            let name = one.filled_text("name").or_else(|| one.filled_text("id"))?;
+            let parts = [Some(name), one.filled_text("type"), one.filled_text("url")];
             Some(format!("- {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
         })
         .collect();
     (!lines.is_empty()).then(|| format!("Attachments:\n{}", lines.join("\n")))
 }
 
-fn style(instructions: &Object) -> Option<String> {
+fn style(instructions: &JsonObject) -> Option<String> {
     let style = instructions.object("responseStyle")?;
     let markdown = match style.get("preferMarkdown").map(Json::text) {
         Some("true") => Some("Answer in Markdown.".to_owned()),

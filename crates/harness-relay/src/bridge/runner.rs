@@ -9,11 +9,10 @@ use harness_adapters::execution::{
     DynExecutionAdapter, ExecutionCx, ExecutionError, ExecutionErrorCode, ExecutionResult,
 };
 use harness_adapters::{CliInput, CliOutcome, DynCliRunner};
-use harness_core::Cancel;
 use harness_core::Json;
+use harness_core::{Cancel, JsonObject};
 
 use super::config::BridgeConfig;
-use crate::json::Object;
 
 /// Runs the requests of a worker.
 #[derive(Clone)]
@@ -78,7 +77,7 @@ fn ran(backend_id: &str, outcome: CliOutcome) -> ExecutionResult {
             result
         }
         CliOutcome::Failed { error, stderr, exit_code } => {
-            let mut more = Object::default();
+            let mut more = JsonObject::default();
             if let Some(stderr) = stderr.filter(|stderr| !stderr.is_empty()) {
                 more.set("stderr", Json::string(&stderr));
             }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use harness_core::Json;
+use harness_core::{Json, JsonObject};
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use reqwest::{Client, Method, Url, redirect};
 
 use super::connection::Connection;
 use crate::fault::RelayFault;
-use crate::json::Object;
 use crate::transport::{Delivery, RelayMessage, RelayReceipt, SpawnAgent};
 
 /// Bytes of an answer, at most.
@@ -85,7 +84,7 @@ impl Api {
         let not_spawned = |reason| RelayFault::NotSpawned { name: agent.name.clone(), reason };
         match answer {
             Ok(answer) if succeeded(&answer) => Ok(()),
-            Ok(answer) => Err(not_spawned(answer.written("error"))),
+            Ok(answer) => Err(not_spawned(answer.filled_text("error"))),
             Err(RelayFault::Refused { status: 400 | 409 | 500, message, .. }) => {
                 Err(not_spawned(Some(message)))
             }
@@ -105,10 +104,12 @@ impl Api {
         const CALL: &str = "POST /api/send";
         let answer = self.post(CALL, &["api", "send"], send_body(&message)).await?;
         if !succeeded(&answer) {
-            let problem = answer.written("error").unwrap_or_else(|| "it did not take the message".to_owned());
+            let problem =
+                answer.filled_text("error").unwrap_or_else(|| "it did not take the message".to_owned());
             return Err(RelayFault::Answer { call: CALL, problem });
         }
-        let mut receipt = RelayReceipt { event_id: answer.written("event_id"), ..RelayReceipt::default() };
+        let mut receipt =
+            RelayReceipt { event_id: answer.filled_text("event_id"), ..RelayReceipt::default() };
         let local = answer.get("local").map(Json::text) == Some("true");
         let delivered = answer.get("delivered").and_then(|count| count.to().ok());
         receipt.delivery = match (local, delivered) {
@@ -134,11 +135,11 @@ impl Api {
         Ok(Some(numbers.max().unwrap_or(since)))
     }
 
-    async fn get(&self, name: &'static str, path: &[&str]) -> Result<Object, RelayFault> {
+    async fn get(&self, name: &'static str, path: &[&str]) -> Result<JsonObject, RelayFault> {
         self.call(Call { name, method: Method::GET, url: self.path(path)?, body: None }).await
     }
 
-    async fn post(&self, name: &'static str, path: &[&str], body: String) -> Result<Object, RelayFault> {
+    async fn post(&self, name: &'static str, path: &[&str], body: String) -> Result<JsonObject, RelayFault> {
         self.call(Call { name, method: Method::POST, url: self.path(path)?, body: Some(body) }).await
     }
 
@@ -153,7 +154,7 @@ impl Api {
         Ok(url)
     }
 
-    async fn call(&self, call: Call) -> Result<Object, RelayFault> {
+    async fn call(&self, call: Call) -> Result<JsonObject, RelayFault> {
         let name = call.name;
         let mut request = self.client.request(call.method, call.url).header(KEY, self.key.clone());
         if let Some(body) = call.body {
@@ -175,7 +176,7 @@ impl Api {
             bytes.extend_from_slice(&chunk);
         }
         let text = String::from_utf8_lossy(&bytes);
-        let answer = Object::parse(&text);
+        let answer = JsonObject::parse(&text);
         if !(200..300).contains(&status) {
             let message = refusal(answer.as_ref(), &text);
             return Err(RelayFault::Refused { call: name, status, message });
@@ -191,15 +192,15 @@ pub(super) fn header(connection: &Connection) -> Result<HeaderValue, InvalidHead
     Ok(key)
 }
 
-fn succeeded(answer: &Object) -> bool {
+fn succeeded(answer: &JsonObject) -> bool {
     answer.get("success").map(Json::text) != Some("false")
 }
 
 /// The words of a refusal: `error`, `error.message`, or the text itself, bounded.
-fn refusal(answer: Option<&Object>, text: &str) -> String {
+fn refusal(answer: Option<&JsonObject>, text: &str) -> String {
     let told = answer.and_then(|answer| {
-        let nested = || answer.object("error")?.written("message");
-        answer.written("error").or_else(nested).or_else(|| answer.written("message"))
+        let nested = || answer.object("error")?.filled_text("message");
+        answer.filled_text("error").or_else(nested).or_else(|| answer.filled_text("message"))
     });
     told.unwrap_or_else(|| text.trim().to_owned()).chars().take(SHOWN).collect()
 }
@@ -217,7 +218,7 @@ fn spawn_body(agent: &SpawnAgent) -> String {
     let text = |text: &String| Json::string(text);
     let list = |list: &Vec<String>| Json::of(list).unwrap_or_default();
     let flag = |flag: bool| Json::of(&flag).unwrap_or_default();
-    let mut body = Object::default();
+    let mut body = JsonObject::default();
     body.set("name", text(&agent.name));
     body.set("cli", text(&agent.cli));
     body.set("args", list(&agent.args));
@@ -242,7 +243,7 @@ fn spawn_body(agent: &SpawnAgent) -> String {
 }
 
 fn send_body(message: &RelayMessage) -> String {
-    let mut body = Object::default();
+    let mut body = JsonObject::default();
     body.set("to", Json::string(&message.to));
     body.set("from", Json::string(&message.from));
     body.set("text", Json::string(&message.text));

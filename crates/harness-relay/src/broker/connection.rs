@@ -1,5 +1,6 @@
 //! Where a broker is: the connection file that it writes.
 
+use harness_core::JsonObject;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,6 @@ use reqwest::Url;
 use rustix::process::{Pid, test_kill_process};
 
 use crate::fault::RelayFault;
-use crate::json::Object;
 
 /// Where brokers keep their connection file, below the directory of the project: up to 6.x, and from 9.x on.
 pub const STATE_DIRECTORIES: [&str; 2] = [".agent-relay", ".agentworkforce/relay"];
@@ -87,13 +87,13 @@ impl Connection {
         if text.len() as u64 > LONGEST {
             return Err(wrong(format!("is longer than {LONGEST} bytes")));
         }
-        let fields =
-            Object::parse(&text).ok_or_else(|| wrong("is corrupt: it is not a JSON object".to_owned()))?;
+        let fields = JsonObject::parse(&text)
+            .ok_or_else(|| wrong("is corrupt: it is not a JSON object".to_owned()))?;
         let missing = |key: &str| wrong(format!("is not valid: `{key}` is missing or of another type"));
-        let url = fields.written("url").ok_or_else(|| missing("url"))?;
+        let url = fields.filled_text("url").ok_or_else(|| missing("url"))?;
         let url =
             loopback(&url).map_err(|problem| wrong(format!("names the URL `{url}`, which {problem}")))?;
-        let key = fields.written("api_key").ok_or_else(|| missing("api_key"))?;
+        let key = fields.filled_text("api_key").ok_or_else(|| missing("api_key"))?;
         let pid: u32 = fields.get("pid").and_then(|pid| pid.to().ok()).ok_or_else(|| missing("pid"))?;
         if !is_alive(pid) {
             return Err(RelayFault::Stale { path: path.to_owned(), pid });

@@ -3,14 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use harness_core::EntryId;
 use harness_core::message::Message;
 use harness_core::port::TranscriptRepair;
 use harness_core::transcript::{self, Provenance, Repaired};
+use harness_core::{EntryId, JsonObject};
 
 use super::repair::{KeptLine, Quarantined, RepairReport};
 use crate::chain::{Chain, End, numbered};
-use crate::fields::Fields;
 use crate::fold::{Item, Record};
 
 /// The lines of a file whose transcript is being repaired.
@@ -212,7 +211,7 @@ impl Pairs<'_> {
         if before.and_then(|before| self.chain.id(before)).as_ref() == parent {
             return Ok(line);
         }
-        let mut fields: Fields = serde_json::from_str(&line.text)?;
+        let mut fields: JsonObject = serde_json::from_str(&line.text)?;
         fields.set("parent_id", crate::tree::named(parent));
         Ok(KeptLine { text: serde_json::to_string(&fields)?, is_new: true, ..line })
     }

@@ -1,5 +1,6 @@
 //! Taking damage out of a session file.
 
+use harness_core::JsonObject;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,6 @@ use super::read::{LineAt, Lines, Scanner};
 use super::session::{FileSession, lock};
 use crate::chain::{End, Parent};
 use crate::error::{Action, Error};
-use crate::fields::Fields;
 use crate::seal::{Seal, sealed};
 
 /// Result of a repair.
@@ -251,7 +251,7 @@ impl<'p> Repair<'p> {
         let parent =
             if self.report.quarantined.is_empty() { self.scanner.chain().at(End::Last) } else { self.before };
         let parent = parent.and_then(|place| self.scanner.chain().id(place));
-        let mut fields: Fields = serde_json::from_slice(text).ok()?;
+        let mut fields: JsonObject = serde_json::from_slice(text).ok()?;
         fields.set("parent_id", crate::tree::named(parent.as_ref()));
         serde_json::to_string(&fields).ok()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{Entry, EntryHead};
-use harness_core::{CallId, EntryId, Json};
+use harness_core::{CallId, EntryId, Json, JsonObject};
 use serde::Serialize;
 
 use super::home::io_error;
@@ -16,7 +16,6 @@ use super::read::{self, Tail};
 use super::session::{FileSession, Shared, State};
 use crate::chain::{End, Parent, implied, numbered};
 use crate::error::{Action, Error};
-use crate::fields::Fields;
 use crate::fold::Item;
 use crate::seal::sealed;
 
@@ -274,7 +273,7 @@ impl Rewriter<'_> {
                 return self.message(id.clone(), message);
             }
             (_, Some(id)) if line.parent != self.tail.last => {
-                let mut fields: Fields = serde_json::from_slice(&line.text)
+                let mut fields: JsonObject = serde_json::from_slice(&line.text)
                     .map_err(|error| self.session.unstorable(super::line::reason(&error)))?;
                 fields.set(
                     "parent_id",

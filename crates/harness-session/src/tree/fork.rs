@@ -5,12 +5,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use harness_core::port::EntryHead;
-use harness_core::{EntryId, Json, SessionId, Time};
+use harness_core::{EntryId, Json, JsonObject, SessionId, Time};
 
 use super::{Body, Leaf, Tree};
 use crate::disk::create_folder;
 use crate::error::{Action, Error, Store};
-use crate::fields::Fields;
 use crate::jsonl::{Header, Home, Limits, OpenOptions, Program, WrittenNote, encode, header_line};
 use crate::note::Note;
 
@@ -73,7 +72,7 @@ impl Tree {
             if node.parent.as_ref() == last {
                 out.extend_from_slice(text.as_bytes());
             } else {
-                let mut fields: Fields = serde_json::from_str(text)?;
+                let mut fields: JsonObject = serde_json::from_str(text)?;
                 fields.set("parent_id", named(last));
                 serde_json::to_writer(&mut out, &fields)?;
             }

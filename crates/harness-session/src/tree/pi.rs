@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use harness_core::{Json, SessionId};
+use harness_core::{Json, JsonObject, SessionId};
 
-use crate::fields::Fields;
 use crate::jsonl::{Header, Unreadable};
 
 /// The newest version that is read.
@@ -22,7 +21,7 @@ pub(crate) struct Pi {
 impl Pi {
     /// Starts with the first line; `None` if it is not a header of pi.
     pub(crate) fn begin(text: &[u8]) -> Option<Result<(Self, Header), Unreadable>> {
-        let fields: Fields = serde_json::from_slice(text).ok()?;
+        let fields: JsonObject = serde_json::from_slice(text).ok()?;
         if fields.text("type")? != "session" || fields.get("format").is_some() {
             return None;
         }
@@ -44,7 +43,7 @@ impl Pi {
 
     /// A line as ours would be.
     pub(crate) fn line(&mut self, text: &[u8]) -> Result<String, Unreadable> {
-        let mut old: Fields = serde_json::from_slice(text)?;
+        let mut old: JsonObject = serde_json::from_slice(text)?;
         let kind = old.text("type").ok_or_else(|| damaged("it has no `type`"))?;
         old.take("type");
         let previous = self.order.last().filter(|id| !id.is_empty()).cloned();
@@ -56,32 +55,32 @@ impl Pi {
             Some(id) => id,
             None => format!("e{}", self.order.len()),
         };
-        let mut line = Fields::default();
-        line.set_text("type", &kind);
-        line.set_text("id", &id);
+        let mut line = JsonObject::default();
+        line.set("type", Json::string(&kind));
+        line.set("id", Json::string(&id));
         line.set("parent_id", parent.map_or_else(Json::null, |parent| Json::string(&parent)));
-        line.set_some("at", old.take("timestamp"));
+        set_some(&mut line, "at", old.take("timestamp"));
         self.known.insert(id.clone());
         self.body(&kind, old, &mut line)?;
         self.order.push(id);
         serde_json::to_string(&line).map_err(Unreadable::from)
     }
 
-    fn body(&self, kind: &str, mut old: Fields, line: &mut Fields) -> Result<(), Unreadable> {
+    fn body(&self, kind: &str, mut old: JsonObject, line: &mut JsonObject) -> Result<(), Unreadable> {
         match kind {
             "message" => {
                 let old = old.take("message").ok_or_else(|| damaged("it has no `message`"))?;
                 line.set("message", message(old.to()?)?);
             }
             "custom_message" => {
-                line.set_text("type", "message");
+                line.set("type", Json::string("message"));
                 line.set("message", custom(old)?);
             }
             "compaction" => {
                 let index = old.take("firstKeptEntryIndex").and_then(|index| index.to::<usize>().ok());
                 let first = index.and_then(|index| self.order.get(index)).filter(|id| !id.is_empty());
                 rename(&mut old, line, &[("summary", "summary")]);
-                line.set_some("first_kept_id", first.map(|id| Json::string(id)));
+                set_some(line, "first_kept_id", first.map(|id| Json::string(id)));
                 rename(
                     &mut old,
                     line,
@@ -96,14 +95,14 @@ impl Pi {
                 line.extend(old);
             }
             "model_change" => {
-                let mut model = Fields::default();
+                let mut model = JsonObject::default();
                 rename(&mut old, &mut model, &[("provider", "provider"), ("modelId", "id")]);
-                line.set_text("type", "config_change");
+                line.set("type", Json::string("config_change"));
                 line.set("model", Json::of(&model)?);
                 line.extend(old);
             }
             "thinking_level_change" => {
-                line.set_text("type", "config_change");
+                line.set("type", Json::string("config_change"));
                 rename(&mut old, line, &[("thinkingLevel", "thinking_level")]);
                 line.extend(old);
             }
@@ -121,21 +120,28 @@ fn damaged(what: &str) -> Unreadable {
     Unreadable::Damaged(what.to_owned())
 }
 
-fn rename(from: &mut Fields, to: &mut Fields, keys: &[(&str, &str)]) {
+/// Gives a key its value, when there is one.
+fn set_some(object: &mut JsonObject, key: &str, value: Option<Json>) {
+    if let Some(value) = value {
+        object.set(key, value);
+    }
+}
+
+fn rename(from: &mut JsonObject, to: &mut JsonObject, keys: &[(&str, &str)]) {
     for (old, new) in keys {
-        to.set_some(new, from.take(old));
+        set_some(to, new, from.take(old));
     }
 }
 
 /// Whether an extension made a summary.
-fn made_by(old: &mut Fields, line: &mut Fields) {
+fn made_by(old: &mut JsonObject, line: &mut JsonObject) {
     if old.take("fromHook").is_some_and(|hook| hook.text() == "true") {
-        line.set_text("by", "hook");
+        line.set("by", Json::string("hook"));
     }
 }
 
 /// A message as ours would be.
-fn message(mut old: Fields) -> Result<Json, Unreadable> {
+fn message(mut old: JsonObject) -> Result<Json, Unreadable> {
     let role = old.text("role").ok_or_else(|| damaged("the message has no `role`"))?;
     Ok(match &*role {
         "assistant" => {
@@ -163,21 +169,21 @@ fn message(mut old: Fields) -> Result<Json, Unreadable> {
 }
 
 /// A message of a role that we do not have: its text, and all of it as data.
-fn kept_as(kind: &str, content: &str, to_model: bool, old: &Fields) -> Result<Json, Unreadable> {
-    let mut message = Fields::default();
-    message.set_text("role", "custom");
-    message.set_text("customType", kind);
+fn kept_as(kind: &str, content: &str, to_model: bool, old: &JsonObject) -> Result<Json, Unreadable> {
+    let mut message = JsonObject::default();
+    message.set("role", Json::string("custom"));
+    message.set("customType", Json::string(kind));
     message.set("content", text_block(&Json::string(content))?);
     message.set("data", Json::of(old)?);
     message.set("toModel", Json::of(&to_model)?);
-    message.set_some("timestamp", old.get("timestamp").cloned());
+    set_some(&mut message, "timestamp", old.get("timestamp").cloned());
     Ok(Json::of(&message)?)
 }
 
 /// A message of an extension, which models are sent.
-fn custom(mut old: Fields) -> Result<Json, Unreadable> {
-    let mut message = Fields::default();
-    message.set_text("role", "custom");
+fn custom(mut old: JsonObject) -> Result<Json, Unreadable> {
+    let mut message = JsonObject::default();
+    message.set("role", Json::string("custom"));
     rename(&mut old, &mut message, &[("customType", "customType")]);
     if let Some(content) = old.take("content") {
         let text = content.text().starts_with('"');

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use harness_core::port::TornTail;
-use harness_core::{CallId, EntryId, RunId};
+use harness_core::{CallId, EntryId, Json, JsonObject, RunId};
 use serde::Deserialize;
 
 use super::{Body, Node, Source, Text, Tree};
 use crate::error::Error;
-use crate::fields::Fields;
 use crate::fold::{Item, Record};
 use crate::jsonl::{Home, OpenOptions, Whole, scan_whole};
 use crate::note::Note;
@@ -169,10 +168,10 @@ pub(crate) fn wrapped(
     parent: Option<&EntryId>,
     text: &str,
 ) -> Result<String, serde_json::Error> {
-    let mut line = Fields::default();
-    line.set_text("type", "message");
-    line.set_text("id", id.as_str());
+    let mut line = JsonObject::default();
+    line.set("type", Json::string("message"));
+    line.set("id", Json::string(id.as_str()));
     line.set("parent_id", super::named(parent));
-    line.set("message", harness_core::Json::parse(text)?);
+    line.set("message", Json::parse(text)?);
     serde_json::to_string(&line)
 }

@@ -1,5 +1,6 @@
 //! Conversion of an execution result to a message, or to the error of a step.
 
+use harness_core::JsonObject;
 use std::sync::Arc;
 
 use harness_core::message::{ApprovalRequest, AssistantMessage, Block, FinishReason, Usage};
@@ -7,7 +8,6 @@ use harness_core::port::{ModelFault, ModelFaultCode};
 
 use super::gathered::Gathered;
 use super::note::BackendNote;
-use crate::execution::json::entry;
 use crate::execution::{ExecutionErrorCode, ExecutionResult, ExecutionStatus};
 
 /// Value of `protocol` in messages of a backend.
@@ -129,11 +129,7 @@ fn broken_off(fault: ModelFault, result: &ExecutionResult, gathered: &Gathered) 
 fn told(result: &ExecutionResult) -> Option<String> {
     let error = result.error.as_ref()?;
     let message = error.message.trim();
-    let stderr = error
-        .metadata
-        .as_ref()
-        .and_then(|told| entry(told, "stderr"))
-        .and_then(|text| text.to::<String>().ok());
+    let stderr = error.metadata.as_ref().and_then(|told| JsonObject::of(told)?.to::<String>("stderr"));
     let stderr = stderr.unwrap_or_default();
     let skipped = stderr.trim().chars().count().saturating_sub(STDERR);
     let end: String = stderr.trim().chars().skip(skipped).collect();
@@ -152,7 +148,7 @@ fn dressed(mut message: AssistantMessage, result: &ExecutionResult, gathered: &G
     content.append(&mut message.content);
     content.push(BackendNote::of(result, gathered.tools_left_out).block());
     message.content = content;
-    let usage = || entry(result.metadata.as_ref()?, "usage")?.to::<Usage>().ok();
+    let usage = || JsonObject::of(result.metadata.as_ref()?)?.to::<Usage>("usage");
     let usage = gathered.usage.clone().or_else(usage);
     message.usage = usage.map(Arc::new);
     message.protocol = Some(PROTOCOL.to_owned());

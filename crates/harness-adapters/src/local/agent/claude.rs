@@ -1,11 +1,11 @@
 //! The events of Claude Code (`--output-format stream-json`).
 
-use harness_core::Json;
+use crate::seam::piece_at;
 use harness_core::message::Usage;
+use harness_core::{Json, JsonObject};
 
 use super::output::{AgentOutput, cost, event_of, may_work_later, note};
 use crate::execution::{ExecutionError, ExecutionSink};
-use crate::local::fields::{Fields, text};
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Claude {
@@ -15,7 +15,7 @@ pub(super) struct Claude {
     /// Whether its reasoning was already sent as deltas.
     thought: bool,
     /// The last event of a run.
-    result: Option<Fields>,
+    result: Option<JsonObject>,
     refused: Option<ExecutionError>,
 }
 
@@ -24,12 +24,12 @@ impl Claude {
         Self { told, streamed: false, thought: false, result: None, refused: None }
     }
 
-    fn system(&mut self, event: &Fields, line: &str, sink: &dyn ExecutionSink) -> Reading {
+    fn system(&mut self, event: &JsonObject, line: &str, sink: &dyn ExecutionSink) -> Reading {
         match event.text("subtype").as_deref() {
             Some("init") => {
                 self.told.session.id = event.text("session_id").unwrap_or_default();
-                self.told.fact("model", event.json("model").cloned());
-                self.told.fact("version", event.json("claude_code_version").cloned());
+                self.told.fact("model", event.get("model").cloned());
+                self.told.fact("version", event.get("claude_code_version").cloned());
             }
             Some("status") => {}
             Some("api_retry") => return self.retry(event, sink),
@@ -40,8 +40,8 @@ impl Claude {
 
     /// Handles a retry of its provider request. If the API key was rejected, further attempts are
     /// useless, and would continue for minutes.
-    fn retry(&mut self, event: &Fields, sink: &dyn ExecutionSink) -> Reading {
-        let (status, why) = (event.number("error_status"), event.text("error").unwrap_or_default());
+    fn retry(&mut self, event: &JsonObject, sink: &dyn ExecutionSink) -> Reading {
+        let (status, why) = (event.to("error_status"), event.text("error").unwrap_or_default());
         let shown = status.map_or_else(|| why.clone(), |status| format!("{why}, HTTP status {status}"));
         note(&format!("its provider is called again ({shown})"), sink);
         self.told.fact("lastRetry", Some(Json::string(&shown)));
@@ -53,37 +53,39 @@ impl Claude {
         Reading::Enough
     }
 
-    fn piece(&mut self, event: &Fields, sink: &dyn ExecutionSink) {
-        let inner = event.below(&["event"]);
-        let delta = inner.below(&["delta"]);
+    fn piece(&mut self, event: &JsonObject, sink: &dyn ExecutionSink) {
+        let inner = event.object("event").unwrap_or_default();
+        let delta = inner.object("delta").unwrap_or_default();
         match (inner.text("type").as_deref(), delta.text("type").as_deref()) {
             (Some("message_start"), _) => self.told.begin_message(sink),
             (_, Some("text_delta")) => {
                 self.streamed = true;
-                self.told.say(delta.piece("text"), sink);
+                self.told.say(piece_at(&delta, "text"), sink);
             }
             (_, Some("thinking_delta")) => {
                 self.thought = true;
-                self.told.think(delta.piece("thinking"), sink);
+                self.told.think(piece_at(&delta, "thinking"), sink);
             }
             _ => {}
         }
     }
 
-    fn message(&mut self, event: &Fields, of_a_subagent: bool, sink: &dyn ExecutionSink) {
-        for block in event.below(&["message"]).list("content").unwrap_or_default() {
-            let Some(block) = Fields::of(&block) else { continue };
+    fn message(&mut self, event: &JsonObject, of_a_subagent: bool, sink: &dyn ExecutionSink) {
+        for block in
+            event.object("message").unwrap_or_default().to::<Vec<Json>>("content").unwrap_or_default()
+        {
+            let Some(block) = JsonObject::of(&block) else { continue };
             match block.text("type").as_deref() {
                 Some("text") if !of_a_subagent => self.whole_text(&block, sink),
                 Some("thinking") if !of_a_subagent => self.whole_thought(&block, sink),
                 Some("tool_use") => {
-                    let input = block.json("input").cloned().unwrap_or_else(Json::empty_object);
+                    let input = block.get("input").cloned().unwrap_or_else(Json::empty_object);
                     let (id, name) = (block.text("id"), block.text("name"));
                     self.told.call(&id.unwrap_or_default(), &name.unwrap_or_default(), input, sink);
                 }
                 Some("tool_result") => {
-                    let output = block.json("content").map(readable).unwrap_or_default();
-                    let failed = block.flag("is_error").unwrap_or(false);
+                    let output = block.get("content").map(readable).unwrap_or_default();
+                    let failed = block.to::<bool>("is_error").unwrap_or(false);
                     self.told.result(&block.text("tool_use_id").unwrap_or_default(), &output, failed, sink);
                 }
                 _ => {}
@@ -91,41 +93,41 @@ impl Claude {
         }
     }
 
-    fn whole_text(&mut self, block: &Fields, sink: &dyn ExecutionSink) {
+    fn whole_text(&mut self, block: &JsonObject, sink: &dyn ExecutionSink) {
         if !std::mem::take(&mut self.streamed) {
             self.told.begin_message(sink);
-            self.told.say(block.piece("text"), sink);
+            self.told.say(piece_at(block, "text"), sink);
         }
     }
 
-    fn whole_thought(&mut self, block: &Fields, sink: &dyn ExecutionSink) {
+    fn whole_thought(&mut self, block: &JsonObject, sink: &dyn ExecutionSink) {
         if !std::mem::take(&mut self.thought) {
-            self.told.think(block.piece("thinking"), sink);
+            self.told.think(piece_at(block, "thinking"), sink);
         }
     }
 
-    fn end(&mut self, result: Fields, sink: &dyn ExecutionSink) {
+    fn end(&mut self, result: JsonObject, sink: &dyn ExecutionSink) {
         if let Some(id) = result.text("session_id") {
             self.told.session.id = id;
         }
-        let used = result.below(&["usage"]);
+        let used = result.object("usage").unwrap_or_default();
         let mut usage = Usage::default();
-        usage.input = used.number("input_tokens");
-        usage.output = used.number("output_tokens");
-        usage.cache_read = used.number("cache_read_input_tokens");
-        usage.cache_write = used.number("cache_creation_input_tokens");
+        usage.input = used.to("input_tokens");
+        usage.output = used.to("output_tokens");
+        usage.cache_read = used.to("cache_read_input_tokens");
+        usage.cache_write = used.to("cache_creation_input_tokens");
         usage.total_tokens = Some(usage.all_tokens());
         if usage.input.is_some() || usage.output.is_some() {
-            let usage = match cost(result.json("total_cost_usd")) {
+            let usage = match cost(result.get("total_cost_usd")) {
                 Some(cost) => usage.with_cost(cost),
                 None => usage,
             };
             self.told.uses(usage, sink);
         }
         for (name, key) in [("turns", "num_turns"), ("ended", "subtype"), ("stopReason", "stop_reason")] {
-            self.told.fact(name, result.json(key).filter(|value| !value.is_null()).cloned());
+            self.told.fact(name, result.get(key).filter(|value| !value.is_null()).cloned());
         }
-        let denied = result.list("permission_denials").filter(|denied| !denied.is_empty());
+        let denied = result.to::<Vec<Json>>("permission_denials").filter(|denied| !denied.is_empty());
         self.told.fact("denied", denied.and_then(|denied| Json::of(&denied).ok()));
         self.result = Some(result);
     }
@@ -152,24 +154,24 @@ impl OutputReader for Claude {
             return (!unfinished).then(|| self.told.parsed(None, self.refused));
         };
         let said = result.text("result");
-        if result.flag("is_error") != Some(true) {
+        if result.to::<bool>("is_error") != Some(true) {
             return Some(self.told.parsed(said, None));
         }
-        let errors = result.list("errors").unwrap_or_default();
+        let errors = result.to::<Vec<Json>>("errors").unwrap_or_default();
         let errors: Vec<_> = errors.iter().map(readable).collect();
         let words = said.filter(|said| !said.is_empty()).unwrap_or_else(|| errors.join("; "));
         let words = if words.is_empty() { result.text("subtype").unwrap_or_default() } else { words };
-        let failure = self.told.failure(&words, result.number("api_error_status").map(may_work_later));
+        let failure = self.told.failure(&words, result.to("api_error_status").map(may_work_later));
         Some(self.told.parsed(None, Some(failure)))
     }
 }
 
 /// A content that is a text or a list of blocks, as text.
 fn readable(content: &Json) -> String {
-    if let Some(text) = text(content) {
+    if let Some(text) = content.lenient_text() {
         return text;
     }
     let Ok(blocks) = content.to::<Vec<Json>>() else { return content.text().to_owned() };
-    let texts = blocks.iter().filter_map(|block| Fields::of(block)?.text("text"));
+    let texts = blocks.iter().filter_map(|block| JsonObject::of(block)?.text("text"));
     texts.collect::<Vec<_>>().join("\n")
 }

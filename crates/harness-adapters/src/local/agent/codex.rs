@@ -1,11 +1,11 @@
 //! The events of Codex (`codex exec --json`).
 
-use harness_core::Json;
+use crate::seam::piece_at;
 use harness_core::message::Usage;
+use harness_core::{Json, JsonObject};
 
 use super::output::{AgentOutput, event_of, may_work_later, note, since};
-use crate::execution::{ExecutionSink, object};
-use crate::local::fields::Fields;
+use crate::execution::ExecutionSink;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Codex {
@@ -22,17 +22,17 @@ impl Codex {
         Self { told, ended: false, failed: None, error: None }
     }
 
-    fn item(&mut self, event: &Fields, line: &str, sink: &dyn ExecutionSink) {
-        let item = event.below(&["item"]);
+    fn item(&mut self, event: &JsonObject, line: &str, sink: &dyn ExecutionSink) {
+        let item = event.object("item").unwrap_or_default();
         let over = event.text("type").as_deref() == Some("item.completed");
         let id = item.text("id").unwrap_or_default();
         match item.text("type").as_deref() {
             Some("agent_message") if over => {
                 self.told.begin_message(sink);
-                self.told.say(item.piece("text"), sink);
+                self.told.say(piece_at(&item, "text"), sink);
             }
             Some("reasoning") if over => {
-                self.told.think(item.piece("text"), sink);
+                self.told.think(piece_at(&item, "text"), sink);
             }
             // Only a warning: the turn goes on.
             Some("error") => note(&item.text("message").unwrap_or_default(), sink),
@@ -44,7 +44,7 @@ impl Codex {
         }
     }
 
-    fn tool(&mut self, id: &str, kind: &str, item: &Fields, over: bool, sink: &dyn ExecutionSink) {
+    fn tool(&mut self, id: &str, kind: &str, item: &JsonObject, over: bool, sink: &dyn ExecutionSink) {
         let key = match kind {
             "command_execution" => "command",
             "file_change" => "changes",
@@ -55,18 +55,18 @@ impl Codex {
             (Some(server), Some(tool)) => format!("{server}.{tool}"),
             _ => kind.to_owned(),
         };
-        let input = item.json(key).cloned().unwrap_or_else(Json::null);
-        let input = if key == "arguments" { input } else { object([(key, input)]) };
+        let input = item.get(key).cloned().unwrap_or_else(Json::null);
+        let input = if key == "arguments" { input } else { Json::object([(key, input)]) };
         self.told.call(id, &name, input, sink);
         if !over {
             return;
         }
         let output = item
             .text("aggregated_output")
-            .or_else(|| item.below(&["error"]).text("message"))
-            .or_else(|| Some(item.json("result")?.text().to_owned()))
+            .or_else(|| item.object("error").unwrap_or_default().text("message"))
+            .or_else(|| Some(item.get("result")?.text().to_owned()))
             .unwrap_or_default();
-        let failed = match item.json("exit_code").and_then(|code| code.to::<i64>().ok()) {
+        let failed = match item.get("exit_code").and_then(|code| code.to::<i64>().ok()) {
             Some(code) => code != 0,
             None => matches!(item.text("status").as_deref(), Some("failed" | "declined")),
         };
@@ -75,15 +75,15 @@ impl Codex {
 
     /// Usage of the turn. Codex reports the sum of all turns of the thread, and cached tokens as a
     /// part of the input.
-    fn usage(&mut self, event: &Fields, sink: &dyn ExecutionSink) {
-        let used = event.below(&["usage"]);
+    fn usage(&mut self, event: &JsonObject, sink: &dyn ExecutionSink) {
+        let used = event.object("usage").unwrap_or_default();
         let mut sum = Usage::default();
-        sum.cache_read = used.number("cached_input_tokens");
-        sum.cache_write = used.number("cache_write_input_tokens");
+        sum.cache_read = used.to("cached_input_tokens");
+        sum.cache_write = used.to("cache_write_input_tokens");
         let cached = sum.cache_read.unwrap_or(0).saturating_add(sum.cache_write.unwrap_or(0));
-        sum.input = used.number("input_tokens").map(|input| input.saturating_sub(cached));
-        sum.output = used.number("output_tokens");
-        sum.reasoning = used.number("reasoning_output_tokens");
+        sum.input = used.to::<u64>("input_tokens").map(|input| input.saturating_sub(cached));
+        sum.output = used.to("output_tokens");
+        sum.reasoning = used.to("reasoning_output_tokens");
         sum.total_tokens = Some(sum.all_tokens());
         if sum.input.is_none() && sum.output.is_none() {
             return;
@@ -108,7 +108,8 @@ impl OutputReader for Codex {
                 self.usage(&event, sink);
             }
             Some("turn.failed") => {
-                self.failed = Some(event.below(&["error"]).text("message").unwrap_or_default());
+                self.failed =
+                    Some(event.object("error").unwrap_or_default().text("message").unwrap_or_default());
             }
             // The turn may go on: it is asked again.
             Some("error") => {

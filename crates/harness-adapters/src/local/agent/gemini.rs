@@ -1,17 +1,17 @@
 //! The events of the Gemini CLI (`--output-format stream-json`).
 
-use harness_core::Json;
+use crate::seam::piece_at;
 use harness_core::message::Usage;
+use harness_core::{Json, JsonObject};
 
 use super::output::{AgentOutput, event_of, note};
 use crate::execution::ExecutionSink;
-use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Gemini {
     told: AgentOutput,
     /// The last event of a run.
-    result: Option<Fields>,
+    result: Option<JsonObject>,
     /// Whether deltas of a message have arrived.
     writing: bool,
 }
@@ -21,27 +21,27 @@ impl Gemini {
         Self { told, result: None, writing: false }
     }
 
-    fn message(&mut self, event: &Fields, sink: &dyn ExecutionSink) {
+    fn message(&mut self, event: &JsonObject, sink: &dyn ExecutionSink) {
         if event.text("role").as_deref() != Some("assistant") {
             return;
         }
-        let piece = event.flag("delta").unwrap_or(false);
+        let piece = event.to::<bool>("delta").unwrap_or(false);
         if !(piece && self.writing) {
             self.told.begin_message(sink);
         }
         self.writing = piece;
-        self.told.say(event.piece("content"), sink);
+        self.told.say(piece_at(event, "content"), sink);
     }
 
-    fn end(&mut self, result: Fields, sink: &dyn ExecutionSink) {
-        let stats = result.below(&["stats"]);
+    fn end(&mut self, result: JsonObject, sink: &dyn ExecutionSink) {
+        let stats = result.object("stats").unwrap_or_default();
         let mut usage = Usage::default();
-        usage.cache_read = stats.number("cached");
-        let all = stats.number("input_tokens");
+        usage.cache_read = stats.to("cached");
+        let all = stats.to::<u64>("input_tokens");
         let uncached = all.map(|all| all.saturating_sub(usage.cache_read.unwrap_or(0)));
-        usage.input = stats.number("input").or(uncached);
-        usage.output = stats.number("output_tokens");
-        usage.total_tokens = stats.number("total_tokens");
+        usage.input = stats.to("input").or(uncached);
+        usage.output = stats.to("output_tokens");
+        usage.total_tokens = stats.to("total_tokens");
         if usage.all_tokens() > 0 {
             self.told.uses(usage, sink);
         }
@@ -55,18 +55,18 @@ impl OutputReader for Gemini {
         match event.text("type").as_deref() {
             Some("init") => {
                 self.told.session.id = event.text("session_id").unwrap_or_default();
-                self.told.fact("model", event.json("model").cloned());
+                self.told.fact("model", event.get("model").cloned());
             }
             Some("message") => self.message(&event, sink),
             Some("tool_use") => {
                 self.writing = false;
-                let input = event.json("parameters").cloned().unwrap_or_else(Json::empty_object);
+                let input = event.get("parameters").cloned().unwrap_or_else(Json::empty_object);
                 let (id, name) = (event.text("tool_id"), event.text("tool_name"));
                 self.told.call(&id.unwrap_or_default(), &name.unwrap_or_default(), input, sink);
             }
             Some("tool_result") => {
                 self.writing = false;
-                let error = event.below(&["error"]).text("message");
+                let error = event.object("error").unwrap_or_default().text("message");
                 let failed = error.is_some() || event.text("status").as_deref() != Some("success");
                 let output = event.text("output").filter(|output| !output.is_empty()).or(error);
                 let id = event.text("tool_id").unwrap_or_default();
@@ -85,7 +85,7 @@ impl OutputReader for Gemini {
         if result.text("status").as_deref() == Some("success") {
             return Some(self.told.parsed(None, None));
         }
-        let words = result.below(&["error"]).text("message").unwrap_or_default();
+        let words = result.object("error").unwrap_or_default().text("message").unwrap_or_default();
         let failure = self.told.failure(&words, None);
         Some(self.told.parsed(None, Some(failure)))
     }

@@ -1,11 +1,11 @@
 //! The events of opencode (`opencode run --format json`).
 
-use harness_core::Json;
+use crate::seam::piece_at;
 use harness_core::message::{Cost, Usage};
+use harness_core::{Json, JsonObject};
 
 use super::output::{AgentOutput, cost, event_of, may_work_later, note, plus};
 use crate::execution::{ExecutionError, ExecutionSink};
-use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct OpenCode {
@@ -23,31 +23,32 @@ impl OpenCode {
         Self { told, used: Usage::default(), cost: None, reason: None, failed: None }
     }
 
-    fn tool(&mut self, part: &Fields, sink: &dyn ExecutionSink) {
+    fn tool(&mut self, part: &JsonObject, sink: &dyn ExecutionSink) {
         let (id, name) = (part.text("callID").unwrap_or_default(), part.text("tool").unwrap_or_default());
-        let state = part.below(&["state"]);
-        let input = state.json("input").cloned().unwrap_or_else(Json::empty_object);
+        let state = part.object("state").unwrap_or_default();
+        let input = state.get("input").cloned().unwrap_or_else(Json::empty_object);
         self.told.call(&id, &name, input, sink);
-        let exit = state.below(&["metadata"]).json("exit").and_then(|code| code.to::<i64>().ok());
+        let exit =
+            state.object("metadata").unwrap_or_default().get("exit").and_then(|code| code.to::<i64>().ok());
         let failed = exit.is_some_and(|code| code != 0) || state.text("status").as_deref() == Some("error");
         let output = state.text("output").or_else(|| state.text("error")).unwrap_or_default();
         self.told.result(&id, &output, failed, sink);
     }
 
-    fn step(&mut self, part: &Fields, sink: &dyn ExecutionSink) {
+    fn step(&mut self, part: &JsonObject, sink: &dyn ExecutionSink) {
         self.reason = Some(part.text("reason").unwrap_or_default());
         // A step that ends after an error has got over it.
         self.failed = None;
-        let tokens = part.below(&["tokens"]);
-        let cache = tokens.below(&["cache"]);
+        let tokens = part.object("tokens").unwrap_or_default();
+        let cache = tokens.object("cache").unwrap_or_default();
         let mut usage = Usage::default();
-        usage.input = tokens.number("input");
-        usage.output = tokens.number("output");
-        usage.reasoning = tokens.number("reasoning");
-        (usage.cache_read, usage.cache_write) = (cache.number("read"), cache.number("write"));
-        usage.total_tokens = tokens.number("total").or(Some(usage.all_tokens()));
+        usage.input = tokens.to("input");
+        usage.output = tokens.to("output");
+        usage.reasoning = tokens.to("reasoning");
+        (usage.cache_read, usage.cache_write) = (cache.to("read"), cache.to("write"));
+        usage.total_tokens = tokens.to("total").or(Some(usage.all_tokens()));
         self.used = plus(&self.used, &usage);
-        if let Some(more) = cost(part.json("cost")) {
+        if let Some(more) = cost(part.get("cost")) {
             self.cost = Some(self.cost.unwrap_or_default().plus(more));
         }
         let sum = match self.cost {
@@ -57,11 +58,11 @@ impl OpenCode {
         self.told.uses(sum, sink);
     }
 
-    fn error(&mut self, event: &Fields) {
-        let error = event.below(&["error"]);
-        let data = error.below(&["data"]);
+    fn error(&mut self, event: &JsonObject) {
+        let error = event.object("error").unwrap_or_default();
+        let data = error.object("data").unwrap_or_default();
         let words = data.text("message").or_else(|| error.text("message")).or_else(|| error.text("name"));
-        let retryable = data.flag("isRetryable").or(data.number("statusCode").map(may_work_later));
+        let retryable = data.to::<bool>("isRetryable").or(data.to("statusCode").map(may_work_later));
         self.failed = Some(self.told.failure(&words.unwrap_or_default(), retryable));
     }
 }
@@ -72,14 +73,14 @@ impl OutputReader for OpenCode {
         if let Some(id) = event.text("sessionID") {
             self.told.session.id = id;
         }
-        let part = event.below(&["part"]);
+        let part = event.object("part").unwrap_or_default();
         match event.text("type").as_deref() {
             Some("step_start") => {}
             Some("text") => {
                 self.told.begin_message(sink);
-                self.told.say(part.piece("text"), sink);
+                self.told.say(piece_at(&part, "text"), sink);
             }
-            Some("reasoning") => self.told.think(part.piece("text"), sink),
+            Some("reasoning") => self.told.think(piece_at(&part, "text"), sink),
             Some("tool_use") => self.tool(&part, sink),
             Some("step_finish") => self.step(&part, sink),
             Some("error") => self.error(&event),

@@ -3,16 +3,15 @@
 use std::collections::BTreeSet;
 
 use harness_core::message::{Cost, Usage};
-use harness_core::{CallId, Json, ToolName};
+use harness_core::{CallId, Json, JsonObject, ToolName};
 
 use super::LocalAgent;
 use super::session::Session;
 use crate::execution::{
-    ExecutionError, ExecutionErrorCode, ExecutionEventKind, ExecutionPart, ExecutionSink, object,
+    ExecutionError, ExecutionErrorCode, ExecutionEventKind, ExecutionPart, ExecutionSink,
 };
 use crate::label::{MAX_LABEL_BYTES, bounded_id, bounded_label};
 use crate::local::ended::shortened;
-use crate::local::fields::Fields;
 use crate::local::output::ParsedOutput;
 use crate::seam::{Piece, Seam};
 
@@ -113,8 +112,8 @@ impl AgentOutput {
             self.seen.insert(id.to_owned());
             let shown = if input.text().len() <= MOST_DETAIL { Some(("input", input.clone())) } else { None };
             let call = [("id", Json::string(id)), ("name", Json::string(name))];
-            self.calls.push(object(call.iter().cloned().chain(shown)));
-            self.events.push((ExecutionEventKind::ToolRequested, object(call)));
+            self.calls.push(Json::object(call.iter().cloned().chain(shown)));
+            self.events.push((ExecutionEventKind::ToolRequested, Json::object(call)));
         }
         sink.part(ExecutionPart::ToolStarted { id: CallId::from(id), name: ToolName::from(name), input });
     }
@@ -128,7 +127,7 @@ impl AgentOutput {
             } else {
                 None
             };
-            let data = object([("id", Json::string(id))].into_iter().chain(failed));
+            let data = Json::object([("id", Json::string(id))].into_iter().chain(failed));
             self.events.push((ExecutionEventKind::ToolCompleted, data));
         }
         let output = shortened(output, MOST_DETAIL);
@@ -178,7 +177,7 @@ impl AgentOutput {
             text: answer.or((!self.said_before.is_empty()).then_some(self.said_before)),
             continuation: id.and_then(|_| self.session.continuation(self.agent)),
             tool_calls: (!self.calls.is_empty()).then_some(self.calls),
-            metadata: (!metadata.is_empty()).then(|| object(metadata)),
+            metadata: (!metadata.is_empty()).then(|| Json::object(metadata)),
             failure,
             events: self.events,
             ..ParsedOutput::default()
@@ -193,8 +192,8 @@ impl AgentOutput {
 }
 
 /// Parses a line as an event. Any other line becomes a note, unless it is blank.
-pub(super) fn event_of(line: &str, sink: &dyn ExecutionSink) -> Option<Fields> {
-    let event = Fields::parse(line);
+pub(super) fn event_of(line: &str, sink: &dyn ExecutionSink) -> Option<JsonObject> {
+    let event = JsonObject::parse(line);
     if event.is_none() && !line.trim().is_empty() {
         note(line, sink);
     }

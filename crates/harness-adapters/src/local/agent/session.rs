@@ -1,14 +1,13 @@
 //! The session of an agent, from one request to the next.
 
-use harness_core::Json;
 use harness_core::message::Usage;
+use harness_core::{Json, JsonObject};
 
 use super::LocalAgent;
 use crate::execution::{
     ExecutionContinuation, ExecutionError, ExecutionErrorCode, ExecutionRequest, NegotiationCode,
-    NegotiationReason, Severity, object,
+    NegotiationReason, Severity,
 };
-use crate::local::fields::Fields;
 
 /// Kind of the continuation.
 const KIND: &str = "session";
@@ -47,7 +46,7 @@ impl Session {
                 "{agent} cannot continue: the session id in the continuation is invalid."
             ));
         }
-        let used = state.json("used").and_then(|used| used.to().ok());
+        let used = state.get("used").and_then(|used| used.to().ok());
         Ok(Some(Self { id, used }))
     }
 
@@ -58,12 +57,12 @@ impl Session {
         if let Some(used) = self.used.as_ref().and_then(|used| Json::of(used).ok()) {
             state.push(("used", used));
         }
-        object([("kind", Json::string(KIND)), ("state", object(state))]).to().ok()
+        Json::object([("kind", Json::string(KIND)), ("state", Json::object(state))]).to().ok()
     }
 }
 
-fn state(request: &ExecutionRequest) -> Option<Fields> {
-    request.continuation.as_ref()?.state.as_ref().and_then(Fields::of)
+fn state(request: &ExecutionRequest) -> Option<JsonObject> {
+    request.continuation.as_ref()?.state.as_ref().and_then(JsonObject::of)
 }
 
 /// Reasons why an agent does less than requested, beyond the general rules.

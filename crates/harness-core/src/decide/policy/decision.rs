@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{Policy, facts};
 use crate::base::panic_text;
 use crate::decide::{DecideCx, Gate, GateDecision, GateVerdict};
-use crate::json::{Fields, Json};
+use crate::json::Json;
+use crate::object::JsonObject;
 use crate::outcome::Fault;
 use crate::port::ProposedCall;
 use crate::time::{Time, iso};
@@ -118,7 +119,7 @@ impl PolicyDecision {
 
     /// Creates the denial of a failed policy.
     fn failed(name: &str, message: &str) -> Self {
-        let error = Fields::default().with("errorName", Some(name)).with("errorMessage", Some(message));
+        let error = JsonObject::default().with("errorName", Some(name)).with("errorMessage", Some(message));
         Self { metadata: Some(error.json()), ..Self::deny("policy_error") }
     }
 
@@ -144,7 +145,7 @@ impl PolicyDecision {
             PolicyVerdict::Allow | PolicyVerdict::Deny => ("denied", "Action not allowed."),
         };
         let given = self.public_reason.as_deref().map(str::trim).filter(|text| !text.is_empty());
-        let envelope = Fields::default()
+        let envelope = JsonObject::default()
             .with("status", Some(status))
             .with("code", Some(&self.reason))
             .with("publicReason", Some(given.unwrap_or(usual)))

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::decision::{PolicyDecision, PolicyVerdict};
 use crate::canonical;
 use crate::decide::DecideCx;
-use crate::json::{Fields, Json};
+use crate::json::Json;
+use crate::object::JsonObject;
 use crate::port::ProposedCall;
 use crate::time::Time;
 
@@ -16,13 +17,16 @@ pub(super) fn of(proposed: &ProposedCall, decision: &PolicyDecision, cx: &Decide
     let hash = proposal_hash(proposed, &arguments);
     let refused = decision.decision != PolicyVerdict::Allow;
     let waits = decision.decision == PolicyVerdict::RequireApproval;
-    Fields::default()
+    JsonObject::default()
         .with("decision", Some(decision.decision))
         .with("reason", Some(&decision.reason))
         .with("publicReason", decision.public_reason.as_ref())
         .with("resultMode", refused.then(|| decision.result_mode.unwrap_or_default()))
         .with("policyVersion", decision.policy_version.as_ref())
-        .with("resource", Some(Fields::default().with("kind", Some(kind)).with("name", Some(name)).json()))
+        .with(
+            "resource",
+            Some(JsonObject::default().with("kind", Some(kind)).with("name", Some(name)).json()),
+        )
         .with("agentName", Some(&proposed.agent))
         .with("expiresAt", decision.expires_at.map(Time::iso))
         .with("metadata", decision.metadata.as_ref())
@@ -41,7 +45,7 @@ fn suspended(
     let (call, to) = (&*proposed.call, proposed.handoff_to());
     let of_tool = to.is_none();
     let raw = || call.raw_arguments.as_deref().unwrap_or_else(|| call.arguments.text());
-    Fields::default()
+    JsonObject::default()
         .with("timestamp", Some(cx.now.iso()))
         .with("kind", Some(proposed.resource().0))
         .with("runId", cx.origin.run.as_ref())
