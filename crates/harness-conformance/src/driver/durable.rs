@@ -60,7 +60,7 @@ const OWN_THREAD: &str =
 const NO_FLOWS: &str = "a flow has no run machine: its steps are recorded by its own checkpoints";
 const NO_CONTINUATION: &str =
     "it continues a turn that asked or was deferred; a thread on an engine continues approvals alone";
-const FROZEN: &str = "its time stands still while a retry waits; on an engine a timer moves it";
+const FROZEN: &str = "its clock does not move while a retry waits; on an engine a timer moves it";
 const IN_QUICK_WORK: &str =
     "it cancels during quick work; a run on an engine learns of it behind that work, and has ended by then";
 

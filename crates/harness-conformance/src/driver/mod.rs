@@ -20,7 +20,7 @@ use crate::vector::Vector;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TurnCase<'a> {
-    /// The settings.
+    /// Settings of the turn.
     pub spec: TurnSpec,
     /// The ids of the work.
     pub origin: Origin,
@@ -30,7 +30,7 @@ pub struct TurnCase<'a> {
     pub ports: &'a Ports,
     /// Fires when the vector cancels the turn.
     pub cancel: &'a Cancel,
-    /// The start.
+    /// Input that starts the turn.
     pub start: Start,
 }
 

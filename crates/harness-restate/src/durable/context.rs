@@ -115,7 +115,7 @@ pub struct DriveInput {
     pub first: u64,
     /// Log entries before the invocation: its transcript is made of these.
     pub log: u64,
-    /// A state that earlier invocations of the thread left, and that nobody needs any more.
+    /// State of an earlier invocation that no invocation reads: it is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<BlobHash>,
     /// The number of the next request to the thread ([`ControlAsk::Take`]).

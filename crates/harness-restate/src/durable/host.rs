@@ -77,10 +77,10 @@ pub trait ThreadStore: Send + Sync {
         hash: &BlobHash,
     ) -> impl Future<Output = Result<Arc<str>, Fault>> + Send;
 
-    /// Removes a text. One that is not there is removed already.
+    /// Removes a text. A missing text is no error.
     ///
     /// # Errors
-    /// When it may be there still.
+    /// When it may still be stored.
     fn remove_blob(
         &self,
         thread: &ThreadId,
@@ -90,7 +90,7 @@ pub trait ThreadStore: Send + Sync {
     /// Removes the first entries of a thread's log, up to `before`, and all its texts. Later entries keep their numbers.
     ///
     /// # Errors
-    /// When some of them may be there still.
+    /// When some of them may still be stored.
     fn forget(&self, thread: &ThreadId, before: u64) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 

@@ -133,7 +133,7 @@ pub enum ThreadAsk {
     /// Forgets the conversation: stops the run at hand, and removes messages, decisions, options, log and texts. The thread
     /// takes no other requests until this is done. What stays are its ids and the number of its runs.
     Forget,
-    /// Says that the log and the texts are removed. Sent by whoever removed them.
+    /// Says that the log and the texts are removed. Sent by the engine.
     Forgotten {
         /// Entries of the log that were removed.
         before: u64,
@@ -179,7 +179,7 @@ pub enum ThreadSend {
     /// Rings the doorbell of a run.
     Ring(RunId),
     /// Removes the first entries of the log and all texts, and then tells the thread ([`ThreadAsk::Forgotten`]). Each
-    /// invocation of a run of the thread has ended by then: one that runs again reads its log again.
+    /// invocation of the thread has ended by then, because one that is replayed reads the log.
     Forget {
         /// Entries of the log that are removed: all of them.
         before: u64,

@@ -183,7 +183,8 @@ impl DurableThreads {
     }
 
     /// Forgets a conversation: stops the run at hand, and removes messages, decisions, options, log and texts. Until this is
-    /// done the thread refuses other requests. Entries of its next conversation have later numbers.
+    /// done the thread refuses other requests. Entries of its next conversation have later numbers. The engine keeps the
+    /// journals of ended runs for 24 h, and processes may have parts of it in memory until these make room for others.
     ///
     /// # Errors
     /// When the engine cannot be reached.

@@ -77,8 +77,8 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
         output(ctx, driven.map_err(unfinished));
     }
 
-    /// Removes the log and the texts of a thread, and tells the thread. Under the key of runs: each invocation before has
-    /// ended, and reads nothing any more.
+    /// Removes the log and the texts of a thread, and tells the thread. Under the key of runs: each earlier
+    /// invocation has ended, and none is replayed.
     async fn forget(&self, ctx: &ContextInternal) {
         let (before, metadata) = input(ctx).await;
         let removed = self.reader.forget(&ThreadId::from(&*metadata.key), before).await;
