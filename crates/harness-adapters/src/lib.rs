@@ -74,8 +74,8 @@ pub use secret::ApiKey;
 pub use structured::{OutputSchema, read_answer};
 pub use thinking::ThinkingLevels;
 pub use wrap::{
-    Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
-    Retry, RetryPolicy,
+    Breaker, BreakerPolicy, CachePolicy, DynQuotaPool, Fallback, FallbackPolicy, QuotaAsk, QuotaGrant,
+    QuotaLevel, QuotaPool, RateLimit, RateQuota, ResponseCache, Retry, RetryPolicy,
 };
 
 /// The code of the cookbook's page compiles.

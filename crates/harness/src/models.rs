@@ -11,8 +11,8 @@ use harness_adapters::messages::MessagesModel;
 #[cfg(feature = "http")]
 use harness_adapters::responses::ResponsesModel;
 use harness_adapters::{
-    AdapterError, ApiKey, Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, PriceTable,
-    RateLimit, RateQuota, ResponseCache, Retry, RetryPolicy, TokenPrices,
+    AdapterError, ApiKey, Breaker, BreakerPolicy, CachePolicy, DynQuotaPool, Fallback, FallbackPolicy,
+    PriceTable, RateLimit, RateQuota, ResponseCache, Retry, RetryPolicy, TokenPrices,
 };
 use harness_core::port::{Clock, DynModel};
 #[cfg(feature = "http")]
@@ -50,7 +50,11 @@ use harness_tools::{
 pub struct RegistryModels {
     entries: BTreeMap<String, ModelEntry>,
     clock: Arc<dyn Clock>,
+    quotas: Option<QuotaOf>,
 }
+
+/// The quota of a declared model that several processes share.
+type QuotaOf = Arc<dyn Fn(&str) -> Arc<dyn DynQuotaPool> + Send + Sync>;
 
 impl fmt::Debug for RegistryModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,7 +71,18 @@ type BuildOther<'a, E> = &'a dyn Fn(&str) -> Result<Arc<dyn DynModel>, E>;
 impl RegistryModels {
     /// Models of these entries; `clock` is the time by which retries and rate limits meet deadlines.
     pub fn new(entries: BTreeMap<String, ModelEntry>, clock: Arc<dyn Clock>) -> Self {
-        Self { entries, clock }
+        Self { entries, clock, quotas: None }
+    }
+
+    /// Shares the quotas of `rate_limit` with other processes, each under the name of its model. Default: each process has
+    /// the whole quota.
+    #[must_use]
+    pub fn share_quotas(
+        mut self,
+        quota_of: impl Fn(&str) -> Arc<dyn DynQuotaPool> + Send + Sync + 'static,
+    ) -> Self {
+        self.quotas = Some(Arc::new(quota_of));
+        self
     }
 
     /// The entry of a declared model.
@@ -97,7 +112,7 @@ impl RegistryModels {
             None => others(&entry.model)?,
         };
         if let Some(limit) = &entry.rate_limit {
-            model = self.limited(model, limit);
+            model = self.limited(name, model, limit);
         }
         model = self.retried(model, entry.retry.as_ref().unwrap_or(&ModelRetry::default()));
         if let Some(breaker) = &entry.breaker {
@@ -119,11 +134,15 @@ impl RegistryModels {
         })
     }
 
-    fn limited(&self, model: Arc<dyn DynModel>, limit: &ModelRate) -> Arc<dyn DynModel> {
+    fn limited(&self, name: &str, model: Arc<dyn DynModel>, limit: &ModelRate) -> Arc<dyn DynModel> {
         let mut quota = RateQuota::default();
         (quota.requests, quota.tokens) = (limit.requests, limit.tokens);
         quota.waiting = limit.waiting.map_or(quota.waiting, size);
-        Arc::new(RateLimit::new(model, quota).clock(Arc::clone(&self.clock)))
+        let limited = match &self.quotas {
+            Some(quota_of) => RateLimit::shared(model, quota, quota_of(name)),
+            None => RateLimit::new(model, quota),
+        };
+        Arc::new(limited.clock(Arc::clone(&self.clock)))
     }
 
     fn retried(&self, model: Arc<dyn DynModel>, retry: &ModelRetry) -> Arc<dyn DynModel> {

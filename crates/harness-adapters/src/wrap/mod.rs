@@ -3,6 +3,7 @@
 mod breaker;
 mod cache;
 mod fallback;
+mod quota;
 mod rate;
 mod retry;
 mod watched;
@@ -10,5 +11,6 @@ mod watched;
 pub use breaker::{Breaker, BreakerPolicy};
 pub use cache::{CachePolicy, ResponseCache};
 pub use fallback::{Fallback, FallbackPolicy};
-pub use rate::{RateLimit, RateQuota};
+pub use quota::{DynQuotaPool, QuotaAsk, QuotaGrant, QuotaLevel, QuotaPool, RateQuota};
+pub use rate::RateLimit;
 pub use retry::{Retry, RetryPolicy};

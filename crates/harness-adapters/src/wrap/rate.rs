@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use harness_core::message::AssistantMessage;
@@ -10,39 +10,18 @@ use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelFaultCode, Model
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-const MINUTE: f64 = 60.0;
+use super::quota::{DynQuotaPool, LocalPool, QuotaAsk, QuotaGrant, RateQuota};
 
-/// Rate limits of a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RateQuota {
-    /// Requests per minute; `None` is unlimited. Default none. 0 counts as 1.
-    pub requests: Option<u32>,
-    /// Tokens per minute, of input and output together; `None` is unlimited. Default none. 0 counts as 1.
-    pub tokens: Option<u32>,
-    /// Requests that may wait at once; one more fails at once. Default 1,000.
-    pub waiting: usize,
-}
-
-impl Default for RateQuota {
-    fn default() -> Self {
-        Self { requests: None, tokens: None, waiting: 1_000 }
-    }
-}
-
-impl RateQuota {
-    /// So many requests per minute.
-    pub fn requests(per_minute: u32) -> Self {
-        Self { requests: Some(per_minute), ..Self::default() }
-    }
-}
+/// How long a grant of a shared quota is good.
+const GRANT: Duration = Duration::from_secs(1);
 
 /// Wraps a model and lets requests wait, in their order, until the quota has room for them.
 ///
 /// What is not used of a minute may be used at once, never more than one minute's worth. Tokens are known
 /// only afterwards: a request waits until earlier ones are paid for, so one long answer may pass the quota and
 /// the next ones wait for it. A wait ends with the request's cancellation and, with a [`clock`](Self::clock),
-/// fails at once when it would reach the request's deadline. Clones share the quota.
+/// fails at once when it would reach the request's deadline. Clones share the quota, and several processes can
+/// ([`shared`](Self::shared)).
 ///
 /// ```
 /// use harness_adapters::{RateLimit, RateQuota};
@@ -67,26 +46,27 @@ pub struct RateLimit<M> {
 }
 
 struct Shared {
-    /// Held while a request waits: the lock is fair, so requests keep their order.
-    turn: Mutex<()>,
-    buckets: std::sync::Mutex<Buckets>,
+    pool: Arc<dyn DynQuotaPool>,
+    /// Granted requests that are left, and when they were granted. Held while a request waits: the lock is fair, so
+    /// requests keep their order.
+    granted: Mutex<Option<(u32, Instant)>>,
+    /// Tokens that were used and are not paid for yet.
+    unpaid: AtomicU64,
     waiting: AtomicUsize,
 }
 
-/// Available requests and tokens. Tokens may be negative.
-#[derive(Default)]
-struct Buckets {
-    filled_at: Option<Instant>,
-    requests: f64,
-    tokens: f64,
-}
-
 impl<M> RateLimit<M> {
-    /// Wraps `inner`.
+    /// Wraps `inner`, with a quota of this process.
     pub fn new(inner: M, quota: RateQuota) -> Self {
+        Self::shared(inner, quota, Arc::new(LocalPool::new()))
+    }
+
+    /// Wraps `inner`, with a quota that several processes share.
+    pub fn shared(inner: M, quota: RateQuota, pool: Arc<dyn DynQuotaPool>) -> Self {
         let shared = Shared {
-            turn: Mutex::new(()),
-            buckets: std::sync::Mutex::new(Buckets::default()),
+            pool,
+            granted: Mutex::default(),
+            unpaid: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
         };
         Self { inner, quota, clock: None, shared: Arc::new(shared) }
@@ -99,43 +79,45 @@ impl<M> RateLimit<M> {
         self
     }
 
-    fn with_buckets<T>(&self, f: impl FnOnce(&mut Buckets) -> T) -> T {
-        let mut buckets = self.shared.buckets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        f(&mut buckets)
-    }
-
     /// Takes a request from the quota, or returns the time to wait for one.
-    fn take(&self, now: Instant) -> Result<(), Duration> {
-        let (requests, tokens) = (per_minute(self.quota.requests), per_minute(self.quota.tokens));
-        self.with_buckets(|buckets| {
-            buckets.fill(now, requests, tokens);
-            let missing = [
-                requests.map(|quota| (1.0 - buckets.requests) / quota),
-                tokens.map(|quota| -buckets.tokens / quota),
-            ];
-            let minutes = missing.into_iter().flatten().fold(0.0, f64::max);
-            if minutes > 0.0 {
-                // At least a millisecond, so that rounding never leaves a wait of nothing.
-                return Err(Duration::from_secs_f64((minutes * MINUTE).clamp(0.001, 3_600.0)));
-            }
-            buckets.requests -= 1.0;
-            Ok(())
-        })
+    async fn take(&self, granted: &mut Option<(u32, Instant)>) -> Result<Option<Duration>, ModelFault> {
+        if let Some((left @ 1.., at)) = granted
+            && at.elapsed() < GRANT
+        {
+            *left -= 1;
+            return Ok(None);
+        }
+        let waiting = self.shared.waiting.load(Ordering::Relaxed);
+        let grant = self.ask(u32::try_from(waiting).unwrap_or(u32::MAX)).await?;
+        *granted = grant.requests.checked_sub(1).map(|left| (left, Instant::now()));
+        Ok(if granted.is_some() { None } else { Some(grant.wait.duration()) })
     }
 
-    fn pay(&self, tokens: u64) {
-        #[expect(clippy::cast_precision_loss, reason = "a quota is not exact to the token")]
-        self.with_buckets(|buckets| buckets.tokens -= tokens as f64);
+    /// Pays for the tokens that were used, and asks for requests.
+    async fn ask(&self, requests: u32) -> Result<QuotaGrant, ModelFault> {
+        let tokens = self.shared.unpaid.swap(0, Ordering::Relaxed);
+        let grant = self.shared.pool.take_boxed(self.quota, QuotaAsk { requests, tokens }).await;
+        grant.map_err(|fault| {
+            self.shared.unpaid.fetch_add(tokens, Ordering::Relaxed);
+            ModelFault::new(ModelFaultCode::RateLimited, format!("the quota cannot be read: {fault}"))
+                .transient()
+        })
     }
 
     async fn wait(&self, request: &ModelRequest) -> Result<(), ModelFault> {
         let _waiting = Waiting::new(&self.shared.waiting, self.quota.waiting)?;
-        let _turn = tokio::select! {
+        let mut granted = tokio::select! {
             biased;
             () = request.cancel.cancelled() => return Err(cancelled()),
-            turn = self.shared.turn.lock() => turn,
+            granted = self.shared.granted.lock() => granted,
         };
-        while let Err(wait) = self.take(Instant::now()) {
+        loop {
+            let taken = tokio::select! {
+                biased;
+                () = request.cancel.cancelled() => return Err(cancelled()),
+                taken = self.take(&mut granted) => taken?,
+            };
+            let Some(wait) = taken else { return Ok(()) };
             let deadline = request.deadline.zip(self.clock.as_ref());
             if deadline.is_some_and(|(deadline, clock)| clock.now().after(wait.into()) >= deadline) {
                 let message =
@@ -149,33 +131,11 @@ impl<M> RateLimit<M> {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        Ok(())
     }
-}
-
-fn per_minute(quota: Option<u32>) -> Option<f64> {
-    quota.map(|quota| f64::from(quota.max(1)))
 }
 
 fn cancelled() -> ModelFault {
     ModelFault::new(ModelFaultCode::Cancelled, "cancelled while it waited for the quota")
-}
-
-impl Buckets {
-    /// Adds what has come since the last look; full at the first one.
-    fn fill(&mut self, now: Instant, requests: Option<f64>, tokens: Option<f64>) {
-        let minutes = match self.filled_at.replace(now) {
-            Some(before) => now.saturating_duration_since(before).as_secs_f64() / MINUTE,
-            None => 1.0,
-        };
-        let fill = |bucket: &mut f64, quota: Option<f64>| {
-            if let Some(quota) = quota {
-                *bucket = (*bucket + minutes * quota).min(quota);
-            }
-        };
-        fill(&mut self.requests, requests);
-        fill(&mut self.tokens, tokens);
-    }
 }
 
 /// One of the requests that wait.
@@ -213,7 +173,11 @@ impl<M: Model> Model for RateLimit<M> {
             Ok(message) => message.usage.as_ref(),
             Err(fault) => fault.partial.as_ref().and_then(|partial| partial.usage.as_ref()),
         };
-        self.pay(told.map_or(0, |usage| usage.all_tokens()));
+        self.shared.unpaid.fetch_add(told.map_or(0, |usage| usage.all_tokens()), Ordering::Relaxed);
+        if self.quota.tokens.is_some() {
+            // What cannot be paid now is paid with the next request.
+            let _ = self.ask(0).await;
+        }
         answer
     }
 

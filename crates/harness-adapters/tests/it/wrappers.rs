@@ -1,16 +1,20 @@
 //! Fallback, rate limit, circuit breaker and response cache, on tokio's paused time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use harness_adapters::{
-    Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
+    Breaker, BreakerPolicy, CachePolicy, DynQuotaPool, Fallback, FallbackPolicy, QuotaAsk, QuotaGrant,
+    QuotaLevel, QuotaPool, RateLimit, RateQuota, ResponseCache,
 };
-use harness_core::Cancel;
 use harness_core::message::{AssistantMessage, Message, Usage};
-use harness_core::port::{DeltaPart, Model, ModelFault, ModelFaultCode as Code, ModelRequest};
+use harness_core::port::{Clock as _, DeltaPart, Model, ModelFault, ModelFaultCode as Code, ModelRequest};
+use harness_core::{Cancel, Fault, FaultSource};
 use tokio::time::Instant;
 
-use crate::support::{Pieces, Scripted, Step, hello, request, step};
+use crate::support::{Flowing, Pieces, Scripted, Step, hello, request, step};
 
 fn busy() -> ModelFault {
     ModelFault::new(Code::Provider, "busy").transient()
@@ -147,6 +151,73 @@ async fn a_cancelled_request_does_not_wait() {
     asked.cancel.cancel();
     let fault = step(&model, asked).await.unwrap_err();
     assert_eq!(fault.code, Code::Cancelled);
+}
+
+/// A quota that processes share, by the time of the test.
+struct Pool {
+    level: Mutex<QuotaLevel>,
+    is_lost: AtomicBool,
+    clock: Flowing,
+}
+
+impl Pool {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { level: Mutex::default(), is_lost: AtomicBool::new(false), clock: Flowing::start() })
+    }
+}
+
+impl QuotaPool for Pool {
+    async fn take(&self, quota: RateQuota, ask: QuotaAsk) -> Result<QuotaGrant, Fault> {
+        if self.is_lost.load(Ordering::Relaxed) {
+            return Err(Fault::new(FaultSource::Tool, "lost", "no engine"));
+        }
+        let now = self.clock.now();
+        let ask = QuotaAsk { requests: ask.requests.min(quota.requests_per_second()), ..ask };
+        Ok(self.level.lock().unwrap().take(now, &quota, ask))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_share_a_quota() {
+    // 120 in a minute are there at once; 60 more take half a minute, two in each second.
+    let pool = Pool::new();
+    let models = [0, 1].map(|_| {
+        let script = Scripted::new((0..90).map(|_| spent(0)));
+        RateLimit::shared(script, RateQuota::requests(120), Arc::clone(&pool) as Arc<dyn DynQuotaPool>)
+    });
+    let start = Instant::now();
+    let all = models.iter().flat_map(|model| (0..90).map(move |_| told(model, hello())));
+    for answer in join_all(all).await {
+        assert_eq!(answer, ok("hi"));
+    }
+    assert_eq!(start.elapsed().as_secs(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_quota_a_request_fails_and_may_be_repeated() {
+    let pool = Pool::new();
+    let (quota, script) = (RateQuota::requests(60), Scripted::new([spent(0)]));
+    let model = RateLimit::shared(script, quota, Arc::clone(&pool) as Arc<dyn DynQuotaPool>);
+    pool.is_lost.store(true, Ordering::Relaxed);
+    let fault = step(&model, hello()).await.unwrap_err();
+    assert_eq!((fault.code, fault.transient), (Code::RateLimited, true));
+    pool.is_lost.store(false, Ordering::Relaxed);
+    assert_eq!(told(&model, hello()).await, ok("hi"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_one_process_delay_the_requests_of_another() {
+    let pool = Pool::new();
+    let mut quota = RateQuota::requests(60);
+    quota.tokens = Some(100);
+    let model = |tokens| {
+        let pool = Arc::clone(&pool) as Arc<dyn DynQuotaPool>;
+        RateLimit::shared(Scripted::new([spent(tokens)]), quota, pool)
+    };
+    let start = Instant::now();
+    assert_eq!(told(&model(250), hello()).await, ok("hi"));
+    assert_eq!(told(&model(0), hello()).await, ok("hi"));
+    assert_eq!(start.elapsed().as_secs(), 90);
 }
 
 // Breaker

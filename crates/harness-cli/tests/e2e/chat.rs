@@ -193,7 +193,8 @@ fn thinking_level_is_sent_and_the_conversation_opens_in_the_pager() {
     person.says("Hello").sees("effort \"high\"").sees("\nscripted · thinking high");
     // Alt-T: the level after the highest one is the model's default.
     person.types(&format!("{ESCAPE}t")).loses("· thinking high").says("Hello again").sees("effort null");
-    person.types("one").types(&format!("{ESCAPE}[13;2u")).types("世界").sees("› one\n  世界");
+    // While the run ends, Ctrl-C would interrupt it.
+    person.sees(IDLE).types("one").types(&format!("{ESCAPE}[13;2u")).types("世界").sees("› one\n  世界");
     person.types(CTRL_C).loses("世界").types("!ls").sees("! ls").sees("runs in your shell");
     person.types(CTRL_C).loses("runs in your shell").says("/copy").sees("copied 11 characters");
     person.types("\u{14}").sees("› Hello\n\neffort \"high\"\n\n› Hello again\n\neffort null\n───");

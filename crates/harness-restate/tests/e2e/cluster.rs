@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use harness::adapters::{QuotaAsk, QuotaPool as _, RateQuota};
 use harness::core::machine::CallDecision;
 use harness::core::message::Message;
 use harness::core::testing::event_line;
-use harness::core::{StopReason, ThreadId};
+use harness::core::{Millis, StopReason, ThreadId};
 use harness_restate::durable::{RunOptions, ThreadStatus, fold};
-use harness_restate::engine::restate::{Delivery, EngineError};
+use harness_restate::engine::restate::{Delivery, EngineError, EngineQuota};
 
 use crate::kept::events;
 use crate::on_tokio::on_tokio;
@@ -220,5 +221,20 @@ pub(crate) fn iterations_have_little_overhead() {
         times.sort();
         // Each tool of the script takes 10 ms.
         println!("iteration: p50 {:?}, p95 {:?}", percentile(&times, 50), percentile(&times, 95));
+    });
+}
+
+pub(crate) fn workers_share_a_quota() {
+    run(async {
+        let cluster = Cluster::start(1, 2).await;
+        let pools = [(); 2].map(|()| EngineQuota::new(cluster.engine.clone(), "house/fast"));
+        // A minute's worth is there at once, and two more come in each second.
+        let (quota, ask) = (RateQuota::requests(120), QuotaAsk { requests: 10, tokens: 0 });
+        let asks = (0..200).map(|number| pools[number % 2].take(quota, ask));
+        let (grants, took) = timed(futures_util::future::join_all(asks)).await;
+        let grants: Vec<_> = grants.into_iter().map(Result::unwrap).collect();
+        let granted = grants.iter().map(|grant| u64::from(grant.requests)).sum::<u64>();
+        assert!((120..=121 + took.as_secs() * 2 + 2).contains(&granted), "{granted} in {took:?}");
+        assert!(grants.iter().any(|grant| grant.wait > Millis(0)), "{grants:?}");
     });
 }

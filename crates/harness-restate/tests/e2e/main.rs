@@ -41,6 +41,7 @@ const CHECKS: &[Check] = &[
     ("cluster::an_approval_outlives_its_worker", cluster::an_approval_outlives_its_worker),
     ("cluster::a_forgotten_conversation_leaves_nothing", cluster::a_forgotten_conversation_leaves_nothing),
     ("cluster::iterations_have_little_overhead", cluster::iterations_have_little_overhead),
+    ("cluster::workers_share_a_quota", cluster::workers_share_a_quota),
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),
     ("cluster::a_killed_worker_is_replaced_soon", kills::a_killed_worker_is_replaced_soon),

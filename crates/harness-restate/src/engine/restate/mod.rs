@@ -6,6 +6,7 @@
 //! | `HarnessRun` | object, by thread | private `drive` `forget` |
 //! | `HarnessStep` | service | private `perform` |
 //! | `HarnessLog` | object, by thread | `keep` `remove` `forget`; private `append`; shared `read` `kept` |
+//! | `HarnessQuota` | object, by model | `take` |
 //!
 //! A server of Restate is a program of its own, under the Business Source License; it is not part of this crate. Its ports
 //! have no authentication and belong into a private network.
@@ -17,6 +18,7 @@ mod client;
 mod effects;
 mod engine;
 mod log;
+mod quota;
 mod run;
 mod service;
 mod step;
@@ -26,5 +28,6 @@ mod worker;
 
 pub use client::{Delivery, DurableThreads};
 pub use engine::{Engine, EngineError};
+pub use quota::EngineQuota;
 pub use store::EngineStore;
 pub use worker::{Worker, WorkerBuilder, WorkerError, WorkerOptions};

@@ -21,12 +21,13 @@ use tokio::task::JoinSet;
 use super::effects::Effects;
 use super::engine::Engine;
 use super::log::Log;
+use super::quota::Quota;
 use super::run::Run;
 use super::service::define;
 use super::step::Step;
 use super::store::EngineStore;
 use super::thread::Thread;
-use super::{log, run, step, thread};
+use super::{log, quota, run, step, thread};
 use crate::durable::{AgentHost, DriveOptions, Reader, ThreadStore};
 
 /// Streams of one connection. A run in flight has one while it waits for its steps, which need others: few streams could
@@ -163,10 +164,11 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
         };
         let runs = Run { host, reader, clock: Arc::clone(&clock), options: options.drive };
         let mut endpoint = Endpoint::builder()
-            .bind(define(&thread::spec(), Thread { clock, descriptor, redactor })?)
+            .bind(define(&thread::spec(), Thread { clock: Arc::clone(&clock), descriptor, redactor })?)
             .bind(define(&run::spec(), runs)?)
             .bind(define(&step::spec(options.longest_step.duration()), steps)?)
-            .bind(define(&log::spec(), Log)?);
+            .bind(define(&log::spec(), Log)?)
+            .bind(define(&quota::spec(), Quota { clock: Arc::clone(&clock) })?);
         for key in &keys {
             let invalid = |why: String| WorkerError::IdentityKey { key: key.clone(), why };
             endpoint = endpoint.identity_key(key).map_err(|error| invalid(error.to_string()))?;
