@@ -17,11 +17,11 @@ use super::context::{ControlAsk, ControlReply, DriveInput};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunOptions {
-    /// The user ([`Origin::user`]).
+    /// The user ([`Origin::user`](harness::core::Origin::user)).
     pub user: Option<Arc<str>>,
-    /// The caller's own data ([`Origin::metadata`]).
+    /// The caller's own data ([`Origin::metadata`](harness::core::Origin::metadata)).
     pub metadata: Option<Json>,
-    /// The tools that it may use ([`Origin::allowed_tools`]).
+    /// The tools that it may use ([`Origin::allowed_tools`](harness::core::Origin::allowed_tools)).
     pub allowed_tools: Option<Arc<[ToolName]>>,
     /// The agent that it begins with. Default: the one that the conversation is with.
     pub agent: Option<AgentId>,
