@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use agent_client_protocol::v1::schema::{
     Diff, ToolCallContent, ToolCallLocation, ToolCallUpdateFields, ToolKind,
 };
+use harness::core::display::shortened;
 use harness::core::message::ToolCall;
 use serde_json::{Map, Value};
 
@@ -70,10 +71,7 @@ fn title(name: &str, arguments: &Map<String, Value>) -> String {
         Some(text) => format!("{name}: {}", text.lines().next().unwrap_or_default()),
         None => name.to_owned(),
     };
-    match title.char_indices().nth(MOST_TITLE) {
-        Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
-        None => title,
-    }
+    shortened(&title, MOST_TITLE)
 }
 
 fn locations(arguments: &Map<String, Value>, cwd: &Path) -> Vec<ToolCallLocation> {

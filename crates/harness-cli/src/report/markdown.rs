@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use harness::control::contract::CoverageStatus;
 use harness::control::{GateJudgement, RunStatus};
+use harness::core::display::shortened;
 
 use super::{Requirement, RunReport};
 use crate::render::harmless;
@@ -162,10 +163,6 @@ fn proof(requirement: &Requirement<'_>) -> String {
 /// Escapes a text for a cell of a table or an item of a list.
 fn cell(text: &str) -> String {
     const SHOWN: usize = 300;
-    let mut one: String = harmless(text).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
-    if let Some((at, _)) = one.char_indices().nth(SHOWN) {
-        one.truncate(at);
-        one.push('…');
-    }
-    one
+    let one = harmless(text).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    shortened(&one, SHOWN)
 }

@@ -44,6 +44,20 @@ const SECRET_NAMES: [&str; 6] = ["api_key", "apikey", "api-key", "password", "pa
 /// Names whose values are secrets if they look random.
 const LIKELY_NAMES: [&str; 6] = ["key", "token", "secret", "password", "credential", "authorization"];
 
+/// Returns the first `most` characters of a text, with `…` behind them if there are more.
+///
+/// ```
+/// use harness_core::display::shortened;
+///
+/// assert_eq!((shortened("größer", 3), shortened("groß", 4)), ("grö…".to_owned(), "groß".to_owned()));
+/// ```
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 /// Whether a character is invisible, controls a terminal or changes the order of text. Includes line ends, tabs and
 /// joiners, which some scripts and emoji need.
 pub fn is_hidden(c: char) -> bool {

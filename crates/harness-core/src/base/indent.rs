@@ -21,7 +21,23 @@ impl Json {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn indented(&self, depth: usize, most: usize) -> Option<String> {
-        let mut out = Indented { text: String::new(), depth, most };
+        self.laid_out(Indented { text: String::new(), depth, most }, plain)
+    }
+
+    /// Like [`Self::indented`] without bound, with strings as written.
+    ///
+    /// ```
+    /// use harness_core::Json;
+    ///
+    /// assert_eq!(Json::parse(r#"["\u00fc"]"#)?.indented_verbatim(), "[\n  \"\\u00fc\"\n]");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn indented_verbatim(&self) -> String {
+        let out = Indented { text: String::new(), depth: 0, most: usize::MAX };
+        self.laid_out(out, str::to_owned).unwrap_or_default()
+    }
+
+    fn laid_out(&self, mut out: Indented, string: impl Fn(&str) -> String) -> Option<String> {
         let mut rest = self.text().trim_start_matches(is_space);
         while let Some(first) = rest.chars().next() {
             let length = match first {
@@ -52,10 +68,10 @@ impl Json {
                     out.line(out.depth)?;
                 }
                 ':' => out.text.push_str(": "),
-                '"' => out.text.push_str(&plain(token)),
+                '"' => out.text.push_str(&string(token)),
                 _ => out.text.push_str(token),
             }
-            if out.text.len() > most {
+            if out.text.len() > out.most {
                 return None;
             }
         }

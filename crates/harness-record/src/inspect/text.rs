@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use harness_core::Millis;
 use harness_core::message::Message;
+use harness_core::{Millis, display};
 
 use super::timeline::{CallDetail, Mark, RunTimeline, Step, first_token, outcome_of, tokens, why};
 use super::write::{harmless, line};
@@ -166,9 +166,5 @@ fn marks(out: &mut String, marks: &[Mark]) {
 }
 
 fn short(text: &str) -> String {
-    let text = line(text);
-    match text.char_indices().nth(SHORT) {
-        None => text,
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-    }
+    display::shortened(&line(text), SHORT)
 }

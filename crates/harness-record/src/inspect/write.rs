@@ -77,7 +77,7 @@ const ONE_LINE: usize = 88;
 /// Formats JSON, on one line if it is short, with numbers and strings unchanged.
 pub(super) fn pretty(value: &Json) -> String {
     if value.text().len() > ONE_LINE {
-        return indented(value);
+        return value.indented_verbatim();
     }
     tokens(value.text()).fold(String::new(), |mut out, token| {
         match token {
@@ -89,70 +89,8 @@ pub(super) fn pretty(value: &Json) -> String {
     })
 }
 
-fn indented(value: &Json) -> String {
-    let mut out = String::with_capacity(value.text().len());
-    let mut depth = 0_usize;
-    let mut empty = false;
-    for token in tokens(value.text()) {
-        match token {
-            Token::Mark(open @ ('{' | '[')) => {
-                start(&mut out, &mut empty, depth);
-                out.push(open);
-                depth += 1;
-                empty = true;
-            }
-            Token::Mark(close @ ('}' | ']')) => {
-                depth = depth.saturating_sub(1);
-                if !std::mem::take(&mut empty) {
-                    new_line(&mut out, depth);
-                }
-                out.push(close);
-            }
-            Token::Mark(',') => {
-                out.push(',');
-                new_line(&mut out, depth);
-            }
-            Token::Mark(':') => out.push_str(": "),
-            Token::Mark(_) => {}
-            Token::String(text) | Token::Plain(text) => {
-                start(&mut out, &mut empty, depth);
-                out.push_str(text);
-            }
-        }
-    }
-    out
-}
-
-/// Starts a value; the first one of a list or object starts a line.
-fn start(out: &mut String, empty: &mut bool, depth: usize) {
-    if std::mem::take(empty) {
-        new_line(out, depth);
-    }
-}
-
-fn new_line(out: &mut String, depth: usize) {
-    out.push('\n');
-    out.extend(std::iter::repeat_n("  ", depth.min(40)));
-}
-
-/// Parses the time of a record to milliseconds since 1970.
-pub(super) fn millis(iso: &str) -> Option<i64> {
-    let part = |from: usize, to: usize| iso.get(from..to)?.parse::<i64>().ok();
-    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
-    let (hour, minute, second, ms) = (part(11, 13)?, part(14, 16)?, part(17, 19)?, part(20, 23)?);
-    // Days from 1970-01-01 in the proleptic Gregorian calendar, years counted from March.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000 + ms)
-}
-
 #[cfg(test)]
 mod tests {
-    use harness_core::Time;
-
     use super::*;
 
     #[test]
@@ -173,15 +111,7 @@ mod tests {
     fn json_is_indented_and_stays_exact() {
         let value = Json::parse(r#"{"a":[1.10,{}],"b":"x,{y}","c":[]}"#).unwrap();
         let expected = "{\n  \"a\": [\n    1.10,\n    {}\n  ],\n  \"b\": \"x,{y}\",\n  \"c\": []\n}";
-        assert_eq!(indented(&value), expected);
+        assert_eq!(value.indented_verbatim(), expected);
         assert_eq!(pretty(&value), r#"{"a": [1.10, {}], "b": "x,{y}", "c": []}"#);
-    }
-
-    #[test]
-    fn times_are_read_as_they_are_written() {
-        for at in [0, 1_767_225_600_003, 951_782_400_000, -1, 4_102_444_799_999] {
-            assert_eq!(millis(&Time(at).iso()), Some(at));
-        }
-        assert_eq!(millis("yesterday"), None);
     }
 }

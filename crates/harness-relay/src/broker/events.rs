@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use harness_core::display::shortened;
 use harness_core::redact::KnownSecrets;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -219,9 +220,5 @@ fn quoted(text: &str, key: &str) -> String {
     let mut known = KnownSecrets::new(1, "[key]");
     known.add(key);
     let text = known.text(text);
-    let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push('…');
-    }
-    shown
+    shortened(&text.replace(char::is_control, " "), SHOWN)
 }

@@ -1,5 +1,7 @@
 //! Which commands may run.
 
+use harness_core::display::shortened;
+
 use super::hazards::{self, Named};
 use super::words::{NotPlain, words};
 
@@ -153,11 +155,12 @@ impl ShellPolicy {
         let rules: Vec<&Vec<String>> = allowed.iter().filter(|rule| words.starts_with(rule)).collect();
         if rules.is_empty() {
             let longest = allowed.iter().map(Vec::len).max().unwrap_or(1).max(1);
-            let command = words.iter().take(longest).map(|word| short(word)).collect::<Vec<_>>().join(" ");
+            let command =
+                words.iter().take(longest).map(|word| shortened(word, 60)).collect::<Vec<_>>().join(" ");
             return Err(ShellRefusal::NotAllowed { command, allowed: describe(allowed) });
         }
         match hazards::hazard(&words, Named { rules: &rules, options: &self.options }) {
-            Some((program, option)) => Err(ShellRefusal::Hazard { program, option: short(&option) }),
+            Some((program, option)) => Err(ShellRefusal::Hazard { program, option: shortened(&option, 60) }),
             None => Ok(words),
         }
     }
@@ -196,13 +199,6 @@ fn describe(rules: &[Vec<String>]) -> String {
         0 if shown.is_empty() => "no commands".to_owned(),
         0 => harness_diagnostics::suggest::list(&shown, "and"),
         more => format!("{} and {more} more", harness_diagnostics::suggest::list(&shown, "and")),
-    }
-}
-
-fn short(word: &str) -> String {
-    match word.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", word.split_at(end).0),
-        None => word.to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use harness::core::Json;
+use harness::core::display::shortened;
 use harness::core::tool::{ToolDef, ToolKind};
 use serde_json::Value;
 
@@ -54,12 +55,12 @@ fn told(done: &Done) -> String {
     let text = text.trim();
     let text = Json::parse(text).map_or_else(|_| text.to_owned(), |value| readable(&value));
     let gap = if text.contains('\n') { "\n" } else { " " };
-    format!("{name}:{gap}{}", cut(&text, RESULT))
+    format!("{name}:{gap}{}", shortened(&text, RESULT))
 }
 
 /// One failed call as a line.
 pub(super) fn failure(done: &Done) -> String {
-    format!("{} failed: {}", spoken(done.call.name.as_str()), cut(done.text().trim(), RESULT))
+    format!("{} failed: {}", spoken(done.call.name.as_str()), shortened(done.text().trim(), RESULT))
 }
 
 /// JSON as people write it, in the order of its text.
@@ -94,7 +95,7 @@ fn known(situation: &Situation<'_>) -> Option<String> {
         .map(|sentence| (fits(sentence), sentence))
         .reduce(|one, other| if other.0 > one.0 { other } else { one });
     best.filter(|(words, _)| *words >= 2)
-        .map(|(_, sentence)| cut(sentence.trim_start_matches(['-', '*', ' ']), RESULT))
+        .map(|(_, sentence)| shortened(sentence.trim_start_matches(['-', '*', ' ']), RESULT))
 }
 
 /// Whether the request is to make a text shorter.
@@ -106,7 +107,7 @@ fn is_summary(situation: &Situation<'_>) -> bool {
 /// The first lines of a text.
 fn summary(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric));
-    lines.take(SUMMARY).map(|line| cut(line, LINE)).collect::<Vec<_>>().join("\n")
+    lines.take(SUMMARY).map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n")
 }
 
 /// Describes the demo model and the available tools.
@@ -162,16 +163,9 @@ fn example(schema: &Value) -> Value {
 }
 
 fn first(description: &str) -> String {
-    cut(sentences(description).next().unwrap_or_default(), LINE)
+    shortened(sentences(description).next().unwrap_or_default(), LINE)
 }
 
 fn spoken(name: &str) -> String {
     name.replace(['_', '-', '.'], " ")
-}
-
-pub(super) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }

@@ -2,10 +2,11 @@
 //!
 //! The tools are found by the words of their names and by the arguments that they require.
 
+use harness::core::display::shortened;
 use harness::core::tool::{ToolDef, ToolKind};
 use serde_json::Value;
 
-use super::answer::{cut, failure};
+use super::answer::failure;
 use super::decide::{Next, acts, schema};
 use super::fill::quoted;
 use super::situation::{Done, Situation};
@@ -297,7 +298,7 @@ fn listing(entries: &[Entry]) -> String {
         let slash = if entry.is_folder { "/" } else { "" };
         let preview =
             entry.preview.as_ref().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-        let preview = preview.map(|text| format!(": {}", cut(&text, PREVIEW))).unwrap_or_default();
+        let preview = preview.map(|text| format!(": {}", shortened(&text, PREVIEW))).unwrap_or_default();
         format!("- `{}{slash}`{preview}", entry.path)
     };
     let mut lines: Vec<String> = entries.iter().take(ENTRIES).map(line).collect();
@@ -313,7 +314,7 @@ fn file(asked: &str, done: &Done, reader: FileTool<'_>, situation: &Situation<'_
     let made: Value = done.call.arguments.to().unwrap_or_default();
     let path = made.get(reader.argument).and_then(Value::as_str).unwrap_or(asked);
     let shown: Vec<&str> = text.lines().take(LINES).collect();
-    let shown = cut(&shown.join("\n"), CHARACTERS);
+    let shown = shortened(&shown.join("\n"), CHARACTERS);
     let (lines, hidden) = (text.lines().count(), text.lines().count().saturating_sub(shown.lines().count()));
     let language = path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, end)| end);
     let fence = if text.contains("```") { "~~~~~~" } else { "```" };

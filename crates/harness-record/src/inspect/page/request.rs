@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use harness_core::display;
 use harness_core::message::{Block, Message};
 use maud::{Markup, html};
 
@@ -250,9 +251,5 @@ fn content(message: &Message) -> Markup {
 /// Start of the first line of a text.
 fn start(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let mut shown: String = visible(line).chars().take(LINK).collect();
-    if line.chars().nth(LINK).is_some() {
-        shown.push('…');
-    }
-    shown
+    display::shortened(&visible(line), LINK)
 }

@@ -1,13 +1,12 @@
 //! Spans of a run for the waterfall: model calls, tool calls and waits for approval.
 
-use harness_core::CallId;
 use harness_core::message::Cost;
+use harness_core::{CallId, Time};
 
 use super::RunPage;
 use crate::entries::{ApprovalEntry, ToolCallEntry};
 use crate::fold::RUNNING;
 use crate::inspect::timeline::{Tone, subagents, tokens};
-use crate::inspect::write::millis;
 use crate::run_record::RunRecord;
 
 /// Kind of a span.
@@ -140,6 +139,6 @@ impl RunPage<'_> {
 
 /// Milliseconds between the start of the run and a time.
 pub(super) fn since(record: &RunRecord, at: &str) -> u64 {
-    let times = millis(&record.started_at).zip(millis(at));
-    times.and_then(|(from, at)| u64::try_from(at - from).ok()).unwrap_or_default()
+    let times = Time::parse_iso(&record.started_at).zip(Time::parse_iso(at));
+    times.map(|(from, at)| at.since(from).0).unwrap_or_default()
 }
