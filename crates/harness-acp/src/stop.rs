@@ -76,6 +76,7 @@ pub(crate) fn not_started(error: &RuntimeError) -> Error {
         | ErrorClass::Conflict
         | ErrorClass::Closed
         | ErrorClass::Full
+        | ErrorClass::Unsupported
         | ErrorClass::Elsewhere => Error::invalid_request().code,
         ErrorClass::Failed => Error::internal_error().code,
     };

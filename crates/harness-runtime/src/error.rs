@@ -167,6 +167,15 @@ pub enum RuntimeError {
         /// Id of the thread.
         thread: ThreadId,
     },
+    /// The engine of durable threads cannot be reached, failed, or refused the request. The code is that of the error.
+    #[error("{}", .0.message)]
+    Engine(Fault),
+    /// Threads of this kind cannot do this.
+    #[error("threads on an engine do not support {what}")]
+    Unsupported {
+        /// The operation.
+        what: &'static str,
+    },
     /// There is no tokio runtime to drive runs on: neither where the [`Runtime`](crate::Runtime) was made, nor here.
     #[error("there is no tokio runtime")]
     NoTokio,
@@ -195,6 +204,8 @@ pub enum ErrorClass {
     Elsewhere,
     /// The thread, its session or the process failed.
     Failed,
+    /// Threads of this kind cannot do this.
+    Unsupported,
 }
 
 impl RuntimeError {
@@ -226,6 +237,8 @@ impl RuntimeError {
             // Context of the caller that the agents do not declare, or need.
             Self::Part(fault) if fault.code.split('.').next() == Some("context") => ErrorClass::Invalid,
             Self::Session(error) if &*error.kind == "session.locked" => ErrorClass::Elsewhere,
+            Self::Engine(fault) => class_of_engine(&fault.code),
+            Self::Unsupported { .. } => ErrorClass::Unsupported,
             Self::Session(_) | Self::Part(_) | Self::Lost { .. } | Self::NoTokio => ErrorClass::Failed,
         }
     }
@@ -257,6 +270,8 @@ impl RuntimeError {
             Self::Compaction(_) => "runtime.compaction",
             Self::Part(_) => "runtime.part",
             Self::Lost { .. } => "runtime.lost",
+            Self::Engine(fault) => &fault.code,
+            Self::Unsupported { .. } => "runtime.unsupported",
             Self::NoTokio => "runtime.no_tokio",
         }
     }
@@ -283,6 +298,7 @@ impl RuntimeError {
             Self::OtherDescriptor(_) => Some(
                 "use the descriptor that the session was started under, another session, or allow any descriptor",
             ),
+            Self::Unsupported { .. } => Some("use threads of a runtime in this process for it"),
             Self::NoTokio => Some("prompt the thread inside a tokio runtime"),
             Self::Closed { .. }
             | Self::EmptyTranscript { .. }
@@ -297,8 +313,23 @@ impl RuntimeError {
             | Self::Session(_)
             | Self::Compaction(_)
             | Self::Part(_)
+            | Self::Engine(_)
             | Self::Lost { .. } => None,
         }
+    }
+}
+
+/// The class of an error of an engine, by its code.
+fn class_of_engine(code: &str) -> ErrorClass {
+    match code {
+        "engine.queue_full" => ErrorClass::Full,
+        "engine.options_too_large" | "engine.secret_withheld" => ErrorClass::Invalid,
+        "engine.not_pending" | "engine.decided" | "engine.forgetting" | "engine.refused" => {
+            ErrorClass::Conflict
+        }
+        // Another server of the engine, or a later attempt, may succeed.
+        "engine.unreachable" | "engine.failed" | "engine.log" => ErrorClass::Elsewhere,
+        _ => ErrorClass::Failed,
     }
 }
 

@@ -55,7 +55,9 @@ impl fmt::Debug for Report {
 }
 
 impl Report {
-    pub(crate) fn new(run: RunId, end: Arc<End>, transcript: Prefix, from: usize) -> Self {
+    /// Report of a run that ended with this transcript, whose first message is at position `from`. Nothing waits, and it
+    /// was neither repaired nor recorded.
+    pub fn new(run: RunId, end: Arc<End>, transcript: Prefix, from: usize) -> Self {
         let control = ControlReport::of(&end).map(Arc::new);
         Self {
             run,

@@ -136,6 +136,7 @@ impl From<RuntimeError> for Fault {
             ErrorClass::Full => StatusCode::TOO_MANY_REQUESTS,
             ErrorClass::Elsewhere => StatusCode::SERVICE_UNAVAILABLE,
             ErrorClass::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            ErrorClass::Unsupported => StatusCode::NOT_IMPLEMENTED,
         };
         Self { status, told: ErrorDetail::from(&error) }
     }
@@ -166,7 +167,7 @@ impl IntoResponse for Fault {
 }
 
 /// Errors of every route: status, name and meaning.
-const ANY: [(&str, &str, &str); 11] = [
+const ANY: [(&str, &str, &str); 12] = [
     ("400", "BadRequest", "The body or the query is invalid"),
     ("401", "Unknown", "The bearer token is missing or invalid"),
     ("403", "Refused", "The name of the host, or the origin of the page, is not allowed"),
@@ -177,7 +178,8 @@ const ANY: [(&str, &str, &str); 11] = [
     ("422", "Invalid", "The body does not say what it has to; `path` says where"),
     ("429", "TooMuch", "Too much at once for this client or this thread"),
     ("500", "Failed", "The server, or the session of the thread, has failed"),
-    ("503", "Full", "The server is full, or is being stopped"),
+    ("501", "Unsupported", "The threads of this server do not support it"),
+    ("503", "Full", "The server is full, or is being stopped, or the engine of its threads does not respond"),
 ];
 
 /// Errors by the state of a thread.
@@ -252,5 +254,11 @@ mod tests {
         check(RuntimeError::Session(SessionError::new("session.corrupt_line", "damaged")), 500);
         check(RuntimeError::Lost { thread: thread() }, 500);
         check(RuntimeError::NoTokio, 500);
+        check(RuntimeError::Unsupported { what: "it" }, 501);
+        let engine = |code| {
+            RuntimeError::Engine(harness::core::Fault::new(harness::core::FaultSource::Session, code, ""))
+        };
+        check(engine("engine.unreachable"), 503);
+        check(engine("engine.queue_full"), 429);
     }
 }

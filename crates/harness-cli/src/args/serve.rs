@@ -22,6 +22,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR|DB", value_hint = ValueHint::AnyPath)]
     pub(crate) sessions: Option<PathBuf>,
 
+    /// Serve threads on the durable engine at this URL of its ingress, in place of threads of this process; several
+    /// servers of a cluster are tried in turn (repeatable). Agents, models and limits are those of its workers
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, conflicts_with = "sessions")]
+    pub(crate) engine: Vec<String>,
+
     /// Require the bearer token in this file, which must be private; mandatory on non-loopback
     /// addresses
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

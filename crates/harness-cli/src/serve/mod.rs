@@ -1,5 +1,8 @@
 //! `harness serve`.
 
+#[cfg(feature = "restate")]
+mod engine;
+
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,7 +11,7 @@ use std::sync::Arc;
 use harness::core::Cancel;
 use harness::core::port::Clock;
 use harness::record::{FolderSource, RecentRuns};
-use harness::runtime::Approvals;
+use harness::runtime::{Approvals, ThreadService};
 use harness::system::SystemClock;
 use harness::{Builder, SessionStore};
 use harness_server::{ServerError, ServerOptions};
@@ -43,9 +46,22 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, CliError> {
 }
 
 async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
-    let mut options = options(args)?;
+    let options = options(args)?;
     options.check(args.listen)?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
+    if args.engine.is_empty() {
+        serve_runtime(args, options, signals).await
+    } else {
+        serve_engine(args, options, signals).await
+    }
+}
+
+/// Serves threads of this process.
+async fn serve_runtime(
+    args: &ServeArgs,
+    mut options: ServerOptions,
+    signals: Signals,
+) -> Result<Exit, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let approvals = Approvals::new();
     let sessions = args.sessions.as_ref().map(|place| SessionStore::new(place).options(session::options()));
@@ -62,25 +78,49 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
     let of = Of { descriptor: Some(&descriptor), sessions, thread: None };
     let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, change).await?;
     model::announce(threads.notice.as_deref());
-    let listening = |source| CliError::Listen { address: args.listen, source };
-    let listener = TcpListener::bind(args.listen).await.map_err(listening)?;
-    announce(listener.local_addr().map_err(listening)?)?;
+    let options = options.recent_runs(runs).agents(threads.agents.iter().cloned());
+    let served =
+        listen(args.listen, threads.runtime.clone().with_approvals(approvals), options, signals).await;
+    if !matches!(served, Ok(Exit::Cancelled)) {
+        threads.close().await;
+    }
+    served
+}
 
+/// Serves threads on an engine, whose workers have the agents.
+#[cfg(feature = "restate")]
+async fn serve_engine(args: &ServeArgs, options: ServerOptions, signals: Signals) -> Result<Exit, CliError> {
+    let (threads, agents) = engine::open(args)?;
+    listen(args.listen, threads, options.agents(agents), signals).await
+}
+
+#[cfg(not(feature = "restate"))]
+async fn serve_engine(_: &ServeArgs, _: ServerOptions, _: Signals) -> Result<Exit, CliError> {
+    Err(crate::left_out::left_out("`--engine`", "restate"))
+}
+
+/// Serves threads at an address until a signal.
+async fn listen(
+    address: SocketAddr,
+    threads: impl ThreadService + 'static,
+    options: ServerOptions,
+    signals: Signals,
+) -> Result<Exit, CliError> {
+    let listening = |source| CliError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(listening)?;
+    announce(listener.local_addr().map_err(listening)?)?;
     let stop = Cancel::new();
     let stopped = {
         let stop = stop.clone();
         async move { stop.cancelled().await }
     };
-    let options = options.recent_runs(runs).agents(threads.agents.iter().cloned());
-    let served = threads.runtime.clone().with_approvals(approvals);
-    let serving = harness_server::serve(listener, served, options, stopped);
+    let serving = harness_server::serve(listener, threads, options, stopped);
     let served = tokio::select! {
         biased;
         served = serving => served,
         // What runs is dropped, and with it every program that it has started.
         () = signals.watch(stop) => return Ok(Exit::Cancelled),
     };
-    threads.close().await;
     served?;
     Ok(Exit::Completed)
 }

@@ -350,6 +350,23 @@ fn what_would_not_protect_is_refused_at_the_start() {
     check_refused(&["--token-file", "open"], "invalid token file open: other users can access it (mode 644)");
     check_refused(&["--token-file", "missing"], "invalid token file missing: cannot read it");
     check_refused(&["--allow-origin", "*"], "invalid origin `*`");
+    check_refused(&["--engine", "engine"], "`engine` is not the URL of an engine");
+}
+
+#[test]
+fn an_engine_that_does_not_respond_is_named() {
+    let (model, project) = (Server::start([]), Project::plain());
+    // Nothing can listen on port 0.
+    let served = Served::start(&project, &model, &["--engine", "http://127.0.0.1:0"]);
+    assert_eq!(served.get("/v1/health")["status"], "ok");
+    let models = served.get("/v1/models");
+    let ids: Vec<_> = models["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, ["harness", "harness:desk", "harness:expert"]);
+    let (status, error) = served.send(served.request(Method::GET, "/v1/threads/a"));
+    assert_eq!((status, &error["error"]["kind"]), (503, &json!("engine.unreachable")), "{error}");
+    let (status, error) = served.send(served.request(Method::GET, "/v1/threads"));
+    assert_eq!((status, &error["error"]["kind"]), (501, &json!("runtime.unsupported")), "{error}");
+    served.stop();
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl<S: ThreadStore> Reader<S> {
     }
 
     /// The messages of a conversation: those of these entries of a thread's log.
-    pub(super) async fn transcript(&self, thread: &ThreadId, entries: Range<u64>) -> Result<Prefix, Stopped> {
+    pub(crate) async fn transcript(&self, thread: &ThreadId, entries: Range<u64>) -> Result<Prefix, Stopped> {
         self.fold(thread, entries, |journal| journal.transcript().prefix()).await
     }
 

@@ -10,7 +10,7 @@ use harness::core::machine::CallDecision;
 use harness::core::outcome::{Continuation, ContinuationKind};
 use harness::core::port::{Decision, DrainPoint};
 use harness::core::{
-    AgentId, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time,
+    AgentId, CallDigest, CallId, End, EntryId, Json, Millis, Origin, Outcome, Redactor, RunId, ThreadId, Time,
 };
 use harness::runtime::{DeliveryMode, Queue, QueueMode};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ const QUEUE_BYTES: usize = 128 << 10;
 const OPTION_BYTES: usize = 32 << 10;
 /// Names of messages that are remembered, so that a client may send one again.
 const REMEMBERED: usize = 256;
+/// Decisions that are remembered, so that a client may repeat one.
+const DECIDED: usize = 64;
 /// How long a parked call waits for a decision: 7 days.
 const EXPIRES: Millis = Millis(7 * 24 * 3_600_000);
 
@@ -38,11 +40,20 @@ pub struct ThreadState {
     status: ThreadStatus,
     queue: Queue<RunOptions>,
     remembered: VecDeque<EntryId>,
+    /// When it received its first request.
+    #[serde(default)]
+    created: Option<Time>,
+    /// When the run at hand, or the last one, was started.
+    #[serde(default)]
+    since: Option<Time>,
     /// Runs so far.
     runs: u64,
     /// The first log entry of the conversation: those before it are forgotten.
     #[serde(default)]
     first: u64,
+    /// Entries of the log before the run at hand, or before the last one.
+    #[serde(default)]
+    turn: u64,
     /// Entries of the log before the run at hand.
     log: u64,
     /// A state that the last run left.
@@ -62,6 +73,9 @@ pub struct ThreadState {
     taken: Option<(RunId, u64, ControlReply)>,
     held: Vec<Held>,
     decisions: Vec<CallDecision>,
+    /// Digests of the calls that were decided last, with their decisions.
+    #[serde(default)]
+    decided: VecDeque<(CallDigest, BlobHash)>,
     parked: Option<Box<Continuation>>,
     agent: Option<AgentId>,
     last: Option<Result<Arc<End>, String>>,
@@ -126,6 +140,48 @@ impl ThreadState {
         self.is_forgetting
     }
 
+    /// Entries of the log before the run at hand; before the last run of an idle thread.
+    pub fn turn(&self) -> u64 {
+        self.turn.max(self.first)
+    }
+
+    /// When the thread received its first request; `None` for a thread that does not exist, or is being forgotten.
+    pub fn created(&self) -> Option<Time> {
+        self.created.filter(|_| !self.is_forgetting)
+    }
+
+    /// When the run at hand, or the last one, was started.
+    pub fn since(&self) -> Time {
+        self.since.unwrap_or_default()
+    }
+
+    /// Whether the run at hand is being stopped.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Id of the last run that ended or could not begin.
+    pub fn last_run(&self) -> Option<RunId> {
+        let at_work = u64::from(matches!(self.status, ThreadStatus::Running(_)));
+        self.runs.checked_sub(at_work).filter(|number| *number > 0).map(|number| self.run_id(number))
+    }
+
+    /// Options of runs whose messages have none.
+    pub fn defaults(&self) -> &RunOptions {
+        &self.defaults
+    }
+
+    /// Hash of the descriptor of its agents.
+    pub fn descriptor(&self) -> Option<&Arc<str>> {
+        self.origin.descriptor_hash.as_ref()
+    }
+
+    /// Whether this decision was given about a call that waits no longer; `None` if none is known. The last 64 are.
+    pub fn decided(&self, digest: &CallDigest, decision: &Decision) -> Option<bool> {
+        let (_, earlier) = self.decided.iter().rev().find(|(decided, _)| decided == digest)?;
+        Some(*earlier == named(decision))
+    }
+
     /// Takes one request, without the secrets that `redactor` knows. The state, the reply and what is sent are stored
     /// together.
     pub fn handle(
@@ -135,6 +191,7 @@ impl ThreadState {
         redactor: Option<&Redactor>,
     ) -> (ThreadReply, Vec<ThreadSend>) {
         let mut sends = Vec::new();
+        self.created.get_or_insert(now);
         let ask = match ask.redacted(redactor) {
             Ok(ask) => ask,
             Err(why) => return (ThreadReply::Refused(why), sends),
@@ -265,8 +322,11 @@ impl ThreadState {
         sends: &mut Vec<ThreadSend>,
     ) -> Result<(), String> {
         let call = decision.call.clone();
-        if self.decisions.iter().any(|earlier| earlier.call == call) {
-            return Ok(());
+        if let Some(earlier) = self.decisions.iter().find(|earlier| earlier.call == call) {
+            let is_equal = earlier.decision == decision.decision;
+            return is_equal
+                .then_some(())
+                .ok_or_else(|| format!("decided: another decision about call `{call}` was given before"));
         }
         let held = self.held.iter().find(|held| *held.call() == call);
         let held = held.ok_or_else(|| format!("not_pending: call `{call}` does not wait for a decision"))?;
@@ -277,6 +337,10 @@ impl ThreadState {
         }
         if decision.digest.as_ref().is_some_and(|seen| *seen != pending) {
             return Err(format!("other_call: the decision about `{call}` is not about {pending}"));
+        }
+        if decision.decision != Decision::Later {
+            self.decided.push_back((pending, named(&decision.decision)));
+            self.decided.drain(..self.decided.len().saturating_sub(DECIDED));
         }
         self.decisions.push(decision);
         match &self.status {
@@ -384,7 +448,8 @@ impl ThreadState {
         };
         self.held.retain(|held| pending(held.call()));
         self.held.extend(self.parked.as_deref().and_then(|parked| Held::requested(parked, now)));
-        self.decisions.retain(|decided| pending(&decided.call));
+        // What was put off waits for another decision.
+        self.decisions.retain(|decided| pending(&decided.call) && decided.decision != Decision::Later);
         if self.parked.is_some() {
             sends.push(ThreadSend::Later(
                 now.after(EXPIRES),
@@ -421,10 +486,14 @@ impl ThreadState {
         self.start(Begin::Decided { continuation, decisions }, now, sends);
     }
 
+    fn run_id(&self, number: u64) -> RunId {
+        RunId::from(format!("{}-{number}", self.id()))
+    }
+
     fn start(&mut self, begin: Begin, now: Time, sends: &mut Vec<ThreadSend>) {
         self.runs += 1;
-        let thread = self.id();
-        let run = RunId::from(format!("{thread}-{}", self.runs));
+        (self.turn, self.since) = (self.log, Some(now));
+        let run = self.run_id(self.runs);
         let mut origin = self.origin.clone();
         let RunOptions { user, metadata, allowed_tools, .. } = self.options.clone();
         (origin.run, origin.user, origin.metadata) = (Some(run.clone()), user, metadata);
@@ -434,6 +503,11 @@ impl ThreadState {
         let input = DriveInput { origin, begin, at: now, first, log, spent, takes: 0, injected: Vec::new() };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
+}
+
+/// Names a decision by its content, which may be long.
+fn named(decision: &Decision) -> BlobHash {
+    BlobHash::of(Json::of(decision).unwrap_or_default().text())
 }
 
 fn not_waiting(entry: &EntryId) -> String {

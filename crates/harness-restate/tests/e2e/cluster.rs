@@ -3,18 +3,20 @@
 use std::time::{Duration, Instant};
 
 use harness::adapters::{QuotaAsk, QuotaPool as _, RateQuota};
-use harness::core::machine::CallDecision;
 use harness::core::message::Message;
+use harness::core::port::Decision;
 use harness::core::testing::event_line;
-use harness::core::{Millis, StopReason, ThreadId};
-use harness_restate::durable::{RunOptions, ThreadStatus, fold};
-use harness_restate::engine::restate::{Delivery, EngineError, EngineQuota};
+use harness::core::{CallDigest, Millis, StopReason, ThreadId};
+use harness::runtime::{ApprovalDecision, Prompt, Status, ThreadAttributes, ThreadService as _};
+use harness_restate::durable::{ThreadStatus, fold};
+use harness_restate::engine::restate::EngineQuota;
 
 use crate::kept::events;
 use crate::on_tokio::on_tokio;
 use crate::processes::{Cluster, until};
-use crate::user::{check_laws, finished, play_acts};
+use crate::user::{check_laws, decide_now, finished, message, play_acts};
 use crate::worker::{LONG, all_scripts};
+use crate::world::{FOLLOW_UP, PROMPT};
 
 /// Scripts that need days, or a model that is silent for minutes.
 const TOO_LONG: [&str; 2] = ["nobody decides", "a silent model"];
@@ -48,7 +50,7 @@ pub(crate) fn scripts_keep_the_laws() {
         let check = async {
             for script in &scripts {
                 let thread = ThreadId::from(format!("{}.1", script.name));
-                threads.prompt(&thread, Delivery::new("first", script.said[0])).await.unwrap();
+                threads.deliver(&thread, message("first", script.said[0], PROMPT)).await.unwrap();
             }
             for script in &scripts {
                 let log = check_laws(&cluster, &format!("{}.1", script.name).into()).await;
@@ -69,38 +71,38 @@ pub(crate) fn handlers_change_the_queue() {
     run(async {
         let cluster = Cluster::start(1, 1).await;
         let (threads, thread) = (cluster.threads(), ThreadId::from("abort.1"));
-        let run = threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
-        assert_eq!(run, Some("abort.1-1".into()));
+        let first = || message("first", "Order tea.", PROMPT);
+        assert!(!threads.exists(&thread).await.unwrap());
+        let prompt = Prompt::from("Order tea.");
+        let run = threads.start(&thread, prompt).await.unwrap();
+        assert_eq!(run.as_str(), "abort.1-1");
+        let busy = threads.start(&thread, Prompt::from("Order more.")).await.unwrap_err();
+        assert_eq!(busy.kind(), "runtime.busy");
         // Said again under the same name: once.
-        assert_eq!(threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap(), run);
-        for name in ["a", "b", "c"] {
-            threads.follow_up(&thread, Delivery::new(name, name)).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(threads.deliver(&thread, first()).await.unwrap().as_str(), "first");
         }
-        threads.reorder(&thread, "c".into(), 0).await.unwrap();
-        threads.edit(&thread, "b".into(), Message::user("B").into()).await.unwrap();
-        threads.cancel(&thread, "a".into()).await.unwrap();
-        let options = RunOptions { user: Some("ada".into()), ..RunOptions::default() };
-        assert_eq!(threads.configure(&thread, options).await.unwrap(), run);
+        for name in ["a", "b", "c"] {
+            threads.deliver(&thread, message(name, name, FOLLOW_UP)).await.unwrap();
+        }
+        threads.reorder(&thread, &"c".into(), 0).await.unwrap();
+        threads.edit(&thread, &"b".into(), Message::user("B").into()).await.unwrap();
+        assert_eq!(threads.cancel(&thread, &"a".into()).await.unwrap().message.joined_text(), "a");
+        let mut attributes = ThreadAttributes::default();
+        attributes.user = Some("ada".into());
+        threads.create(&thread, attributes.clone()).await.unwrap();
         let queue = threads.queue(&thread).await.unwrap();
-        let waiting = queue
-            .iter()
-            .filter(|queued| queued.id.as_str() != "first")
-            .map(|queued| queued.message.joined_text());
+        let texts = queue.iter().map(|queued| queued.message.joined_text());
+        let waiting = texts.filter(|text| text != "Order tea.");
         assert_eq!(waiting.collect::<Vec<_>>(), ["c", "B"]);
-        let refused = threads.cancel(&thread, "a".into()).await.unwrap_err();
-        assert_eq!(
-            refused,
-            EngineError::Refused(
-                "not_waiting: message `a` does not wait; a run may have taken it".to_owned()
-            )
-        );
-        let refused = threads.decide(&thread, CallDecision::granted("c-9")).await.unwrap_err();
-        assert_eq!(
-            refused,
-            EngineError::Refused("not_pending: call `c-9` does not wait for a decision".to_owned())
-        );
-        let state = threads.snapshot(&thread).await.unwrap();
-        assert_eq!(state.status(), &ThreadStatus::Running("abort.1-1".into()));
+        let refused = threads.cancel(&thread, &"a".into()).await.unwrap_err();
+        assert_eq!(refused.kind(), "runtime.not_waiting");
+        let digest = CallDigest::from("d");
+        let decision = ApprovalDecision { approval: "c-9".into(), digest, decision: Decision::Granted };
+        assert_eq!(threads.decide(&thread, decision).await.unwrap_err().kind(), "runtime.not_held");
+        let info = threads.info(&thread).await.unwrap();
+        assert!(matches!(info.status, Status::Generating { run: at_work, .. } if at_work == run));
+        assert_eq!((info.attributes, info.waiting), (attributes, 3));
     });
 }
 
@@ -111,11 +113,11 @@ pub(crate) fn an_abort_ends_a_model_call() {
         for number in 0..20 {
             let thread = ThreadId::from(format!("abort of a model that heeds.{number}"));
             let threads = cluster.threads();
-            threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+            threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
             // The second call of the model never ends.
             until("the model", || async { !cluster.ledger(&format!("act 1 0 {thread}")).is_empty() }).await;
             let ((_, end), time) = timed(async {
-                threads.abort(&thread).await.unwrap();
+                threads.abort(&thread, "caller".into(), false).await.unwrap();
                 finished(&cluster, &thread).await
             })
             .await;
@@ -137,28 +139,27 @@ pub(crate) fn an_approval_outlives_its_worker() {
         let cluster = Cluster::start(1, 1).await;
         let (threads, thread) = (cluster.threads(), ThreadId::from("approval of a parked run.1"));
         let is_parked = || async {
-            let state = threads.snapshot(&thread).await;
+            let state = threads.state(&thread).await;
             state.is_ok_and(|state| matches!(state.status(), ThreadStatus::Parked(_)))
         };
-        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
         until("a parked run", is_parked).await;
         cluster.kill(0);
         cluster.restart(0);
         until("the worker", || async { threads.approvals(&thread).await.is_ok_and(|held| held.len() == 1) })
             .await;
-        threads.decide(&thread, CallDecision::granted("c-sign")).await.unwrap();
+        decide_now(&threads, &thread, "c-sign", Decision::Granted).await.unwrap();
         check_laws(&cluster, &thread).await;
         // A run that waits is rebuilt, too.
         let thread = ThreadId::from("approval while the run waits.1");
-        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
         until("a call", || async { threads.approvals(&thread).await.is_ok_and(|held| held.len() == 1) })
             .await;
         cluster.kill(0);
         cluster.restart(0);
-        until("the worker", || async {
-            threads.decide(&thread, CallDecision::granted("c-sign")).await.is_ok()
-        })
-        .await;
+        until("the worker", || async { threads.approvals(&thread).await.is_ok_and(|held| held.len() == 1) })
+            .await;
+        decide_now(&threads, &thread, "c-sign", Decision::Granted).await.unwrap();
         check_laws(&cluster, &thread).await;
     });
 }
@@ -169,24 +170,20 @@ pub(crate) fn a_forgotten_conversation_leaves_nothing() {
         let threads = cluster.threads();
         let is_forgotten = async |thread: &ThreadId| {
             threads.forget(thread).await.unwrap();
-            let what = format!("thread {thread}, forgotten");
-            until(&what, || async {
-                threads.snapshot(thread).await.is_ok_and(|state| state.first() > 0 && !state.is_forgetting())
-            })
-            .await;
-            let state = threads.snapshot(thread).await.unwrap();
+            assert!(!threads.exists(thread).await.unwrap());
+            let state = threads.state(thread).await.unwrap();
             assert_eq!((state.status(), state.last()), (&ThreadStatus::Idle, None));
             assert_eq!(threads.read(thread, 0).await.unwrap(), (Vec::new(), state.first()));
             state.first()
         };
         let thread = ThreadId::from("plain.1");
-        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
         let (log, _) = finished(&cluster, &thread).await;
         let first = is_forgotten(&thread).await;
         assert_eq!(first, log.len() as u64);
-        threads.prompt(&thread, Delivery::new("first", "Again.")).await.unwrap();
+        threads.deliver(&thread, message("first", "Again.", PROMPT)).await.unwrap();
         until("the next conversation", || async {
-            threads.snapshot(&thread).await.is_ok_and(|state| state.last().is_some())
+            threads.state(&thread).await.is_ok_and(|state| state.last().is_some())
         })
         .await;
         let (log, _) = threads.read(&thread, 0).await.unwrap();
@@ -194,7 +191,7 @@ pub(crate) fn a_forgotten_conversation_leaves_nothing() {
         assert_eq!((log[0].seq, said), (first, vec!["Again.".to_owned(), "Hello.".to_owned()]));
         // A run at work is stopped first. The second call of this model never ends.
         let thread = ThreadId::from("abort.1");
-        threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+        threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
         until("the model", || async { !cluster.ledger(&format!("act 1 0 {thread}")).is_empty() }).await;
         is_forgotten(&thread).await;
     });
@@ -208,7 +205,7 @@ pub(crate) fn iterations_have_little_overhead() {
         for number in 0..20 {
             let thread = ThreadId::from(format!("long.{number}"));
             let ((log, _), time) = timed(async {
-                threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+                threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
                 finished(&cluster, &thread).await
             })
             .await;

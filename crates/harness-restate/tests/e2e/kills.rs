@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use harness::core::ThreadId;
-use harness_restate::engine::restate::Delivery;
+use harness::runtime::ThreadService as _;
 
 use crate::cluster::{percentile, run, timed};
 use crate::processes::{Cluster, until};
-use crate::user::{check_laws, finished, play_acts};
+use crate::user::{check_laws, finished, message, play_acts};
 use crate::worker::all_scripts;
-use crate::world::Script;
+use crate::world::{PROMPT, Script};
 
 /// Conversations of each script with workers that are killed, and kills while they are at work.
 const EACH: usize = 6;
@@ -40,7 +40,7 @@ async fn converse(cluster: &Cluster, number: usize) -> Vec<ThreadId> {
     for script in scripts() {
         let thread = ThreadId::from(format!("{}.{number}", script.name));
         let prompt =
-            || async { threads.prompt(&thread, Delivery::new("first", script.said[0])).await.is_ok() };
+            || async { threads.deliver(&thread, message("first", script.said[0], PROMPT)).await.is_ok() };
         until("a message to be accepted", prompt).await;
         all.push(thread);
     }
@@ -95,7 +95,7 @@ pub(crate) fn a_killed_worker_is_replaced_soon() {
         let mut times = Vec::new();
         for number in 0..20 {
             let thread = ThreadId::from(format!("each class of tools.{number}"));
-            threads.prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+            threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
             tokio::time::sleep(Duration::from_millis(50)).await;
             cluster.kill(number % 2);
             let (_, time) = timed(finished(&cluster, &thread)).await;

@@ -10,6 +10,7 @@
 )]
 
 mod cluster;
+mod front;
 #[path = "../it/kept.rs"]
 mod kept;
 mod kills;
@@ -43,6 +44,9 @@ const CHECKS: &[Check] = &[
     ("cluster::iterations_have_little_overhead", cluster::iterations_have_little_overhead),
     ("cluster::workers_share_a_quota", cluster::workers_share_a_quota),
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
+    ("cluster::a_front_end_serves_threads", front::a_front_end_serves_threads),
+    ("cluster::an_approval_outlives_its_front_end", front::an_approval_outlives_its_front_end),
+    ("cluster::a_front_end_aborts_a_run", front::a_front_end_aborts_a_run),
     ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),
     ("cluster::a_killed_worker_is_replaced_soon", kills::a_killed_worker_is_replaced_soon),
     ("cluster::killed_servers_lose_nothing", kills::killed_servers_lose_nothing),

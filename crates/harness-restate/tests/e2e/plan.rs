@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use harness::core::port::Clock as _;
 use harness::core::{ThreadId, Time};
+use harness::runtime::ThreadService as _;
 use harness::system::SystemClock;
 use harness_restate::capacity::{Load, Times, simulate};
 use harness_restate::durable::{LogItem, ThreadStatus};
-use harness_restate::engine::restate::Delivery;
 
 use crate::cluster::{percentile, run};
 use crate::processes::{Cluster, until};
-use crate::user::log;
+use crate::user::{log, message};
 use crate::worker::LONG;
+use crate::world::PROMPT;
 
 /// Runs one after the other, runs at once, and runs at random times.
 const ALONE: usize = 5;
@@ -28,7 +29,7 @@ struct Sent(ThreadId, Time);
 async fn send(cluster: &Cluster, name: String) -> Sent {
     let thread = ThreadId::from(format!("long.{name}"));
     let sent = SystemClock::new().now();
-    cluster.threads().prompt(&thread, Delivery::new("first", "Order tea.")).await.unwrap();
+    cluster.threads().deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
     Sent(thread, sent)
 }
 
@@ -40,7 +41,7 @@ async fn times(cluster: &Cluster, runs: &[Sent]) -> Vec<Duration> {
         until("the end of a run", || async {
             // A look is a request, too: looks are rare.
             tokio::time::sleep(Duration::from_millis(200)).await;
-            threads.snapshot(thread).await.is_ok_and(|state| *state.status() == ThreadStatus::Idle)
+            threads.state(thread).await.is_ok_and(|state| *state.status() == ThreadStatus::Idle)
         })
         .await;
         let last = log(&threads, thread).await.into_iter().rev().find_map(|entry| match entry.item {

@@ -31,11 +31,11 @@ pub(crate) fn server_program() -> Option<PathBuf> {
 
 /// A process that is killed with its owner.
 #[derive(Debug)]
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
     #[expect(clippy::disallowed_methods, reason = "checks start the programs that they set beside ours")]
-    fn start(program: &Path, folder: &Path, words: &[&str]) -> Self {
+    pub(crate) fn start(program: &Path, folder: &Path, words: &[&str]) -> Self {
         let mut command = Command::new(program);
         command
             .args(words)
@@ -61,7 +61,7 @@ impl Drop for Process {
 }
 
 /// Ports that are free now.
-fn free_ports<const N: usize>() -> [u16; N] {
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
@@ -76,7 +76,7 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl 
     assert!(tokio::time::timeout(PATIENCE, looks).await.is_ok(), "waited too long for {what}");
 }
 
-async fn is_open(port: u16) -> bool {
+pub(crate) async fn is_open(port: u16) -> bool {
     TcpStream::connect(("127.0.0.1", port)).await.is_ok()
 }
 
@@ -157,6 +157,16 @@ impl Cluster {
     pub(crate) fn restart(&self, at: usize) {
         let mut workers = self.workers.lock().unwrap();
         workers[at].1 = self.worker(workers[at].0);
+    }
+
+    /// The folder of its files.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The ingress of each server.
+    pub(crate) fn ingress(&self) -> &[String] {
+        &self.ingress
     }
 
     pub(crate) fn threads(&self) -> DurableThreads {

@@ -4,15 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::core::machine::CallDecision;
+use harness::core::message::Message;
+use harness::core::port::Decision;
 use harness::core::{End, Millis, ThreadId};
+use harness::runtime::{ApprovalDecision, RuntimeError, ThreadMessage, ThreadService as _};
 use harness_restate::durable::{LogEntry, ThreadStatus};
-use harness_restate::engine::restate::{Delivery, DurableThreads, EngineError};
+use harness_restate::engine::restate::DurableThreads;
 
 use crate::kept::kept;
 use crate::processes::{Cluster, PAUSE, until};
 use crate::worker::{PARK_AFTER, script_of};
-use crate::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Way};
+use crate::world::{Act, PROMPT, Way};
 
 /// Plays the acts of scripts while models ask for them, until dropped.
 pub(crate) async fn play_acts(cluster: &Cluster) {
@@ -37,53 +39,61 @@ async fn act_once(
     thread: &ThreadId,
     name: &str,
     act: &Act,
-) -> Result<(), EngineError> {
+) -> Result<(), RuntimeError> {
     match act {
-        Act::Say(way, said) => say(threads, thread, *way, Delivery::new(name, *said)).await,
+        Act::Say(way, said) => threads.deliver(thread, message(name, said, *way)).await.map(drop),
         Act::SayLater(said, later) => {
             tokio::time::sleep(pause(*later)).await;
-            threads.prompt(thread, Delivery::new(name, *said)).await.map(drop)
+            threads.deliver(thread, message(name, said, PROMPT)).await.map(drop)
         }
         Act::Abort(later) => {
             tokio::time::sleep(pause(*later)).await;
-            threads.abort(thread).await.map(drop)
+            threads.abort(thread, "caller".into(), false).await.map(drop)
         }
-        Act::Grant(call, later) => decide(threads, thread, CallDecision::granted(*call), *later).await,
-        Act::Deny(call, later) => decide(threads, thread, CallDecision::denied(*call, "no"), *later).await,
+        Act::Grant(call, later) => decide(threads, thread, call, Decision::Granted, *later).await,
+        Act::Deny(call, later) => {
+            decide(threads, thread, call, Decision::Denied { reason: "no".to_owned() }, *later).await
+        }
     }
 }
 
-async fn say(
-    threads: &DurableThreads,
-    thread: &ThreadId,
-    way: Way,
-    message: Delivery,
-) -> Result<(), EngineError> {
-    let done = match way {
-        STEER => threads.steer(thread, message).await,
-        FOLLOW_UP => threads.follow_up(thread, message).await,
-        INTERRUPT => threads.interrupt(thread, message).await,
-        _ => threads.prompt(thread, message).await,
-    };
-    done.map(drop)
+/// A message of the user with a name.
+pub(crate) fn message(name: &str, said: &str, (mode, wakes): Way) -> ThreadMessage {
+    let message = ThreadMessage::new(Message::user(said), mode).named(name);
+    if wakes { message } else { message.quiet() }
 }
 
 /// Decides when the call waits, and the run is parked if the script waits so long.
 async fn decide(
     threads: &DurableThreads,
     thread: &ThreadId,
-    decision: CallDecision,
+    call: &str,
+    decision: Decision,
     later: Millis,
-) -> Result<(), EngineError> {
-    until("a call that waits", || async {
-        threads
-            .approvals(thread)
-            .await
-            .is_ok_and(|held| held.iter().any(|held| *held.call() == decision.call))
-    })
-    .await;
+) -> Result<(), RuntimeError> {
+    until("a call that waits", || async { pending(threads, thread, call).await.is_some() }).await;
     tokio::time::sleep(pause(later)).await;
-    threads.decide(thread, decision).await.map(drop)
+    decide_now(threads, thread, call, decision).await
+}
+
+/// The digest of a call that waits.
+async fn pending(threads: &DurableThreads, thread: &ThreadId, call: &str) -> Option<ApprovalDecision> {
+    let pending = threads.approvals(thread).await.ok()?;
+    let held = pending.into_iter().find(|held| held.proposed.call.id.as_str() == call)?.proposed;
+    Some(ApprovalDecision { approval: held.id(), digest: held.digest(), decision: Decision::Granted })
+}
+
+/// Decides about a call that waits.
+pub(crate) async fn decide_now(
+    threads: &DurableThreads,
+    thread: &ThreadId,
+    call: &str,
+    decision: Decision,
+) -> Result<(), RuntimeError> {
+    let Some(shown) = pending(threads, thread, call).await else {
+        panic!("call {call} of thread {thread} does not wait")
+    };
+    threads.decide(thread, ApprovalDecision { decision, ..shown }).await
 }
 
 /// The time of a script, in the shorter time of these checks: what parks a run there, does so here.
@@ -96,12 +106,12 @@ pub(crate) async fn finished(cluster: &Cluster, thread: &ThreadId) -> (Vec<LogEn
     let threads = cluster.threads();
     let what = format!("the end of thread {thread}");
     until(&what, || async {
-        threads.snapshot(thread).await.is_ok_and(|state| {
+        threads.state(thread).await.is_ok_and(|state| {
             *state.status() == ThreadStatus::Idle && state.queue().count() == 0 && state.last().is_some()
         })
     })
     .await;
-    let state = threads.snapshot(thread).await.unwrap();
+    let state = threads.state(thread).await.unwrap();
     let last = state.last().unwrap().clone();
     let last = last.unwrap_or_else(|why| panic!("thread {thread}: {why}"));
     (log(&threads, thread).await, last)

@@ -35,10 +35,23 @@ pub(crate) fn all_scripts() -> Vec<Script> {
 /// Iterations of the script `long` before its last.
 pub(crate) const LONG: usize = 8;
 
+/// The scripts of threads that a front end serves. Their names may be in URLs.
+fn front_scripts() -> Vec<Script> {
+    let script = |name, answers| Script { name, answers, ..Script::default() };
+    vec![
+        Script {
+            thinks: Millis(800),
+            ..script("front-steer", vec![calls(&["look"]), text("Tea and milk.")])
+        },
+        script("front-approval", vec![calls(&["sign"]), text("Signed.")]),
+        Script { hangs: Some(0), heeds: true, ..script("front-abort", Vec::new()) },
+    ]
+}
+
 /// The script of a thread, which is named `SCRIPT.NUMBER`.
 pub(crate) fn script_of(thread: &str) -> Option<Script> {
     let name = thread.split('.').next()?;
-    all_scripts().into_iter().find(|script| script.name == name)
+    all_scripts().into_iter().chain(front_scripts()).find(|script| script.name == name)
 }
 
 struct Agents {

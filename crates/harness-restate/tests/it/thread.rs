@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use harness::core::machine::CallDecision;
-use harness::core::message::Message;
+use harness::core::message::{Message, ToolCall};
+use harness::core::port::{Decision, ProposedCall};
+use harness::core::tool::ToolDef;
 use harness::core::{Json, Time};
 use harness_restate::durable::{
-    Begin, ControlAsk, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
+    Begin, ControlAsk, Held, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
 };
 
 use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, SECRET, STEER, Way, redactor, say};
@@ -196,6 +198,38 @@ fn a_thread_that_forgets_stops_its_run_and_takes_no_requests() {
             "accepted t1-2; drive a",
         ],
     );
+}
+
+#[test]
+fn a_decision_may_be_repeated_and_not_changed() {
+    let call = Arc::new(ToolCall::new("c1", "pay", Json::empty_object()));
+    let proposed = ProposedCall::new(call, ToolDef::new("pay", "Pays"), "main".into(), 1);
+    let digest = proposed.digest();
+    let hold = ControlAsk::Hold { run: "t1-1".into(), calls: vec![Held { proposed, since: Time(0) }] };
+    let asks = [
+        deliver("a", PROMPT),
+        ThreadAsk::Run(hold),
+        ThreadAsk::Decide(CallDecision::granted("c1")),
+        ThreadAsk::Decide(CallDecision::granted("c1")),
+        ThreadAsk::Decide(CallDecision::denied("c1", "no")),
+    ];
+    check(
+        &asks,
+        &[
+            "accepted t1-1; drive a",
+            "Noted",
+            "accepted t1-1; ring t1-1",
+            "accepted t1-1",
+            "refused decided: another decision about call `c1` was given before",
+        ],
+    );
+    // It is known when the call waits no longer, too.
+    let mut state = ThreadState::new("t1".into(), None);
+    for ask in asks {
+        state.handle(ask, Time(0), None);
+    }
+    let known = [Decision::Granted, Decision::Later].map(|decision| state.decided(&digest, &decision));
+    assert_eq!((known, state.approvals().count()), ([Some(true), Some(false)], 0));
 }
 
 #[test]

@@ -45,6 +45,14 @@ pub struct Snapshot {
     pub waiting: usize,
 }
 
+impl Snapshot {
+    /// A thread in this status with this transcript, and nothing else.
+    pub fn new(status: Status, messages: Prefix) -> Self {
+        let (answer, pending_calls) = (None, Vec::new());
+        Self { status, model: None, messages, answer, pending_calls, error: None, waiting: 0 }
+    }
+}
+
 /// A stop in progress. Dropping it changes nothing.
 #[derive(Debug)]
 pub struct Stopping {

@@ -131,6 +131,7 @@ const AREAS: &[&str] = &[
     "artifact",
     "checkpoint",
     "cli",
+    "engine",
     "memory",
     "notes",
     "relay",

@@ -1,57 +1,43 @@
 //! The client of threads.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use harness::core::machine::CallDecision;
-use harness::core::message::Message;
-use harness::core::{EntryId, Redactor, RunId, ThreadId};
-use harness::runtime::DeliveryMode;
+use harness::core::port::Ids as _;
+use harness::core::transcript::Prefix;
+use harness::core::{Cancel, EntryId, Fault, FaultSource, Redactor, RunId, ThreadId};
+use harness::runtime::RuntimeError;
+use harness::system::{SystemClock, SystemIds};
 use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use super::call::ReadReply;
 use super::engine::{Engine, EngineError};
 use super::service::THREAD;
 use super::store::{EngineStore, read};
 use super::thread::handler_of;
-use crate::durable::{
-    Held, LogEntry, Queued, Reader, RunOptions, Stopped, ThreadAsk, ThreadReply, ThreadState,
-};
+use crate::durable::{LogEntry, Reader, Stopped, ThreadAsk, ThreadReply, ThreadState};
 
-/// Entries of one reply, at most.
-const ENTRIES: u64 = 256;
-
-/// A message for a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The name of the message. A thread accepts a name once, so a client may send a message again.
-    pub entry: EntryId,
-    /// Content of the message.
-    pub message: Arc<Message>,
-    /// Options of the run that it begins.
-    pub options: RunOptions,
-}
-
-impl Delivery {
-    /// A message of the user.
-    pub fn new(entry: impl Into<EntryId>, text: impl Into<String>) -> Self {
-        let message = Arc::new(Message::user(text.into()));
-        Self { entry: entry.into(), message, options: RunOptions::default() }
-    }
-}
-
-/// Threads on an engine. A thread exists from its first message on.
+/// Threads on an engine, as a [`ThreadService`](harness::runtime::ThreadService).
 ///
-/// Requests return when they are stored. Those that change a thread return the run at hand, if there is any. A dropped
-/// future may have sent its request, which may be sent again.
+/// A thread exists from its first request on. Requests return when they are stored. A dropped future may have sent its
+/// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
+///
+/// Events have no deltas of answers, and no changes of the queue. Numbers of events have gaps. Not supported, with
+/// [`RuntimeError::Unsupported`]: lists of all threads or approvals, compaction on request, a given history,
+/// continuing a run without a message, context values, and output schemas of messages.
 ///
 /// ```no_run
-/// use harness_restate::engine::restate::{Delivery, DurableThreads, Engine};
+/// use harness::core::message::Message;
+/// use harness::runtime::{ThreadMessage, DeliveryMode, RuntimeError, ThreadService as _};
+/// use harness_restate::engine::restate::{DurableThreads, Engine};
 ///
-/// # async fn example() -> Result<(), harness_restate::engine::restate::EngineError> {
+/// # async fn example() -> Result<(), RuntimeError> {
 /// let threads = DurableThreads::new(Engine::new("http://127.0.0.1:8080")?);
-/// let thread = "customer-17".into();
-/// threads.prompt(&thread, Delivery::new("message-1", "Where is my order?")).await?;
-/// let (entries, _) = threads.read(&thread, 0).await?;
+/// let (thread, message) = ("customer-17".into(), Message::user("Where is my order?"));
+/// threads.deliver(&thread, ThreadMessage::new(message, DeliveryMode::NextTurn).named("message-1")).await?;
+/// let report = threads.response(&thread).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -60,13 +46,29 @@ pub struct DurableThreads {
     engine: Engine,
     reader: Reader<EngineStore>,
     redactor: Option<Redactor>,
+    local: Arc<Local>,
+}
+
+/// What the clones of a client share.
+#[derive(Debug)]
+struct Local {
+    clock: SystemClock,
+    ids: SystemIds,
+    /// This process changed a thread.
+    changed: Notify,
+    stopped: Cancel,
 }
 
 impl DurableThreads {
+    /// Entries of one reading of a log, at most.
+    pub(super) const PAGE: u64 = 256;
+
     /// The threads of an engine.
     pub fn new(engine: Engine) -> Self {
         let reader = Reader::new(EngineStore::new(engine.clone()));
-        Self { engine, reader, redactor: None }
+        let (clock, ids) = (SystemClock::new(), SystemIds::new());
+        let local = Local { clock, ids, changed: Notify::new(), stopped: Cancel::new() };
+        Self { engine, reader, redactor: None, local: Arc::new(local) }
     }
 
     /// Removes secrets from what is sent: the engine keeps requests on its disks. Workers have a redactor, too
@@ -76,144 +78,12 @@ impl DurableThreads {
         self
     }
 
-    /// Delivers a message at the next turn. An idle thread begins a run with it.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] when too many messages wait; else when the engine cannot be reached.
-    pub async fn prompt(&self, thread: &ThreadId, message: Delivery) -> Result<Option<RunId>, EngineError> {
-        self.deliver(thread, message, DeliveryMode::NextTurn, true).await
-    }
-
-    /// Delivers a message between two rounds of the run at hand. An idle thread keeps it for its next run.
-    ///
-    /// # Errors
-    /// As [`prompt`](Self::prompt).
-    pub async fn steer(&self, thread: &ThreadId, message: Delivery) -> Result<Option<RunId>, EngineError> {
-        self.deliver(thread, message, DeliveryMode::BetweenRounds, false).await
-    }
-
-    /// Delivers a message after the run at hand. It does not make an idle thread begin.
-    ///
-    /// # Errors
-    /// As [`prompt`](Self::prompt).
-    pub async fn follow_up(
-        &self,
-        thread: &ThreadId,
-        message: Delivery,
-    ) -> Result<Option<RunId>, EngineError> {
-        self.deliver(thread, message, DeliveryMode::NextTurn, false).await
-    }
-
-    /// Stops the run at hand and begins one with the message.
-    ///
-    /// # Errors
-    /// As [`prompt`](Self::prompt).
-    pub async fn interrupt(
-        &self,
-        thread: &ThreadId,
-        message: Delivery,
-    ) -> Result<Option<RunId>, EngineError> {
-        self.deliver(thread, message, DeliveryMode::Interrupt, true).await
-    }
-
-    /// Stops the run at hand. Messages that wait stay.
-    ///
-    /// # Errors
-    /// When the engine cannot be reached.
-    pub async fn abort(&self, thread: &ThreadId) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Abort).await
-    }
-
-    /// Decides about a call. The first decision about a call counts.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] when the call does not wait for a decision.
-    pub async fn decide(
-        &self,
-        thread: &ThreadId,
-        decision: CallDecision,
-    ) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Decide(decision)).await
-    }
-
-    /// Changes a message that waits.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] when it does not wait.
-    pub async fn edit(
-        &self,
-        thread: &ThreadId,
-        entry: EntryId,
-        message: Arc<Message>,
-    ) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Edit { entry, message }).await
-    }
-
-    /// Moves a message that waits to the n-th place, from 0.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] when it does not wait.
-    pub async fn reorder(
-        &self,
-        thread: &ThreadId,
-        entry: EntryId,
-        place: usize,
-    ) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Reorder { entry, place }).await
-    }
-
-    /// Removes a message that waits.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] when it does not wait.
-    pub async fn cancel(&self, thread: &ThreadId, entry: EntryId) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Cancel { entry }).await
-    }
-
-    /// Sets the options of later runs, where their messages have none.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] for options of more than 32 KiB.
-    pub async fn configure(
-        &self,
-        thread: &ThreadId,
-        options: RunOptions,
-    ) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Configure(options)).await
-    }
-
-    /// Forgets a conversation: stops the run at hand, and removes messages, decisions, options, log and texts. Until this is
-    /// done the thread refuses other requests. Entries of its next conversation have later numbers. The engine keeps the
-    /// journals of ended runs for 24 h, and processes may have parts of it in memory until these make room for others.
-    ///
-    /// # Errors
-    /// When the engine cannot be reached.
-    pub async fn forget(&self, thread: &ThreadId) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Forget).await
-    }
-
     /// The state of a thread.
     ///
     /// # Errors
     /// When the engine cannot be reached.
-    pub async fn snapshot(&self, thread: &ThreadId) -> Result<ThreadState, EngineError> {
+    pub async fn state(&self, thread: &ThreadId) -> Result<ThreadState, RuntimeError> {
         self.look(thread, "snapshot").await
-    }
-
-    /// The messages that wait, in the order of their delivery.
-    ///
-    /// # Errors
-    /// When the engine cannot be reached.
-    pub async fn queue(&self, thread: &ThreadId) -> Result<Vec<Queued>, EngineError> {
-        self.look(thread, "queue").await
-    }
-
-    /// The calls that wait for a decision.
-    ///
-    /// # Errors
-    /// When the engine cannot be reached.
-    pub async fn approvals(&self, thread: &ThreadId) -> Result<Vec<Held>, EngineError> {
-        self.look(thread, "approvals").await
     }
 
     /// Entries of a thread's log from a number on, and the entries of the log. At most 256 entries; read on behind the
@@ -221,40 +91,153 @@ impl DurableThreads {
     ///
     /// # Errors
     /// When the engine cannot be reached.
-    pub async fn read(&self, thread: &ThreadId, from: u64) -> Result<(Vec<LogEntry>, u64), EngineError> {
-        let ReadReply { first, len, .. } = read(&self.engine, thread, from, from).await?;
+    pub async fn read(&self, thread: &ThreadId, from: u64) -> Result<(Vec<LogEntry>, u64), RuntimeError> {
+        let ReadReply { first, len, .. } = self.extent(thread).await?;
         let from = from.max(first);
-        let upto = len.min(from.saturating_add(ENTRIES));
+        let upto = len.min(from.saturating_add(Self::PAGE));
         if upto <= from {
             return Ok((Vec::new(), len));
         }
-        let failed = |stopped: Stopped| EngineError::Invalid {
-            url: self.engine.to_string(),
-            why: format!("the log of thread {thread} cannot be read: {stopped}"),
-        };
-        Ok((self.reader.entries(thread, from, upto).await.map_err(failed)?, len))
+        Ok((self.entries(thread, from, upto).await?, len))
     }
 
-    async fn deliver(
+    /// The extent of a thread's log.
+    pub(super) async fn extent(&self, thread: &ThreadId) -> Result<ReadReply, RuntimeError> {
+        Ok(read(&self.engine, thread, 0, 0).await?)
+    }
+
+    /// The entries of a thread's log from a number on, before another.
+    pub(super) async fn entries(
         &self,
         thread: &ThreadId,
-        Delivery { entry, message, options }: Delivery,
-        mode: DeliveryMode,
-        wakes: bool,
-    ) -> Result<Option<RunId>, EngineError> {
-        self.change(thread, ThreadAsk::Deliver { entry, message, mode, wakes, options }).await
+        from: u64,
+        upto: u64,
+    ) -> Result<Vec<LogEntry>, RuntimeError> {
+        self.reader.entries(thread, from, upto).await.map_err(|stopped| unreadable(thread, &stopped))
     }
 
-    async fn change(&self, thread: &ThreadId, ask: ThreadAsk) -> Result<Option<RunId>, EngineError> {
-        let ask = ask.redacted(self.redactor.as_ref()).map_err(EngineError::Refused)?;
-        match self.engine.call([THREAD, thread.as_str(), handler_of(&ask)], &ask).await? {
+    /// The messages of entries of a thread's log.
+    pub(super) async fn transcript(
+        &self,
+        thread: &ThreadId,
+        entries: Range<u64>,
+    ) -> Result<Prefix, RuntimeError> {
+        self.reader.transcript(thread, entries).await.map_err(|stopped| unreadable(thread, &stopped))
+    }
+
+    /// Sends a request that changes a thread. Returns the run at hand, if there is any.
+    pub(super) async fn change(
+        &self,
+        thread: &ThreadId,
+        ask: ThreadAsk,
+    ) -> Result<Option<RunId>, RuntimeError> {
+        let entry = entry_of(&ask).cloned();
+        let refused = |why: String| refusal(thread, entry, &why);
+        let ask = match ask.redacted(self.redactor.as_ref()) {
+            Ok(ask) => ask,
+            Err(why) => return Err(refused(why)),
+        };
+        let reply = self.engine.call([THREAD, thread.as_str(), handler_of(&ask)], &ask).await?;
+        self.local.changed.notify_waiters();
+        match reply {
             ThreadReply::Accepted(run) => Ok(run),
-            ThreadReply::Refused(why) => Err(EngineError::Refused(why)),
+            ThreadReply::Refused(why) => Err(refused(why)),
             ThreadReply::Run(_) => Ok(None),
         }
     }
 
-    async fn look<O: DeserializeOwned>(&self, thread: &ThreadId, handler: &str) -> Result<O, EngineError> {
-        self.engine.call([THREAD, thread.as_str(), handler], &()).await
+    /// Calls a handler that only reads.
+    pub(super) async fn look<O: DeserializeOwned>(
+        &self,
+        thread: &ThreadId,
+        handler: &str,
+    ) -> Result<O, RuntimeError> {
+        Ok(self.engine.call([THREAD, thread.as_str(), handler], &()).await?)
+    }
+
+    /// Completes when this process changes a thread.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.local.changed.notified()
+    }
+
+    /// Completes when the streams of this process end.
+    pub(super) async fn stopped(&self) {
+        self.local.stopped.cancelled().await;
+    }
+
+    /// Ends the streams of this process.
+    pub(super) fn stop_streams(&self) {
+        self.local.stopped.cancel();
+    }
+
+    pub(super) fn clock(&self) -> &SystemClock {
+        &self.local.clock
+    }
+
+    /// An id for a message that has none.
+    pub(super) fn new_entry(&self) -> EntryId {
+        let unique = self.local.ids.run_id();
+        EntryId::from(unique.as_str().replacen("run-", "msg-", 1))
+    }
+}
+
+/// The message of the queue that a request is about.
+fn entry_of(ask: &ThreadAsk) -> Option<&EntryId> {
+    match ask {
+        ThreadAsk::Edit { entry, .. } | ThreadAsk::Reorder { entry, .. } | ThreadAsk::Cancel { entry } => {
+            Some(entry)
+        }
+        ThreadAsk::Deliver { .. }
+        | ThreadAsk::Abort
+        | ThreadAsk::Decide(_)
+        | ThreadAsk::Configure(_)
+        | ThreadAsk::Expire { .. }
+        | ThreadAsk::Forget
+        | ThreadAsk::Forgotten { .. }
+        | ThreadAsk::Run(_) => None,
+    }
+}
+
+/// The error of a refused request, by the code that begins the reason.
+fn refusal(thread: &ThreadId, entry: Option<EntryId>, why: &str) -> RuntimeError {
+    let (code, text) = why.split_once(": ").unwrap_or(("refused", why));
+    let code = match (code, entry) {
+        ("not_waiting", Some(entry)) => return RuntimeError::NotWaiting { thread: thread.clone(), entry },
+        ("queue_full", _) => "engine.queue_full",
+        ("options_too_large", _) => "engine.options_too_large",
+        ("secret_withheld", _) => "engine.secret_withheld",
+        ("not_pending", _) => "engine.not_pending",
+        ("decided", _) => "engine.decided",
+        ("forgetting", _) => "engine.forgetting",
+        _ => "engine.refused",
+    };
+    RuntimeError::Engine(Fault::new(FaultSource::Session, code, text))
+}
+
+fn unreadable(thread: &ThreadId, stopped: &Stopped) -> RuntimeError {
+    let text = format!("the log of thread `{thread}` cannot be read: {stopped}");
+    RuntimeError::Engine(Fault::new(FaultSource::Session, "engine.log", text))
+}
+
+impl From<EngineError> for RuntimeError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(Fault::new(FaultSource::Session, error.kind(), error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(why: &str, kind: &str, message: &str) {
+        let error = refusal(&"t1".into(), Some("m1".into()), why);
+        assert_eq!((error.kind(), error.to_string().as_str()), (kind, message));
+    }
+
+    #[test]
+    fn refusals_are_errors_with_codes() {
+        check("not_waiting: gone", "runtime.not_waiting", "no message `m1` waits in thread `t1`");
+        check("queue_full: 64 messages wait already", "engine.queue_full", "64 messages wait already");
+        check("what nobody knows", "engine.refused", "what nobody knows");
     }
 }

@@ -45,9 +45,6 @@ pub enum EngineError {
         /// Its message.
         text: String,
     },
-    /// The thread refused the request.
-    #[error("{0}")]
-    Refused(String),
     /// The response is not what the services of this version send.
     #[error("invalid response of engine {url}: {why}")]
     Invalid {
@@ -56,6 +53,19 @@ pub enum EngineError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+impl EngineError {
+    /// A stable code, for example `engine.unreachable`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "engine.url",
+            Self::NoAdmin(_) => "engine.no_admin",
+            Self::Unreachable { .. } => "engine.unreachable",
+            Self::Failed { .. } => "engine.failed",
+            Self::Invalid { .. } => "engine.invalid",
+        }
+    }
 }
 
 /// An engine: one server, or one of a cluster.
