@@ -30,7 +30,7 @@ pub use types::{ApprovalDecision, PendingApproval, ThreadAttributes, ThreadInfo,
 /// use harness_core::message::Message;
 /// use harness_runtime::{ThreadMessage, DeliveryMode, RuntimeError, ThreadService};
 ///
-/// async fn remind(threads: &impl ThreadService) -> Result<(), RuntimeError> {
+/// async fn remind<T: ThreadService>(threads: &T) -> Result<(), RuntimeError> {
 ///     for thread in threads.list().await? {
 ///         let message = Message::user("Any news?");
 ///         threads.deliver(&thread, ThreadMessage::new(message, DeliveryMode::NextTurn)).await?;
