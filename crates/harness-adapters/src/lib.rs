@@ -60,6 +60,7 @@ pub mod price;
 #[cfg(feature = "http")]
 pub mod responses;
 mod runner;
+#[cfg(any(feature = "http", feature = "local-command"))]
 mod seam;
 mod secret;
 pub mod structured;

@@ -4,8 +4,6 @@
 //! endpoints split their fragments between them. A half is not valid Rust text, so it is buffered
 //! until the other half arrives.
 
-use harness_core::JsonObject;
-
 /// In place of half a character whose other half never came.
 const MARK: char = '\u{fffd}';
 
@@ -26,6 +24,7 @@ impl Piece {
     }
 
     /// The text alone, with a mark in place of each half.
+    #[cfg(feature = "http")]
     pub(crate) fn into_text(self) -> String {
         let mut seam = Seam::default();
         let text = seam.join(self);
@@ -40,7 +39,8 @@ impl From<String> for Piece {
 }
 
 /// Text of a key as a fragment of a longer one; empty if absent.
-pub(crate) fn piece_at(object: &JsonObject, key: &str) -> Piece {
+#[cfg(feature = "local-command")]
+pub(crate) fn piece_at(object: &harness_core::JsonObject, key: &str) -> Piece {
     object.get(key).and_then(|value| piece_of(value.text())).unwrap_or_default()
 }
 
@@ -122,6 +122,7 @@ impl Seam {
 }
 
 #[cfg(test)]
+#[cfg(feature = "http")]
 mod tests {
     use super::*;
 
