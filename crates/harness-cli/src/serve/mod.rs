@@ -95,8 +95,12 @@ async fn serve_engine(args: &ServeArgs, options: ServerOptions, signals: Signals
 }
 
 #[cfg(not(feature = "restate"))]
-async fn serve_engine(_: &ServeArgs, _: ServerOptions, _: Signals) -> Result<Exit, CliError> {
-    Err(crate::left_out::left_out("`--engine`", "restate"))
+fn serve_engine(
+    _: &ServeArgs,
+    _: ServerOptions,
+    _: Signals,
+) -> impl Future<Output = Result<Exit, CliError>> + use<> {
+    std::future::ready(Err(crate::left_out::left_out("`--engine`", "restate")))
 }
 
 /// Serves threads at an address until a signal.
