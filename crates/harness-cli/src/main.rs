@@ -14,6 +14,8 @@ mod completions;
 mod descriptor;
 mod diff;
 mod doctor;
+#[cfg(feature = "restate")]
+mod engine;
 mod env;
 mod error;
 mod exit;
@@ -121,6 +123,14 @@ fn carry_out(command: &Command) -> Result<Exit, CliError> {
         Command::Serve(args) => serve::serve(args),
         #[cfg(not(feature = "serve"))]
         Command::Serve(_) => Err(left_out::left_out("`harness serve`", "serve")),
+        #[cfg(feature = "restate")]
+        Command::Worker(args) => engine::worker(args),
+        #[cfg(feature = "restate")]
+        Command::Engine(args) => engine::engine(args),
+        #[cfg(not(feature = "restate"))]
+        Command::Worker(_) => Err(left_out::left_out("`harness worker`", "restate")),
+        #[cfg(not(feature = "restate"))]
+        Command::Engine(_) => Err(left_out::left_out("`harness engine`", "restate")),
         Command::Session(args) => session::session(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => completions::completions(args),

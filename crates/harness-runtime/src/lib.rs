@@ -13,6 +13,7 @@
 //! | change it for the next run | [`Thread::set_model`] and its siblings, [`Thread::configure`] |
 //! | decide held calls | [`Approvals`] |
 //! | serve threads, of this process or of a durable engine | [`ThreadService`] |
+//! | drive a run elsewhere | [`Runtime::run_parts`] |
 //! | look at it | [`Thread::status`], [`Thread::snapshot`], [`Thread::messages`], [`Thread::preview_request`] |
 //!
 //! Parts that can be used without threads:
@@ -74,6 +75,7 @@ mod config;
 mod error;
 mod markdown;
 mod model;
+mod parts;
 mod prompt;
 mod queue;
 mod report;
@@ -92,6 +94,7 @@ pub use config::{
 };
 pub use error::{ErrorClass, RuntimeError};
 pub use markdown::{FileProblem, FileProblemKind, MarkdownFault};
+pub use parts::RunParts;
 pub use prompt::{MessageOptions, Prompt, ResumeFrom};
 pub use queue::{DeliveryMode, DeliveryState, LateSteering, Queue, QueueEntry, QueueMode};
 pub use report::{NoAnswer, Report, Typed};

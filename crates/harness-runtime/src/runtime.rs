@@ -280,6 +280,11 @@ impl Runtime {
         self.threads.lock().keys().cloned().collect()
     }
 
+    /// Configuration that threads begin with.
+    pub(crate) fn config(&self) -> &Arc<ResolvedConfig> {
+        &self.settled
+    }
+
     /// Working directory in prompts.
     pub fn root_cwd(&self) -> &RootCwd {
         &self.parts.cwd

@@ -9,6 +9,7 @@ const MOST_LINES: usize = 900;
 const NOT_OURS: &[&str] = &[
     "Cargo.lock",
     "crates/harness-server/src/client/client.d.ts",
+    "docs/reference/command-line.md",
     "docs/reference/descriptor.schema.json",
     "docs/reference/events.md",
     "docs/reference/events.schema.json",

@@ -9,10 +9,10 @@ use super::{Cli, Command};
 
 /// Headings, with the commands of each in the order of a reader's work.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Run agents", &["run", "chat", "resume", "serve", "acp", "bridge"]),
+    ("Run agents", &["run", "chat", "resume", "serve", "worker", "acp", "bridge"]),
     ("Define agents", &["new", "check", "show", "graph", "diff", "hash", "schema", "tools"]),
     ("Inspect and test", &["session", "inspect", "replay", "regress"]),
-    ("Set up", &["doctor", "completions", "man"]),
+    ("Set up", &["engine", "doctor", "completions", "man"]),
 ];
 
 /// The text after the options.
@@ -22,7 +22,7 @@ Examples:
   harness chat --model ollama/llama3.2";
 
 /// Examples of each command, without the name of the program.
-const COMMANDS: [(&str, &[&str]); 21] = [
+const COMMANDS: [(&str, &[&str]); 23] = [
     (
         "run",
         &[
@@ -33,6 +33,14 @@ const COMMANDS: [(&str, &[&str]); 21] = [
     ("chat", &["chat", "chat --model ollama/llama3.2 --session ada.jsonl"]),
     ("resume", &["resume ada.jsonl", "resume ada.jsonl --deny call-1=\"too much\""]),
     ("serve", &["serve --sessions threads", "serve --listen 0.0.0.0:8787 --token-file token"]),
+    (
+        "worker",
+        &[
+            "worker --register",
+            "worker --listen 0.0.0.0:9080 --advertise http://workers:9080 --identity-key publickeyv1_KEY",
+        ],
+    ),
+    ("engine", &["engine status", "engine stuck --json", "engine settle ada"]),
     ("acp", &["acp harness.yaml", "acp --model ollama/llama3.2"]),
     ("bridge", &["bridge --cli codex --channel specialists"]),
     ("new", &["new my-desk"]),

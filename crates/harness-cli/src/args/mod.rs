@@ -8,6 +8,7 @@ mod chat;
 mod descriptor;
 mod descriptors;
 mod doctor;
+mod engine;
 mod folders;
 mod help;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod threads;
 mod tools;
 mod until;
 mod values;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -40,6 +42,9 @@ pub(crate) use descriptors::{
     ShowArgs,
 };
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use engine::{
+    AdminArg, EngineArgs, EngineCommandArgs, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb,
+};
 pub(crate) use folders::{SkillArgs, TemplateArgs};
 pub(crate) use help::command;
 pub(crate) use records::{
@@ -56,6 +61,7 @@ pub(crate) use threads::ThreadArgs;
 pub(crate) use tools::{InputArg, ToolsArgs};
 pub(crate) use until::{ModeArg, UntilArgs};
 pub(crate) use values::{ContextArg, MessageArg, time};
+pub(crate) use worker::WorkerArgs;
 
 use crate::env;
 use crate::exit::Exit;
@@ -122,6 +128,10 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Serve threads over HTTP
     Serve(Box<ServeArgs>),
+    /// Run threads of a durable engine, as one of many workers
+    Worker(Box<WorkerArgs>),
+    /// Look after runs on a durable engine
+    Engine(EngineCommandArgs),
     /// List, search, show, export, fork, label, compact and repair sessions
     Session(SessionArgs),
     /// List the tools in a registry, or call one
@@ -161,6 +171,8 @@ impl Command {
             | Self::Tools(_)
             | Self::Doctor(_)
             | Self::Bridge(_)
+            | Self::Worker(_)
+            | Self::Engine(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
         }
@@ -181,10 +193,12 @@ impl Command {
             Self::Tools(args) => args.json,
             Self::Session(args) => args.verb.json(),
             Self::Doctor(args) => args.json,
+            Self::Engine(args) => args.verb.json(),
             Self::Acp(_)
             | Self::Chat(_)
             | Self::Bridge(_)
             | Self::Serve(_)
+            | Self::Worker(_)
             | Self::Graph(_)
             | Self::Schema(_)
             | Self::New(_)

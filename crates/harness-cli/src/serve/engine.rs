@@ -2,9 +2,10 @@
 
 use harness::core::AgentId;
 use harness::descriptor::{Graph, Registry, load_file};
-use harness_restate::engine::restate::{DurableThreads, Engine, EngineError};
+use harness_restate::engine::restate::DurableThreads;
 
 use crate::args::ServeArgs;
+use crate::engine::ingress;
 use crate::error::CliError;
 use crate::secrets;
 
@@ -13,15 +14,6 @@ pub(super) fn open(args: &ServeArgs) -> Result<(DurableThreads, Vec<AgentId>), C
     let descriptor = load_file(&args.descriptor.find()?)?;
     let graph = Graph::build(&descriptor, &Registry::stand_in(&descriptor))?;
     let agents = graph.agents().map(|agent| agent.id().into()).collect();
-    let wrong = |error: EngineError| {
-        CliError::part(
-            error.kind(),
-            &error,
-            Some("pass the URL of the ingress, for example http://127.0.0.1:8080"),
-        )
-    };
-    let mut servers = args.engine.iter();
-    let first = Engine::new(servers.next().map_or("", |url| url)).map_err(wrong)?;
-    let engine = servers.try_fold(first, |engine, url| engine.or(url)).map_err(wrong)?;
+    let engine = ingress(&args.engine)?;
     Ok((DurableThreads::new(engine).redactor(secrets::redactor()), agents))
 }

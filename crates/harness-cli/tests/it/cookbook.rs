@@ -39,7 +39,7 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 43] = [
+const PAGES: [(&str, &str); 44] = [
     ("approvals.md", EMPTY),
     ("assistant.md", EMPTY),
     ("backends.md", EMPTY),
@@ -72,6 +72,7 @@ const PAGES: [(&str, &str); 43] = [
     ("serve-typescript.md", SUPPORT),
     ("serve.md", SUPPORT),
     ("sessions.md", SUPPORT),
+    ("several-machines.md", EMPTY),
     ("shared-sessions.md", EMPTY),
     ("skills.md", EMPTY),
     ("steering.md", EMPTY),
@@ -190,6 +191,7 @@ fn pages_without_a_test_have_no_commands() {
         "mcp.md",
         "memory-code.md",
         "outcomes.md",
+        "several-machines.md",
         "shared-sessions.md",
         "steering.md",
         "streaming.md",

@@ -7,6 +7,7 @@ use harness::core::driver::Ports;
 use harness::core::port::Control;
 use harness::core::run::RunSpec;
 use harness::core::{Fault, Origin, ThreadId};
+use harness::runtime::{RunParts, Runtime};
 
 use super::blob::{Blob, BlobHash};
 use super::log::LogEntry;
@@ -38,7 +39,7 @@ pub struct Agent {
     pub control: Box<dyn Control>,
 }
 
-/// Binds descriptors to parts on a worker. Equal requests must give equal parts: a run is replayed on any worker.
+/// Binds descriptors to parts on a worker. A [`Runtime`] is one. Equal requests must give equal parts: a run is replayed on any worker.
 pub trait AgentHost: Send + Sync {
     /// The parts of a run.
     ///
@@ -97,6 +98,16 @@ pub trait ThreadStore: Send + Sync {
 impl<H: AgentHost + ?Sized> AgentHost for Arc<H> {
     async fn agent(&self, ask: HostAsk<'_>) -> Result<Agent, Fault> {
         (**self).agent(ask).await
+    }
+}
+
+/// The agents of a runtime. A thread that was started under another descriptor is rejected, unless the runtime accepts any.
+/// Modes and memory that a process keeps for itself do not follow a run to another worker.
+impl AgentHost for Runtime {
+    async fn agent(&self, ask: HostAsk<'_>) -> Result<Agent, Fault> {
+        let parts = self.run_parts(ask.origin).map_err(|error| fault(error.kind(), &error))?;
+        let RunParts { ports, spec, control, .. } = parts;
+        Ok(Agent { ports, spec, control })
     }
 }
 

@@ -22,6 +22,7 @@ mod request;
 mod running;
 mod sealed;
 mod segment;
+mod settle;
 pub mod sim;
 mod step;
 mod thread;
@@ -38,6 +39,7 @@ pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
 pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
 pub use reader::Reader;
 pub use request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
+pub use settle::delivered;
 pub use sim::SimEngine;
 #[cfg(feature = "restate")]
 pub(crate) use step::lost_reply;

@@ -138,6 +138,17 @@ pub enum ThreadAsk {
         /// Entries of the log that were removed.
         before: u64,
     },
+    /// Ends the run at hand, which no driver has any longer. Its messages that are not in the transcript wait again.
+    Settle {
+        /// The run.
+        run: RunId,
+        /// Why it has no end: the thread's last result.
+        why: String,
+        /// Messages of the queue that are in the transcript ([`delivered`](super::delivered)).
+        injected: Vec<EntryId>,
+        /// Entries of the log.
+        log: u64,
+    },
     /// A request of the thread's own run.
     Run(ControlAsk),
 }

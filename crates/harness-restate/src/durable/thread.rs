@@ -182,6 +182,11 @@ impl ThreadState {
         Some(*earlier == named(decision))
     }
 
+    /// The messages that the run at hand began with.
+    pub fn began(&self) -> &[EntryId] {
+        &self.began
+    }
+
     /// Takes one request, without the secrets that `redactor` knows. The state, the reply and what is sent are stored
     /// together.
     pub fn handle(
@@ -207,6 +212,9 @@ impl ThreadState {
             ThreadAsk::Forgotten { before } => {
                 self.forgotten(before);
                 Ok(())
+            }
+            ThreadAsk::Settle { run, why, injected, log } => {
+                self.settle(run, why, now, &injected, log, &mut sends)
             }
             _ if self.is_forgetting => Err(format!(
                 "forgetting: the conversation of thread `{}` is being removed; try again in a moment",
@@ -462,6 +470,22 @@ impl ThreadState {
         } else if !is_lost && (self.queue.wakes() || is_completed) {
             self.begin(now, sends);
         }
+    }
+
+    fn settle(
+        &mut self,
+        run: RunId,
+        why: String,
+        now: Time,
+        injected: &[EntryId],
+        log: u64,
+        sends: &mut Vec<ThreadSend>,
+    ) -> Result<(), String> {
+        if self.running() != Some(&run) || log < self.log {
+            return Err(format!("not_running: run `{run}` is not the run of this thread"));
+        }
+        self.ended(run, Err(why), now, injected, log, sends);
+        Ok(())
     }
 
     /// Starts a run with the oldest message that may begin one. It supersedes a parked run.

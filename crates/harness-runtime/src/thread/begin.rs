@@ -162,6 +162,11 @@ pub(super) fn said(prompt: &[Arc<Message>], memory: &Memory) -> String {
     if !prompt.is_empty() {
         return prompt.iter().map(|message| message.joined_text()).collect::<Vec<_>>().join("\n\n");
     }
-    let last = memory.log.iter().rev().find(|message| matches!(&***message, Message::User(_)));
+    last_said(memory.log.iter())
+}
+
+/// What a user said last.
+pub(crate) fn last_said<'m>(log: impl DoubleEndedIterator<Item = &'m Arc<Message>>) -> String {
+    let last = log.rev().find(|message| matches!(&***message, Message::User(_)));
     last.map(|message| message.joined_text()).unwrap_or_default()
 }

@@ -18,4 +18,5 @@ pub use handle::{Snapshot, Stopping, Thread};
 pub use response::{Response, TypedResponse};
 pub use state::Status;
 
+pub(crate) use begin::last_said;
 pub(crate) use state::Shared;

@@ -17,7 +17,9 @@ use super::engine::{Engine, EngineError};
 use super::service::THREAD;
 use super::store::{EngineStore, read};
 use super::thread::handler_of;
-use crate::durable::{LogEntry, Reader, Stopped, ThreadAsk, ThreadReply, ThreadState};
+use crate::durable::{
+    LogEntry, Reader, Stopped, ThreadAsk, ThreadReply, ThreadState, ThreadStatus, delivered,
+};
 
 /// Threads on an engine, as a [`ThreadService`](harness::runtime::ThreadService).
 ///
@@ -76,6 +78,41 @@ impl DurableThreads {
     pub fn redactor(mut self, redactor: Redactor) -> Self {
         self.redactor = Some(redactor);
         self
+    }
+
+    /// Ends the run at hand at the engine, with everything that it has in flight, and frees the thread. For runs that do not
+    /// end by themselves; [`abort`](harness::runtime::ThreadService::abort) ends others in good order.
+    ///
+    /// The thread's last result is `why`. What the run wrote stays in the transcript, and the next run begins with a repair:
+    /// a call without a result is marked as interrupted, for it may have happened. Messages that the transcript does not
+    /// have wait again.
+    ///
+    /// # Errors
+    /// `engine.not_running` when the thread has no run; `engine.no_admin`; else when the engine cannot be reached. After an
+    /// error it may be called again.
+    pub async fn settle(&self, thread: &ThreadId, why: &str) -> Result<RunId, RuntimeError> {
+        let none = || refusal(thread, None, &format!("not_running: thread `{thread}` has no run"));
+        let is_running = |state: &ThreadState| matches!(state.status(), ThreadStatus::Running(_));
+        if !is_running(&self.state(thread).await?) {
+            return Err(none());
+        }
+        self.engine.end_runs(thread).await?;
+        // Nothing but requests of clients changes the thread from here on.
+        let state = self.state(thread).await?;
+        let ThreadStatus::Running(run) = state.status().clone() else { return Err(none()) };
+        let mut entries = Vec::new();
+        let log = loop {
+            let from = state.log() + entries.len() as u64;
+            let (more, len) = self.read(thread, from).await?;
+            entries.extend(more);
+            if state.log() + entries.len() as u64 >= len {
+                break len;
+            }
+        };
+        let injected = delivered(&state, &entries);
+        let ask = ThreadAsk::Settle { run: run.clone(), why: why.to_owned(), injected, log };
+        self.change(thread, ask).await?;
+        Ok(run)
     }
 
     /// The state of a thread.
@@ -192,6 +229,7 @@ fn entry_of(ask: &ThreadAsk) -> Option<&EntryId> {
         | ThreadAsk::Decide(_)
         | ThreadAsk::Configure(_)
         | ThreadAsk::Expire { .. }
+        | ThreadAsk::Settle { .. }
         | ThreadAsk::Forget
         | ThreadAsk::Forgotten { .. }
         | ThreadAsk::Run(_) => None,
@@ -209,6 +247,7 @@ fn refusal(thread: &ThreadId, entry: Option<EntryId>, why: &str) -> RuntimeError
         ("not_pending", _) => "engine.not_pending",
         ("decided", _) => "engine.decided",
         ("forgetting", _) => "engine.forgetting",
+        ("not_running", _) => "engine.not_running",
         _ => "engine.refused",
     };
     RuntimeError::Engine(Fault::new(FaultSource::Session, code, text))

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::header::ACCEPT;
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,7 +26,7 @@ pub enum EngineError {
     #[error("`{0}` is not the URL of an engine; use one such as http://127.0.0.1:8080")]
     Url(String),
     /// The engine has no admin URL ([`Engine::admin`]).
-    #[error("engine {0} has no admin URL, which registering workers needs; set one with Engine::admin")]
+    #[error("engine {0} has no admin URL; set one with Engine::admin")]
     NoAdmin(String),
     /// The engine does not respond, after several attempts.
     #[error("engine {url} does not respond: {why}")]
@@ -65,6 +66,26 @@ impl EngineError {
             Self::Failed { .. } => "engine.failed",
             Self::Invalid { .. } => "engine.invalid",
         }
+    }
+}
+
+/// A request to an engine.
+pub(super) struct Request<'r, I> {
+    pub(super) method: Method,
+    pub(super) path: &'r [&'r str],
+    pub(super) query: Option<(&'r str, &'r str)>,
+    pub(super) body: Option<&'r I>,
+}
+
+impl<'r, I> Request<'r, I> {
+    pub(super) fn post(path: &'r [&'r str], body: &'r I) -> Self {
+        Self { method: Method::POST, path, query: None, body: Some(body) }
+    }
+}
+
+impl<'r> Request<'r, ()> {
+    pub(super) fn get(path: &'r [&'r str]) -> Self {
+        Self { method: Method::GET, path, query: None, body: None }
     }
 }
 
@@ -136,10 +157,31 @@ impl Engine {
     /// # Errors
     /// When the engine cannot be reached, or cannot reach a worker there.
     pub async fn register(&self, workers: &str) -> Result<(), EngineError> {
+        let body = serde_json::json!({ "uri": url(workers)?.as_str() });
+        self.ask_admin(&Request::post(&["deployments"], &body)).await.map(drop)
+    }
+
+    /// Whether the ingress of a server responds as one.
+    ///
+    /// # Errors
+    /// [`EngineError::Unreachable`]; [`EngineError::Failed`] when something else responds at that URL.
+    pub async fn check(&self) -> Result<(), EngineError> {
+        self.send(&self.ingress, &Request::get(&["restate", "health"])).await.map(drop)
+    }
+
+    /// Sends a request to the admin API.
+    pub(super) async fn ask_admin<I: Serialize + Sync>(
+        &self,
+        request: &Request<'_, I>,
+    ) -> Result<Vec<u8>, EngineError> {
         let no_admin = || EngineError::NoAdmin(self.to_string());
         let admin = [self.admin.clone().ok_or_else(no_admin)?];
-        let body = serde_json::json!({ "uri": url(workers)?.as_str() });
-        self.send(&admin, &["deployments"], &body).await.map(drop)
+        self.send(&admin, request).await
+    }
+
+    /// The URL of the admin API, for messages.
+    pub(super) fn admin_url(&self) -> String {
+        self.admin.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
     /// Calls a handler of an object.
@@ -148,7 +190,7 @@ impl Engine {
         path: [&str; 3],
         input: &I,
     ) -> Result<O, EngineError> {
-        let body = self.send(&self.ingress, &path, input).await?;
+        let body = self.send(&self.ingress, &Request::post(&path, input)).await?;
         let invalid =
             |error: serde_json::Error| EngineError::Invalid { url: self.to_string(), why: error.to_string() };
         serde_json::from_slice(&body).map_err(invalid)
@@ -158,15 +200,14 @@ impl Engine {
     async fn send<I: Serialize + Sync>(
         &self,
         servers: &[Url],
-        path: &[&str],
-        input: &I,
+        request: &Request<'_, I>,
     ) -> Result<Vec<u8>, EngineError> {
         let first = self.last.load(Ordering::Relaxed);
         let mut turn = servers.iter().enumerate().cycle().skip(first % servers.len().max(1));
         let mut pause = PAUSE;
         for _ in 1..ATTEMPTS {
             let Some((at, server)) = turn.next() else { break };
-            match self.send_once(server, path, input).await {
+            match self.send_once(server, request).await {
                 Err((error, true)) => tracing::debug!(%error, "a request is sent again"),
                 done => {
                     self.last.store(at, Ordering::Relaxed);
@@ -177,32 +218,48 @@ impl Engine {
             pause *= 2;
         }
         let Some((_, server)) = turn.next() else { return Err(EngineError::Url(String::new())) };
-        self.send_once(server, path, input).await.map_err(|(error, _)| error)
+        self.send_once(server, request).await.map_err(|(error, _)| error)
     }
 
     /// Sends a request once. An error says whether another attempt may help.
     async fn send_once<I: Serialize>(
         &self,
         server: &Url,
-        path: &[&str],
-        input: &I,
+        request: &Request<'_, I>,
     ) -> Result<Vec<u8>, (EngineError, bool)> {
         let mut url = server.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
+            segments.pop_if_empty().extend(request.path);
+        }
+        if let Some((key, value)) = request.query {
+            url.query_pairs_mut().append_pair(key, value);
         }
         let lost = |error| (unreachable(server, &error), true);
-        let response = self.client.post(url).json(input).send().await.map_err(lost)?;
+        let mut asked = self.client.request(request.method.clone(), url).header(ACCEPT, "application/json");
+        if let Some(body) = request.body {
+            asked = asked.json(body);
+        }
+        let response = asked.send().await.map_err(lost)?;
         let status = response.status();
         let may_repeat = is_of_ingress(&response) && status.is_server_error();
         let body = response.bytes().await.map_err(lost)?;
         if status.is_success() {
             return Ok(body.to_vec());
         }
-        let text = String::from_utf8_lossy(&body).chars().take(500).collect();
+        let text = message(&body).chars().take(500).collect();
         let error = EngineError::Failed { url: server.to_string(), status: status.as_u16(), text };
         Err((error, may_repeat || status == StatusCode::TOO_MANY_REQUESTS))
     }
+}
+
+/// The message of an error: that of its JSON object, or all of it.
+fn message(body: &[u8]) -> String {
+    #[derive(serde::Deserialize)]
+    struct Told {
+        message: String,
+    }
+    let told = serde_json::from_slice::<Told>(body);
+    told.map_or_else(|_| String::from_utf8_lossy(body).into_owned(), |told| told.message)
 }
 
 fn is_of_ingress(response: &Response) -> bool {

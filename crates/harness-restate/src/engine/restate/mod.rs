@@ -2,7 +2,7 @@
 //!
 //! | service | kind | handlers |
 //! |---|---|---|
-//! | `HarnessThread` | object, by thread | `prompt` `steer` `follow_up` `interrupt` `abort` `decide` `edit` `reorder` `cancel` `configure` `forget`; private `take` `hold` `ended` `expire` `forgotten`; shared `snapshot` `queue` `approvals` |
+//! | `HarnessThread` | object, by thread | `prompt` `steer` `follow_up` `interrupt` `abort` `decide` `edit` `reorder` `cancel` `configure` `settle` `forget`; private `take` `hold` `ended` `expire` `forgotten`; shared `snapshot` `queue` `approvals` |
 //! | `HarnessRun` | object, by thread | private `drive` `forget` |
 //! | `HarnessStep` | service | private `perform` |
 //! | `HarnessLog` | object, by thread | `keep` `remove` `forget`; private `append`; shared `read` `kept` |
@@ -13,6 +13,7 @@
 //!
 //! This module alone names types of the SDK, of which it uses hidden parts; the version is exact.
 
+mod admin;
 mod call;
 mod client;
 mod effects;
@@ -28,6 +29,7 @@ mod thread;
 mod threads;
 mod worker;
 
+pub use admin::{Deployment, EngineStatus, Failure, RunAtWork, RunFilter, RunState};
 pub use client::DurableThreads;
 pub use engine::{Engine, EngineError};
 pub use quota::EngineQuota;

@@ -16,7 +16,7 @@ use super::service::{HandlerSpec, Handlers, RUN, ServiceSpec, THREAD, input, jou
 use crate::durable::{ControlAsk, Held, Queued, ThreadAsk, ThreadReply, ThreadSend, ThreadState};
 
 /// The handlers of clients.
-const CLIENTS: [&str; 11] = [
+const CLIENTS: [&str; 12] = [
     "prompt",
     "steer",
     "follow_up",
@@ -28,6 +28,7 @@ const CLIENTS: [&str; 11] = [
     "cancel",
     "configure",
     "forget",
+    "settle",
 ];
 
 pub(super) fn spec() -> ServiceSpec {
@@ -108,6 +109,7 @@ pub(super) fn handler_of(ask: &ThreadAsk) -> &'static str {
         ThreadAsk::Reorder { .. } => "reorder",
         ThreadAsk::Cancel { .. } => "cancel",
         ThreadAsk::Configure(_) => "configure",
+        ThreadAsk::Settle { .. } => "settle",
         ThreadAsk::Expire { .. } => "expire",
         ThreadAsk::Forget => "forget",
         ThreadAsk::Forgotten { .. } => "forgotten",

@@ -88,6 +88,16 @@ pub enum WorkerError {
 }
 
 impl WorkerError {
+    /// A stable code, for example `worker.identity_key`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::IdentityKey { .. } => "worker.identity_key",
+            Self::Open(_) => "worker.open",
+            Self::Listener(_) => "worker.listener",
+            Self::Definition(_) => "worker.definition",
+        }
+    }
+
     pub(super) fn definition(error: impl fmt::Display) -> Self {
         Self::Definition(error.to_string())
     }
