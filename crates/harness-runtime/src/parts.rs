@@ -38,9 +38,9 @@ impl fmt::Debug for RunParts {
 }
 
 impl Runtime {
-    /// Hash of the descriptor of its agents; `None` without a descriptor.
-    pub fn descriptor_hash(&self) -> Option<&Arc<str>> {
-        self.config().config.origin.descriptor_hash.as_ref()
+    /// Descriptor, user, workspace and other data of the runs of its threads, without ids.
+    pub fn origin(&self) -> &Origin {
+        &self.config().config.origin
     }
 
     /// Makes the parts of a run for another driver, such as a worker of a durable engine. `origin` names its thread, run and
@@ -67,11 +67,12 @@ impl Runtime {
     pub fn run_parts(&self, origin: &Origin) -> Result<RunParts, RuntimeError> {
         let settled = Arc::clone(self.config());
         let config = &settled.config;
-        let (wanted, own) = (origin.descriptor_hash.as_deref(), self.descriptor_hash());
-        if let Some(wanted) =
-            wanted.filter(|wanted| !config.any_descriptor && own.is_some_and(|own| **own != **wanted))
+        let (wanted, own) = (origin.descriptor_hash.as_deref(), config.origin.descriptor_hash.as_deref());
+        if let (Some(wanted), Some(own)) = (wanted, own)
+            && wanted != own
+            && !config.any_descriptor
         {
-            return Err(other_descriptor(origin, wanted, own.map_or("", |own| own)));
+            return Err(other_descriptor(origin, wanted, own));
         }
         let mut ports = config.ports.clone();
         ports.model = Arc::new(ThreadModel::new(Arc::clone(&settled), None));

@@ -68,11 +68,9 @@ fn build(args: &WorkerArgs, threads: &Threads, engine: &Engine) -> Result<Worker
     options.drive.park_after = args.park_after;
     let mut worker = Worker::builder(threads.runtime.clone(), engine.clone())
         .options(options)
+        .origin(threads.runtime.origin().clone())
         .redactor(secrets::redactor())
         .identity_keys(&args.identity_key);
-    if let Some(hash) = threads.runtime.descriptor_hash() {
-        worker = worker.descriptor(Arc::clone(hash));
-    }
     if args.insecure {
         worker = worker.insecure();
     }

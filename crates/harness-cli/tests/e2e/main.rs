@@ -12,6 +12,7 @@ mod acp;
 mod ag_ui;
 mod agents;
 mod chat;
+mod cluster;
 mod crash;
 mod first_run;
 mod graphs;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use harness::core::machine::CallDecision;
+use harness::core::machine::{CallDecision, Record};
 use harness::core::message::{Message, ToolCall};
-use harness::core::port::{Decision, ProposedCall};
+use harness::core::port::{Decision, DrainPoint, ProposedCall};
 use harness::core::tool::ToolDef;
 use harness::core::{Json, Time};
 use harness_restate::durable::{
-    Begin, ControlAsk, Held, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState, ThreadStatus,
+    Begin, ControlAsk, Held, LogEntry, LogItem, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadState,
+    ThreadStatus, delivered,
 };
 
 use super::world::{FOLLOW_UP, INTERRUPT, PROMPT, SECRET, STEER, Way, redactor, say};
@@ -61,6 +62,68 @@ fn steering_and_follow_ups_do_not_wake_an_idle_thread() {
         &[deliver("a", STEER), deliver("b", FOLLOW_UP), deliver("c", PROMPT)],
         &["accepted", "accepted", "accepted t1-1; drive b"],
     );
+}
+
+fn settle(run: &str, injected: &[&str]) -> ThreadAsk {
+    let injected = injected.iter().map(|entry| (*entry).into()).collect();
+    ThreadAsk::Settle { run: run.into(), why: "cut_off: lost".to_owned(), injected, log: 7 }
+}
+
+#[test]
+fn a_settled_run_leaves_its_thread_free() {
+    check(
+        &[
+            deliver("a", PROMPT),
+            deliver("b", PROMPT),
+            settle("t1-9", &["a"]),
+            settle("t1-1", &["a"]),
+            settle("t1-1", &["a"]),
+            deliver("c", PROMPT),
+        ],
+        &[
+            "accepted t1-1; drive a",
+            "accepted t1-1",
+            "refused not_running: run `t1-9` is not the run of this thread",
+            "accepted",
+            "refused not_running: run `t1-1` is not the run of this thread",
+            "accepted t1-2; drive b",
+        ],
+    );
+    // A message that is not in the transcript is delivered again.
+    check(
+        &[deliver("a", PROMPT), settle("t1-1", &[]), deliver("b", PROMPT)],
+        &["accepted t1-1; drive a", "accepted", "accepted t1-2; drive a"],
+    );
+}
+
+/// The messages that a thread with the run of message `a` has delivered, and the end of its settled run.
+fn settled(entries: &[LogItem]) -> Vec<String> {
+    let mut state = ThreadState::new("t1".into(), None);
+    for ask in [deliver("a", PROMPT), deliver("b", PROMPT), deliver("c", STEER)] {
+        state.handle(ask, Time(0), None);
+    }
+    let take = ControlAsk::Take {
+        run: "t1-1".into(),
+        number: 0,
+        point: Some(DrainPoint::Round),
+        injected: Vec::new(),
+    };
+    state.handle(ThreadAsk::Run(take), Time(0), None);
+    let entries: Vec<_> =
+        (0..).zip(entries).map(|(seq, item)| LogEntry { seq, item: item.clone(), agent: None }).collect();
+    delivered(&state, &entries).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_in_the_transcript_of_a_settled_run_is_not_delivered_again() {
+    let record = |text: &str| {
+        let messages = vec![Arc::new(Message::user(text))];
+        LogItem::Record(Box::new(Record::Messages { from: 0, messages }))
+    };
+    assert_eq!(settled(&[]), Vec::<String>::new());
+    // A check may have changed the prompt.
+    assert_eq!(settled(&[record("A")]), ["a"]);
+    assert_eq!(settled(&[record("a"), record("c")]), ["a", "c"]);
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Secret, ThinkingLevel};
+use harness_core::port::{PrepareAsk, Secret, ThinkingLevel};
 use harness_core::testing::ScriptedTools;
 use harness_core::tool::ToolDef;
-use harness_core::{Cancel, Fault, Json};
+use harness_core::transcript::Transcript;
+use harness_core::{Cancel, Fault, Json, Origin};
 use harness_host::{Params, RootCwd, Secrets};
+use harness_runtime::Instructions;
 
 use crate::support::{Scripted, Step, builder, config, during, thread_of, thread_with};
 
@@ -151,4 +153,36 @@ async fn a_model_can_be_asked_outside_of_threads() {
     let runtime = crate::support::builder(crate::support::config(&model)).build();
     let answer = runtime.call_model([Message::user("q")], &Cancel::never()).await.unwrap();
     assert_eq!((answer.joined_text(), runtime.ids().len()), ("x".to_owned(), 0));
+}
+
+/// Whether a runtime of descriptor `own` makes the parts of a run under `wanted`.
+#[track_caller]
+fn check_parts(own: Option<&str>, wanted: Option<&str>, any: bool, expected: Result<(), &str>) {
+    let mut config = config(&Scripted::new([]));
+    (config.origin.descriptor_hash, config.any_descriptor) = (own.map(Into::into), any);
+    let mut origin = Origin::default();
+    (origin.thread, origin.descriptor_hash) = (Some("t1".into()), wanted.map(Into::into));
+    let parts = builder(config).build().run_parts(&origin);
+    let parts = parts.map(|parts| assert!(parts.ports.session.is_none() && parts.ports.steering.is_none()));
+    assert_eq!(parts.map_err(|error| error.to_string()), expected.map_err(ToOwned::to_owned));
+}
+
+#[test]
+fn the_parts_of_a_run_are_those_of_its_descriptor() {
+    check_parts(None, None, false, Ok(()));
+    check_parts(Some("v1"), Some("v1"), false, Ok(()));
+    check_parts(Some("v2"), Some("v1"), true, Ok(()));
+    let refused = "thread `t1` was started under descriptor v1, this is v2";
+    check_parts(Some("v2"), Some("v1"), false, Err(refused));
+}
+
+#[tokio::test]
+async fn the_parts_of_a_run_have_its_settings() {
+    let mut config = config(&Scripted::new([]));
+    config.instructions = Instructions::Built(Arc::new(|info| format!("{} messages", info.messages.len())));
+    let parts = builder(config).build().run_parts(&Origin::default()).unwrap();
+    let log: Transcript = [Arc::new(Message::user("Where is it?"))].into_iter().collect();
+    let ask = PrepareAsk { agent: None, origin: Arc::default(), iteration: 1, log: log.prefix() };
+    let agent = parts.ports.agents.prepare_boxed(&ask).await.unwrap();
+    assert_eq!((&*agent.instructions, agent.model), ("1 messages", Some("m1".into())));
 }

@@ -28,6 +28,8 @@ pub(super) const AREAS: &[(&str, &str)] = &[
     ("request", "HTTP requests."),
     ("acp", "The Agent Client Protocol."),
     ("relay", "Agent Relay brokers and workers."),
+    ("engine", "The durable engine."),
+    ("worker", "Workers of a durable engine."),
     ("otlp", "The export of traces."),
 ];
 
@@ -36,6 +38,33 @@ pub(super) const NOT_CODES: &[&str] = &["runtime.entry_agent"];
 
 /// Code, message, fix. An empty text is that of the source.
 pub(super) const TEXTS: &[(&str, &str, &str)] = &[
+    ("cli.at_work", "the run of the thread is at work", "abort it at the front end, or pass `--force`"),
+    ("cli.no_advertised_url", "no URL under which the engine reaches the worker", "pass `--advertise URL`"),
+    (
+        "cli.no_run",
+        "the thread has no run",
+        "check the name of the thread; `harness engine status` lists runs at work",
+    ),
+    (
+        "cli.not_registered",
+        "the engine did not register the worker; the message has its reason",
+        "check `--advertise`, and the network between the engine and the worker",
+    ),
+    ("cli.nothing_paused", "the thread has no paused run", "list paused runs with `harness engine stuck`"),
+    ("engine.failed", "", "the message is the engine's; check that the URL is the right one of its two"),
+    ("engine.invalid", "", "check the URL: the ingress has port 8080 by default, the admin API port 9070"),
+    ("engine.no_admin", "the engine has no admin URL", "pass `--admin URL`, or use `Engine::admin`"),
+    ("engine.refused", "the thread rejected the request; the message has its reason", "correct the request"),
+    ("engine.unreachable", "", "start the engine, or correct its URL"),
+    ("engine.url", "the URL of an engine is invalid", "use a URL such as http://127.0.0.1:8080"),
+    ("worker.definition", "", "use the version of the SDK that this crate requires"),
+    ("worker.identity_key", "", "copy the key from the engine's log: publickeyv1_…"),
+    ("worker.listener", "", "choose a different address"),
+    (
+        "worker.open",
+        "the address is not a loopback address, and the engine's identity key is missing",
+        "pass `--identity-key KEY`, or `--insecure` in a private network",
+    ),
     ("acp.connection", "", "check that the client is still running, and start it again"),
     ("acp.read", "", "check that the client writes JSON-RPC messages to standard input"),
     ("acp.write", "", "check that the client reads standard output"),

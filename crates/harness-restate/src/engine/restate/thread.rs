@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::core::port::Clock;
-use harness::core::{Millis, Redactor, ThreadId};
+use harness::core::{Millis, Origin, Redactor, ThreadId};
 use harness::runtime::DeliveryMode;
 use restate_sdk::endpoint::{ContextInternal, Error};
 use restate_sdk::errors::TerminalError;
@@ -52,8 +52,8 @@ pub(super) fn spec() -> ServiceSpec {
 /// The handlers of threads.
 pub(super) struct Thread {
     pub(super) clock: Arc<dyn Clock>,
-    /// The descriptor of new threads.
-    pub(super) descriptor: Option<Arc<str>>,
+    /// Descriptor, user and workspace of new threads.
+    pub(super) origin: Origin,
     pub(super) redactor: Option<Redactor>,
 }
 
@@ -126,7 +126,12 @@ impl Thread {
 
     async fn state(&self, ctx: &ContextInternal, key: &str) -> Result<ThreadState, TerminalError> {
         let state = value(ctx, "state").await?;
-        Ok(state.unwrap_or_else(|| ThreadState::new(ThreadId::from(key), self.descriptor.clone())))
+        Ok(state.unwrap_or_else(|| {
+            let mut origin = self.origin.clone();
+            // Keys of tools must be equal in all runs that a decision continues.
+            (origin.thread, origin.session) = (Some(ThreadId::from(key)), Some(key.into()));
+            ThreadState::of(origin)
+        }))
     }
 
     /// Takes one request: the state, the reply and what is sent are stored together.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use harness::core::port::{Clock, Ids as _};
-use harness::core::{Cancel, Millis, Redactor};
+use harness::core::{Cancel, Millis, Origin, Redactor};
 use harness::system::{SystemClock, SystemIds};
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -109,7 +109,7 @@ pub struct WorkerBuilder<H, S> {
     store: S,
     clock: Arc<dyn Clock>,
     options: WorkerOptions,
-    descriptor: Option<Arc<str>>,
+    origin: Origin,
     redactor: Option<Redactor>,
     keys: Vec<String>,
     is_open: bool,
@@ -124,8 +124,8 @@ impl<H, S> fmt::Debug for WorkerBuilder<H, S> {
 impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, S> {
     /// Reads logs from another place than the engine.
     pub fn store<T: ThreadStore + Clone + 'static>(self, store: T) -> WorkerBuilder<H, T> {
-        let Self { host, clock, options, descriptor, redactor, keys, is_open, .. } = self;
-        WorkerBuilder { host, store, clock, options, descriptor, redactor, keys, is_open }
+        let Self { host, clock, options, origin, redactor, keys, is_open, .. } = self;
+        WorkerBuilder { host, store, clock, options, origin, redactor, keys, is_open }
     }
 
     /// Sets the settings.
@@ -134,9 +134,9 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
         self
     }
 
-    /// Sets the hash of the descriptor for threads whose first message this worker receives. Default: none.
-    pub fn descriptor(mut self, hash: impl Into<Arc<str>>) -> Self {
-        self.descriptor = Some(hash.into());
+    /// Sets descriptor, user and workspace of threads whose first message this worker receives. Default: none.
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
         self
     }
 
@@ -163,7 +163,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
     /// # Errors
     /// [`WorkerError::IdentityKey`].
     pub fn build(self) -> Result<Worker, WorkerError> {
-        let Self { host, store, clock, options, descriptor, redactor, keys, is_open } = self;
+        let Self { host, store, clock, options, origin, redactor, keys, is_open } = self;
         let reader = Reader::remembering(store, options.remembers);
         let steps = Step {
             host: Arc::clone(&host),
@@ -174,7 +174,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
         };
         let runs = Run { host, reader, clock: Arc::clone(&clock), options: options.drive };
         let mut endpoint = Endpoint::builder()
-            .bind(define(&thread::spec(), Thread { clock: Arc::clone(&clock), descriptor, redactor })?)
+            .bind(define(&thread::spec(), Thread { clock: Arc::clone(&clock), origin, redactor })?)
             .bind(define(&run::spec(), runs)?)
             .bind(define(&step::spec(options.longest_step.duration()), steps)?)
             .bind(define(&log::spec(), Log)?)
@@ -227,7 +227,7 @@ impl Worker {
             store: EngineStore::new(engine),
             clock: Arc::new(SystemClock::new()),
             options: WorkerOptions::default(),
-            descriptor: None,
+            origin: Origin::default(),
             redactor: None,
             keys: Vec::new(),
             is_open: false,
