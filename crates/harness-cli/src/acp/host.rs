@@ -54,8 +54,12 @@ impl CommandLine {
     }
 
     async fn threads(&self, thread: &ThreadId, approver: EditorApprover) -> Result<Threads, CliError> {
-        let of =
-            Of { descriptor: Some(&self.descriptor), sessions: self.store(), thread: Some(thread.clone()) };
+        let of = Of {
+            descriptor: Some(&self.descriptor),
+            sessions: self.store(),
+            thread: Some(thread.clone()),
+            quotas: None,
+        };
         let templates = found::templates(&self.args.templates, of.descriptor, found::untypable).await?;
         let recording = service_recording(&self.args.threads, of.descriptor)?;
         let is_recorded = self.args.threads.recorded.run_record.is_some();

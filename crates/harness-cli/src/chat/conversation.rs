@@ -125,7 +125,7 @@ impl Conversation {
             };
             if file.is_some() { builder.sessions(store.clone()) } else { builder }
         };
-        let of = Of { descriptor, sessions: None, thread: Some(thread.clone()) };
+        let of = Of { descriptor, sessions: None, thread: Some(thread.clone()), quotas: None };
         let threads = Threads::open(of, &args.threads, approver, &clock, change).await?;
         let thread = threads.runtime.thread(thread);
         let window = args.threads.view.window(threads.window);

@@ -9,7 +9,9 @@ use harness::core::Cancel;
 use harness::core::port::Clock;
 use harness::runtime::Approvals;
 use harness::system::SystemClock;
-use harness_restate::engine::restate::{Engine, EngineError, Worker, WorkerError, WorkerOptions};
+use harness_restate::engine::restate::{
+    Engine, EngineError, EngineQuota, Worker, WorkerError, WorkerOptions,
+};
 use tokio::net::TcpListener;
 
 use super::open;
@@ -38,7 +40,8 @@ async fn worker_here(args: &WorkerArgs) -> Result<Exit, CliError> {
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let descriptor = args.descriptor.find()?;
-    let of = Of { descriptor: Some(&descriptor), sessions: None, thread: None };
+    let quotas = quotas(engine.clone());
+    let of = Of { descriptor: Some(&descriptor), sessions: None, thread: None, quotas: Some(quotas) };
     // Decisions are the thread's; nobody asks this approver.
     let threads = Threads::open(of, &args.threads(), Approvals::new(), &clock, |builder| builder).await?;
     model::announce(threads.notice.as_deref());
@@ -60,6 +63,11 @@ async fn worker_here(args: &WorkerArgs) -> Result<Exit, CliError> {
     threads.close().await;
     served?;
     Ok(Exit::Completed)
+}
+
+/// The quotas of rate limits, which all workers of the engine share.
+fn quotas(engine: Engine) -> model::Quotas {
+    Arc::new(move |name| Arc::new(EngineQuota::new(engine.clone(), name)))
 }
 
 fn build(args: &WorkerArgs, threads: &Threads, engine: &Engine) -> Result<Worker, WorkerError> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::BoundGraph;
+use harness::adapters::DynQuotaPool;
 use harness::core::port::{Clock, DynModel};
 use harness::record::traffic::{Recorder, Replay};
 use harness::tools::Registry;
@@ -33,6 +34,9 @@ const KNOWN: [(&str, &[&str]); 3] = [
     ("openai", &["gpt-5", "gpt-5-mini"]),
     ("openrouter", &["auto", "anthropic/claude-sonnet-4.5", "google/gemini-2.5-pro", "openai/gpt-5"]),
 ];
+
+/// Quotas that processes share, by the names of models.
+pub(crate) type Quotas = Arc<dyn Fn(&str) -> Arc<dyn DynQuotaPool> + Send + Sync>;
 
 /// Source of answers.
 pub(crate) struct Source {
@@ -66,25 +70,26 @@ pub(crate) fn choose(
     registry: Option<&Registry>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Source, CliError> {
-    let source = find(args, graph, registry, clock)?;
+    let source = find(args, graph, registry, clock, None)?;
     announce(source.notice.as_deref());
     Ok(source)
 }
 
 /// Chooses by the command line, the API keys, the models of the registry file and the names of the graph's
-/// models.
+/// models. `quotas` are those of rate limits; without them, the process has the whole of each.
 pub(crate) fn find(
     args: &ModelArgs,
     graph: Option<&BoundGraph>,
     registry: Option<&Registry>,
     clock: &Arc<dyn Clock>,
+    quotas: Option<Quotas>,
 ) -> Result<Source, CliError> {
     if let Some(path) = &args.replay {
         let source = Source::replay(path)?;
         return Ok(Source { model: recorded(source.model, args)?, ..source });
     }
     let keys = Keys::load(args.keys.as_deref())?;
-    let routes = Routes::new(args.base_url.as_deref(), &keys, registry, clock);
+    let routes = Routes::new(args.base_url.as_deref(), &keys, registry, clock).share(quotas);
     let (model, window) = if let Some(name) = &args.model {
         (routes.only(name), routes.window([name.as_str()]))
     } else {

@@ -14,5 +14,5 @@ mod routes;
 mod unusable;
 
 pub(crate) use called::was_called;
-pub(crate) use choose::{Source, announce, choose, demo_notice, find, known, usual};
+pub(crate) use choose::{Quotas, Source, announce, choose, demo_notice, find, known, usual};
 pub(crate) use unusable::{Unusable, unusable};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use harness::core::port::{Clock, DynModel};
 use harness::tools::Registry;
 
+use super::choose::Quotas;
 use super::demo::Demo;
 use super::keys::Keys;
 use crate::error::CliError;
@@ -17,6 +18,10 @@ pub(super) struct Routes;
 impl Routes {
     pub(super) fn new(_: Option<&str>, _: &Keys, _: Option<&Registry>, _: &Arc<dyn Clock>) -> Self {
         Self
+    }
+
+    pub(super) fn share(self, _: Option<Quotas>) -> Self {
+        self
     }
 
     pub(super) fn window<'n>(&self, _: impl IntoIterator<Item = &'n str>) -> Option<u64> {

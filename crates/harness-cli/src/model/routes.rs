@@ -15,6 +15,7 @@ use harness::core::port::{
 };
 use harness::tools::{ModelKey, Registry};
 
+use super::choose::Quotas;
 use super::demo::Demo;
 use super::keys::{Key, Keys, read_private};
 use super::providers::{ENDPOINT, OPENROUTER, Protocol, Provider, split};
@@ -54,6 +55,14 @@ impl<'a> Routes<'a> {
         let declared = registry.filter(|_| base_url.is_none()).map(Registry::models).cloned();
         let models = RegistryModels::new(declared.unwrap_or_default(), Arc::clone(clock));
         Self { base_url, keys, models, clock: Arc::clone(clock) }
+    }
+
+    /// Shares the quotas of rate limits with other processes.
+    pub(super) fn share(mut self, quotas: Option<Quotas>) -> Self {
+        if let Some(quotas) = quotas {
+            self.models = self.models.share_quotas(move |name| quotas(name));
+        }
+        self
     }
 
     /// The smallest context window of these models, as far as the registry file declares it.

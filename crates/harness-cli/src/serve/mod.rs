@@ -75,7 +75,7 @@ async fn serve_runtime(
         options = options.recorded_runs(FolderSource::new(folder));
     }
     let change = |builder: Builder| builder.record(recording);
-    let of = Of { descriptor: Some(&descriptor), sessions, thread: None };
+    let of = Of { descriptor: Some(&descriptor), sessions, thread: None, quotas: None };
     let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, change).await?;
     model::announce(threads.notice.as_deref());
     let options = options.recent_runs(runs).agents(threads.agents.iter().cloned());

@@ -50,6 +50,8 @@ pub(crate) struct Of<'a> {
     pub(crate) sessions: Option<SessionStore>,
     /// The one conversation that a backend has.
     pub(crate) thread: Option<ThreadId>,
+    /// Quotas of models that other processes share.
+    pub(crate) quotas: Option<model::Quotas>,
 }
 
 impl Threads {
@@ -76,7 +78,7 @@ impl Threads {
         let agent_ids = graph.map(of_graph).unwrap_or_default();
         let are_validated = graph.is_some_and(|graph| has_output_schema(graph.graph()));
         let source = answers(&args.model, &args.backend, of.thread, clock, || {
-            model::find(&args.model, graph, registry, clock)
+            model::find(&args.model, graph, registry, clock, of.quotas)
         })?;
         let overrides = context::overrides(&args.context)?;
         let mut found = Found::read(&args.folders, of.descriptor).await?;

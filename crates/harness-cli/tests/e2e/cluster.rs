@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use harness::core::machine::CallDecision;
+use harness::core::message::Message;
+use harness::core::port::Decision;
 use harness::core::{End, ThreadId};
+use harness::runtime::{ApprovalDecision, DeliveryMode, ThreadMessage, ThreadService as _};
 use harness_restate::durable::{LogItem, ThreadState, ThreadStatus};
-use harness_restate::engine::restate::{Delivery, DurableThreads, Engine, RunFilter};
+use harness_restate::engine::restate::{DurableThreads, Engine, RunFilter};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Output, Project, Reply, Running, Server, harness, until};
@@ -109,12 +111,13 @@ impl Cluster {
     /// Sends a message.
     fn prompt(&self, thread: &str, name: &str, text: &str) {
         let (threads, thread) = (self.threads(), ThreadId::from(thread));
-        let sent = threads.prompt(&thread, Delivery::new(name, text));
+        let message = ThreadMessage::new(Message::user(text), DeliveryMode::NextTurn).named(name);
+        let sent = threads.deliver(&thread, message);
         self.runtime.block_on(sent).unwrap();
     }
 
     fn snapshot(&self, thread: &str) -> ThreadState {
-        self.runtime.block_on(self.threads().snapshot(&thread.into())).unwrap()
+        self.runtime.block_on(self.threads().state(&thread.into())).unwrap()
     }
 
     /// Waits until a thread has nothing to do.
@@ -242,11 +245,12 @@ fn an_approval_outlives_everything() {
     cluster.server.take().unwrap().kill();
     cluster.start_server();
     cluster.start_worker(&[]);
-    let held: Vec<_> = cluster.snapshot("ada").approvals().map(|held| held.call().clone()).collect();
-    let [call] = &held[..] else { panic!("{held:?}") };
     let (threads, thread) = (cluster.threads(), ThreadId::from("ada"));
-    let decided = threads.decide(&thread, CallDecision::granted(call.clone()));
-    cluster.runtime.block_on(decided).unwrap();
+    let pending = cluster.runtime.block_on(threads.approvals(&thread)).unwrap();
+    let [pending] = &pending[..] else { panic!("{pending:?}") };
+    let (approval, digest) = (pending.proposed.id(), pending.proposed.digest());
+    let decided = ApprovalDecision { approval, digest, decision: Decision::Granted };
+    cluster.runtime.block_on(threads.decide(&thread, decided)).unwrap();
     assert_eq!(cluster.finished("ada").unwrap().answer.as_deref(), Some("Done."));
     assert_eq!(cluster.ledger(), 1);
 }

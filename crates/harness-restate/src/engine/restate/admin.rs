@@ -308,8 +308,7 @@ impl Engine {
             }
             Ok(())
         };
-        let slow =
-            |_| EngineError::Refused(format!("the engine did not end the run of thread `{thread}` in time"));
+        let slow = |_| EngineError::NotEnded(thread.clone());
         tokio::time::timeout(ENDS.0, ended).await.map_err(slow)?
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use harness::core::ThreadId;
 use reqwest::header::ACCEPT;
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde::Serialize;
@@ -36,6 +37,9 @@ pub enum EngineError {
         /// The last error.
         why: String,
     },
+    /// The run of a thread did not end in time after the engine was told to end it.
+    #[error("the engine did not end the run of thread `{0}` in time")]
+    NotEnded(ThreadId),
     /// The engine or a worker failed.
     #[error("engine {url} answered {status}: {text}")]
     Failed {
@@ -63,6 +67,7 @@ impl EngineError {
             Self::Url(_) => "engine.url",
             Self::NoAdmin(_) => "engine.no_admin",
             Self::Unreachable { .. } => "engine.unreachable",
+            Self::NotEnded(_) => "engine.not_ended",
             Self::Failed { .. } => "engine.failed",
             Self::Invalid { .. } => "engine.invalid",
         }
