@@ -289,7 +289,7 @@ fn an_operator_resumes_and_settles() {
     assert_eq!(cluster.finished("ada").unwrap_err(), "cut_off: the till is closed");
     // The thread goes on, knows its first message once, and the call that may have happened is marked.
     cluster.prompt("ada", "m2", "Look.");
-    until(LONG, "the next end", || cluster.snapshot("ada").last().is_some_and(|last| last.is_ok()));
+    until(LONG, "the next end", || cluster.snapshot("ada").last().is_some_and(Result::is_ok));
     assert_eq!(cluster.finished("ada").unwrap().answer.as_deref(), Some("Done."));
     let texts = cluster.texts("ada");
     assert_eq!(texts.iter().filter(|text| *text == "Please pay.").count(), 1, "{texts:?}");
