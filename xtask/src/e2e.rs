@@ -59,8 +59,10 @@ const NEEDS: &[Need] = &[
     ("trace-page", |folder| browser(&folder.join("trace-page"))),
     ("server-page", |folder| browser(&folder.join("server-page"))),
     ("postgres", |_| postgres()),
-    ("cluster", |folder| {
-        npm::install(&folder.join("cluster"), &["@restatedev/restate-server-linux-x64@1.7.12"])
+    ("cluster", engine),
+    ("deploy", |folder| {
+        engine(folder)?;
+        venv(&folder.join("deploy"), &["kubernetes-validate==1.37.0"])
     }),
     ("typescript", |folder| npm::install(&folder.join("typescript"), &["typescript@7.0.2"])),
     ("screenshots", |folder| browser(&folder.join("screenshots"))),
@@ -78,7 +80,7 @@ pub(crate) fn run(options: &Options, counts: &mut TestCounts) -> Result<()> {
     let folder = target.join("tmp").join("e2e");
     // The workspace's features, so that nothing is compiled twice.
     let mut cargo = process::cargo(["test", "--workspace", "--test", "e2e"]);
-    cargo.args(["--features", "harness-restate/restate", "--", "--show-output", "--test-threads=1"]);
+    cargo.args(["--", "--show-output", "--test-threads=1"]);
     if options.release {
         process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))?;
         let program = format!("harness{}", std::env::consts::EXE_SUFFIX);
@@ -128,6 +130,11 @@ fn brokers(folder: &Path) -> Result<()> {
     npm::install(&folder.join("source"), &["@agent-assistant/harness@0.10.4"])?;
     npm::install(&folder.join("broker-6"), &["@agent-relay/broker-linux-x64@6.3.6"])?;
     npm::install(&folder.join("broker-9"), &["@agent-relay/broker-linux-x64@9.1.6"])
+}
+
+/// The server of a durable engine.
+fn engine(folder: &Path) -> Result<()> {
+    npm::install(&folder.join("cluster"), &["@restatedev/restate-server-linux-x64@1.7.12"])
 }
 
 /// The server that the system has.

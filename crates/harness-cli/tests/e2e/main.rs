@@ -1,5 +1,4 @@
-//! What only the finished program can show: `cargo xtask e2e` installs what these checks need, and runs them with the
-//! release program.
+//! What only the finished program can show: `cargo xtask e2e` installs what these checks need, and runs them.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,6 +13,7 @@ mod agents;
 mod chat;
 mod cluster;
 mod crash;
+mod deploy;
 mod first_run;
 mod graphs;
 mod kill;

@@ -39,12 +39,13 @@ const SUPPORT: &str = "customer-support";
 const REPORT: &str = "folder-report";
 
 /// Every page, and the example in whose copy it is played.
-const PAGES: [(&str, &str); 44] = [
+const PAGES: [(&str, &str); 45] = [
     ("approvals.md", EMPTY),
     ("assistant.md", EMPTY),
     ("backends.md", EMPTY),
     ("chat.md", SUPPORT),
     ("custom-models.md", EMPTY),
+    ("deploy.md", EMPTY),
     ("descriptors.md", EMPTY),
     ("editors.md", SUPPORT),
     ("finish-the-work.md", REPORT),
@@ -185,6 +186,7 @@ fn pages_without_a_test_have_no_commands() {
     for page in [
         "approvals.md",
         "custom-models.md",
+        "deploy.md",
         "flows.md",
         "hosted-models.md",
         "local-agents.md",

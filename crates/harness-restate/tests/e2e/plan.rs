@@ -39,9 +39,12 @@ async fn times(cluster: &Cluster, runs: &[Sent]) -> Vec<Duration> {
     for Sent(thread, sent) in runs {
         let threads = cluster.threads();
         until("the end of a run", || async {
-            // A look is a request, too: looks are rare.
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            threads.state(thread).await.is_ok_and(|state| *state.status() == ThreadStatus::Idle)
+            let ended = threads.state(thread).await.is_ok_and(|state| *state.status() == ThreadStatus::Idle);
+            if !ended {
+                // A look is a request, too: looks are rare.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            ended
         })
         .await;
         let last = log(&threads, thread).await.into_iter().rev().find_map(|entry| match entry.item {
