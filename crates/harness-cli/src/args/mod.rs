@@ -42,9 +42,9 @@ pub(crate) use descriptors::{
     ShowArgs,
 };
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use engine::{
-    AdminArg, EngineArgs, EngineCommandArgs, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb,
-};
+#[cfg(feature = "restate")]
+pub(crate) use engine::{AdminArg, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb};
+pub(crate) use engine::{EngineArgs, EngineCommandArgs};
 pub(crate) use folders::{SkillArgs, TemplateArgs};
 pub(crate) use help::command;
 pub(crate) use records::{

@@ -60,7 +60,7 @@ fn first_line(text: &[u8], named: &Path) -> Result<Option<FirstLine>, Error> {
 }
 
 /// Whether a line is the first one of a sealed session.
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn is_first_line(text: &[u8]) -> bool {
     serde_json::from_slice(text).is_ok_and(|line: FirstLine| line.format == FORMAT)
 }
