@@ -20,7 +20,9 @@ const OFFLINE = "The server cannot be reached. Retrying…";
 function report(error) {
   if (error?.name === "AbortError") return;
   if (error instanceof ApiError && error.status === 401) return signIn();
-  $("problem").textContent = error instanceof ApiError ? error.message : OFFLINE;
+  // A server that is being stopped is soon away, or back.
+  const isOffline = !(error instanceof ApiError) || error.kind === "server.stopping";
+  $("problem").textContent = isOffline ? OFFLINE : error.message;
   $("problem").hidden = false;
 }
 
