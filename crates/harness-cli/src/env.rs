@@ -60,6 +60,14 @@ pub(crate) const PAGER: &str = "PAGER";
 /// Kind of the terminal; the standard name.
 pub(crate) const TERM: &str = "TERM";
 
+/// Program and window of the terminal, as it names them.
+pub(crate) const TERM_PROGRAM: &str = "TERM_PROGRAM";
+pub(crate) const KITTY_WINDOW_ID: &str = "KITTY_WINDOW_ID";
+
+/// Set inside of the terminal multiplexers tmux and screen.
+pub(crate) const TMUX: &str = "TMUX";
+pub(crate) const STY: &str = "STY";
+
 /// Default of `bridge --channel`.
 pub(crate) const RELAY_CHANNEL: &str = "RELAY_CHANNEL";
 

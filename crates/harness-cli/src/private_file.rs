@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A file in the temporary directory that only the user can access. It is removed when this is dropped.
+#[derive(Debug)]
 pub(crate) struct PrivateFile(PathBuf);
 
 impl PrivateFile {

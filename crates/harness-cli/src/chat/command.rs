@@ -117,7 +117,7 @@ const COMMANDS: [Entry; 20] = [
 ];
 
 /// Help of the keys.
-const KEYS: [(&str, &str); 19] = [
+const KEYS: [(&str, &str); 20] = [
     ("Enter", "send; while something runs, between its steps"),
     ("Shift-Enter, Ctrl-J", "start a new line; also Alt-Enter, or \\ before Enter"),
     ("Esc", "interrupt"),
@@ -134,6 +134,7 @@ const KEYS: [(&str, &str); 19] = [
     ("Ctrl-G", "open the text in $VISUAL or $EDITOR"),
     ("Ctrl-O", "show the last tool call in full"),
     ("Ctrl-T", "open the whole conversation in $PAGER"),
+    ("Ctrl-V", "attach the image on the clipboard"),
     ("Ctrl-L", "clear the screen"),
     ("Ctrl-Z", "suspend; `fg` continues"),
     ("Ctrl-D", "exit, if the text is empty"),

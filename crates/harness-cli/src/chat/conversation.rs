@@ -266,7 +266,10 @@ impl Conversation {
             ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
         let source = model::choose(&args, None, self.threads.registry.as_ref(), &self.clock)?;
         self.window = self.named_window.or(source.window);
-        self.has_thinking = model::demo_notice(name).is_none();
+        self.has_thinking = can_think(name);
+        if !self.has_thinking {
+            self.thread.set_thinking(None);
+        }
         self.thread.configure(|config| {
             config.ports.model = source.model;
             config.model_name = Some(name.into());
@@ -283,7 +286,12 @@ impl Conversation {
 /// Whether requests to this model pass on a thinking level.
 fn has_thinking(args: &ChatArgs, model: &str) -> bool {
     let is_live = args.threads.backend.backend.is_none() && args.threads.model.replay.is_none();
-    is_live && model::demo_notice(model).is_none()
+    is_live && can_think(model)
+}
+
+/// Whether a model has thinking levels, or may have them.
+fn can_think(model: &str) -> bool {
+    model::demo_notice(model).is_none() && !model::cannot_think(model)
 }
 
 /// A conversation at a terminal has no natural end: it is compacted when its window is nearly full, and on

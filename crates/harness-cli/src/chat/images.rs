@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use harness::core::message::{Block, UserMessage};
 
 /// Maximum size of an image in bytes, as accepted by providers.
-const LONGEST: u64 = 5 << 20;
+pub(super) const LONGEST: u64 = 5 << 20;
 
 /// Maximum number of images in a message.
 const MOST: usize = 10;

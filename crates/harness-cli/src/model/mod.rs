@@ -11,8 +11,10 @@ pub(crate) mod keys;
 pub(crate) mod providers;
 #[cfg_attr(not(feature = "http"), path = "no_routes.rs")]
 mod routes;
+mod thinking;
 mod unusable;
 
 pub(crate) use called::was_called;
 pub(crate) use choose::{Quotas, Source, announce, choose, demo_notice, find, known, usual};
+pub(crate) use thinking::cannot_think;
 pub(crate) use unusable::{Unusable, unusable};

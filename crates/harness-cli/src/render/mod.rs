@@ -12,6 +12,7 @@ mod json;
 pub(crate) mod limit;
 pub(crate) mod line;
 pub(crate) mod markdown;
+pub(crate) mod picture;
 mod proposed;
 pub(crate) mod screen;
 mod status;

@@ -1,6 +1,7 @@
 //! Drawing on a terminal: finished lines, which scroll, and below them a live area that is redrawn in place. There
 //! is no alternate screen, so the conversation stays in the scrollback.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -8,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::line::{Line, Styling};
+use super::picture::REMOVE;
 
 /// The live area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,9 @@ pub(crate) struct Frame {
 /// Synchronized output: terminals that support it show everything between these two at once.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
+
+/// Maximum number of finished lines whose place is known: more than a terminal shows.
+const MOST_ABOVE: usize = 1_000;
 
 /// A row on the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +42,15 @@ pub(crate) struct Screen<W> {
     shown: Vec<Row>,
     cursor: (usize, usize),
     columns: usize,
+    /// Whether images are among the finished lines.
+    has_pictures: bool,
+    /// Widths of the finished lines that are directly above the live area.
+    above: VecDeque<usize>,
 }
 
 impl<W: Write> Screen<W> {
     pub(crate) fn new(out: W, styling: Styling) -> Self {
-        Self { out, styling, shown: Vec::new(), cursor: (0, 0), columns: 0 }
+        Self { out, styling, shown: Vec::new(), cursor: (0, 0), columns: 0, has_pictures: false, above: VecDeque::new() }
     }
 
     /// Adds finished lines above the live area and draws the live area.
@@ -56,16 +65,56 @@ impl<W: Write> Screen<W> {
             self.redraw(&mut text, &rows);
         } else {
             self.erase(&mut text, columns);
-            for line in finished {
-                text.push_str(&self.row(line).text);
-                text.push_str("\r\n");
-            }
-            for (number, row) in rows.iter().enumerate() {
-                text.push_str(if number > 0 { "\r\n" } else { "" });
-                text.push_str(&row.text);
-            }
+            self.write(&mut text, finished, &rows);
         }
-        // Now the cursor is in the last row.
+        self.show(text, rows, frame, columns)
+    }
+
+    /// Replaces the finished lines on the terminal, whose width has changed, by the last of these lines that fit.
+    pub(crate) fn reflow(
+        &mut self,
+        finished: &[Line],
+        frame: &Frame,
+        (columns, height): (usize, usize),
+    ) -> io::Result<()> {
+        let rows: Vec<Row> = frame.rows.iter().map(|line| self.row(line)).collect();
+        let mut text = String::from(BEGIN);
+        if std::mem::take(&mut self.has_pictures) {
+            text.push_str(REMOVE);
+        }
+        // A terminal stops at its top.
+        move_up(&mut text, self.above.iter().map(|width| height_of(*width, columns)).sum());
+        self.erase(&mut text, columns);
+        self.above.clear();
+        let fitting = height.saturating_sub(rows.len());
+        let last = finished.get(finished.len().saturating_sub(fitting)..).unwrap_or_default();
+        self.write(&mut text, last, &rows);
+        self.show(text, rows, frame, columns)
+    }
+
+    /// Leaves the finished lines as they are, whatever width the terminal will have.
+    pub(crate) fn settle(&mut self) {
+        self.above.clear();
+    }
+
+    /// Adds finished lines and the rows of the live area.
+    fn write(&mut self, text: &mut String, finished: &[Line], rows: &[Row]) {
+        for line in finished {
+            let row = self.row(line);
+            self.has_pictures |= line.is_drawing();
+            text.push_str(&row.text);
+            text.push_str("\r\n");
+            self.above.push_back(row.width);
+        }
+        self.above.drain(..self.above.len().saturating_sub(MOST_ABOVE));
+        for (number, row) in rows.iter().enumerate() {
+            text.push_str(if number > 0 { "\r\n" } else { "" });
+            text.push_str(&row.text);
+        }
+    }
+
+    /// Places the cursor, which is in the last row, and writes everything.
+    fn show(&mut self, mut text: String, rows: Vec<Row>, frame: &Frame, columns: usize) -> io::Result<()> {
         move_up(&mut text, rows.len().saturating_sub(1).saturating_sub(frame.cursor.0));
         text.push('\r');
         move_right(&mut text, frame.cursor.1);
@@ -105,6 +154,7 @@ impl<W: Write> Screen<W> {
     /// Clears the terminal; the next draw starts at its top.
     pub(crate) fn wipe(&mut self) -> io::Result<()> {
         (self.shown, self.cursor) = (Vec::new(), (0, 0));
+        self.settle();
         self.out.write_all(b"\x1b[2J\x1b[H")
     }
 
@@ -119,8 +169,8 @@ impl<W: Write> Screen<W> {
     /// Moves to the start of the live area and clears everything below. A narrower terminal has wrapped rows, so the area
     /// is higher than before.
     fn erase(&self, text: &mut String, columns: usize) {
+        let above = self.shown.iter().take(self.cursor.0).map(|row| height_of(row.width, columns));
         let columns = columns.max(1);
-        let above = self.shown.iter().take(self.cursor.0).map(|row| row.width.div_ceil(columns).max(1));
         move_up(text, above.sum::<usize>() + self.cursor.1.min(columns * 8) / columns);
         text.push_str("\r\x1b[J");
     }
@@ -139,6 +189,11 @@ impl<W: Write> Screen<W> {
         }
         go(text, at, rows.len().saturating_sub(1));
     }
+}
+
+/// Rows of a line that a terminal has wrapped.
+fn height_of(width: usize, columns: usize) -> usize {
+    width.div_ceil(columns.max(1)).max(1)
 }
 
 fn go(text: &mut String, from: usize, to: usize) {

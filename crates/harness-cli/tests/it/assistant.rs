@@ -352,6 +352,47 @@ fn file_is_chosen_from_the_menu_and_attached() {
     leave(person);
 }
 
+/// A chat whose programs for the clipboard are those of the project.
+fn with_clipboard(project: &Project, url: &str) -> Person {
+    let mut command = project.command(&["chat", "--base-url", url]);
+    let path = format!("{}:/usr/bin:/bin", project.path().join("bin").display());
+    command.env("HOME", project.path()).env("PATH", path).env_remove("WAYLAND_DISPLAY");
+    Person::sit_down(command, 24, 100)
+}
+
+#[test]
+fn image_on_the_clipboard_is_attached() {
+    let server = Server::start([Reply::text("A picture.")]);
+    let project = Project::of(&[("bin/xclip", "#!/bin/sh\nprintf '\\211PNG and more'\n")]);
+    project.set_executable("bin/xclip");
+    let person = with_clipboard(&project, &server.url);
+    person.sees("/help for commands").types("what is \u{16}").sees("› what is @/").sees(".png");
+    person.types("?\r").sees("[image image/png]").sees("A picture.");
+    assert!(server.requests()[0].to_string().contains("data:image/png;base64,iVBORyBhbmQgbW9yZQ=="));
+    leave(person);
+}
+
+#[test]
+fn clipboard_without_an_image_is_reported() {
+    let server = Server::start([]);
+    let project = Project::of(&[("bin/xclip", "#!/bin/sh\nexit 1\n")]);
+    project.set_executable("bin/xclip");
+    let person = with_clipboard(&project, &server.url);
+    person.sees("/help for commands").types("\u{16}").sees("no image on the clipboard");
+    leave(person);
+}
+
+#[test]
+fn model_that_cannot_reason_has_no_thinking_levels() {
+    let server = Server::start([]);
+    let project = project();
+    let mut command = project.command(&["chat", "--base-url", &server.url, "--model", "gpt-4.1-mini"]);
+    command.env("HOME", project.path());
+    let person = Person::sit_down(command, 24, 100);
+    person.sees("/help for commands").types("/thinking high\r").sees("gpt-4.1-mini has no thinking levels");
+    leave(person);
+}
+
 #[test]
 fn menu_lists_commands_with_what_they_do() {
     let server = Server::start([]);

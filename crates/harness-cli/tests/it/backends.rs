@@ -1,8 +1,5 @@
 //! Runs whose turns a backend runs: a stand-in for an installed agent, and any program.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -38,8 +35,7 @@ fn project() -> Project {
 
 fn program(project: &Project, name: &str, text: &str) {
     project.write(name, text);
-    let path = project.path().join(name);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    project.set_executable(name);
 }
 
 /// `harness run desk.yaml …` with the project's folder first in `PATH`.

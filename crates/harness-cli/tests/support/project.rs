@@ -72,6 +72,12 @@ impl Project {
         fs::write(path, text).unwrap();
     }
 
+    #[cfg(unix)]
+    pub(crate) fn set_executable(&self, name: &str) {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(self.path().join(name), mode).unwrap();
+    }
+
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path().join(name)).unwrap()
     }

@@ -70,7 +70,7 @@ impl Over {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     running: Vec<Running>,
-    over: VecDeque<Over>,
+    over: VecDeque<Arc<Over>>,
 }
 
 impl Calls {
@@ -138,13 +138,13 @@ impl Calls {
         if self.over.len() >= KEPT {
             self.over.pop_front();
         }
-        self.over.push_back(over);
+        self.over.push_back(Arc::new(over));
     }
 
-    /// Last calls with their full arguments and results, the newest last.
-    pub(super) fn whole(&self, count: usize, width: usize) -> Vec<Line> {
+    /// The last finished calls, the newest last.
+    pub(super) fn last(&self, count: usize) -> Vec<Arc<Over>> {
         let skipped = self.over.len().saturating_sub(count);
-        self.over.iter().skip(skipped).flat_map(|call| call.lines(width)).collect()
+        self.over.iter().skip(skipped).cloned().collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! live area below the conversation.
 
 mod asks;
+mod blocks;
 mod calls;
 mod edits;
 mod notes;
@@ -26,6 +27,7 @@ use harness::tools::FilePreview;
 use super::command::{self, Command, Said, Thinking};
 use super::composer::{Code, Complete, Composer, Edit, Key};
 use crate::render::line::{Line, Styling};
+use crate::render::picture::Protocol;
 use crate::render::{BAD, DIM, NOTE};
 
 use asks::{Asks, Pressed};
@@ -55,6 +57,8 @@ pub(crate) enum Action {
     Run(String),
     /// Open the draft in the user's editor.
     Draft,
+    /// Attach the image on the clipboard.
+    PasteImage,
     /// Show the whole conversation in the user's pager.
     Transcript,
     /// Suspend the chat.
@@ -170,6 +174,21 @@ impl App {
         (self.columns, self.rows) = (columns, rows);
         self.talk.set_width(room(columns));
         self.asks.resize(room(columns), rows);
+    }
+
+    /// Sets how the terminal shows images.
+    pub(crate) fn set_pictures(&mut self, protocol: Option<Protocol>) {
+        self.talk.pictures = protocol;
+    }
+
+    /// Lines of the end of the conversation, laid out for the size of the terminal.
+    pub(crate) fn reflow(&mut self) -> Vec<Line> {
+        self.talk.reflow()
+    }
+
+    /// Leaves what is shown as it is, because it is no longer directly above the live area.
+    pub(crate) fn settle(&mut self) {
+        self.talk.settle();
     }
 
     /// Sets the current time.
@@ -427,6 +446,7 @@ impl App {
             }
             Code::Char('g') if key.ctrl => Some(Action::Draft),
             Code::Char('t') if key.ctrl => Some(Action::Transcript),
+            Code::Char('v') if key.ctrl => Some(Action::PasteImage),
             Code::Char('z') if key.ctrl => Some(Action::Suspend),
             Code::Char('o') if key.ctrl => {
                 self.talk.show_calls(1);

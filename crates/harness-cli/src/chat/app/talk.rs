@@ -1,6 +1,8 @@
 //! The conversation as lines: finished lines, and the answer and calls in progress.
 
 use std::collections::VecDeque;
+use std::iter;
+use std::sync::Arc;
 
 use harness::core::event::{Event, EventKind};
 use harness::core::message::{AssistantMessage, Block, Message, ToolCall, UserMessage};
@@ -8,12 +10,14 @@ use harness::core::port::DeltaPart;
 use harness::core::tool::ToolOutcome;
 use harness::core::{CallId, End, Outcome, StopReason, Time};
 
+use super::blocks::Blocks;
 use super::calls::{self, Calls, Over, shown_call};
 use super::edits;
 use super::notes;
 use crate::chat::attach;
 use crate::render::line::{Line, Look, Styling, Text};
 use crate::render::markdown::MarkdownStream;
+use crate::render::picture::{Picture, Protocol};
 use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, why};
 use crate::terminal::Paint;
 
@@ -23,6 +27,9 @@ const MOST_LINES: usize = 100_000;
 
 /// Maximum size in bytes of an answer that is compared with its stream.
 const MOST_STREAMED: usize = 4 << 20;
+
+/// Maximum size in bytes of an answer that is laid out again when the width changes.
+const MOST_LAID_OUT: usize = 256 << 10;
 
 /// Maximum number of shown lines of a command's output.
 const MOST_SHOWN: usize = 400;
@@ -35,7 +42,7 @@ const MESSAGE_START: usize = 10;
 
 /// Kind of the last block. Steps follow each other directly; a blank line separates all other blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Nothing,
     User,
     Answer,
@@ -47,16 +54,21 @@ enum Kind {
 struct Answer {
     markdown: MarkdownStream,
     streamed: String,
-    /// Whether some of its lines are finished.
-    begun: bool,
+    /// Number of its finished lines.
+    rows: usize,
 }
 
 /// Lines of the conversation: the finished ones, the answer in progress and running calls.
 pub(super) struct Talk {
     styling: Styling,
+    /// How the terminal shows images, if it can.
+    pub(super) pictures: Option<Protocol>,
     width: usize,
     finished: VecDeque<Line>,
+    blocks: Blocks,
     last: Kind,
+    /// Kind of the block before those that are laid out again.
+    settled: Kind,
     answer: Option<Answer>,
     /// Start of the model call in flight.
     asking: Option<Time>,
@@ -73,9 +85,12 @@ impl Talk {
     pub(super) fn new(styling: Styling, width: usize) -> Self {
         Self {
             styling,
+            pictures: None,
             width,
             finished: VecDeque::new(),
+            blocks: Blocks::default(),
             last: Kind::Nothing,
+            settled: Kind::Nothing,
             answer: None,
             asking: None,
             thought: String::new(),
@@ -101,6 +116,28 @@ impl Talk {
         }
     }
 
+    /// Lays out the end of the conversation again, for the current width.
+    pub(super) fn reflow(&mut self) -> Vec<Line> {
+        self.last = self.settled;
+        for (kind, lines) in self.blocks.lines(self.width) {
+            self.separate(kind);
+            self.finish_all(lines);
+        }
+        if let Some(answer) = self.answer.as_mut().filter(|answer| answer.streamed.len() <= MOST_LAID_OUT) {
+            answer.markdown = MarkdownStream::new(self.width, self.styling);
+            answer.rows = 0;
+            let lines = answer.markdown.push(&answer.streamed);
+            self.answer_lines(lines);
+        }
+        self.take_finished()
+    }
+
+    /// Leaves what is shown as it is, whatever width the terminal will have.
+    pub(super) fn settle(&mut self) {
+        self.blocks.clear();
+        self.settled = self.last;
+    }
+
     /// Takes the lines finished since the last call.
     pub(super) fn take_finished(&mut self) -> Vec<Line> {
         self.finished.drain(..).collect()
@@ -110,7 +147,7 @@ impl Talk {
     pub(super) fn coming(&self) -> Vec<Line> {
         let Some(answer) = &self.answer else { return Vec::new() };
         let mut lines = answer.markdown.partial();
-        if !answer.begun && !lines.is_empty() && self.last != Kind::Nothing {
+        if answer.rows == 0 && !lines.is_empty() && self.last != Kind::Nothing {
             lines.insert(0, Line::new());
         }
         lines
@@ -193,7 +230,7 @@ impl Talk {
         let answer = self.answer.get_or_insert_with(|| Answer {
             markdown: MarkdownStream::new(width, styling),
             streamed: String::new(),
-            begun: false,
+            rows: 0,
         });
         if answer.streamed.len() < MOST_STREAMED {
             answer.streamed.push_str(text);
@@ -206,8 +243,11 @@ impl Talk {
         if lines.is_empty() {
             return;
         }
-        let begun = self.answer.as_mut().is_none_or(|answer| std::mem::replace(&mut answer.begun, true));
-        if !begun || self.last != Kind::Answer {
+        let before = self.answer.as_mut().map(|answer| {
+            answer.rows += lines.len();
+            answer.rows - lines.len()
+        });
+        if before == Some(0) || self.last != Kind::Answer {
             self.separate(Kind::Answer);
         }
         self.finish_all(lines);
@@ -220,7 +260,14 @@ impl Talk {
         let Some(answer) = &self.answer else { return String::new() };
         let lines = answer.markdown.clone().finish();
         self.answer_lines(lines);
-        self.answer.take().map(|answer| answer.streamed).unwrap_or_default()
+        let Some(answer) = self.answer.take() else { return String::new() };
+        if answer.streamed.len() > MOST_LAID_OUT {
+            self.settle();
+        } else if answer.rows > 0 {
+            let (text, styling) = (answer.streamed.clone(), self.styling);
+            self.blocks.keep(Kind::Answer, answer.rows, move |width| markdown_lines(&text, width, styling));
+        }
+        answer.streamed
     }
 
     /// Handles a message in the transcript.
@@ -233,13 +280,28 @@ impl Talk {
             }
             self.answered = squeezed(&whole);
         } else if let Message::User(user) = message {
-            self.user(&attach::shown(&user.content), user.origin.as_deref());
+            self.user(user);
+        } else if let Message::ToolResult(result) = message {
+            self.images(&result.content);
+        }
+    }
+
+    /// Shows images, if the terminal can.
+    fn images(&mut self, content: &[Block]) {
+        let Some(protocol) = self.pictures else { return };
+        for block in content {
+            if let Block::Image(image) = block
+                && let Some(picture) = Picture::of(image, protocol)
+            {
+                self.show(Kind::Told, move |width| picture.lines(width));
+            }
         }
     }
 
     /// Shows a message of the user, or a shorter form of a generated one.
-    fn user(&mut self, text: &str, origin: Option<&str>) {
-        self.user_start(text, origin, LONG_MESSAGE);
+    fn user(&mut self, user: &UserMessage) {
+        self.user_start(&attach::shown(&user.content), user.origin.as_deref(), LONG_MESSAGE);
+        self.images(&user.content);
     }
 
     /// Shows a message of the user in full.
@@ -252,32 +314,9 @@ impl Talk {
         if matches!(origin, Some("summary" | "hook")) {
             return self.step(DIM, "•", text);
         }
-        self.separate(Kind::User);
-        let prompt = Look::of(BOLD);
         let invoked = if origin == Some("skill") { invoked(text) } else { None };
-        let text = invoked.as_deref().unwrap_or(text);
-        let lines = text.lines().count();
-        let first = if lines > most { MESSAGE_START } else { lines };
-        for (number, line) in text.lines().take(first).enumerate() {
-            let mut wrapped = Text::default();
-            wrapped.push(line, &prompt);
-            for (row, line) in wrapped.wrap(self.width.saturating_sub(2)).into_iter().enumerate() {
-                let mut shown = Line::new();
-                if number == 0 && row == 0 {
-                    shown.push("› ", &Look::of(NOTE));
-                } else {
-                    shown.pad(2);
-                }
-                shown.append(line);
-                self.finish(shown);
-            }
-        }
-        if lines > first {
-            let mut rest = Line::new();
-            rest.pad(2);
-            rest.push(&format!("… {} more lines", lines - first), &Look::of(DIM));
-            self.finish(rest);
-        }
+        let text = invoked.unwrap_or_else(|| text.to_owned());
+        self.show(Kind::User, move |width| user_lines(&text, most, width));
     }
 
     /// Shows a whole text as Markdown.
@@ -285,10 +324,8 @@ impl Talk {
         if text.trim().is_empty() {
             return;
         }
-        self.separate(Kind::Answer);
-        let mut markdown = MarkdownStream::new(self.width, self.styling);
-        let lines = markdown.push(text);
-        self.finish_all(lines.into_iter().chain(markdown.finish()));
+        let (text, styling) = (text.to_owned(), self.styling);
+        self.show(Kind::Answer, move |width| markdown_lines(&text, width, styling));
     }
 
     fn see_end(&mut self, end: &End) {
@@ -317,10 +354,10 @@ impl Talk {
     }
 
     /// Shows earlier messages to a returning user.
-    pub(super) fn recall(&mut self, messages: &[std::sync::Arc<Message>]) {
+    pub(super) fn recall(&mut self, messages: &[Arc<Message>]) {
         for message in messages {
             match &**message {
-                Message::User(user) => self.user(&attach::shown(&user.content), user.origin.as_deref()),
+                Message::User(user) => self.user(user),
                 Message::Assistant(answer) => self.recall_answer(answer),
                 Message::System(_) | Message::ToolResult(_) | Message::Custom(_) | _ => {}
             }
@@ -343,82 +380,76 @@ impl Talk {
             }
             wrapped.push(line, &Look::default());
         }
-        let lines = wrapped.wrap(self.width.saturating_sub(2).max(4));
-        self.separate(Kind::Step);
-        for (number, line) in lines.into_iter().enumerate() {
-            let mut shown = Line::new();
-            if number == 0 {
-                shown.push(mark, &Look::of(style));
-                shown.pad(1);
-            } else {
-                shown.pad(2);
-            }
-            shown.append(line);
-            self.finish(shown);
-        }
+        let mark = Line::of(style, mark);
+        self.show(Kind::Step, move |width| {
+            let lines = wrapped.wrap(width.saturating_sub(2).max(4)).into_iter().enumerate();
+            lines.map(|(row, line)| beside(if row == 0 { mark.clone() } else { Line::new() }, line)).collect()
+        });
     }
 
     fn step_line(&mut self, text: Text) {
-        self.separate(Kind::Step);
-        let line = text.chop(self.width).into_iter().next();
-        self.finish(line.unwrap_or_default());
+        self.show(Kind::Step, move |width| vec![one_row(&text, width)]);
     }
 
     /// Shows a notice of the chat; long lines are wrapped.
     pub(super) fn tell(&mut self, style: Paint, text: &str) {
-        self.separate(Kind::Told);
-        for line in text.lines() {
-            let mut wrapped = Text::default();
-            wrapped.push(line, &Look::of(style));
-            self.finish_all(wrapped.wrap(self.width));
-        }
+        let text = text.to_owned();
+        self.show(Kind::Told, move |width| {
+            let wrap = |line| Text::of(line, &Look::of(style)).wrap(width);
+            text.lines().flat_map(wrap).collect()
+        });
     }
 
     /// Shows a call that succeeded; an edit of a file with its change.
-    fn finished_call(&mut self, call: &ToolCall, outcome: &ToolOutcome, took: &str) {
-        let width = self.width.saturating_sub(2).max(4);
-        let Some((path, rows)) = edits::shown(call, outcome, width) else {
+    fn finished_call(&mut self, call: &Arc<ToolCall>, outcome: &ToolOutcome, took: &str) {
+        let Some(edit) = edits::shown(call, outcome) else {
             return self.step_line(call_line(GOOD, "✓", &shown_call(call), took));
         };
-        self.step_line(call_line(GOOD, "✓", &(call.name.to_string(), path), took));
-        for row in rows {
-            let mut line = Line::new();
-            line.pad(2);
-            line.append(row);
-            self.finish(line);
-        }
+        let head = call_line(GOOD, "✓", &(call.name.to_string(), edit.path.clone()), took);
+        self.show(Kind::Step, move |width| {
+            let rows = edit.rows(width.saturating_sub(2).max(4));
+            let rows = rows.into_iter().map(|row| beside(Line::new(), row));
+            iter::once(one_row(&head, width)).chain(rows).collect()
+        });
     }
 
     /// Shows a command of the user with its result.
     pub(super) fn command(&mut self, line: &str, result: &str) {
-        self.separate(Kind::User);
-        let mut head = Text::default();
-        head.push("! ", &Look::of(NOTE));
+        let mut head = Text::of("! ", &Look::of(NOTE));
         head.push(line, &Look::of(BOLD));
-        self.finish_all(head.wrap(self.width));
-        let lines = calls::indented(result, self.width, None);
-        let hidden = lines.len().saturating_sub(MOST_SHOWN);
-        self.finish_all(lines.into_iter().take(MOST_SHOWN));
-        if hidden > 0 {
-            self.finish(Line::of(DIM, &format!("… {hidden} more lines")));
-        }
+        let result = result.to_owned();
+        self.show(Kind::User, move |width| {
+            let mut lines = head.wrap(width);
+            let output = calls::indented(&result, width, None);
+            let hidden = output.len().saturating_sub(MOST_SHOWN);
+            lines.extend(output.into_iter().take(MOST_SHOWN));
+            if hidden > 0 {
+                lines.push(Line::of(DIM, &format!("… {hidden} more lines")));
+            }
+            lines
+        });
     }
 
     /// Shows a call in full.
-    pub(super) fn whole_call(&mut self, call: &Over) {
-        self.separate(Kind::Told);
-        self.finish_all(call.lines(self.width));
+    pub(super) fn whole_call(&mut self, call: Over) {
+        self.show(Kind::Told, move |width| call.lines(width));
     }
 
     /// Shows whole calls, the newest last.
     pub(super) fn show_calls(&mut self, count: usize) {
-        let lines = self.calls.whole(count, self.width);
-        if lines.is_empty() {
+        let calls = self.calls.last(count);
+        if calls.is_empty() {
             return self.tell(DIM, "no tool calls yet");
         }
-        self.separate(Kind::Told);
+        self.show(Kind::Answer, move |width| calls.iter().flat_map(|call| call.lines(width)).collect());
+    }
+
+    /// Shows a block, and keeps it for another width of the terminal.
+    fn show(&mut self, kind: Kind, layout: impl Fn(usize) -> Vec<Line> + Send + 'static) {
+        let lines = layout(self.width);
+        self.separate(kind);
+        self.blocks.keep(kind, lines.len(), layout);
         self.finish_all(lines);
-        self.last = Kind::Answer;
     }
 
     /// Adds a blank line between different kinds of blocks.
@@ -442,6 +473,41 @@ impl Talk {
         }
         self.finished.push_back(line);
     }
+}
+
+/// A text as Markdown.
+fn markdown_lines(text: &str, width: usize, styling: Styling) -> Vec<Line> {
+    let mut markdown = MarkdownStream::new(width, styling);
+    let mut lines = markdown.push(text);
+    lines.extend(markdown.finish());
+    lines
+}
+
+/// A message of the user; of one with more than `most` lines its start.
+fn user_lines(text: &str, most: usize, width: usize) -> Vec<Line> {
+    let count = text.lines().count();
+    let first = if count > most { MESSAGE_START } else { count };
+    let wrap = |line| Text::of(line, &Look::of(BOLD)).wrap(width.saturating_sub(2));
+    let rows = text.lines().take(first).flat_map(wrap).enumerate();
+    let mark = |row| if row == 0 { Line::of(NOTE, "›") } else { Line::new() };
+    let mut lines: Vec<Line> = rows.map(|(row, line)| beside(mark(row), line)).collect();
+    if count > first {
+        let rest = Line::of(DIM, &format!("… {} more lines", count - first));
+        lines.push(beside(Line::new(), rest));
+    }
+    lines
+}
+
+/// A line behind a mark of one column.
+fn beside(mut mark: Line, line: Line) -> Line {
+    mark.pad(if mark.is_empty() { 2 } else { 1 });
+    mark.append(line);
+    mark
+}
+
+/// The start of a text, cut to one row.
+pub(super) fn one_row(text: &Text, width: usize) -> Line {
+    text.chop(width).into_iter().next().unwrap_or_default()
 }
 
 /// `✓ look {"at":"left"}  12 ms`; arguments are shortened to fit.

@@ -1,6 +1,7 @@
 //! The chat on a terminal that is not there: keys and events in, what the screen shows out.
 
 mod acts;
+mod reflow;
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ impl Talk {
     fn result(&mut self, call: Option<&ToolCall>, result: &ToolResultMessage) {
         let texts: Vec<&str> = result.content.iter().filter_map(Block::as_text).collect();
         let arguments = call.map_or_else(String::new, |call| shown_call(call).1);
-        self.whole_call(&Over {
+        self.whole_call(Over {
             name: result.tool_name.to_string(),
             arguments,
             output: texts.join("\n"),

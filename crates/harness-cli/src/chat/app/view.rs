@@ -5,6 +5,7 @@ use harness::core::{Millis, Time};
 
 use super::asks::Keys;
 use super::calls::Running;
+use super::talk::one_row;
 use super::{App, Doing, room};
 use crate::chat::command::typed_command;
 use crate::render::line::{Line, Look, Text, width};
@@ -186,11 +187,6 @@ impl App {
         text.push(&fitting(&parts, width), &Look::of(DIM));
         one_row(&text, width)
     }
-}
-
-/// The start of a text, cut to one row.
-fn one_row(text: &Text, width: usize) -> Line {
-    text.chop(width).into_iter().next().unwrap_or_default()
 }
 
 /// The first part, and of the others those that fit.

@@ -9,11 +9,13 @@ use harness::core::message::Message;
 use harness::host::{ProcessFault, ProcessOptions, ProcessOutput, Shell as _};
 use harness::tools::SystemPrograms;
 
-use super::{Desk, Done};
+use super::{Desk, Done, clipboard};
+use crate::chat::composer::{Code, Key};
 use crate::chat::{attach, draft, terminal};
 use crate::env;
 use crate::error::CliError;
 use crate::pager::{self, Place};
+use crate::private_file::PrivateFile;
 use crate::render::counted;
 use crate::secrets;
 use crate::signal::Signals;
@@ -61,6 +63,23 @@ impl Desk {
             self.outputs.remove(0);
         }
         self.outputs.push(attach::command(line, result));
+    }
+
+    /// Reads the image on the clipboard.
+    pub(super) fn paste_image(&self) {
+        let (done, number) = (self.done.0.clone(), self.chat.now().0);
+        tokio::spawn(async move {
+            let read = clipboard::image(number).await;
+            // Without a desk nobody reads it.
+            let _ = done.send(read.map_or_else(Done::Failed, Done::Image)).await;
+        });
+    }
+
+    /// Names an image of the clipboard in the message.
+    pub(super) fn attach_image(&mut self, file: PrivateFile) {
+        let name = format!("@{} ", file.path().display());
+        self.images.push(file);
+        self.app.key(Key::of(Code::Paste(name)));
     }
 
     /// Opens the text of the composer in the user's editor.
@@ -128,6 +147,9 @@ impl Desk {
     /// Stops this process until the user's shell continues it.
     pub(super) fn suspend(&mut self) -> Result<(), CliError> {
         self.release()?;
+        // The shell writes below.
+        self.app.settle();
+        self.screen.settle();
         let stopped = signal_hook::low_level::raise(signal_hook::consts::SIGTSTP);
         self.take_back()?;
         if let Err(fault) = stopped {
@@ -152,13 +174,17 @@ impl Desk {
     }
 }
 
+/// Programs with the rights and the environment of the user, in the current directory.
+pub(super) fn programs() -> SystemPrograms {
+    env::surroundings()
+        .iter()
+        .fold(SystemPrograms::new("."), |programs, (name, value)| programs.env(name, value))
+}
+
 /// Runs a command line in the current directory; its exit code and output.
 async fn run(line: &str, cancel: &Cancel) -> String {
-    let programs = env::surroundings()
-        .iter()
-        .fold(SystemPrograms::new("."), |programs, (name, value)| programs.env(name, value));
     let options = ProcessOptions::new().timeout(LIMIT).max_output(KEPT);
-    let text = match programs.exec(line, &options, cancel).await {
+    let text = match programs().exec(line, &options, cancel).await {
         Ok(output) => described(&output, None),
         Err(fault) => match fault.output() {
             Some(output) => described(output, Some(&fault)),

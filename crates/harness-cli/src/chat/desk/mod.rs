@@ -1,5 +1,6 @@
 //! The loop of a chat at a terminal: connects the terminal, the thread and the chat's state.
 
+mod clipboard;
 mod detour;
 mod thinking;
 
@@ -26,9 +27,10 @@ use crate::chat::terminal::{Input, Keys};
 use crate::chat::words::Words;
 use crate::env;
 use crate::error::CliError;
+use crate::private_file::PrivateFile;
 use crate::render::line::Styling;
 use crate::render::screen::Screen;
-use crate::render::{one_line, size};
+use crate::render::{one_line, picture, size};
 use crate::signal::Signals;
 use crate::terminal::{Out, drawing};
 
@@ -54,6 +56,8 @@ enum Done {
     Failed(String),
     /// A compaction failed.
     NotShorter(String),
+    /// An image of the clipboard was read.
+    Image(PrivateFile),
     /// A command of the user ended.
     Ran {
         line: String,
@@ -67,6 +71,8 @@ pub(super) struct Desk {
     app: App,
     screen: Screen<Out>,
     size: (usize, usize),
+    /// Whether the conversation on the screen has another width than the terminal.
+    is_resized: bool,
     keys: Keys,
     events: Stream,
     history: History,
@@ -76,6 +82,8 @@ pub(super) struct Desk {
     command: Option<Cancel>,
     /// Output of the user's commands for the next message.
     outputs: Vec<Block>,
+    /// Images of the clipboard that a message may name.
+    images: Vec<PrivateFile>,
     /// Since when the current mode is the current one.
     mode_since: Time,
 }
@@ -87,6 +95,7 @@ impl Desk {
         let mut app =
             App::new(styling, size, entries, Box::new(Words::of(&chat.thread.config(), chat.known_models())));
         app.set_now(chat.now());
+        app.set_pictures(picture::protocol().filter(|_| styling == Styling::Colour));
         let place = chat.assistant.as_ref().map(|assistant| place::of(assistant.folder()));
         *app.about_mut() =
             About { model: begun.model.clone(), place, window: begun.window, ..About::default() };
@@ -97,7 +106,22 @@ impl Desk {
         let (events, screen) = (chat.events(), Screen::new(drawing(), styling));
         let (done, home) = (mpsc::channel(16), env::home());
         let (command, outputs, mode_since) = (None, Vec::new(), chat.now());
-        Self { chat, app, screen, size, keys, events, history, done, home, command, outputs, mode_since }
+        Self {
+            chat,
+            app,
+            screen,
+            size,
+            is_resized: false,
+            keys,
+            events,
+            history,
+            done,
+            home,
+            command,
+            outputs,
+            images: Vec::new(),
+            mode_since,
+        }
     }
 
     /// Runs the chat until the user exits and all work has ended. Returns whether the user exited, as opposed to a
@@ -118,6 +142,9 @@ impl Desk {
             self.take_stock();
             let finished = self.app.take_finished();
             self.screen.draw(&finished, &self.app.view(), self.size.0).map_err(written)?;
+            if std::mem::take(&mut self.is_resized) {
+                self.screen.reflow(&self.app.reflow(), &self.app.view(), self.size).map_err(written)?;
+            }
             if self.app.take_call() {
                 self.screen.call_user("harness: waiting for you").map_err(written)?;
             }
@@ -134,6 +161,7 @@ impl Desk {
                         Done::Said(text) => self.app.tell(&text),
                         Done::Failed(text) => self.app.complain(&text),
                         Done::NotShorter(text) => self.app.not_shorter(&text),
+                        Done::Image(file) => self.attach_image(file),
                         Done::Ran { line, result } => self.command_ended(&line, &result),
                     }
                     None
@@ -143,7 +171,10 @@ impl Desk {
             };
             match wish {
                 Some(Action::Quit) => return Ok(true),
-                Some(Action::Wipe) => self.screen.wipe().map_err(written)?,
+                Some(Action::Wipe) => {
+                    self.app.settle();
+                    self.screen.wipe().map_err(written)?;
+                }
                 Some(Action::Draft) => self.edit_draft(signals).await?,
                 Some(Action::Transcript) => self.page_transcript(signals).await?,
                 Some(Action::Suspend) => self.suspend()?,
@@ -201,7 +232,9 @@ impl Desk {
     }
 
     fn resize(&mut self, size: (usize, usize)) {
-        if std::mem::replace(&mut self.size, size) != size {
+        let before = std::mem::replace(&mut self.size, size);
+        if before != size {
+            self.is_resized |= before.0 != size.0;
             self.app.resize(size.0, size.1);
         }
     }
@@ -248,6 +281,7 @@ impl Desk {
             Action::Interrupt => {
                 self.chat.thread.abort("the user interrupted");
             }
+            Action::PasteImage => self.paste_image(),
             Action::Run(line) => {
                 self.history.add(&format!("!{line}"));
                 self.run_command(line);

@@ -9,7 +9,8 @@ impl Desk {
     /// Shows or changes the thinking level of the next runs.
     pub(super) fn think(&mut self, change: Thinking) {
         if !self.chat.has_thinking {
-            return self.app.complain("this model has no thinking levels");
+            let model = self.app.model().unwrap_or_else(|| "this model".to_owned());
+            return self.app.complain(&format!("{model} has no thinking levels"));
         }
         let current = self.chat.thread.config().thinking;
         let level = match change {

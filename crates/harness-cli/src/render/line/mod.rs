@@ -50,12 +50,24 @@ struct Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     spans: Vec<Span>,
+    /// Sequence of a [`Picture`](crate::render::picture::Picture), which ends a line without text.
+    drawing: Option<Arc<str>>,
 }
 
 impl Line {
     /// An empty line.
     pub(crate) fn new() -> Self {
         Self::default()
+    }
+
+    /// A line that draws an image over itself and the lines above.
+    pub(crate) fn drawing(sequence: Arc<str>) -> Self {
+        Self { spans: Vec::new(), drawing: Some(sequence) }
+    }
+
+    /// Whether the line draws an image.
+    pub(crate) fn is_drawing(&self) -> bool {
+        self.drawing.is_some()
     }
 
     /// A line of one style.
@@ -126,7 +138,7 @@ impl Line {
 
     /// The text with terminal sequences for styles and links, all of them closed at its end.
     pub(crate) fn to_ansi(&self) -> String {
-        let mut ansi = String::new();
+        let mut ansi = self.drawing.as_deref().map(str::to_owned).unwrap_or_default();
         for Span { text, look } in &self.spans {
             if let Some(link) = &look.link {
                 ansi.push_str("\x1b]8;;");

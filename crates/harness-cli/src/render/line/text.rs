@@ -16,6 +16,13 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    /// A text with one look.
+    pub(crate) fn of(text: &str, look: &Look) -> Self {
+        let mut of = Self::default();
+        of.push(text, look);
+        of
+    }
+
     /// Adds text; control characters are replaced, and line ends become spaces.
     pub(crate) fn push(&mut self, text: &str, look: &Look) {
         self.add(&clean(text), look);
