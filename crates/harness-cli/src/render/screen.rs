@@ -50,7 +50,15 @@ pub(crate) struct Screen<W> {
 
 impl<W: Write> Screen<W> {
     pub(crate) fn new(out: W, styling: Styling) -> Self {
-        Self { out, styling, shown: Vec::new(), cursor: (0, 0), columns: 0, has_pictures: false, above: VecDeque::new() }
+        Self {
+            out,
+            styling,
+            shown: Vec::new(),
+            cursor: (0, 0),
+            columns: 0,
+            has_pictures: false,
+            above: VecDeque::new(),
+        }
     }
 
     /// Adds finished lines above the live area and draws the live area.
