@@ -15,6 +15,9 @@ use super::quota::{DynQuotaPool, LocalPool, QuotaAsk, QuotaGrant, RateQuota};
 /// How long a grant of a shared quota is good.
 const GRANT: Duration = Duration::from_secs(1);
 
+/// How long an answer waits until its tokens are paid for, at most.
+const PAYMENT: Duration = Duration::from_secs(1);
+
 /// Wraps a model and lets requests wait, in their order, until the quota has room for them.
 ///
 /// What is not used of a minute may be used at once, never more than one minute's worth. Tokens are known
@@ -95,13 +98,14 @@ impl<M> RateLimit<M> {
 
     /// Pays for the tokens that were used, and asks for requests.
     async fn ask(&self, requests: u32) -> Result<QuotaGrant, ModelFault> {
-        let tokens = self.shared.unpaid.swap(0, Ordering::Relaxed);
-        let grant = self.shared.pool.take_boxed(self.quota, QuotaAsk { requests, tokens }).await;
-        grant.map_err(|fault| {
-            self.shared.unpaid.fetch_add(tokens, Ordering::Relaxed);
+        let payment = Payment::new(&self.shared.unpaid);
+        let ask = QuotaAsk { requests, tokens: payment.tokens };
+        let grant = self.shared.pool.take_boxed(self.quota, ask).await.map_err(|fault| {
             ModelFault::new(ModelFaultCode::RateLimited, format!("the quota cannot be read: {fault}"))
                 .transient()
-        })
+        })?;
+        payment.done();
+        Ok(grant)
     }
 
     async fn wait(&self, request: &ModelRequest) -> Result<(), ModelFault> {
@@ -159,6 +163,28 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// Tokens on their way to the quota. When it did not answer, they are paid with a later request.
+struct Payment<'a> {
+    unpaid: &'a AtomicU64,
+    tokens: u64,
+}
+
+impl<'a> Payment<'a> {
+    fn new(unpaid: &'a AtomicU64) -> Self {
+        Self { unpaid, tokens: unpaid.swap(0, Ordering::Relaxed) }
+    }
+
+    fn done(mut self) {
+        self.tokens = 0;
+    }
+}
+
+impl Drop for Payment<'_> {
+    fn drop(&mut self) {
+        self.unpaid.fetch_add(self.tokens, Ordering::Relaxed);
+    }
+}
+
 impl<M> fmt::Debug for RateLimit<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimit").field("quota", &self.quota).finish_non_exhaustive()
@@ -175,8 +201,8 @@ impl<M: Model> Model for RateLimit<M> {
         };
         self.shared.unpaid.fetch_add(told.map_or(0, |usage| usage.all_tokens()), Ordering::Relaxed);
         if self.quota.tokens.is_some() {
-            // What cannot be paid now is paid with the next request.
-            let _ = self.ask(0).await;
+            // What is not paid in time is paid with the next request.
+            let _ = tokio::time::timeout(PAYMENT, self.ask(0)).await;
         }
         answer
     }

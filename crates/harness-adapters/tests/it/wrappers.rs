@@ -1,6 +1,7 @@
 //! Fallback, rate limit, circuit breaker and response cache, on tokio's paused time.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -157,12 +158,25 @@ async fn a_cancelled_request_does_not_wait() {
 struct Pool {
     level: Mutex<QuotaLevel>,
     is_lost: AtomicBool,
+    /// The calls that it does not answer, by their number.
+    silent: Range<usize>,
+    calls: AtomicUsize,
     clock: Flowing,
 }
 
 impl Pool {
     fn new() -> Arc<Self> {
-        Arc::new(Self { level: Mutex::default(), is_lost: AtomicBool::new(false), clock: Flowing::start() })
+        Self::silent(0..0)
+    }
+
+    fn silent(silent: Range<usize>) -> Arc<Self> {
+        Arc::new(Self {
+            level: Mutex::default(),
+            is_lost: AtomicBool::new(false),
+            silent,
+            calls: AtomicUsize::new(0),
+            clock: Flowing::start(),
+        })
     }
 }
 
@@ -170,6 +184,9 @@ impl QuotaPool for Pool {
     async fn take(&self, quota: RateQuota, ask: QuotaAsk) -> Result<QuotaGrant, Fault> {
         if self.is_lost.load(Ordering::Relaxed) {
             return Err(Fault::new(FaultSource::Tool, "lost", "no engine"));
+        }
+        if self.silent.contains(&self.calls.fetch_add(1, Ordering::Relaxed)) {
+            std::future::pending::<()>().await;
         }
         let now = self.clock.now();
         let ask = QuotaAsk { requests: ask.requests.min(quota.requests_per_second()), ..ask };
@@ -218,6 +235,28 @@ async fn tokens_of_one_process_delay_the_requests_of_another() {
     assert_eq!(told(&model(250), hello()).await, ok("hi"));
     assert_eq!(told(&model(0), hello()).await, ok("hi"));
     assert_eq!(start.elapsed().as_secs(), 90);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_does_not_answer_delays_an_answer_by_a_second_and_is_paid_later() {
+    // It answers the first request, but not the payment of its tokens, nor the request that is cancelled.
+    let pool = Pool::silent(1..3);
+    let mut quota = RateQuota::requests(60);
+    quota.tokens = Some(100);
+    let script = Scripted::new([spent(250), spent(0)]);
+    let model = RateLimit::shared(script, quota, Arc::clone(&pool) as Arc<dyn DynQuotaPool>);
+    let start = Instant::now();
+    assert_eq!(told(&model, hello()).await, ok("hi"));
+    assert_eq!(start.elapsed().as_secs(), 1);
+
+    let mut given_up = hello();
+    given_up.cancel = Cancel::new();
+    let cancel = given_up.cancel.clone();
+    let (asked, ()) = tokio::join!(step(&model, given_up), async { cancel.cancel() });
+    assert_eq!(asked.unwrap_err().code, Code::Cancelled);
+
+    assert_eq!(told(&model, hello()).await, ok("hi"));
+    assert_eq!(start.elapsed().as_secs(), 91);
 }
 
 // Breaker
