@@ -20,8 +20,8 @@ use super::service::{HandlerSpec, Handlers, LOG, RUN, STEP, ServiceSpec, THREAD,
 use super::step::{STOP, ended};
 use crate::durable::{
     AgentHost, ControlAsk, ControlReply, DriveInput, DriveOptions, DurableContext, Handle, Reader,
-    SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadStore, TimedInput, Woken, drive,
-    lost_reply,
+    SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadState, ThreadStore, TimedInput, Woken, delivered,
+    drive, lost_reply,
 };
 
 pub(super) fn spec() -> ServiceSpec {
@@ -70,11 +70,27 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
         };
         let driven = drive(context(), &*self.host, &self.reader, self.options, input.clone());
         let driven = AssertUnwindSafe(driven).catch_unwind().await;
-        let driven = driven.unwrap_or_else(|_| Err(Stopped::Refused("the driver panicked".to_owned())));
-        if let Err(Stopped::Refused(why)) = &driven {
-            settle(context(), &input, why).await;
+        let mut driven = driven.unwrap_or_else(|_| Err(Stopped::Refused("the driver panicked".to_owned())));
+        if let Err(Stopped::Refused(why)) = &driven
+            && let Err(Stopped::Over) = self.settle(context(), &input, why).await
+        {
+            driven = Err(Stopped::Over);
         }
         output(ctx, driven.map_err(unfinished));
+    }
+
+    /// Ends a run whose driver stopped, so that its thread is free. What it wrote stays in the transcript.
+    async fn settle(&self, mut ctx: Drive<'_>, input: &DriveInput, why: &str) -> Result<(), Stopped> {
+        let ControlReply::Appended(log) = ctx.control(ControlAsk::Append { entries: Vec::new() }).await? else {
+            return Ok(());
+        };
+        let look = to_object::<_, ThreadState>(ctx.ctx, THREAD, &ctx.thread, "snapshot", ());
+        let Json(thread) = look.call().await.map_err(ended)?;
+        let entries = self.reader.entries(&input.thread(), thread.log(), log).await?;
+        let injected = delivered(&thread, &entries);
+        let (run, at, state) = (input.run(), input.at, input.state().cloned());
+        let ended = ControlAsk::Ended { run, end: Err(why.to_owned()), at, injected, log, state };
+        ctx.control(ended).await.map(drop)
     }
 
     /// Removes the log and the texts of a thread, and tells the thread. Under the key of runs: each earlier
@@ -88,16 +104,6 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
         }
         output(ctx, removed.map_err(unfinished));
     }
-}
-
-/// Ends a run whose driver stopped, so that its thread is free.
-async fn settle(mut ctx: Drive<'_>, input: &DriveInput, why: &str) {
-    let appended = ctx.control(ControlAsk::Append { entries: Vec::new() }).await;
-    let Ok(ControlReply::Appended(log)) = appended else { return };
-    let end = Err(why.to_owned());
-    let (run, at, state) = (input.run(), input.at, input.state().cloned());
-    let ended = ControlAsk::Ended { run, end, at, injected: Vec::new(), log, state };
-    drop(ctx.control(ended).await);
 }
 
 /// A step in flight.
