@@ -13,6 +13,9 @@ use crate::time::Time;
 /// Text that is kept of an answer in case it is cut off: 1 MiB.
 const PARTIAL_BOUND: usize = 1 << 20;
 
+/// Bytes for which there is room before the first delta: readers do not wait for memory.
+const ROOM: usize = 256;
+
 /// The sink of a driver: a machine calls one model at a time.
 pub(crate) struct Sink<'h> {
     hub: &'h Hub,
@@ -44,7 +47,8 @@ struct State {
 impl<'h> Sink<'h> {
     pub(crate) fn new(hub: &'h Hub, redactor: Option<&'h Redactor>) -> Self {
         let (after, op) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { hub, redactor, clock: None, after, op, state: Mutex::default() }
+        let state = State { partial: String::with_capacity(ROOM), ..State::default() };
+        Self { hub, redactor, clock: None, after, op, state: Mutex::new(state) }
     }
 
     /// Notes when answers begin.
@@ -119,7 +123,9 @@ impl Deltas for Sink<'_> {
         let mut state = self.lock();
         let op = Some(OpId(self.op.load(Ordering::Acquire)));
         if state.of != op {
-            *state = State { of: op, ..State::default() };
+            let mut partial = std::mem::take(&mut state.partial);
+            partial.clear();
+            *state = State { of: op, partial, ..State::default() };
         }
         if state.first.is_none() && !matches!(part, DeltaPart::Note(_)) {
             state.first = self.clock.map(Clock::now);

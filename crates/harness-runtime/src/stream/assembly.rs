@@ -28,6 +28,8 @@ pub enum PartialBlock {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assembly {
     blocks: Vec<PartialBlock>,
+    /// Memory for the first text.
+    room: String,
 }
 
 /// Effect of a delta on an answer.
@@ -48,6 +50,13 @@ impl Assembly {
         self.blocks.clear();
     }
 
+    /// An answer begins. Memory is taken before its first delta, and not while readers wait for one.
+    pub(crate) fn start(&mut self) {
+        self.blocks.clear();
+        self.blocks.reserve(1);
+        self.room.reserve(ROOM);
+    }
+
     /// Applies a delta; `None` for one without a block.
     pub(crate) fn take(&mut self, part: &DeltaPart) -> Option<Grown> {
         let last = self.blocks.len().checked_sub(1);
@@ -57,14 +66,16 @@ impl Assembly {
                     text.push_str(more);
                     return Some(Grown { at, began: false });
                 }
-                Some(self.begin(PartialBlock::Text(roomy(more))))
+                let text = self.text(more);
+                Some(self.begin(PartialBlock::Text(text)))
             }
             DeltaPart::Thinking(more) => {
                 if let (Some(at), Some(PartialBlock::Thinking(text))) = (last, self.blocks.last_mut()) {
                     text.push_str(more);
                     return Some(Grown { at, began: false });
                 }
-                Some(self.begin(PartialBlock::Thinking(roomy(more))))
+                let text = self.text(more);
+                Some(self.begin(PartialBlock::Thinking(text)))
             }
             DeltaPart::CallStarted { index, id, name } => {
                 let (index, id, name, arguments) = (*index, id.clone(), name.clone(), String::new());
@@ -87,18 +98,18 @@ impl Assembly {
         }
     }
 
+    /// A text that more will be added to.
+    fn text(&mut self, first: &str) -> String {
+        let mut text = std::mem::take(&mut self.room);
+        text.push_str(first);
+        text
+    }
+
     fn begin(&mut self, block: PartialBlock) -> Grown {
         self.blocks.push(block);
         Grown { at: self.blocks.len() - 1, began: true }
     }
 }
 
-/// Bytes for which a text of an answer begins with room.
+/// Bytes of an answer for which there is room at its start.
 const ROOM: usize = 256;
-
-/// A text that more will be added to.
-fn roomy(first: &str) -> String {
-    let mut text = String::with_capacity(first.len().max(ROOM));
-    text.push_str(first);
-    text
-}

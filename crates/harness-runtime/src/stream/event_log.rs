@@ -102,7 +102,7 @@ impl Live {
     fn see(&mut self, kind: &EventKind) {
         if let EventKind::ModelStepStarted { .. } = kind {
             self.answering = true;
-            self.answer.clear();
+            self.answer.start();
         } else if let EventKind::MessageAppended { message, .. } = kind {
             let base = &self.base;
             let fork = || base.as_ref().map_or_else(Transcript::default, Prefix::fork);

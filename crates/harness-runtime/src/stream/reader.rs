@@ -97,8 +97,8 @@ impl Stream {
     pub async fn next(&mut self) -> Option<StreamItem> {
         loop {
             let thread = Arc::clone(&self.thread);
-            let mut grown = std::pin::pin!(thread.event_log.grown.notified());
-            grown.as_mut().enable();
+            // It tells of what happens from its creation on, so nothing is missed between reading and waiting.
+            let grown = thread.event_log.grown.notified();
             match self.read() {
                 Read::Item(item) => return Some(item),
                 Read::Over => return None,
