@@ -20,8 +20,8 @@ use super::service::{HandlerSpec, Handlers, LOG, RUN, STEP, ServiceSpec, THREAD,
 use super::step::{STOP, ended};
 use crate::durable::{
     AgentHost, ControlAsk, ControlReply, DriveInput, DriveOptions, DurableContext, Handle, Reader,
-    SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadState, ThreadStore, TimedInput, Woken, delivered,
-    drive, lost_reply,
+    SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadState, ThreadStore, TimedInput,
+    Woken, delivered, drive, lost_reply,
 };
 
 pub(super) fn spec() -> ServiceSpec {
@@ -81,7 +81,8 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
 
     /// Ends a run whose driver stopped, so that its thread is free. What it wrote stays in the transcript.
     async fn settle(&self, mut ctx: Drive<'_>, input: &DriveInput, why: &str) -> Result<(), Stopped> {
-        let ControlReply::Appended(log) = ctx.control(ControlAsk::Append { entries: Vec::new() }).await? else {
+        let ControlReply::Appended(log) = ctx.control(ControlAsk::Append { entries: Vec::new() }).await?
+        else {
             return Ok(());
         };
         let look = to_object::<_, ThreadState>(ctx.ctx, THREAD, &ctx.thread, "snapshot", ());
