@@ -187,6 +187,14 @@ await sees("/v1/threads/{thread}/prompt");
 assert.equal((await page.$$("details:not([id^=type-])")).length, Object.values((await api("GET", "/openapi.json")).paths).flatMap(Object.keys).length);
 await page.click("#prompt summary");
 await until(() => document.querySelector("#prompt").open && document.body.innerText.includes("JSON Schema that the answer must match"));
+await page.type("#prompt form label:first-of-type input", thread);
+await page.$eval("#prompt form textarea", area => { area.value = JSON.stringify({ text: "from the page" }); });
+await page.$$eval("#prompt form label", labels => { labels.find(label => label.textContent === "wait").querySelector("input").value = "true"; });
+await page.click("#prompt form button[type=submit]");
+await until(() => /^200 /.test(document.querySelector("#prompt [aria-label=Response]").textContent)
+  && document.querySelector("#prompt [aria-label=Response]").textContent.includes("You said: from the page"));
+assert.match(await page.$eval("#prompt [aria-label=Command]", line => line.textContent),
+  new RegExp(`^curl -N -X POST '${server}/v1/threads/${thread}/prompt\\?wait=true' -H "Authorization: Bearer \\$TOKEN" `));
 await look("docs");
 
 // Sign out.

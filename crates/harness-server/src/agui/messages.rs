@@ -6,7 +6,7 @@ use harness::core::message::{
     AssistantMessage, AudioBlock, Block, FileBlock, ImageBlock, Message, ToolCall, UserMessage,
 };
 use harness::core::transcript::Prefix;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -25,7 +25,7 @@ pub(super) struct AgUiMessage {
     #[schema(example = "user")]
     role: String,
     /// A text, or a list of parts: `text`, `image`, `audio`, `document`.
-    #[schema(value_type = Option<Value>, example = "Where is my order 1042?")]
+    #[schema(value_type = Option<AgUiContent>, example = "Where is my order 1042?")]
     content: Option<Value>,
     /// Name of the sender.
     name: Option<String>,
@@ -35,6 +35,52 @@ pub(super) struct AgUiMessage {
     tool_call_id: Option<String>,
     /// Error of the call.
     error: Option<String>,
+}
+
+/// A text, or a list of parts.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum AgUiContent {
+    Text(String),
+    Parts(Vec<AgUiPart>),
+}
+
+/// Part of a message, tagged by `type`.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum AgUiPart {
+    Text { text: String },
+    Image { source: AgUiSource },
+    Audio { source: AgUiSource },
+    Document { source: AgUiSource },
+    /// The parts of earlier versions of the protocol.
+    Binary(AgUiBinary),
+}
+
+/// Place of the bytes of a part.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AgUiSource {
+    /// `data` for Base64, `url`, or `file` for a file uploaded to the provider.
+    r#type: String,
+    value: String,
+    /// Media type; required for `data`.
+    mime_type: Option<String>,
+}
+
+/// Bytes with their media type.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AgUiBinary {
+    mime_type: String,
+    /// Base64.
+    data: Option<String>,
+    url: Option<String>,
+    /// File uploaded to the provider.
+    id: Option<String>,
+    filename: Option<String>,
 }
 
 /// A call in a history.

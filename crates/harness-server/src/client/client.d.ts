@@ -127,12 +127,19 @@ export class Harness {
   /** Lists the queued messages in the order of their delivery. */
   listQueue(thread: string, options?: RequestOptions): Promise<Queue>;
 
-  /** Lists the threads of this server and of stored sessions, sorted by id. */
+  /** Lists the threads of this server and of stored sessions, sorted by id. A page of a filtered list may be followed by an
+   * empty one. */
   listThreads(options?: RequestOptions & {
     /** `next` of the previous page. */
     after?: string;
     /** Number of entries, at most 1,000. Default: 100. */
     limit?: number;
+    /** Only threads of this user. */
+    user?: string;
+    /** Only threads in this state. */
+    state?: ThreadState;
+    /** Only threads whose `metadata` has these entries: a JSON object, such as `{"ticket":7}`. */
+    metadata?: string;
   }): Promise<ThreadList>;
 
   /** Returns this description. Requires no authentication. */

@@ -13,7 +13,6 @@ pub(super) struct Format {
     /// `text`, `json_object` or `json_schema`.
     r#type: String,
     /// Schema of `json_schema`, in chat completions.
-    #[schema(value_type = Option<Object>)]
     json_schema: Option<Named>,
     /// Schema of `json_schema`, in responses.
     #[schema(value_type = Option<Object>)]
@@ -21,8 +20,10 @@ pub(super) struct Format {
 }
 
 /// A schema with its name.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 struct Named {
+    /// JSON Schema.
+    #[schema(value_type = Option<Object>)]
     schema: Option<Value>,
 }
 

@@ -6,6 +6,7 @@
 mod chat;
 pub(crate) mod content;
 mod conversations;
+pub(crate) mod described;
 mod error;
 mod fields;
 mod format;

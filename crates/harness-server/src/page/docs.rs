@@ -1,7 +1,7 @@
 //! The OpenAPI description as a page.
 
 use maud::{DOCTYPE, Markup, html};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Deepest level of fields that is shown.
 const DEPTH: usize = 4;
@@ -21,6 +21,7 @@ pub(super) fn page(description: &str) -> String {
                 meta name="color-scheme" content="light dark";
                 title { "harness API" }
                 link rel="stylesheet" href="ui/docs.css";
+                script type="module" src="ui/try.js" {}
             }
             body {
                 header {
@@ -74,10 +75,18 @@ fn operations(api: &Value) -> Vec<Operation<'_>> {
 }
 
 impl Operation<'_> {
+    /// Names and places of the parameters as JSON text.
+    fn parameters(&self) -> String {
+        let parameters = self.value.at("parameters").as_array().into_iter().flatten();
+        let pairs = parameters.map(|parameter| json!([parameter.at("name"), parameter.at("in")]));
+        pairs.collect::<Value>().to_string()
+    }
+
     fn view(&self, api: &Value) -> Markup {
         let body = &self.value.at("requestBody").at("content").at("application/json").at("schema");
         html! {
-            details id=(text(self.value, "operationId")) {
+            details id=(text(self.value, "operationId")) data-method=(self.method.to_uppercase()) data-path=(self.path)
+                data-parameters=(self.parameters()) data-body=[body_text(api, body)] {
                 summary {
                     span class={ "method " (self.method) } { (self.method.to_uppercase()) } " "
                     code { (self.path) } " " span class="summary" { (prose(text(self.value, "summary"))) }
@@ -98,6 +107,38 @@ impl Operation<'_> {
                 }
             }
         }
+    }
+}
+
+/// A body to start from: the required fields and those with examples, as JSON text; `None` if there is no body.
+fn body_text(api: &Value, schema: &Value) -> Option<String> {
+    let body = (!schema.is_null()).then(|| example(api, schema, 0))?;
+    serde_json::to_string_pretty(&body).ok()
+}
+
+/// A value to start from.
+fn example(api: &Value, schema: &Value, depth: usize) -> Value {
+    let given = schema.at("example");
+    if !given.is_null() || depth > DEPTH {
+        return given.clone();
+    }
+    let schema = object_of(api, schema);
+    let required = schema.at("required").as_array().map_or(&[][..], Vec::as_slice);
+    let named = |(name, field): &(&String, &Value)| {
+        !field.at("example").is_null() || required.iter().any(|known| known == name.as_str())
+    };
+    if let Some(fields) = schema.at("properties").as_object() {
+        let fields = fields.iter().filter(named);
+        return fields.map(|(name, field)| (name.clone(), example(api, field, depth + 1))).collect();
+    }
+    let first = schema.at("enum").at("0");
+    match schema.at("type").as_str() {
+        _ if !first.is_null() => first.clone(),
+        Some("boolean") => Value::Bool(false),
+        Some("integer" | "number") => Value::from(0),
+        Some("array") => json!([example(api, schema.at("items"), depth + 1)]),
+        Some("object") => json!({}),
+        _ => Value::from(""),
     }
 }
 

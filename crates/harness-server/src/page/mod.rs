@@ -24,7 +24,7 @@ const TYPES: &str = "text/plain; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// Files of the page: name, media type and content.
-const FILES: [(&str, &str, &str); 12] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("style.css", STYLE, include_str!("assets/style.css")),
     ("docs.css", STYLE, include_str!("assets/docs.css")),
     ("app.js", SCRIPT, include_str!("assets/app.js")),
@@ -36,6 +36,7 @@ const FILES: [(&str, &str, &str); 12] = [
     ("thread.js", SCRIPT, include_str!("assets/thread.js")),
     ("trace.css", STYLE, TRACE_STYLE),
     ("trace.js", SCRIPT, TRACE_SCRIPT),
+    ("try.js", SCRIPT, include_str!("assets/try.js")),
     ("transcript.js", SCRIPT, include_str!("assets/transcript.js")),
 ];
 

@@ -11,6 +11,7 @@ use axum::response::IntoResponse;
 use harness::core::ThreadId;
 use harness::runtime::Status;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
 use crate::app::{App, thread_id};
@@ -19,7 +20,7 @@ use crate::body::{Asked, At, MaybeBody};
 use crate::fault::{AnyFault, Conflict, Fault};
 use crate::stored::StoredThread;
 use crate::wire::{
-    Compact, Compacted, CreateThread, MessageList, StatusView, ThreadLine, ThreadList, ThreadView,
+    Compact, Compacted, CreateThread, MessageList, StatusView, ThreadLine, ThreadList, ThreadState, ThreadView,
 };
 
 /// Maximum number of entries on a page.
@@ -34,9 +35,41 @@ pub(super) struct ListQuery {
     after: Option<String>,
     /// Number of entries, at most 1,000. Default: 100.
     limit: Option<usize>,
+    /// Only threads of this user.
+    user: Option<String>,
+    /// Only threads in this state.
+    state: Option<ThreadState>,
+    /// Only threads whose `metadata` has these entries: a JSON object, such as `{"ticket":7}`.
+    metadata: Option<String>,
 }
 
-/// Lists the threads of this server and of stored sessions, sorted by id.
+/// Conditions on the threads of a list.
+struct Filter {
+    user: Option<String>,
+    state: Option<ThreadState>,
+    metadata: Map<String, Value>,
+}
+
+impl Filter {
+    fn of(query: &ListQuery) -> Result<Self, Fault> {
+        let metadata = query.metadata.as_deref().map(serde_json::from_str).transpose().map_err(|error| {
+            Fault::unreadable(format!("not a JSON object: {error}"))
+                .at("metadata")
+                .hint("send the entries that the metadata must have, such as {\"ticket\":7}")
+        })?;
+        let (user, metadata) = (query.user.clone(), metadata.unwrap_or_default());
+        Ok(Self { user, state: query.state, metadata })
+    }
+
+    fn accepts(&self, line: &ThreadLine) -> bool {
+        self.user.as_deref().is_none_or(|user| line.has_user(user))
+            && self.state.is_none_or(|state| line.state() == state)
+            && line.has_metadata(&self.metadata)
+    }
+}
+
+/// Lists the threads of this server and of stored sessions, sorted by id. A page of a filtered list may be followed by an
+/// empty one.
 #[utoipa::path(
     get, path = "/v1/threads", tag = "threads", operation_id = "listThreads", params(ListQuery),
     responses((status = 200, description = "A page of threads", body = ThreadList), AnyFault)
@@ -51,12 +84,17 @@ pub(super) async fn list(
         let stored = stored.list_boxed().await?;
         known.extend(stored.into_iter().map(|thread| (thread.id.as_str().to_owned(), Some(thread))));
     }
-    let limit = query.limit.unwrap_or(100).clamp(1, PAGE);
+    let (limit, filter) = (query.limit.unwrap_or(100).clamp(1, PAGE), Filter::of(&query)?);
     let after = query.after.unwrap_or_default();
     let mut rest = known.into_iter().filter(|(id, _)| *id > after);
     let mut threads = Vec::new();
-    for (id, stored) in rest.by_ref().take(limit) {
-        threads.push(line(&app, ThreadId::from(id), stored).await?);
+    while threads.len() < limit
+        && let Some((id, stored)) = rest.next()
+    {
+        let line = line(&app, ThreadId::from(id), stored).await?;
+        if filter.accepts(&line) {
+            threads.push(line);
+        }
     }
     let next = rest.next().and_then(|_| threads.last().map(|line| line.id.clone()));
     Ok(Json(ThreadList { threads, next }))

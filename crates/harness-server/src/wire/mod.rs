@@ -16,5 +16,5 @@ pub(crate) use report::ReportView;
 pub(crate) use schema::{ThreadEvent, components, event_schema};
 pub(crate) use thread::{
     Aborted, ApprovalList, ApprovalView, Compacted, EntryView, MessageList, Queue, Queued, Started,
-    StatusView, ThreadLine, ThreadList, ThreadView,
+    StatusView, ThreadLine, ThreadList, ThreadState, ThreadView,
 };

@@ -13,7 +13,7 @@ use super::event::SseEvent;
 use super::input::Delivery;
 use super::item::ItemBody;
 use super::report::ReportView;
-use super::thread::{Coming, StatusView};
+use super::thread::{Coming, StatusView, ThreadState};
 use crate::fault::ErrorDetail;
 use crate::follow::{End, Missed, Pending, Reset, Text};
 
@@ -33,7 +33,7 @@ macro_rules! described {
     )+ };
 }
 
-described!(Coming, Delivery, ErrorDetail, ReportView, StatusView, ThreadEvent);
+described!(Coming, Delivery, ErrorDetail, ReportView, StatusView, ThreadEvent, ThreadState);
 
 /// Types of the library, for the descriptions of fields.
 pub(crate) mod library {

@@ -9,7 +9,8 @@ use harness::runtime::{
     DeliveryState, PartialBlock, QueueEntry, Snapshot, Status, ThreadAttributes, ThreadInfo,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::input::Delivery;
@@ -17,9 +18,9 @@ use super::schema::library;
 use crate::stored::StoredThread;
 
 /// State of a thread.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum ThreadState {
+pub(crate) enum ThreadState {
     /// No run.
     Idle,
     /// No run, and messages that the next run delivers. Events report it as `idle`.
@@ -123,6 +124,21 @@ impl ThreadLine {
             messages,
             problem,
         }
+    }
+
+    pub(crate) fn state(&self) -> ThreadState {
+        self.status.state
+    }
+
+    pub(crate) fn has_user(&self, user: &str) -> bool {
+        self.user.as_deref() == Some(user)
+    }
+
+    /// Whether the data of the caller has these entries.
+    pub(crate) fn has_metadata(&self, entries: &Map<String, Value>) -> bool {
+        let data: Option<Map<String, Value>> = self.metadata.as_ref().and_then(|data| data.to().ok());
+        entries.is_empty()
+            || data.is_some_and(|data| entries.iter().all(|(name, value)| data.get(name) == Some(value)))
     }
 }
 

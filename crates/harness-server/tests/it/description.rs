@@ -87,6 +87,27 @@ async fn responses_match_their_description() {
     server.end().await;
 }
 
+/// Checks a response of OpenAI's API with a call against its description.
+#[tokio::test]
+async fn output_items_match_their_description() {
+    let described: Value = serde_json::from_str(&harness_server::openapi()).unwrap();
+    let server = Desk::new().serve().await;
+    server.desk.go.add_permits(1);
+    let reply = server.client.post("/v1/responses", json!({ "model": "harness", "input": "call slow" })).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let kinds: Vec<&Value> =
+        reply.body["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
+    assert_eq!(kinds, ["mcp_call", "message"]);
+    let mut schema = json!({ "$ref": "#/components/schemas/ResponseView" });
+    schema["components"] = described["components"].clone();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert_eq!(validator.validate(&reply.body).map_err(|error| error.to_string()), Ok(()));
+    let mut other = reply.body.clone();
+    other["output"][0]["type"] = json!("function_call");
+    assert!(!validator.is_valid(&other));
+    server.end().await;
+}
+
 /// Checks whether the description accepts a message of a user.
 #[track_caller]
 fn check_prompt(body: &Value, accepted: bool) {

@@ -41,7 +41,7 @@ async fn every_file_that_the_page_names_is_served() {
         assert!(!text.contains("innerHTML"), "{name}: every text is text");
         files.extend(between(&text, "from \"./", "\"").into_iter().map(str::to_owned));
     }
-    assert_eq!(seen.len(), 12, "{seen:?}");
+    assert_eq!(seen.len(), 13, "{seen:?}");
     assert_eq!(server.client.get("/ui/none.js").await.status, 404);
     server.end().await;
 }

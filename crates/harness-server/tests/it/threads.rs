@@ -58,6 +58,37 @@ async fn a_thread_lives_from_its_creation_to_its_deletion() {
 }
 
 #[tokio::test]
+async fn threads_are_found_by_user_state_and_metadata() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    for (id, user, ticket) in [("a", "ada", 7), ("b", "bob", 7), ("c", "ada", 8)] {
+        let body = json!({ "id": id, "user": user, "metadata": { "ticket": ticket, "open": true } });
+        assert_eq!(client.post("/v1/threads", body).await.status, 201);
+    }
+    client.post("/v1/threads/c/follow-up", json!({ "text": "later" })).await;
+    for (query, expected) in [
+        ("user=ada", "a c"),
+        ("user=ada&limit=1&after=a", "c"),
+        ("metadata=%7B%22ticket%22:7%7D", "a b"),
+        ("metadata=%7B%22ticket%22:7%7D&user=bob", "b"),
+        ("metadata=%7B%7D&state=idle", "a b"),
+        ("state=queued", "c"),
+        ("user=eve", ""),
+    ] {
+        let listed = client.get(&format!("/v1/threads?{query}")).await.body;
+        let ids: Vec<&str> =
+            listed["threads"].as_array().unwrap().iter().map(|line| line["id"].as_str().unwrap()).collect();
+        assert_eq!(ids.join(" "), expected, "{query}");
+    }
+    for (query, kind) in
+        [("metadata=7", "request.invalid"), ("metadata=%7B", "request.invalid"), ("state=none", "request.query")]
+    {
+        assert_eq!(client.get(&format!("/v1/threads?{query}")).await.kind(), kind, "{query}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
 async fn a_name_is_taken_once() {
     let server = Desk::new().serve().await;
     server.client.create("a").await;

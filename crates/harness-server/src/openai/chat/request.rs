@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::super::content::{self, Said};
+use super::super::described::Content;
 use super::super::fields::{Fields, Rejected, TOOLS};
 use super::super::format::Format;
 use super::super::models::agent_of;
@@ -82,7 +83,7 @@ struct ChatMessage {
     #[schema(example = "user")]
     role: String,
     /// A text, or a list of parts.
-    #[schema(value_type = Option<Value>, example = "Where is my order 1042?")]
+    #[schema(value_type = Option<Content>, example = "Where is my order 1042?")]
     content: Option<Value>,
     /// Name of the sender.
     name: Option<String>,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::super::described::{ConversationParam, Input};
 use super::super::fields::{Fields, Rejected, TOOLS};
 use super::super::format::Format;
 use super::super::models::agent_of;
@@ -48,7 +49,7 @@ pub(crate) struct ResponseRequest {
     #[schema(example = "harness")]
     model: String,
     /// A text, or a list of messages and `mcp_approval_response` items.
-    #[schema(value_type = Value, example = "Where is my order 1042?")]
+    #[schema(value_type = Input, example = "Where is my order 1042?")]
     #[serde(default)]
     input: Value,
     /// System message in front of the input, added once to a thread.
@@ -56,7 +57,7 @@ pub(crate) struct ResponseRequest {
     /// Response to continue.
     previous_response_id: Option<String>,
     /// Conversation to continue: an id, or an object with an `id`. It is a thread of the server.
-    #[schema(value_type = Option<Value>)]
+    #[schema(value_type = Option<ConversationParam>)]
     conversation: Option<Value>,
     /// Whether the response is stored, to be read and continued. Default: `true`.
     store: Option<bool>,

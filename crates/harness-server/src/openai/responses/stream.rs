@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::verdict::Verdict;
 use super::output::Output;
 use super::store::StoredResponse;
-use super::view::ResponseView;
+use super::view::{Problem, ResponseView};
 use crate::app::App;
 use crate::drive::{Ended, Job, Outlet, Translate};
 use crate::fault::Fault;
@@ -54,7 +54,7 @@ impl Running {
             Ended::Report { report, pending } => (report, pending),
             Ended::Failed(fault) => {
                 (self.view.status, self.view.error) =
-                    ("failed", Some(json!({ "code": "server_error", "message": fault.detail().message })));
+                    ("failed", Some(Problem::new(fault.detail().message.clone())));
                 let frame = self.frame(json!({ "type": "response.failed", "response": self.view }));
                 self.send(vec![frame], out).await;
                 return Err(fault);

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::super::described::{AnswerFormat, ConversationId, OutputItem};
 use super::super::usage::Tokens;
 use super::super::verdict::{RunDetail, Verdict};
 use super::request::{Asked, Continued};
@@ -24,23 +25,21 @@ pub(crate) struct ResponseView {
     /// `in_progress`, `completed`, `incomplete` or `failed`.
     pub(super) status: &'static str,
     /// Error of a failed run: `code` and `message`.
-    #[schema(value_type = Option<Object>)]
-    pub(super) error: Option<Value>,
+    pub(super) error: Option<Problem>,
     /// Reason of `incomplete`: `max_output_tokens` for any limit, `content_filter` for a guardrail or a policy.
-    #[schema(value_type = Option<Object>)]
-    incomplete_details: Option<Value>,
+    incomplete_details: Option<IncompleteDetails>,
     /// Instructions of the request.
     instructions: Option<String>,
     /// Requested model.
     model: String,
     /// Items: `reasoning`, `message`, `mcp_call` for the tools that the server ran, and `mcp_approval_request` for
     /// calls that require approval.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<OutputItem>)]
     pub(super) output: Vec<Value>,
     /// Continued response.
     previous_response_id: Option<String>,
-    /// Conversation: an object with an `id`.
-    #[schema(value_type = Option<Object>)]
+    /// Conversation.
+    #[schema(value_type = Option<ConversationId>)]
     conversation: Option<Value>,
     /// Whether the response is stored.
     pub(super) store: bool,
@@ -57,8 +56,7 @@ pub(crate) struct ResponseView {
     #[schema(value_type = Vec<Object>)]
     tools: [(); 0],
     /// Format of the answer.
-    #[schema(value_type = Object)]
-    text: Value,
+    text: AnswerText,
     /// Tokens of all model calls of the run; `null` if no model reported any.
     usage: Option<ResponseUsage>,
     /// End of the run in the words of harness; absent before it.
@@ -66,19 +64,61 @@ pub(crate) struct ResponseView {
     harness: Option<RunDetail>,
 }
 
+/// Error of a failed run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// `server_error`.
+    code: &'static str,
+    /// What failed.
+    message: String,
+}
+
+impl Problem {
+    pub(super) fn new(message: String) -> Self {
+        Self { code: "server_error", message }
+    }
+}
+
+/// Why a response is incomplete.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct IncompleteDetails {
+    /// `max_output_tokens` or `content_filter`.
+    reason: &'static str,
+}
+
+/// Text of a response.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct AnswerText {
+    /// Format of the answer.
+    #[schema(value_type = AnswerFormat)]
+    format: Value,
+}
+
+/// Input tokens of a kind.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct InputDetails {
+    /// Those from a cache.
+    cached_tokens: u64,
+}
+
+/// Output tokens of a kind.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct OutputDetails {
+    /// Those of reasoning.
+    reasoning_tokens: u64,
+}
+
 /// Tokens of a run.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct ResponseUsage {
     /// Input tokens, including cached ones.
     input_tokens: u64,
-    /// `cached_tokens`: those from a cache.
-    #[schema(value_type = Object)]
-    input_tokens_details: Value,
+    /// Parts of them.
+    input_tokens_details: InputDetails,
     /// Output tokens, including reasoning.
     output_tokens: u64,
-    /// `reasoning_tokens`: those of reasoning.
-    #[schema(value_type = Object)]
-    output_tokens_details: Value,
+    /// Parts of them.
+    output_tokens_details: OutputDetails,
     /// Sum of both.
     total_tokens: u64,
 }
@@ -87,9 +127,9 @@ impl From<Tokens> for ResponseUsage {
     fn from(tokens: Tokens) -> Self {
         Self {
             input_tokens: tokens.input,
-            input_tokens_details: json!({ "cached_tokens": tokens.cached }),
+            input_tokens_details: InputDetails { cached_tokens: tokens.cached },
             output_tokens: tokens.output,
-            output_tokens_details: json!({ "reasoning_tokens": tokens.reasoning }),
+            output_tokens_details: OutputDetails { reasoning_tokens: tokens.reasoning },
             total_tokens: tokens.total(),
         }
     }
@@ -128,7 +168,7 @@ impl ResponseView {
             parallel_tool_calls: true,
             tool_choice: "auto",
             tools: [],
-            text: json!({ "format": format }),
+            text: AnswerText { format },
             usage: None,
             harness: None,
         }
@@ -137,7 +177,7 @@ impl ResponseView {
     /// Adds the end of the run.
     pub(super) fn end(&mut self, report: &Report, pending: usize) {
         let verdict = Verdict::of(report, pending);
-        let incomplete = |reason: &str| Some(json!({ "reason": reason }));
+        let incomplete = |reason| Some(IncompleteDetails { reason });
         (self.status, self.incomplete_details) = match verdict {
             Verdict::Answered | Verdict::Refused | Verdict::Pending => ("completed", None),
             Verdict::Limited => ("incomplete", incomplete("max_output_tokens")),
@@ -146,7 +186,7 @@ impl ResponseView {
         };
         if self.status == "failed" {
             let message = report.problem().unwrap_or_else(|| Outcome::Failed.as_str().to_owned());
-            self.error = Some(json!({ "code": "server_error", "message": message }));
+            self.error = Some(Problem::new(message));
         }
         self.usage = Tokens::of(report).map(ResponseUsage::from);
         self.harness = Some(RunDetail::of(report));

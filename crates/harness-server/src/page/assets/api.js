@@ -18,21 +18,24 @@ export function setToken(token) {
 }
 
 // Numbers that a double cannot hold keep their text, so that arguments are shown as they are.
-function exact(text) {
+export function exact(text) {
   if (!JSON.rawJSON) return JSON.parse(text);
   return JSON.parse(text, (_, value, context) =>
     typeof value === "number" && context?.source && context.source !== String(value)
       ? JSON.rawJSON(context.source) : value);
 }
 
-async function send(method, path, body, signal) {
-  const headers = {};
+// A response, whatever its status. The body is JSON text.
+export function request(method, path, { body, signal, headers = {} } = {}) {
+  const all = new Headers(headers);
   const token = sessionStorage.getItem(TOKEN);
-  if (token) headers.authorization = `Bearer ${token}`;
-  if (body !== undefined) headers["content-type"] = "application/json";
-  const response = await fetch(path.replace(/^\//, ""), {
-    method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
-  });
+  if (token) all.set("authorization", `Bearer ${token}`);
+  if (body !== undefined) all.set("content-type", "application/json");
+  return fetch(path.replace(/^\//, ""), { method, headers: all, signal, body });
+}
+
+async function send(method, path, body, signal) {
+  const response = await request(method, path, { body: body === undefined ? undefined : JSON.stringify(body), signal });
   if (response.ok) return response;
   let error = { message: `the server responded with ${response.status}` };
   try { error = (await response.json()).error ?? error; } catch { /* no JSON */ }
