@@ -51,10 +51,18 @@ enum AgUiContent {
 #[serde(tag = "type", rename_all = "lowercase")]
 #[expect(dead_code, reason = "only its schema is used")]
 enum AgUiPart {
-    Text { text: String },
-    Image { source: AgUiSource },
-    Audio { source: AgUiSource },
-    Document { source: AgUiSource },
+    Text {
+        text: String,
+    },
+    Image {
+        source: AgUiSource,
+    },
+    Audio {
+        source: AgUiSource,
+    },
+    Document {
+        source: AgUiSource,
+    },
     /// The parts of earlier versions of the protocol.
     Binary(AgUiBinary),
 }

@@ -96,7 +96,13 @@ pub(crate) enum OtherItem {
         reason: Option<String>,
     },
     /// A call of an earlier response, with its result.
-    McpCall { id: String, name: String, arguments: Option<String>, output: Option<String>, error: Option<String> },
+    McpCall {
+        id: String,
+        name: String,
+        arguments: Option<String>,
+        output: Option<String>,
+        error: Option<String>,
+    },
     /// Skipped.
     Reasoning {},
     /// Skipped.

@@ -20,7 +20,8 @@ use crate::body::{Asked, At, MaybeBody};
 use crate::fault::{AnyFault, Conflict, Fault};
 use crate::stored::StoredThread;
 use crate::wire::{
-    Compact, Compacted, CreateThread, MessageList, StatusView, ThreadLine, ThreadList, ThreadState, ThreadView,
+    Compact, Compacted, CreateThread, MessageList, StatusView, ThreadLine, ThreadList, ThreadState,
+    ThreadView,
 };
 
 /// Maximum number of entries on a page.

@@ -93,7 +93,8 @@ async fn output_items_match_their_description() {
     let described: Value = serde_json::from_str(&harness_server::openapi()).unwrap();
     let server = Desk::new().serve().await;
     server.desk.go.add_permits(1);
-    let reply = server.client.post("/v1/responses", json!({ "model": "harness", "input": "call slow" })).await;
+    let reply =
+        server.client.post("/v1/responses", json!({ "model": "harness", "input": "call slow" })).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
     let kinds: Vec<&Value> =
         reply.body["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();

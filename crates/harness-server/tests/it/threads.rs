@@ -80,9 +80,11 @@ async fn threads_are_found_by_user_state_and_metadata() {
             listed["threads"].as_array().unwrap().iter().map(|line| line["id"].as_str().unwrap()).collect();
         assert_eq!(ids.join(" "), expected, "{query}");
     }
-    for (query, kind) in
-        [("metadata=7", "request.invalid"), ("metadata=%7B", "request.invalid"), ("state=none", "request.query")]
-    {
+    for (query, kind) in [
+        ("metadata=7", "request.invalid"),
+        ("metadata=%7B", "request.invalid"),
+        ("state=none", "request.query"),
+    ] {
         assert_eq!(client.get(&format!("/v1/threads?{query}")).await.kind(), kind, "{query}");
     }
     server.end().await;
