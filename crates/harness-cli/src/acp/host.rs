@@ -12,7 +12,7 @@ use harness::tools::mcp::McpServer;
 use harness::{Builder, SessionStore};
 use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
 
-use crate::args::AcpArgs;
+use crate::args::{AcpArgs, ThreadArgs};
 use crate::error::CliError;
 use crate::records::recording::service_recording;
 use crate::session::options;
@@ -67,7 +67,10 @@ impl CommandLine {
             let builder = builder.templates(templates);
             if is_recorded { builder.record(recording) } else { builder }
         };
-        let threads = Threads::open(of, &self.args.threads, approver, &self.clock, change).await?;
+        let threads = {
+            let ThreadArgs { agents, spans, .. } = &self.args.threads;
+            Threads::open(of, agents, spans, approver, &self.clock, change).await?
+        };
         model::announce(threads.notice.as_deref());
         Ok(threads)
     }

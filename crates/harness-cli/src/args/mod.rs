@@ -1,6 +1,7 @@
 //! The command line.
 
 mod acp;
+mod agents;
 mod approvals;
 mod backend;
 mod bridge;
@@ -32,6 +33,7 @@ use harness::core::message::Cost;
 use harness::descriptor::CompactionPreset;
 
 pub(crate) use acp::AcpArgs;
+pub(crate) use agents::AgentArgs;
 pub(crate) use approvals::ApprovalArgs;
 pub(crate) use backend::{BackendArg, BackendArgs};
 pub(crate) use bridge::{BridgeArgs, BrokerArgs};
@@ -94,7 +96,9 @@ pub(crate) struct Cli {
 impl Cli {
     /// The program's arguments, with the help of all commands.
     pub(crate) fn of_process() -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&help::command().try_get_matches()?)
+        let matches = help::command().try_get_matches()?;
+        serve::check(&matches)?;
+        Self::from_arg_matches(&matches)
     }
 }
 

@@ -1,44 +1,17 @@
 //! Common arguments of `chat`, `serve` and `acp`.
 
-use std::path::PathBuf;
+use clap::Args;
 
-use clap::{Args, ValueHint};
+use super::{AgentArgs, SpanArgs, ThreadRecordArgs};
 
-use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SkillArgs, SpanArgs, ThreadRecordArgs, ViewArgs};
-
-/// Common options of threads.
+/// Common options of threads of this process.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ThreadArgs {
-    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) registry: Option<PathBuf>,
-
-    /// Continue sessions even if the descriptor has changed
-    #[arg(long)]
-    pub(crate) allow_changed: bool,
-
-    /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
-    /// (repeatable)
-    #[arg(long, value_name = "KEY=VALUE|FILE")]
-    pub(crate) context: Vec<ContextArg>,
+    #[command(flatten)]
+    pub(crate) agents: AgentArgs,
 
     #[command(flatten)]
     pub(crate) recorded: ThreadRecordArgs,
-
-    #[command(flatten)]
-    pub(crate) model: ModelArgs,
-
-    #[command(flatten)]
-    pub(crate) backend: BackendArgs,
-
-    #[command(flatten)]
-    pub(crate) limits: LimitArgs,
-
-    #[command(flatten)]
-    pub(crate) view: ViewArgs,
-
-    #[command(flatten)]
-    pub(crate) folders: SkillArgs,
 
     #[command(flatten)]
     pub(crate) spans: SpanArgs,

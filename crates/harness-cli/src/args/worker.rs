@@ -1,15 +1,11 @@
 //! The arguments of `harness worker`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use harness::core::Millis;
 
-use super::{
-    BackendArgs, ContextArg, DescriptorArg, EngineArgs, LimitArgs, ModelArgs, SkillArgs, SpanArgs,
-    ThreadArgs, ThreadRecordArgs, ViewArgs, values,
-};
+use super::{AgentArgs, DescriptorArg, EngineArgs, values};
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
@@ -54,51 +50,8 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub(crate) drain: Millis,
 
-    /// Bind tools with this registry file [default: `registry.yaml` next to the descriptor]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) registry: Option<PathBuf>,
-
-    /// Continue threads even if the descriptor has changed
-    #[arg(long)]
-    pub(crate) allow_changed: bool,
-
-    /// Set a context value (customer.premium=true), or load values from a YAML or JSON file
-    /// (repeatable)
-    #[arg(long, value_name = "KEY=VALUE|FILE")]
-    pub(crate) context: Vec<ContextArg>,
-
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
-
-    #[command(flatten)]
-    pub(crate) backend: BackendArgs,
-
-    #[command(flatten)]
-    pub(crate) limits: LimitArgs,
-
-    #[command(flatten)]
-    pub(crate) view: ViewArgs,
-
-    #[command(flatten)]
-    pub(crate) folders: SkillArgs,
-}
-
-impl WorkerArgs {
-    /// The options of its agents. A worker writes no run records and no traces: events are in the log of the thread.
-    pub(crate) fn threads(&self) -> ThreadArgs {
-        ThreadArgs {
-            registry: self.registry.clone(),
-            allow_changed: self.allow_changed,
-            context: self.context.clone(),
-            recorded: ThreadRecordArgs { run_record: None, no_prompts: false },
-            model: self.model.clone(),
-            backend: self.backend.clone(),
-            limits: self.limits.clone(),
-            view: self.view.clone(),
-            folders: self.folders.clone(),
-            spans: SpanArgs::default(),
-        }
-    }
+    pub(crate) agents: AgentArgs,
 }
 
 const NOTES: &str = "\

@@ -21,7 +21,7 @@ use super::approver::{Decider, Previews, Prompts};
 use super::assistant::Assistant;
 use super::command;
 use super::store::{self, Store};
-use crate::args::{Approve, ChatArgs, ModelArgs};
+use crate::args::{Approve, ChatArgs, ModelArgs, ThreadArgs};
 use crate::error::CliError;
 use crate::records::recording::thread_recording;
 use crate::run::approve::CommandLineApprover;
@@ -107,7 +107,7 @@ impl Conversation {
         let (meta, store) = (meta(args), Store::default());
         let thread = stored_thread(args, file, &store, &meta, clock.now()).await?;
         let (approvals, previews) = (Approvals::new(), Previews::default());
-        let is_alone = args.descriptor.is_none() && args.threads.backend.backend.is_none();
+        let is_alone = args.descriptor.is_none() && args.threads.agents.backend.backend.is_none();
         let assistant = is_alone.then(|| Assistant::open(Path::new("."), &clock)).transpose()?;
         let edits = assistant.as_ref().map(|assistant| assistant.edits.clone());
         let prompts = Prompts { approvals: approvals.clone(), edits, previews: previews.clone() };
@@ -126,9 +126,12 @@ impl Conversation {
             if file.is_some() { builder.sessions(store.clone()) } else { builder }
         };
         let of = Of { descriptor, sessions: None, thread: Some(thread.clone()), quotas: None };
-        let threads = Threads::open(of, &args.threads, approver, &clock, change).await?;
+        let threads = {
+            let ThreadArgs { agents, spans, .. } = &args.threads;
+            Threads::open(of, agents, spans, approver, &clock, change).await?
+        };
         let thread = threads.runtime.thread(thread);
-        let window = args.threads.view.window(threads.window);
+        let window = args.threads.agents.view.window(threads.window);
         thread.configure(|config| {
             config.ports.compactor.get_or_insert_with(|| compactor(&threads.model, window));
         });
@@ -136,7 +139,7 @@ impl Conversation {
         let begun = Begun {
             title: descriptor.map_or_else(|| "assistant".to_owned(), title),
             model: threads.model_name.clone().unwrap_or_default(),
-            window: args.threads.view.window.or(threads.window),
+            window: args.threads.agents.view.window.or(threads.window),
             notice: threads.notice.clone(),
             before,
         };
@@ -151,8 +154,8 @@ impl Conversation {
             clock,
             folder: folder(args),
             meta,
-            models: args.threads.model.clone(),
-            named_window: args.threads.view.window,
+            models: args.threads.agents.model.clone(),
+            named_window: args.threads.agents.view.window,
             window: begun.window,
             has_thinking: has_thinking(args, &begun.model),
         };
@@ -285,7 +288,7 @@ impl Conversation {
 
 /// Whether requests to this model pass on a thinking level.
 fn has_thinking(args: &ChatArgs, model: &str) -> bool {
-    let is_live = args.threads.backend.backend.is_none() && args.threads.model.replay.is_none();
+    let is_live = args.threads.agents.backend.backend.is_none() && args.threads.agents.model.replay.is_none();
     is_live && can_think(model)
 }
 
@@ -329,7 +332,7 @@ async fn stored_thread(
     let thread = store.open(file, meta.clone(), now)?;
     // Its earlier owner may have been killed: nothing that it had started works beside what follows.
     wait_for_orphans().await?;
-    if let Some(session) = store.session(&thread).filter(|_| !args.threads.allow_changed) {
+    if let Some(session) = store.session(&thread).filter(|_| !args.threads.agents.allow_changed) {
         same_descriptor(&session, file, hash.as_deref())?;
     }
     Ok(thread)
@@ -339,7 +342,7 @@ fn meta(args: &ChatArgs) -> Json {
     let whole = |path: &PathBuf| std::path::absolute(path).ok();
     let run = MetaRun {
         descriptor: args.descriptor.as_ref().and_then(whole),
-        registry: args.threads.registry.as_ref().and_then(whole),
+        registry: args.threads.agents.registry.as_ref().and_then(whole),
     };
     Json::of(&Meta { run }).unwrap_or_default()
 }

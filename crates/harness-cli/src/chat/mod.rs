@@ -76,11 +76,11 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
 
 /// The arguments with the usual model if nothing names what answers, and the line about the demo model if it is the one.
 fn settled(mut args: ChatArgs) -> Result<(ChatArgs, Option<String>), CliError> {
-    let ModelArgs { model, base_url, replay, .. } = &args.threads.model;
+    let ModelArgs { model, base_url, replay, .. } = &args.threads.agents.model;
     let named = args.descriptor.is_some() || model.is_some() || base_url.is_some() || replay.is_some();
-    if !named && args.threads.backend.backend.is_none() {
-        let (name, notice) = model::usual(&args.threads.model)?;
-        args.threads.model.model = Some(name);
+    if !named && args.threads.agents.backend.backend.is_none() {
+        let (name, notice) = model::usual(&args.threads.agents.model)?;
+        args.threads.agents.model.model = Some(name);
         return Ok((args, notice));
     }
     Ok((args, None))
@@ -213,7 +213,7 @@ fn go_on(args: &ChatArgs, file: &Path) -> String {
     if let Some(descriptor) = &args.descriptor {
         let _ = write!(command, " {}", descriptor.display());
     }
-    if let Some(model) = &args.threads.model.model {
+    if let Some(model) = &args.threads.agents.model.model {
         let _ = write!(command, " --model {model}");
     }
     let usual = folder(args).is_some_and(|folder| file.parent() == Some(&folder));

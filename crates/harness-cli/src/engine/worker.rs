@@ -15,7 +15,7 @@ use harness_restate::engine::restate::{
 use tokio::net::TcpListener;
 
 use super::open;
-use crate::args::WorkerArgs;
+use crate::args::{SpanArgs, WorkerArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::signal::Signals;
@@ -43,7 +43,9 @@ async fn worker_here(args: &WorkerArgs) -> Result<Exit, CliError> {
     let quotas = quotas(engine.clone());
     let of = Of { descriptor: Some(&descriptor), sessions: None, thread: None, quotas: Some(quotas) };
     // Decisions are the thread's; nobody asks this approver.
-    let threads = Threads::open(of, &args.threads(), Approvals::new(), &clock, |builder| builder).await?;
+    // A worker writes no run records and no traces: events are in the log of the thread.
+    let (spans, approver) = (SpanArgs::default(), Approvals::new());
+    let threads = Threads::open(of, &args.agents, &spans, approver, &clock, |builder| builder).await?;
     model::announce(threads.notice.as_deref());
     warn_of_process_state(&threads);
     let worker = build(args, &threads, &engine)?;

@@ -66,7 +66,7 @@ fn folder_sink(args: &ThreadRecordArgs) -> Result<Option<FolderSink>, CliError> 
 }
 
 fn of_threads(args: &ThreadArgs, descriptor: Option<&Path>) -> Recording {
-    of_files(descriptor, args.registry.as_deref(), args.recorded.no_prompts)
+    of_files(descriptor, args.agents.registry.as_deref(), args.recorded.no_prompts)
 }
 
 fn of_files(descriptor: Option<&Path>, registry: Option<&Path>, no_prompts: bool) -> Recording {

@@ -15,7 +15,7 @@ use harness::{BoundGraph, Builder, SessionStore};
 
 use self::found::Found;
 use crate::agents::{Agents, has_output_schema};
-use crate::args::ThreadArgs;
+use crate::args::{AgentArgs, SpanArgs};
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
 use crate::model::{self, Source};
@@ -58,7 +58,8 @@ impl Threads {
     /// Builds the runtime, and prints the skills and context files on standard error. `change` is applied last.
     pub(crate) async fn open(
         of: Of<'_>,
-        args: &ThreadArgs,
+        args: &AgentArgs,
+        spans: &SpanArgs,
         approver: impl Approver + 'static,
         clock: &Arc<dyn Clock>,
         change: impl FnOnce(Builder) -> Builder,
@@ -90,7 +91,7 @@ impl Threads {
             bound.map_or((None, models), |Bound { graph, registry }| (Some(graph), registry));
         let needs = Needs::of(registry.as_ref());
         let agents = Agents { graph, needs, overrides, source: &source, clock, session: None };
-        let mut builder = agents.builder(&args.limits, &args.view, &args.spans, approver)?;
+        let mut builder = agents.builder(&args.limits, &args.view, spans, approver)?;
         if let Some(sessions) = of.sessions {
             builder = builder.sessions(sessions);
         }

@@ -20,8 +20,14 @@ struct Served {
 impl Served {
     #[track_caller]
     fn start(project: &Project, model: &Server, more: &[&str]) -> Self {
-        let arguments = ["serve", "harness.yaml", "--listen", "127.0.0.1:0", "--base-url", &model.url];
-        let running = Running::start(project.command(&[&arguments, more].concat()));
+        Self::start_with(project, &[&["--base-url", &model.url], more].concat())
+    }
+
+    /// A front end of an engine, whose workers have the models.
+    #[track_caller]
+    fn start_with(project: &Project, options: &[&str]) -> Self {
+        let arguments = ["serve", "harness.yaml", "--listen", "127.0.0.1:0"];
+        let running = Running::start(project.command(&[&arguments, options].concat()));
         let (running, line) = running.line("the address of the server");
         let Some(url) = line.trim().strip_prefix("listening on ") else {
             panic!("the server says {line:?}: {:?}", running.end());
@@ -333,12 +339,11 @@ fn a_token_is_needed_elsewhere_and_honoured_here() {
 
 #[track_caller]
 fn check_refused(arguments: &[&str], kind: &str) {
-    let model = Server::start([]);
     let project = Project::plain();
     private(&project, "weak", "1234");
     project.write("open", "0123456789abcdef");
     std::fs::set_permissions(project.path().join("open"), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let start = ["serve", "harness.yaml", "--listen", "127.0.0.1:0", "--base-url", &model.url];
+    let start = ["serve", "harness.yaml", "--listen", "127.0.0.1:0"];
     let refused = project.harness(&[&start, arguments].concat());
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
     assert!(refused.stderr.contains(kind), "{}", refused.stderr);
@@ -351,13 +356,17 @@ fn what_would_not_protect_is_refused_at_the_start() {
     check_refused(&["--token-file", "missing"], "invalid token file missing: cannot read it");
     check_refused(&["--allow-origin", "*"], "invalid origin `*`");
     check_refused(&["--engine", "engine"], "`engine` is not the URL of an engine");
+    check_refused(
+        &["--engine", "http://127.0.0.1:8080", "--max-turns", "2", "--model", "demo"],
+        "pass `--model` and `--max-turns` to `harness worker`",
+    );
 }
 
 #[test]
 fn an_engine_that_does_not_respond_is_named() {
-    let (model, project) = (Server::start([]), Project::plain());
+    let project = Project::plain();
     // Nothing can listen on port 0.
-    let served = Served::start(&project, &model, &["--engine", "http://127.0.0.1:0"]);
+    let served = Served::start_with(&project, &["--engine", "http://127.0.0.1:0"]);
     assert_eq!(served.get("/v1/health")["status"], "ok");
     let models = served.get("/v1/models");
     let ids: Vec<_> = models["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
