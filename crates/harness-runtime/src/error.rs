@@ -313,10 +313,22 @@ impl RuntimeError {
             | Self::Session(_)
             | Self::Compaction(_)
             | Self::Part(_)
-            | Self::Engine(_)
             | Self::Lost { .. } => None,
+            Self::Engine(fault) => hint_of_engine(&fault.code),
         }
     }
+}
+
+/// The hint for an error of an engine, by its code.
+fn hint_of_engine(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "engine.unreachable" => "start the engine, or correct its URL; a named message may be sent again",
+        "engine.no_admin" => "pass `--admin URL`, or use `Engine::admin`",
+        "engine.queue_full" => "wait until the thread has caught up, or remove what waits",
+        "engine.forgetting" => "send the request again in a moment",
+        "engine.not_pending" | "engine.decided" => "list the pending approvals again",
+        _ => return None,
+    })
 }
 
 /// The class of an error of an engine, by its code.
@@ -329,6 +341,7 @@ fn class_of_engine(code: &str) -> ErrorClass {
         }
         // Another server of the engine, or a later attempt, may succeed.
         "engine.unreachable" | "engine.failed" | "engine.log" => ErrorClass::Elsewhere,
+        "engine.no_admin" => ErrorClass::Unsupported,
         _ => ErrorClass::Failed,
     }
 }

@@ -101,7 +101,7 @@ pub use report::{NoAnswer, Report, Typed};
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use service::{
     ApprovalDecision, DynThreadService, PendingApproval, ThreadAttributes, ThreadInfo, ThreadMessage,
-    ThreadService,
+    ThreadService, ThreadSummary,
 };
 pub use sessions::{DynSessions, Sessions};
 pub use stream::{

@@ -52,6 +52,7 @@ impl From<&RuntimeError> for ErrorDetail {
             RuntimeError::OtherCall { .. } | RuntimeError::NotHeld { .. } | RuntimeError::Decided { .. } => {
                 Some("list the pending approvals again, and decide about the call that is shown now")
             }
+            RuntimeError::Engine(fault) => hint_of_engine(&fault.code),
             _ => None,
         };
         Self {
@@ -61,6 +62,21 @@ impl From<&RuntimeError> for ErrorDetail {
             path: None,
         }
     }
+}
+
+fn hint_of_engine(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "engine.unreachable" => {
+            "check that the engine runs, and that `--engine` and `--admin` of this server are its URLs; then send the request again"
+        }
+        "engine.no_admin" => "start this server with `--admin URL`, the admin API of the engine",
+        "engine.queue_full" => "wait until the thread has caught up, or remove what waits",
+        "engine.forgetting" => "send the request again in a moment",
+        "engine.not_pending" | "engine.decided" => {
+            "list the pending approvals again, and decide about the call that is shown now"
+        }
+        _ => return None,
+    })
 }
 
 /// Error response of a route.

@@ -29,6 +29,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, conflicts_with = "sessions")]
     pub(crate) engine: Vec<String>,
 
+    /// List threads and approvals through this URL of the admin API of the engine, which must be kept private
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, requires = "engine")]
+    pub(crate) admin: Option<String>,
+
     /// Require the bearer token in this file, which must be private; mandatory on non-loopback
     /// addresses
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -56,8 +60,8 @@ Ctrl-C ends streams and runs and saves the sessions; a second Ctrl-C exits immed
 
 /// Options that a front end of an engine takes, too, by their ids.
 #[cfg(test)]
-const FRONT_END: [&str; 7] =
-    ["named", "listen", "sessions", "engine", "token_file", "allow_host", "allow_origin"];
+const FRONT_END: [&str; 8] =
+    ["named", "listen", "sessions", "engine", "admin", "token_file", "allow_host", "allow_origin"];
 
 /// Options of agents, models and limits: with an engine, they are those of its workers.
 const WORKERS: [&str; 27] = [
@@ -185,8 +189,14 @@ mod tests {
 
     #[test]
     fn records_and_traces_are_refused() {
-        check_refused(&["--run-record", "records", "--no-prompts"], "`--run-record` and `--no-prompts` cannot");
-        check_refused(&["--otlp", "http://127.0.0.1:4318", "--otlp-content"], "`--otlp` and `--otlp-content`");
+        check_refused(
+            &["--run-record", "records", "--no-prompts"],
+            "`--run-record` and `--no-prompts` cannot",
+        );
+        check_refused(
+            &["--otlp", "http://127.0.0.1:4318", "--otlp-content"],
+            "`--otlp` and `--otlp-content`",
+        );
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub(super) fn open(args: &ServeArgs) -> Result<(DurableThreads, Vec<AgentId>), C
     let descriptor = load_file(&args.descriptor.find()?)?;
     let graph = Graph::build(&descriptor, &Registry::stand_in(&descriptor))?;
     let agents = graph.agents().map(|agent| agent.id().into()).collect();
-    let engine = ingress(&args.engine)?;
+    let mut engine = ingress(&args.engine)?;
+    if let Some(admin) = &args.admin {
+        engine = engine.admin(admin)?;
+    }
     Ok((DurableThreads::new(engine).redactor(secrets::redactor()), agents))
 }

@@ -76,15 +76,9 @@ async fn serve_runtime(
     }
     let change = |builder: Builder| builder.record(recording);
     let of = Of { descriptor: Some(&descriptor), sessions, thread: None, quotas: None };
-    let threads = Threads::open(
-        of,
-        &args.threads.agents,
-        &args.threads.spans,
-        approvals.clone(),
-        &clock,
-        change,
-    )
-    .await?;
+    let threads =
+        Threads::open(of, &args.threads.agents, &args.threads.spans, approvals.clone(), &clock, change)
+            .await?;
     model::announce(threads.notice.as_deref());
     let options = options.recent_runs(runs).agents(threads.agents.iter().cloned());
     let served =

@@ -373,8 +373,13 @@ fn an_engine_that_does_not_respond_is_named() {
     assert_eq!(ids, ["harness", "harness:desk", "harness:expert"]);
     let (status, error) = served.send(served.request(Method::GET, "/v1/threads/a"));
     assert_eq!((status, &error["error"]["kind"]), (503, &json!("engine.unreachable")), "{error}");
-    let (status, error) = served.send(served.request(Method::GET, "/v1/threads"));
-    assert_eq!((status, &error["error"]["kind"]), (501, &json!("runtime.unsupported")), "{error}");
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.starts_with("check that the engine runs, and that `--engine`"), "{error}");
+    for list in ["/v1/threads", "/v1/approvals"] {
+        let (status, error) = served.send(served.request(Method::GET, list));
+        assert_eq!((status, &error["error"]["kind"]), (501, &json!("engine.no_admin")), "{error}");
+        assert!(error["error"]["hint"].as_str().unwrap().contains("`--admin URL`"), "{error}");
+    }
     served.stop();
 }
 

@@ -10,7 +10,10 @@ use harness_core::port::{CompactionNote, ProposedCall};
 use harness_core::{EntryId, RunId, ThreadId, Time};
 
 use super::held::{self, HeldCalls};
-use super::{ApprovalDecision, PendingApproval, ThreadAttributes, ThreadInfo, ThreadMessage, ThreadService};
+use super::{
+    ApprovalDecision, PendingApproval, ThreadAttributes, ThreadInfo, ThreadMessage, ThreadService,
+    ThreadSummary,
+};
 use crate::error::RuntimeError;
 use crate::prompt::Prompt;
 use crate::queue::QueueEntry;
@@ -29,6 +32,17 @@ impl Runtime {
         let held = self.decides().map_or(0, |approvals| approvals.held(thread.id()).len());
         held::status(thread.status(), held)
     }
+
+    fn summary(&self, thread: &Thread) -> ThreadSummary {
+        let mut summary = ThreadSummary::new(thread.id().clone(), self.status_of(thread));
+        (summary.waiting, summary.attributes) = (thread.queue_len(), attributes(thread));
+        summary
+    }
+}
+
+fn attributes(thread: &Thread) -> ThreadAttributes {
+    let config = thread.config();
+    ThreadAttributes { user: config.origin.user, context: config.context, metadata: config.origin.metadata }
 }
 
 impl ThreadService for Runtime {
@@ -40,8 +54,13 @@ impl ThreadService for Runtime {
         self.ids().len()
     }
 
-    async fn list(&self) -> Result<Vec<ThreadId>, RuntimeError> {
-        Ok(self.ids())
+    async fn list(&self, after: Option<&ThreadId>, limit: usize) -> Result<Vec<ThreadSummary>, RuntimeError> {
+        let mut ids = self.ids();
+        ids.retain(|id| after.is_none_or(|after| id.as_str() > after.as_str()));
+        ids.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+        // A thread may be closed meanwhile.
+        let threads = ids.iter().filter_map(|id| self.existing(id));
+        Ok(threads.take(limit).map(|thread| self.summary(&thread)).collect())
     }
 
     async fn exists(&self, thread: &ThreadId) -> Result<bool, RuntimeError> {
@@ -70,16 +89,11 @@ impl ThreadService for Runtime {
 
     async fn info(&self, thread: &ThreadId) -> Result<ThreadInfo, RuntimeError> {
         let thread = self.open(thread)?;
-        let config = thread.config();
         Ok(ThreadInfo {
             status: self.status_of(&thread),
             waiting: thread.queue_len(),
-            attributes: ThreadAttributes {
-                user: config.origin.user,
-                context: config.context,
-                metadata: config.origin.metadata,
-            },
-            descriptor: config.origin.descriptor_hash,
+            attributes: attributes(&thread),
+            descriptor: thread.config().origin.descriptor_hash,
             next_seq: thread.events(StartAt::Live).position(),
             turn_seq: thread.events(StartAt::Turn).position(),
         })

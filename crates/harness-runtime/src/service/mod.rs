@@ -18,7 +18,9 @@ use crate::report::Report;
 use crate::stream::{StartAt, StreamItem};
 use crate::thread::Snapshot;
 
-pub use types::{ApprovalDecision, PendingApproval, ThreadAttributes, ThreadInfo, ThreadMessage};
+pub use types::{
+    ApprovalDecision, PendingApproval, ThreadAttributes, ThreadInfo, ThreadMessage, ThreadSummary,
+};
 
 /// Threads by id: those of a [`Runtime`](crate::Runtime) in this process, or those of a durable engine. A server needs
 /// nothing else.
@@ -31,9 +33,9 @@ pub use types::{ApprovalDecision, PendingApproval, ThreadAttributes, ThreadInfo,
 /// use harness_runtime::{ThreadMessage, DeliveryMode, RuntimeError, ThreadService};
 ///
 /// async fn remind<T: ThreadService>(threads: &T) -> Result<(), RuntimeError> {
-///     for thread in threads.list().await? {
+///     for thread in threads.list(None, 100).await? {
 ///         let message = Message::user("Any news?");
-///         threads.deliver(&thread, ThreadMessage::new(message, DeliveryMode::NextTurn)).await?;
+///         threads.deliver(&thread.id, ThreadMessage::new(message, DeliveryMode::NextTurn)).await?;
 ///     }
 ///     Ok(())
 /// }
@@ -46,11 +48,15 @@ pub trait ThreadService: Send + Sync {
     /// Number of threads that this process holds in memory.
     fn open_threads(&self) -> usize;
 
-    /// Ids of all threads that the service knows, in any order.
+    /// Threads that the service knows, by id: those behind the id `after`, at most `limit`.
     ///
     /// # Errors
     /// If they cannot be listed.
-    fn list(&self) -> impl Future<Output = Result<Vec<ThreadId>, RuntimeError>> + Send;
+    fn list(
+        &self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<ThreadSummary>, RuntimeError>> + Send;
 
     /// Whether the service knows the thread.
     ///
@@ -193,7 +199,7 @@ pub trait ThreadService: Send + Sync {
         thread: &ThreadId,
     ) -> impl Future<Output = Result<Vec<PendingApproval>, RuntimeError>> + Send;
 
-    /// Calls that the runs of all threads hold.
+    /// Calls that the runs of all threads hold; on an engine at most 1,000.
     ///
     /// # Errors
     /// If they cannot be listed.
@@ -248,7 +254,7 @@ pub trait ThreadService: Send + Sync {
 
 harness_core::twin! {
     DynThreadService of ThreadService {
-        async fn list_boxed = list() -> Result<Vec<ThreadId>, RuntimeError>;
+        async fn list_boxed = list(after: Option<&'a ThreadId>, limit: usize) -> Result<Vec<ThreadSummary>, RuntimeError>;
         async fn exists_boxed = exists(thread: &'a ThreadId) -> Result<bool, RuntimeError>;
         async fn create_boxed = create(thread: &'a ThreadId, attributes: ThreadAttributes) -> Result<(), RuntimeError>;
         async fn forget_boxed = forget(thread: &'a ThreadId) -> Result<(), RuntimeError>;

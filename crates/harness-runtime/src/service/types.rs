@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{Decision, ProposedCall};
-use harness_core::{ApprovalId, CallDigest, EntryId, Json};
+use harness_core::{ApprovalId, CallDigest, EntryId, Json, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::prompt::MessageOptions;
@@ -102,6 +102,34 @@ impl ThreadInfo {
     pub fn new(status: Status) -> Self {
         let attributes = ThreadAttributes::default();
         Self { status, waiting: 0, attributes, descriptor: None, next_seq: 0, turn_seq: 0 }
+    }
+}
+
+/// A thread in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadSummary {
+    /// Id of the thread.
+    pub id: ThreadId,
+    /// Status, as in [`ThreadInfo`].
+    pub status: Status,
+    /// Number of queued messages.
+    pub waiting: usize,
+    /// User, context values and data of the caller.
+    pub attributes: ThreadAttributes,
+    /// Start of its first user message, if the service knows it without loading the transcript.
+    pub title: Option<String>,
+    /// When the thread was created, if the service knows it.
+    pub created: Option<Time>,
+    /// When its last run was started, if the service knows it.
+    pub updated: Option<Time>,
+}
+
+impl ThreadSummary {
+    /// A thread in this status, without messages.
+    pub fn new(id: ThreadId, status: Status) -> Self {
+        let attributes = ThreadAttributes::default();
+        Self { id, status, waiting: 0, attributes, title: None, created: None, updated: None }
     }
 }
 

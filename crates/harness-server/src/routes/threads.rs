@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use harness::core::ThreadId;
-use harness::runtime::Status;
+use harness::runtime::{Status, ThreadSummary};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::IntoParams;
@@ -62,6 +62,11 @@ impl Filter {
         Ok(Self { user, state: query.state, metadata })
     }
 
+    /// Whether it accepts every thread.
+    fn is_open(&self) -> bool {
+        self.user.is_none() && self.state.is_none() && self.metadata.is_empty()
+    }
+
     fn accepts(&self, line: &ThreadLine) -> bool {
         self.user.as_deref().is_none_or(|user| line.has_user(user))
             && self.state.is_none_or(|state| line.state() == state)
@@ -69,8 +74,8 @@ impl Filter {
     }
 }
 
-/// Lists the threads of this server and of stored sessions, sorted by id. A page of a filtered list may be followed by an
-/// empty one.
+/// Lists the threads of this server and of stored sessions, sorted by id. A page of a filtered list has what
+/// the next 1,000 threads have, so it may be short or empty: the list ends with a page without `next`.
 #[utoipa::path(
     get, path = "/v1/threads", tag = "threads", operation_id = "listThreads", params(ListQuery),
     responses((status = 200, description = "A page of threads", body = ThreadList), AnyFault)
@@ -79,42 +84,54 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<ThreadList>, Fault> {
-    let mut known: BTreeMap<String, Option<StoredThread>> =
-        app.threads.list_boxed().await?.into_iter().map(|id| (id.as_str().to_owned(), None)).collect();
-    if let Some(stored) = &app.options.stored {
-        let stored = stored.list_boxed().await?;
-        known.extend(stored.into_iter().map(|thread| (thread.id.as_str().to_owned(), Some(thread))));
-    }
     let (limit, filter) = (query.limit.unwrap_or(100).clamp(1, PAGE), Filter::of(&query)?);
-    let after = query.after.unwrap_or_default();
-    let mut rest = known.into_iter().filter(|(id, _)| *id > after);
-    let mut threads = Vec::new();
-    while threads.len() < limit
-        && let Some((id, stored)) = rest.next()
-    {
-        let line = line(&app, ThreadId::from(id), stored).await?;
-        if filter.accepts(&line) {
-            threads.push(line);
+    let most = if filter.is_open() { limit } else { PAGE };
+    let mut rest = known(&app, query.after.map(ThreadId::from), most + 1).await?.into_iter();
+    let (mut threads, mut last) = (Vec::new(), None);
+    for (id, (summary, stored)) in rest.by_ref().take(most) {
+        let stored = stored.unwrap_or_else(|| StoredThread::new(id.as_str()));
+        threads.extend(Some(line(&app, summary, stored).await).filter(|line| filter.accepts(line)));
+        last = Some(ThreadId::from(id));
+        if threads.len() == limit {
+            break;
         }
     }
-    let next = rest.next().and_then(|_| threads.last().map(|line| line.id.clone()));
+    let next = rest.next().and(last);
     Ok(Json(ThreadList { threads, next }))
 }
 
-async fn line(app: &App, id: ThreadId, stored: Option<StoredThread>) -> Result<ThreadLine, Fault> {
-    let is_known = app.threads.exists_boxed(&id).await?;
-    let mut stored = stored.unwrap_or_else(|| StoredThread::new(id.clone()));
-    if !is_known {
-        let attributes = attributes::of_session(stored.meta.as_ref());
-        return Ok(ThreadLine::new(StatusView::new(&Status::Idle, 0), attributes, stored));
+/// What the service and the store know of a thread.
+type Known = (Option<ThreadSummary>, Option<StoredThread>);
+
+/// Threads behind an id, sorted by id: at least the first `count` of them.
+async fn known(app: &App, after: Option<ThreadId>, count: usize) -> Result<BTreeMap<String, Known>, Fault> {
+    let listed = app.threads.list_boxed(after.as_ref(), count).await?;
+    let of_service = |summary: ThreadSummary| (summary.id.as_str().to_owned(), (Some(summary), None));
+    let mut known: BTreeMap<String, Known> = listed.into_iter().map(of_service).collect();
+    if let Some(stored) = &app.options.stored {
+        let after = after.as_ref().map(ThreadId::as_str).unwrap_or_default();
+        for thread in stored.list_boxed().await?.into_iter().filter(|thread| thread.id.as_str() > after) {
+            let id = thread.id.as_str().to_owned();
+            known.entry(id).or_default().1 = Some(thread);
+        }
     }
-    let info = app.threads.info_boxed(&id).await?;
+    Ok(known)
+}
+
+async fn line(app: &App, summary: Option<ThreadSummary>, mut stored: StoredThread) -> ThreadLine {
+    let Some(summary) = summary else {
+        let attributes = attributes::of_session(stored.meta.as_ref());
+        return ThreadLine::new(StatusView::new(&Status::Idle, 0), attributes, stored);
+    };
+    stored.title = stored.title.or(summary.title);
+    stored.created = stored.created.or_else(|| summary.created.map(|at| at.to_string()));
+    stored.updated = stored.updated.or_else(|| summary.updated.map(|at| at.to_string()));
     if stored.title.is_none()
-        && let Ok(snapshot) = app.threads.snapshot_boxed(&id).await
+        && let Ok(snapshot) = app.threads.snapshot_boxed(&summary.id).await
     {
         stored.title = harness::StoredThread::title_of(snapshot.messages.iter());
     }
-    Ok(ThreadLine::new(StatusView::new(&info.status, info.waiting), info.attributes, stored))
+    ThreadLine::new(StatusView::new(&summary.status, summary.waiting), summary.attributes, stored)
 }
 
 /// Creates a thread and its session.

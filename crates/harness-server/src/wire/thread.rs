@@ -95,10 +95,10 @@ pub(crate) struct ThreadLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Json>,
-    /// Time of its creation as ISO text, if it has a session.
+    /// Time of its creation as ISO text, if it has a session or is on an engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
-    /// Time of the last message as ISO text, if its session has one.
+    /// Time of the last message of its session as ISO text; on an engine, of the start of its last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<String>,
     /// Number of messages, if known from its session.

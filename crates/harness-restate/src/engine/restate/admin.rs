@@ -360,7 +360,7 @@ impl Engine {
         Ok(lost.collect())
     }
 
-    async fn query<R: DeserializeOwned>(&self, sql: &str) -> Result<Vec<R>, EngineError> {
+    pub(super) async fn query<R: DeserializeOwned>(&self, sql: &str) -> Result<Vec<R>, EngineError> {
         let body = serde_json::json!({ "query": sql });
         let body = self.ask_admin(&Request::post(&["query"], &body)).await?;
         self.parsed::<Rows<R>>(&body).map(|rows| rows.rows)
@@ -392,7 +392,7 @@ fn failure(row: &InvocationRow, is_step: bool) -> Failure {
 }
 
 /// A text as a literal of SQL.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 

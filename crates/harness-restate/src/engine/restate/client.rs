@@ -14,6 +14,7 @@ use tokio::sync::futures::Notified;
 
 use super::call::ReadReply;
 use super::engine::{Engine, EngineError};
+use super::list::Titles;
 use super::service::THREAD;
 use super::store::{EngineStore, read};
 use super::thread::handler_of;
@@ -27,8 +28,8 @@ use crate::durable::{
 /// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
 ///
 /// Events have no deltas of answers, and no changes of the queue. Numbers of events have gaps. Not supported, with
-/// [`RuntimeError::Unsupported`]: lists of all threads or approvals, compaction on request, a given history,
-/// continuing a run without a message, context values, and output schemas of messages.
+/// [`RuntimeError::Unsupported`]: compaction on request, a given history, continuing a run without a message, context
+/// values, and output schemas of messages. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
 ///
 /// ```no_run
 /// use harness::core::message::Message;
@@ -59,6 +60,7 @@ struct Local {
     /// This process changed a thread.
     changed: Notify,
     stopped: Cancel,
+    titles: Titles,
 }
 
 impl DurableThreads {
@@ -69,7 +71,8 @@ impl DurableThreads {
     pub fn new(engine: Engine) -> Self {
         let reader = Reader::new(EngineStore::new(engine.clone()));
         let (clock, ids) = (SystemClock::new(), SystemIds::new());
-        let local = Local { clock, ids, changed: Notify::new(), stopped: Cancel::new() };
+        let (changed, stopped, titles) = (Notify::new(), Cancel::new(), Titles::default());
+        let local = Local { clock, ids, changed, stopped, titles };
         Self { engine, reader, redactor: None, local: Arc::new(local) }
     }
 
@@ -205,6 +208,14 @@ impl DurableThreads {
     /// Ends the streams of this process.
     pub(super) fn stop_streams(&self) {
         self.local.stopped.cancel();
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn titles(&self) -> &Titles {
+        &self.local.titles
     }
 
     pub(super) fn clock(&self) -> &SystemClock {

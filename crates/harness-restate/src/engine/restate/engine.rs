@@ -27,7 +27,7 @@ pub enum EngineError {
     #[error("`{0}` is not the URL of an engine; use one such as http://127.0.0.1:8080")]
     Url(String),
     /// The engine has no admin URL ([`Engine::admin`]).
-    #[error("engine {0} has no admin URL; set one with Engine::admin")]
+    #[error("engine {0} has no admin URL")]
     NoAdmin(String),
     /// The engine does not respond, after several attempts.
     #[error("engine {url} does not respond: {why}")]

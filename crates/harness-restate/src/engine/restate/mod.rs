@@ -19,6 +19,7 @@ mod client;
 mod effects;
 mod engine;
 mod follow;
+mod list;
 mod log;
 mod quota;
 mod run;

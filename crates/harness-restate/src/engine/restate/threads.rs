@@ -12,7 +12,7 @@ use harness::core::{EntryId, RunId, ThreadId, Time};
 use harness::runtime::{
     ApprovalDecision, DeliveryState, MessageOptions, PendingApproval, Prompt, QueueEntry, Report, ResumeFrom,
     RuntimeError, Snapshot, StartAt, Status, StreamItem, ThreadAttributes, ThreadInfo, ThreadMessage,
-    ThreadService,
+    ThreadService, ThreadSummary,
 };
 
 use super::call::ReadReply;
@@ -52,7 +52,7 @@ fn queue_entry(queued: Queued) -> QueueEntry {
     entry
 }
 
-fn status(state: &ThreadState) -> Status {
+pub(super) fn status(state: &ThreadState) -> Status {
     let ThreadStatus::Running(run) = state.status() else { return Status::Idle };
     let (run, since) = (run.clone(), state.since());
     if state.is_stopping() {
@@ -64,7 +64,7 @@ fn status(state: &ThreadState) -> Status {
     }
 }
 
-fn waiting(state: &ThreadState) -> usize {
+pub(super) fn waiting(state: &ThreadState) -> usize {
     state.queue().filter(|queued| queued.state == DeliveryState::Waiting).count()
 }
 
@@ -142,7 +142,7 @@ impl DurableThreads {
     }
 }
 
-fn is_free(state: &ThreadState) -> bool {
+pub(super) fn is_free(state: &ThreadState) -> bool {
     !matches!(state.status(), ThreadStatus::Running(_))
 }
 
@@ -155,8 +155,9 @@ impl ThreadService for DurableThreads {
         0
     }
 
-    async fn list(&self) -> Result<Vec<ThreadId>, RuntimeError> {
-        unsupported("listing threads")
+    /// Needs the admin URL of the engine. It reads the state of each thread that it lists, and its title once.
+    async fn list(&self, after: Option<&ThreadId>, limit: usize) -> Result<Vec<ThreadSummary>, RuntimeError> {
+        self.summaries(after, limit).await
     }
 
     async fn exists(&self, thread: &ThreadId) -> Result<bool, RuntimeError> {
@@ -293,8 +294,9 @@ impl ThreadService for DurableThreads {
         Ok(held.map(|proposed| PendingApproval { proposed, is_parked }).collect())
     }
 
+    /// Needs the admin URL of the engine.
     async fn held(&self) -> Result<Vec<PendingApproval>, RuntimeError> {
-        unsupported("listing the approvals of all threads")
+        self.held_calls().await
     }
 
     async fn decide(&self, thread: &ThreadId, decision: ApprovalDecision) -> Result<(), RuntimeError> {
