@@ -68,6 +68,9 @@ pub(crate) const KITTY_WINDOW_ID: &str = "KITTY_WINDOW_ID";
 pub(crate) const TMUX: &str = "TMUX";
 pub(crate) const STY: &str = "STY";
 
+/// Default of `dev cluster --server`.
+pub(crate) const RESTATE_SERVER: &str = "HARNESS_RESTATE_SERVER";
+
 /// Default of `bridge --channel`.
 pub(crate) const RELAY_CHANNEL: &str = "RELAY_CHANNEL";
 

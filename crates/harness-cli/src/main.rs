@@ -12,6 +12,8 @@ mod chat;
 mod check;
 mod completions;
 mod descriptor;
+#[cfg(feature = "restate")]
+mod dev;
 mod diff;
 mod doctor;
 #[cfg(feature = "restate")]
@@ -127,6 +129,10 @@ fn carry_out(command: &Command) -> Result<Exit, CliError> {
         Command::Worker(args) => engine::worker(args),
         #[cfg(feature = "restate")]
         Command::Engine(args) => engine::engine(args),
+        #[cfg(feature = "restate")]
+        Command::Dev(args) => dev::dev(args),
+        #[cfg(not(feature = "restate"))]
+        Command::Dev(_) => Err(left_out::left_out("`harness dev`", "restate")),
         #[cfg(not(feature = "restate"))]
         Command::Worker(_) => Err(left_out::left_out("`harness worker`", "restate")),
         #[cfg(not(feature = "restate"))]

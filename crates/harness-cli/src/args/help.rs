@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Run agents", &["run", "chat", "resume", "serve", "worker", "acp", "bridge"]),
     ("Define agents", &["new", "check", "show", "graph", "diff", "hash", "schema", "tools"]),
     ("Inspect and test", &["session", "inspect", "replay", "regress"]),
-    ("Set up", &["engine", "doctor", "completions", "man"]),
+    ("Set up", &["engine", "dev", "doctor", "completions", "man"]),
 ];
 
 /// The text after the options.
@@ -22,7 +22,7 @@ Examples:
   harness chat --model ollama/llama3.2";
 
 /// Examples of each command, without the name of the program.
-const COMMANDS: [(&str, &[&str]); 23] = [
+const COMMANDS: [(&str, &[&str]); 24] = [
     (
         "run",
         &[
@@ -41,6 +41,7 @@ const COMMANDS: [(&str, &[&str]); 23] = [
         ],
     ),
     ("engine", &["engine status", "engine stuck --json", "engine settle ada"]),
+    ("dev", &["dev cluster", "dev cluster harness.yaml --data cluster -- --model demo"]),
     ("acp", &["acp harness.yaml", "acp --model ollama/llama3.2"]),
     ("bridge", &["bridge --cli codex --channel specialists"]),
     ("new", &["new my-desk"]),

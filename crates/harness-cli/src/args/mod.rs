@@ -8,6 +8,7 @@ mod bridge;
 mod chat;
 mod descriptor;
 mod descriptors;
+mod dev;
 mod doctor;
 mod engine;
 mod folders;
@@ -43,6 +44,9 @@ pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, ManArgs, NewArgs, SchemaArgs,
     ShowArgs,
 };
+pub(crate) use dev::DevArgs;
+#[cfg(feature = "restate")]
+pub(crate) use dev::{ClusterArgs, DevVerb};
 pub(crate) use doctor::DoctorArgs;
 #[cfg(feature = "restate")]
 pub(crate) use engine::{AdminArg, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb};
@@ -136,6 +140,8 @@ pub(crate) enum Command {
     Worker(Box<WorkerArgs>),
     /// Look after runs on a durable engine
     Engine(EngineCommandArgs),
+    /// Try parts of harness on this machine
+    Dev(DevArgs),
     /// List, search, show, export, fork, label, compact and repair sessions
     Session(SessionArgs),
     /// List the tools in a registry, or call one
@@ -177,6 +183,7 @@ impl Command {
             | Self::Bridge(_)
             | Self::Worker(_)
             | Self::Engine(_)
+            | Self::Dev(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
         }
@@ -203,6 +210,7 @@ impl Command {
             | Self::Bridge(_)
             | Self::Serve(_)
             | Self::Worker(_)
+            | Self::Dev(_)
             | Self::Graph(_)
             | Self::Schema(_)
             | Self::New(_)

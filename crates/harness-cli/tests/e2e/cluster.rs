@@ -1,6 +1,9 @@
 //! The program as a worker of a real engine: conversations outlive workers and servers that are killed, and an operator
 //! finds, resumes and settles runs that are stuck.
 
+mod dev;
+mod front;
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -36,19 +39,32 @@ struct Cluster {
     ports: [u16; 4],
     server: Option<Running>,
     worker: Option<Running>,
+    /// How long a run waits for a decision before it is parked.
+    park_after: &'static str,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Cluster {
     /// Starts both, and registers the worker.
     fn start(settings: &str) -> Self {
+        Self::parking_after("1s", settings)
+    }
+
+    fn parking_after(park_after: &'static str, settings: &str) -> Self {
         let listeners = [(); 4].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let project = Project::new("echo '{\"seen\":1}'", PAY).with_pay(settings);
-        let mut cluster =
-            Self { project, model: Server::by(answer), ports, server: None, worker: None, runtime };
+        let mut cluster = Self {
+            project,
+            model: Server::by(answer),
+            ports,
+            server: None,
+            worker: None,
+            park_after,
+            runtime,
+        };
         cluster.start_server();
         cluster.start_worker(&["--register"]);
         cluster
@@ -84,7 +100,7 @@ impl Cluster {
         let listen = format!("127.0.0.1:{}", self.ports[3]);
         let (engine, admin) = (self.url(1), self.url(2));
         let words = ["worker", "harness.yaml", "--engine", &engine, "--admin", &admin, "--listen", &listen];
-        let own = ["--base-url", &self.model.url, "--park-after", "1s"];
+        let own = ["--base-url", &self.model.url, "--park-after", self.park_after];
         let command = self.project.command(&[&words, &own[..], more].concat());
         let (worker, line) = Running::start(command).line("the address of the worker");
         assert_eq!(line, format!("listening on http://{listen} as http://{listen}\n"));

@@ -19,6 +19,7 @@ mod corpus;
 mod decisions;
 mod defaults;
 mod descriptors;
+mod dev;
 mod doctor;
 mod door;
 mod endings;

@@ -49,7 +49,8 @@ fn every_command_has_a_man_page_and_examples() {
         let text = fs::read_to_string(page.path()).unwrap();
         let name = page.file_name().into_string().unwrap();
         assert!(text.contains(".SH SYNOPSIS"), "{name}");
-        let is_verb = ["harness-engine-", "harness-session-"].iter().any(|of| name.starts_with(of));
+        let is_verb =
+            ["harness-dev-", "harness-engine-", "harness-session-"].iter().any(|of| name.starts_with(of));
         assert!(is_verb || text.contains("Examples:"), "{name}");
     }
     let printed = project.harness(&["man"]);

@@ -66,6 +66,11 @@ impl Child {
         }
     }
 
+    /// The number of the program in the system; `None` when it was killed.
+    pub fn id(&self) -> Option<u32> {
+        self.group.number().and_then(|number| u32::try_from(number.as_raw_nonzero().get()).ok())
+    }
+
     /// Waits until the program itself has exited.
     ///
     /// # Errors

@@ -29,6 +29,11 @@ impl Group {
         Self { number, root, strays: Vec::new() }
     }
 
+    /// The group's number, until it is killed.
+    pub(crate) fn number(&self) -> Option<Pid> {
+        self.number
+    }
+
     /// The root was waited for, and its number may be given to a stranger.
     pub(crate) fn root_ended(&mut self) {
         self.root = None;

@@ -1837,7 +1837,7 @@ export type ThreadList = {
 
 /** A thread in a list. */
 export type ThreadLine = {
-  /** Time of its creation as ISO text, if it has a session. */
+  /** Time of its creation as ISO text, if it has a session or is on an engine. */
   createdAt?: string | null;
   /** Id of the thread. */
   id: string;
@@ -1851,7 +1851,7 @@ export type ThreadLine = {
   status: StatusView;
   /** Name of its session, or the start of its first user message. */
   title?: string | null;
-  /** Time of the last message as ISO text, if its session has one. */
+  /** Time of the last message of its session as ISO text; on an engine, of the start of its last run. */
   updatedAt?: string | null;
   /** User of its runs. */
   user?: string | null;

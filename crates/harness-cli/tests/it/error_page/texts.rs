@@ -41,6 +41,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
     ("cli.at_work", "the run of the thread is at work", "abort it at the front end, or pass `--force`"),
     ("cli.no_advertised_url", "no URL under which the engine reaches the worker", "pass `--advertise URL`"),
     (
+        "cli.no_engine_server",
+        "`harness dev cluster` finds no server of the engine",
+        "install it with `npm install --global @restatedev/restate-server`, or pass `--server FILE`",
+    ),
+    (
         "cli.no_run",
         "the thread has no run",
         "check the name of the thread; `harness engine status` lists runs at work",
@@ -51,6 +56,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
         "check `--advertise`, and the network between the engine and the worker",
     ),
     ("cli.nothing_paused", "the thread has no paused run", "list paused runs with `harness engine stuck`"),
+    (
+        "cli.part_not_started",
+        "a process of `harness dev cluster` ended before it was ready",
+        "correct what its log says, then start the cluster again",
+    ),
     ("worker.definition", "", "use the version of the SDK that this crate requires"),
     ("worker.identity_key", "", "copy the key from the engine's log: publickeyv1_…"),
     ("worker.listener", "", "choose a different address"),

@@ -1,0 +1,158 @@
+//! A front end of the engine: lists, approvals, and the routes of other protocols.
+
+use reqwest::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{Cluster, LONG, open};
+use crate::support::{Running, until};
+
+/// A front end, and who asks it.
+pub(super) struct Front {
+    running: Running,
+    url: String,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Front {
+    fn of(cluster: &Cluster) -> Self {
+        let (engine, admin) = (cluster.url(1), cluster.url(2));
+        let words =
+            ["serve", "harness.yaml", "--listen", "127.0.0.1:0", "--engine", &engine, "--admin", &admin];
+        let (running, line) =
+            Running::start(cluster.project.command(&words)).line("the address of the front end");
+        Self::at(running, line.trim().strip_prefix("listening on ").unwrap())
+    }
+
+    /// The front end at a URL, of this process.
+    pub(super) fn at(running: Running, url: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { running, url: url.to_owned(), runtime }
+    }
+
+    /// The status and the text of an answer.
+    pub(super) fn text(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, String) {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut request = client.request(method, format!("{}{path}", self.url)).timeout(LONG);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        self.runtime.block_on(async {
+            let response = request.send().await.unwrap();
+            (response.status().as_u16(), response.text().await.unwrap())
+        })
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, text) = self.text(Method::GET, path, None);
+        assert_eq!(status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    pub(super) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let (status, text) = self.text(Method::POST, path, Some(body));
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    pub(super) fn running(self) -> Running {
+        self.running
+    }
+
+    fn stop(self) {
+        self.running.signal(Signal::TERM);
+        let ended = self.running.end_in(LONG);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+}
+
+/// Ids and titles of a list of threads.
+fn names(list: &Value) -> Vec<[&str; 2]> {
+    let lines = list["threads"].as_array().unwrap().iter();
+    lines.map(|line| ["id", "title"].map(|key| line[key].as_str().unwrap_or("-"))).collect()
+}
+
+#[test]
+fn threads_and_approvals_of_an_engine_are_listed() {
+    let cluster = Cluster::parking_after("5m", "    requires_approval: true\n");
+    open(cluster.project.path());
+    let front = Front::of(&cluster);
+    assert_eq!(front.get("/v1/threads"), json!({ "threads": [] }));
+    for (thread, text) in [("bob", "Look  here."), ("ada", "Look there."), ("cy", "Please pay.")] {
+        let created = json!({ "id": thread, "user": thread, "metadata": { "of": thread } });
+        assert_eq!(front.post("/v1/threads", &created).0, 201);
+        let wait = if thread == "cy" { "" } else { "?wait" };
+        let (status, report) =
+            front.post(&format!("/v1/threads/{thread}/prompt{wait}"), &json!({ "text": text }));
+        assert!(status == 200 || status == 202, "{report}");
+    }
+    let list = front.get("/v1/threads");
+    assert_eq!(names(&list), [["ada", "Look there."], ["bob", "Look here."], ["cy", "Please pay."]]);
+    let ada = &list["threads"][0];
+    assert_eq!((&ada["user"], &ada["metadata"]["of"]), (&json!("ada"), &json!("ada")), "{ada}");
+    assert!(ada["createdAt"].is_string() && ada["updatedAt"].is_string(), "{ada}");
+    let page = front.get("/v1/threads?limit=2");
+    assert_eq!((names(&page).len(), &page["next"]), (2, &json!("bob")), "{page}");
+    let rest = front.get("/v1/threads?limit=2&after=bob");
+    assert_eq!((names(&rest), &rest["next"]), (vec![["cy", "Please pay."]], &Value::Null), "{rest}");
+
+    let mut approvals = Value::Null;
+    until(LONG, "a held call", || {
+        approvals = front.get("/v1/approvals");
+        approvals["approvals"][0].is_object()
+    });
+    let held = &approvals["approvals"][0];
+    assert_eq!((&held["thread"], held["id"].is_string()), (&json!("cy"), true), "{held}");
+    let path = format!("/v1/threads/cy/approvals/{}", held["id"].as_str().unwrap());
+    let decided = front.post(&path, &json!({ "decision": "granted", "digest": held["digest"] }));
+    assert_eq!(decided.0, 204, "{}", decided.1);
+    assert_eq!(cluster.finished("cy").unwrap().answer.as_deref(), Some("Done."));
+    assert_eq!(front.get("/v1/approvals"), json!({ "approvals": [] }));
+
+    // A thread that is forgotten is not listed.
+    assert_eq!(front.text(Method::DELETE, "/v1/threads/ada", None).0, 204);
+    assert_eq!(names(&front.get("/v1/threads")).len(), 2);
+    front.stop();
+}
+
+#[test]
+fn clients_of_other_protocols_use_an_engine() {
+    let cluster = Cluster::start("");
+    let front = Front::of(&cluster);
+    let models = front.get("/v1/models");
+    assert_eq!(models["data"][0]["id"], "harness", "{models}");
+
+    let ask = json!({ "model": "harness", "messages": [{ "role": "user", "content": "Look." }] });
+    let (status, chat) = front.post("/v1/chat/completions", &ask);
+    assert_eq!((status, &chat["choices"][0]["message"]["content"]), (200, &json!("Done.")), "{chat}");
+    let (status, streamed) = front.post("/v1/chat/completions", &with(&ask, "stream", true));
+    let streamed = streamed.as_str().unwrap();
+    assert!(
+        status == 200 && streamed.contains("Done.") && streamed.ends_with("data: [DONE]\n\n"),
+        "{streamed}"
+    );
+
+    let (status, one) = front.post("/v1/responses", &json!({ "model": "harness", "input": "Look." }));
+    assert_eq!((status, &one["status"]), (200, &json!("completed")), "{one}");
+    let next = json!({ "model": "harness", "input": "Again.", "previous_response_id": one["id"] });
+    let (status, two) = front.post("/v1/responses", &next);
+    assert_eq!((status, &two["status"]), (200, &json!("completed")), "{two}");
+
+    let run = json!({
+        "threadId": "ag", "runId": "run-1", "state": {}, "tools": [], "context": [], "forwardedProps": {},
+        "messages": [{ "id": "m1", "role": "user", "content": "Look." }],
+    });
+    let (status, events) = front.post("/v1/ag-ui", &run);
+    let events = events.as_str().unwrap();
+    assert!(status == 200 && events.contains("RUN_FINISHED") && events.contains("Done."), "{events}");
+    // Conversations of one completion do not stay.
+    let list = front.get("/v1/threads");
+    let ids: Vec<_> = names(&list).iter().map(|[id, _]| id.split('-').next().unwrap().to_owned()).collect();
+    assert_eq!(ids.iter().filter(|id| *id == "ag").count(), 1, "{list}");
+    front.stop();
+}
+
+fn with(body: &Value, key: &str, value: impl Into<Value>) -> Value {
+    let mut body = body.clone();
+    body[key] = value.into();
+    body
+}
