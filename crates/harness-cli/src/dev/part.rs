@@ -150,6 +150,9 @@ async fn forward(name: String, mut from: impl AsyncRead + Unpin, mut first: Opti
     let mut show = |line: Line<'_>| {
         let (Line::Whole(bytes) | Line::Cut(bytes)) = line;
         let text = String::from_utf8_lossy(bytes);
+        if text.trim().is_empty() {
+            return;
+        }
         let _ = writeln!(terminal::messages(), "{name} | {text}");
         if let Some(first) = first.take() {
             let _ = first.send(text.into_owned());

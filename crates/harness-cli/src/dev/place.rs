@@ -69,7 +69,7 @@ impl Ports {
         format!(
             "node-name = \"one\"\nbase-dir = \"data\"\nbind-ip = \"127.0.0.1\"\nbind-port = {node}\n\
              disable-telemetry = true\nauto-provision = true\ndefault-num-partitions = 4\n\
-             rocksdb-total-memory-size = \"256 MiB\"\nlog-filter = \"warn\"\n\
+             rocksdb-total-memory-size = \"256 MiB\"\nlog-filter = \"warn,octocrab=off\"\nlog-disable-ansi-codes = true\n\
              [ingress]\nbind-port = {ingress}\n[admin]\nbind-port = {admin}\n"
         )
     }
