@@ -127,8 +127,8 @@ export class Harness {
   /** Lists the queued messages in the order of their delivery. */
   listQueue(thread: string, options?: RequestOptions): Promise<Queue>;
 
-  /** Lists the threads of this server and of stored sessions, sorted by id. A page of a filtered list may be followed by an
-   * empty one. */
+  /** Lists the threads of this server and of stored sessions, sorted by id. A page of a filtered list has what
+   * the next 1,000 threads have, so it may be short or empty: the list ends with a page without `next`. */
   listThreads(options?: RequestOptions & {
     /** `next` of the previous page. */
     after?: string;
