@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// How many runs the check `kill` ends at random moments; default 60.
     #[arg(long, value_name = "N")]
     pub(crate) kills: Option<usize>,
+    /// How many seconds nodes of the check `cluster` are killed; default 120.
+    #[arg(long, value_name = "N")]
+    pub(crate) seconds: Option<u64>,
     /// Check the release program; without this, the one that `cargo test` builds, which is there already after the tests.
     #[arg(long)]
     pub(crate) release: bool,
@@ -80,14 +83,19 @@ pub(crate) fn run(options: &Options, counts: &mut TestCounts) -> Result<()> {
     let folder = target.join("tmp").join("e2e");
     // The workspace's features, so that nothing is compiled twice.
     let mut cargo = process::cargo(["test", "--workspace", "--test", "e2e"]);
-    cargo.args(["--", "--show-output", "--test-threads=1"]);
     if options.release {
         process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))?;
+        // Workers of a cluster are this test program.
+        cargo.arg("--release");
         let program = format!("harness{}", std::env::consts::EXE_SUFFIX);
         cargo.env("HARNESS_PROGRAM", target.join("release").join(program));
     }
+    cargo.args(["--", "--show-output", "--test-threads=1"]);
     if let Some(kills) = options.kills {
         cargo.env("HARNESS_E2E_KILLS", kills.to_string());
+    }
+    if let Some(seconds) = options.seconds {
+        cargo.env("HARNESS_CLUSTER_SECONDS", seconds.to_string());
     }
     if let Some(check) = &options.check {
         cargo.arg(module(check));

@@ -47,6 +47,7 @@ pub(super) const NIGHTLY: &[Step] = &[
     step("release", "the release program end to end", release),
     step("dist", "the program as it is shipped, and its size", shipped),
     step("kills", "2,000 runs killed at random moments", kills),
+    step("cluster", "ten minutes of a cluster whose nodes are killed", cluster),
     step("agents", "four agents of other makers, installed and driven", |progress| only("agents", progress)),
     step("local-model", "a small model on this machine", |progress| only("local-model", progress)),
     step("peers", "benchmarks beside other projects", peers),
@@ -129,6 +130,11 @@ fn only(check: &str, progress: &mut Progress) -> Result<()> {
 
 fn kills(progress: &mut Progress) -> Result<()> {
     let options = e2e::Options { kills: Some(2000), ..e2e::Options::only("kill") };
+    e2e::run(&options.of_release(), &mut progress.tests)
+}
+
+fn cluster(progress: &mut Progress) -> Result<()> {
+    let options = e2e::Options { seconds: Some(600), ..e2e::Options::only("cluster") };
     e2e::run(&options.of_release(), &mut progress.tests)
 }
 

@@ -21,10 +21,58 @@ fn program() -> PathBuf {
 }
 
 /// A process that serves, and a client of it.
-struct Front {
-    _process: Process,
+pub(crate) struct Front {
+    process: Process,
+    reader: Reader,
+}
+
+/// A client of a front end that may be gone at any moment.
+#[derive(Clone)]
+pub(crate) struct Reader {
     url: String,
     client: Client,
+}
+
+impl Reader {
+    /// Whether the front end answers.
+    pub(crate) async fn answers(self) -> bool {
+        let asked = self.client.get(format!("{}/front-plain.none/status", self.url)).send().await;
+        asked.is_ok_and(|response| response.status() == StatusCode::NOT_FOUND)
+    }
+
+    /// Creates a thread and sends its first prompt. Whether both were accepted, now or before.
+    pub(crate) async fn prompt(self, thread: String, text: &str) -> bool {
+        self.post(String::new(), json!({ "id": thread })).await
+            && self.post(format!("/{thread}/prompt"), json!({ "text": text })).await
+    }
+
+    async fn post(&self, path: String, body: Value) -> bool {
+        let asked = self.client.post(format!("{}{path}", self.url)).json(&body).send().await;
+        asked.is_ok_and(|asked| asked.status().is_success() || asked.status() == StatusCode::CONFLICT)
+    }
+
+    /// Reads events behind one, as long as the connection holds. Their numbers, and whether a run ended.
+    pub(crate) async fn read(self, thread: String, after: Option<u64>) -> (Vec<u64>, bool) {
+        let mut request = self.client.get(format!("{}/{thread}/events?from=replay", self.url));
+        if let Some(after) = after {
+            request = request.header("last-event-id", after.to_string());
+        }
+        let (mut seen, mut text) = (Vec::new(), String::new());
+        let Ok(mut response) = request.send().await else { return (seen, false) };
+        while let Ok(Some(chunk)) = response.chunk().await {
+            text.push_str(std::str::from_utf8(&chunk).unwrap());
+            while let Some(end) = text.find("\n\n") {
+                let frame = frame_of(&text[..end]);
+                text.drain(..end + 2);
+                let Some(frame) = frame else { continue };
+                seen.extend(frame.id);
+                if is_end(&frame) {
+                    return (seen, true);
+                }
+            }
+        }
+        (seen, false)
+    }
 }
 
 /// An event of a stream: `id`, `event` and `data`.
@@ -36,7 +84,7 @@ struct Frame {
 }
 
 impl Front {
-    async fn start(cluster: &Cluster) -> Self {
+    pub(crate) async fn start(cluster: &Cluster) -> Self {
         let [port] = free_ports();
         let folder = cluster.folder();
         std::fs::write(folder.join("harness.yaml"), DESCRIPTOR).unwrap();
@@ -46,11 +94,21 @@ impl Front {
         let process = Process::start(&program(), folder, &words);
         until("a front end", || is_open(port)).await;
         let client = Client::builder().no_proxy().build().unwrap();
-        Self { _process: process, url: format!("http://{listen}/v1/threads"), client }
+        Self { process, reader: Reader { url: format!("http://{listen}/v1/threads"), client } }
+    }
+
+    /// Kills it as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        self.reader.clone()
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
-        let mut request = self.client.request(method, format!("{}{path}", self.url));
+        let Reader { url, client } = &self.reader;
+        let mut request = client.request(method, format!("{url}{path}"));
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -69,7 +127,8 @@ impl Front {
 
     /// Reads events until one is wanted. `after` is the `Last-Event-ID`.
     async fn follow(&self, thread: &str, after: Option<u64>, is_last: impl Fn(&Frame) -> bool) -> Vec<Frame> {
-        let mut request = self.client.get(format!("{}/{thread}/events?from=replay", self.url));
+        let Reader { url, client } = &self.reader;
+        let mut request = client.get(format!("{url}/{thread}/events?from=replay"));
         if let Some(after) = after {
             request = request.header("last-event-id", after.to_string());
         }

@@ -14,6 +14,7 @@ mod front;
 #[path = "../it/kept.rs"]
 mod kept;
 mod kills;
+mod load;
 #[path = "../it/on_tokio.rs"]
 mod on_tokio;
 mod plan;
@@ -48,8 +49,10 @@ const CHECKS: &[Check] = &[
     ("cluster::an_approval_outlives_its_front_end", front::an_approval_outlives_its_front_end),
     ("cluster::a_front_end_aborts_a_run", front::a_front_end_aborts_a_run),
     ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),
-    ("cluster::a_killed_worker_is_replaced_soon", kills::a_killed_worker_is_replaced_soon),
-    ("cluster::killed_servers_lose_nothing", kills::killed_servers_lose_nothing),
+    ("cluster::a_killed_node_is_replaced_soon", load::a_killed_node_is_replaced_soon),
+    ("cluster::killed_nodes_lose_nothing", load::killed_nodes_lose_nothing),
+    ("cluster::frozen_and_cut_off_nodes_lose_nothing", load::frozen_and_cut_off_nodes_lose_nothing),
+    ("cluster::an_upgrade_and_the_way_back_lose_nothing", load::an_upgrade_and_the_way_back_lose_nothing),
 ];
 
 fn main() -> ExitCode {

@@ -1,5 +1,7 @@
 //! The server and the workers, as processes, and a balancer before the workers.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,6 +12,7 @@ use std::time::Duration;
 use harness_restate::engine::restate::{DurableThreads, Engine};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use crate::world::redactor;
 
@@ -48,9 +51,16 @@ impl Process {
     }
 
     /// Kills it as `kill -9` does.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
+    }
+
+    /// Sends it a signal, which stops it (`STOP`) or lets it go on (`CONT`).
+    #[expect(clippy::disallowed_methods, reason = "the standard library sends no signals")]
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status();
+        assert!(sent.unwrap().success(), "kill -{name}");
     }
 }
 
@@ -67,10 +77,19 @@ pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
 }
 
 /// Looks until something is so.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl FnMut() -> F) {
+    until_every(PAUSE, what, is_so).await;
+}
+
+/// Looks until something is so, with a pause between two looks.
+pub(crate) async fn until_every<F: Future<Output = bool>>(
+    pause: Duration,
+    what: &str,
+    mut is_so: impl FnMut() -> F,
+) {
     let looks = async {
         while !is_so().await {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause).await;
         }
     };
     assert!(tokio::time::timeout(PATIENCE, looks).await.is_ok(), "waited too long for {what}");
@@ -80,7 +99,27 @@ pub(crate) async fn is_open(port: u16) -> bool {
     TcpStream::connect(("127.0.0.1", port)).await.is_ok()
 }
 
-/// A server, workers behind a balancer, and a ledger.
+/// The lines of a file that others append to, as far as they were read.
+#[derive(Debug, Default)]
+struct Tail {
+    bytes: u64,
+    lines: Vec<String>,
+}
+
+impl Tail {
+    /// Reads the lines that came since the last time.
+    fn read(&mut self, path: &Path) {
+        let Ok(mut file) = File::open(path) else { return };
+        let mut more = String::new();
+        file.seek(SeekFrom::Start(self.bytes)).unwrap();
+        file.read_to_string(&mut more).unwrap();
+        let whole = more.rfind('\n').map_or("", |end| &more[..=end]);
+        self.bytes += whole.len() as u64;
+        self.lines.extend(whole.lines().map(ToOwned::to_owned));
+    }
+}
+
+/// Servers, workers behind a balancer, and a ledger.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     folder: TempDir,
@@ -90,14 +129,16 @@ pub(crate) struct Cluster {
     /// The port and the process of each worker.
     workers: Mutex<Vec<(u16, Process)>>,
     servers: Mutex<Vec<Process>>,
+    /// The ports of workers to which the balancer passes nothing on.
+    cut: watch::Sender<Vec<u16>>,
+    noted: Mutex<Tail>,
 }
 
 impl Cluster {
     /// Starts servers and workers, and registers these.
     pub(crate) async fn start(servers: usize, workers: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let ports = free_ports();
-        let [_, ingress, admin, balancer] = ports;
+        let ports @ [_, ingress, admin] = free_ports();
         let hosts: Vec<String> = (1..=servers).map(|node| format!("127.0.0.{node}")).collect();
         for (at, host) in hosts.iter().enumerate() {
             let text = config_text(folder.path(), &hosts, at, ports);
@@ -109,21 +150,52 @@ impl Cluster {
         for other in &ingress[1..] {
             engine = engine.or(other).unwrap();
         }
-        let cluster = Self { folder, ingress, engine, workers: Mutex::default(), servers: Mutex::default() };
+        let cluster = Self {
+            folder,
+            ingress,
+            engine,
+            workers: Mutex::default(),
+            servers: Mutex::default(),
+            cut: watch::Sender::default(),
+            noted: Mutex::default(),
+        };
         for at in 0..servers {
             cluster.servers.lock().unwrap().push(cluster.server(at));
         }
-        let ports: Vec<u16> = (0..workers).flat_map(|_| free_ports::<1>()).collect();
-        for port in ports.clone() {
-            cluster.workers.lock().unwrap().push((port, cluster.worker(port)));
-        }
-        for port in ports.clone() {
-            until("a worker", || is_open(port)).await;
-        }
-        let address = if let [only] = ports[..] { only } else { balance(balancer, ports).await };
-        let (engine, url) = (cluster.engine.clone(), format!("http://127.0.0.1:{address}"));
-        until("the registration", || async { engine.register(&url).await.is_ok() }).await;
+        let url = cluster.add_workers(workers).await;
+        cluster.register(&url).await;
         cluster
+    }
+
+    /// Starts more workers, behind a balancer of their own whose address is returned.
+    pub(crate) async fn add_workers(&self, count: usize) -> String {
+        let ports: Vec<u16> = (0..count).flat_map(|_| free_ports::<1>()).collect();
+        for port in &ports {
+            self.workers.lock().unwrap().push((*port, self.worker(*port)));
+        }
+        for port in &ports {
+            until("a worker", || is_open(*port)).await;
+        }
+        let [balancer] = free_ports();
+        balance(balancer, ports, &self.cut).await;
+        format!("http://127.0.0.1:{balancer}")
+    }
+
+    /// Tells the engine where workers are: new work goes to those that were registered last.
+    pub(crate) async fn register(&self, url: &str) {
+        until("the registration", || async { self.engine.register(url).await.is_ok() }).await;
+    }
+
+    /// Where the workers are to which new work goes.
+    pub(crate) async fn latest(&self) -> String {
+        let status = self.engine.status().await.unwrap();
+        status.deployments.into_iter().find(|deployment| deployment.is_latest).unwrap().url
+    }
+
+    /// Whether no run is left that began with the workers at an address.
+    pub(crate) async fn is_drained(&self, url: &str) -> bool {
+        let status = self.engine.status().await.unwrap();
+        status.deployments.iter().all(|deployment| deployment.url != url || deployment.runs == 0)
     }
 
     fn server(&self, at: usize) -> Process {
@@ -159,6 +231,26 @@ impl Cluster {
         workers[at].1 = self.worker(workers[at].0);
     }
 
+    /// Stops a worker in the middle of what it does, and lets it go on.
+    pub(crate) fn freeze(&self, at: usize, is_frozen: bool) {
+        self.workers.lock().unwrap()[at].1.signal(if is_frozen { "STOP" } else { "CONT" });
+    }
+
+    /// Stops a server in the middle of what it does, and lets it go on.
+    pub(crate) fn freeze_server(&self, at: usize, is_frozen: bool) {
+        self.servers.lock().unwrap()[at].signal(if is_frozen { "STOP" } else { "CONT" });
+    }
+
+    /// Cuts a worker, which works on, off from the servers, or heals that. Its own requests to servers still arrive: it
+    /// is the calls that stand still.
+    pub(crate) fn cut_off(&self, at: usize, is_cut: bool) {
+        let port = self.workers.lock().unwrap()[at].0;
+        self.cut.send_modify(|cut| {
+            cut.retain(|other| *other != port);
+            cut.extend(is_cut.then_some(port));
+        });
+    }
+
     /// The folder of its files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
@@ -179,13 +271,20 @@ impl Cluster {
 
     /// The lines that the tools of a thread wrote, and those of its model.
     pub(crate) fn ledger(&self, of: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.ledger_file()).unwrap_or_default();
-        text.lines().filter(|line| line.contains(of)).map(ToOwned::to_owned).collect()
+        let lines = self.ledger_from(0);
+        lines.into_iter().filter(|line| line.contains(of)).collect()
+    }
+
+    /// The lines of all threads, but for the first so many.
+    pub(crate) fn ledger_from(&self, first: usize) -> Vec<String> {
+        let mut noted = self.noted.lock().unwrap();
+        noted.read(&self.ledger_file());
+        noted.lines[first..].to_vec()
     }
 }
 
 /// The settings of one server of several. Its ports: node, ingress, admin.
-fn config_text(folder: &Path, hosts: &[String], at: usize, [node, ingress, admin, _]: [u16; 4]) -> String {
+fn config_text(folder: &Path, hosts: &[String], at: usize, [node, ingress, admin]: [u16; 3]) -> String {
     let host = &hosts[at];
     let nodes: Vec<_> = hosts.iter().map(|host| format!("\"http://{host}:{node}\"")).collect();
     let (nodes, copies, provisions) = (nodes.join(", "), hosts.len().min(2), at == 0);
@@ -200,24 +299,35 @@ fn config_text(folder: &Path, hosts: &[String], at: usize, [node, ingress, admin
     )
 }
 
-/// Passes connections on to workers in turn, beyond those that are dead. Returns its port.
-async fn balance(port: u16, workers: Vec<u16>) -> u16 {
+/// Passes connections on to workers in turn, beyond those that are dead.
+async fn balance(port: u16, workers: Vec<u16>, cut: &watch::Sender<Vec<u16>>) {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-    let (workers, turn) = (Arc::new(workers), Arc::new(AtomicUsize::new(0)));
+    let (workers, turn, cut) = (Arc::new(workers), Arc::new(AtomicUsize::new(0)), cut.subscribe());
     tokio::spawn(async move {
-        while let Ok((mut from, _)) = listener.accept().await {
-            let (workers, turn) = (Arc::clone(&workers), Arc::clone(&turn));
+        while let Ok((from, _)) = listener.accept().await {
+            let (workers, turn, cut) = (Arc::clone(&workers), Arc::clone(&turn), cut.clone());
             tokio::spawn(async move {
                 for _ in 0..workers.len() {
-                    let at = turn.fetch_add(1, Ordering::Relaxed) % workers.len();
-                    if let Ok(mut to) = TcpStream::connect(("127.0.0.1", workers[at])).await {
-                        drop((from.set_nodelay(true), to.set_nodelay(true)));
-                        drop(tokio::io::copy_bidirectional(&mut from, &mut to).await);
-                        return;
+                    let worker = workers[turn.fetch_add(1, Ordering::Relaxed) % workers.len()];
+                    let is_cut = cut.borrow().contains(&worker);
+                    if let (false, Ok(to)) = (is_cut, TcpStream::connect(("127.0.0.1", worker)).await) {
+                        return pass_on(from, to, worker, cut).await;
                     }
                 }
             });
         }
     });
-    port
+}
+
+/// Passes bytes on between two ends. While the worker is cut off, both wait for bytes; then both are told that the
+/// connection is gone.
+async fn pass_on(mut from: TcpStream, mut to: TcpStream, worker: u16, mut cut: watch::Receiver<Vec<u16>>) {
+    drop((from.set_nodelay(true), to.set_nodelay(true)));
+    let mut is_cut = cut.clone();
+    let is_cut = async { drop(is_cut.wait_for(|cut| cut.contains(&worker)).await) };
+    tokio::select! {
+        _ = tokio::io::copy_bidirectional(&mut from, &mut to) => return,
+        () = is_cut => {}
+    }
+    drop(cut.wait_for(|cut| !cut.contains(&worker)).await);
 }

@@ -1,5 +1,6 @@
 //! The user of threads: plays the part of the user in scripts, and reads what came of it.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +13,17 @@ use harness_restate::durable::{LogEntry, ThreadStatus};
 use harness_restate::engine::restate::DurableThreads;
 
 use crate::kept::kept;
-use crate::processes::{Cluster, PAUSE, until};
+use crate::processes::{Cluster, PAUSE, until, until_every};
 use crate::worker::{PARK_AFTER, script_of};
 use crate::world::{Act, PROMPT, Way};
 
 /// Plays the acts of scripts while models ask for them, until dropped.
 pub(crate) async fn play_acts(cluster: &Cluster) {
-    let mut done = HashSet::new();
+    let (mut done, mut read) = (HashSet::new(), 0);
     loop {
-        for line in cluster.ledger("act ") {
+        let lines = cluster.ledger_from(read);
+        read += lines.len();
+        for line in lines.into_iter().filter(|line| line.starts_with("act ")) {
             let words: Vec<&str> = line.splitn(4, ' ').collect();
             let [_, answer, at, thread] = words[..] else { continue };
             if done.insert(line.clone()) {
@@ -101,27 +104,47 @@ fn pause(later: Millis) -> Duration {
     if later > Millis(60_000) { PARK_AFTER.duration() * 2 } else { later.duration() / 20 }
 }
 
-/// Waits until a thread has nothing to do, and reads its log.
-pub(crate) async fn finished(cluster: &Cluster, thread: &ThreadId) -> (Vec<LogEntry>, Arc<End>) {
+/// Waits until a thread has nothing to do, with a pause between two looks, each of which is a request, too.
+pub(crate) async fn idle(cluster: &Cluster, thread: &ThreadId, pause: Duration) {
     let threads = cluster.threads();
-    let what = format!("the end of thread {thread}");
-    until(&what, || async {
+    until_every(pause, &format!("the end of thread {thread}"), || async {
         threads.state(thread).await.is_ok_and(|state| {
             *state.status() == ThreadStatus::Idle && state.queue().count() == 0 && state.last().is_some()
         })
     })
     .await;
-    let state = threads.state(thread).await.unwrap();
+}
+
+/// Waits until a thread has nothing to do, and reads its log.
+pub(crate) async fn finished(cluster: &Cluster, thread: &ThreadId) -> (Vec<LogEntry>, Arc<End>) {
+    idle(cluster, thread, PAUSE).await;
+    let threads = cluster.threads();
+    let state = until_ok("the state", || threads.state(thread)).await;
     let last = state.last().unwrap().clone();
     let last = last.unwrap_or_else(|why| panic!("thread {thread}: {why}"));
     (log(&threads, thread).await, last)
+}
+
+/// What a request gives, which is repeated while servers are away.
+async fn until_ok<T, F: Future<Output = Result<T, RuntimeError>>>(
+    what: &str,
+    mut request: impl FnMut() -> F,
+) -> T {
+    let given = &Cell::new(None);
+    until_every(Duration::from_millis(50), what, || {
+        let asked = request();
+        async move { asked.await.is_ok_and(|value| given.replace(Some(value)).is_none()) }
+    })
+    .await;
+    given.take().unwrap()
 }
 
 /// The log of a thread.
 pub(crate) async fn log(threads: &DurableThreads, thread: &ThreadId) -> Vec<LogEntry> {
     let mut all = Vec::new();
     loop {
-        let (entries, len) = threads.read(thread, all.len() as u64).await.unwrap();
+        let from = all.len() as u64;
+        let (entries, len) = until_ok("a log", || threads.read(thread, from)).await;
         all.extend(entries);
         if all.len() as u64 >= len {
             return all;

@@ -43,6 +43,7 @@ fn front_scripts() -> Vec<Script> {
             thinks: Millis(800),
             ..script("front-steer", vec![calls(&["look"]), text("Tea and milk.")])
         },
+        script("front-plain", vec![calls(&["look"]), calls(&["pay"]), text("Done.")]),
         script("front-approval", vec![calls(&["sign"]), text("Signed.")]),
         Script { hangs: Some(0), heeds: true, ..script("front-abort", Vec::new()) },
     ]

@@ -157,12 +157,24 @@ impl Engine {
 
     /// Registers workers under the URL at which the engine reaches them. Workers of one build share one URL.
     ///
-    /// The services are then open to the clients of this engine. Registering one URL again changes nothing.
+    /// The services are then open to the clients of this engine. Registering one URL again changes nothing; for the way
+    /// back to an earlier build there is [`register_again`](Self::register_again).
     ///
     /// # Errors
     /// When the engine cannot be reached, or cannot reach a worker there.
     pub async fn register(&self, workers: &str) -> Result<(), EngineError> {
         let body = serde_json::json!({ "uri": url(workers)?.as_str() });
+        self.ask_admin(&Request::post(&["deployments"], &body)).await.map(drop)
+    }
+
+    /// Registers workers under a URL that is registered already: new work goes to them, and not to those that were registered
+    /// later. It is the way back to an earlier build, whose workers must run. Runs that a later build began stay with it, so
+    /// its workers run on until [`status`](Self::status) counts none.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub async fn register_again(&self, workers: &str) -> Result<(), EngineError> {
+        let body = serde_json::json!({ "uri": url(workers)?.as_str(), "force": true });
         self.ask_admin(&Request::post(&["deployments"], &body)).await.map(drop)
     }
 
