@@ -1,4 +1,4 @@
-//! One server, one worker: every script, every handler, abort, approval over a restart, overhead.
+//! One server, one worker: every script, every handler, abort, approval over a restart.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::kept::events;
 use crate::on_tokio::on_tokio;
 use crate::processes::{Cluster, until};
 use crate::user::{check_laws, decide_now, finished, message, play_acts};
-use crate::worker::{LONG, all_scripts};
+use crate::worker::all_scripts;
 use crate::world::{FOLLOW_UP, PROMPT};
 
 /// Scripts that need days, or a model that is silent for minutes.
@@ -194,30 +194,6 @@ pub(crate) fn a_forgotten_conversation_leaves_nothing() {
         threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
         until("the model", || async { !cluster.ledger(&format!("act 1 0 {thread}")).is_empty() }).await;
         is_forgotten(&thread).await;
-    });
-}
-
-pub(crate) fn iterations_have_little_overhead() {
-    run(async {
-        let cluster = Cluster::start(1, 1).await;
-        let threads = cluster.threads();
-        let mut times = Vec::new();
-        for number in 0..20 {
-            let thread = ThreadId::from(format!("long.{number}"));
-            let ((log, _), time) = timed(async {
-                threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
-                finished(&cluster, &thread).await
-            })
-            .await;
-            times.push(time / u32::try_from(LONG + 1).unwrap());
-            if number == 0 {
-                let bytes = serde_json::to_vec(&log).unwrap().len();
-                println!("log of {} iterations: {} entries, {bytes} bytes", LONG + 1, log.len());
-            }
-        }
-        times.sort();
-        // Each tool of the script takes 10 ms.
-        println!("iteration: p50 {:?}, p95 {:?}", percentile(&times, 50), percentile(&times, 95));
     });
 }
 

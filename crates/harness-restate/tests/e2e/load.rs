@@ -33,7 +33,7 @@ pub(crate) fn scripts() -> Vec<Script> {
 
 /// How long the nodes are killed: two minutes, or so many seconds.
 #[expect(clippy::disallowed_methods, reason = "a longer run is asked for by whoever starts it")]
-fn span() -> Duration {
+pub(crate) fn span() -> Duration {
     let asked = std::env::var("HARNESS_CLUSTER_SECONDS").ok();
     asked.map_or(Duration::from_mins(2), |seconds| Duration::from_secs(seconds.parse().unwrap()))
 }

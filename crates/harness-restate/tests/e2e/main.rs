@@ -9,7 +9,9 @@
     reason = "a panic is how a test fails, in its helpers too"
 )]
 
+mod bare;
 mod cluster;
+mod figures;
 mod front;
 #[path = "../it/kept.rs"]
 mod kept;
@@ -42,7 +44,8 @@ const CHECKS: &[Check] = &[
     ("cluster::an_abort_ends_a_model_call", cluster::an_abort_ends_a_model_call),
     ("cluster::an_approval_outlives_its_worker", cluster::an_approval_outlives_its_worker),
     ("cluster::a_forgotten_conversation_leaves_nothing", cluster::a_forgotten_conversation_leaves_nothing),
-    ("cluster::iterations_have_little_overhead", cluster::iterations_have_little_overhead),
+    ("cluster::iterations_have_little_overhead", figures::iterations_have_little_overhead),
+    ("cluster::many_runs_store_as_many_entries", figures::many_runs_store_as_many_entries),
     ("cluster::workers_share_a_quota", cluster::workers_share_a_quota),
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::a_front_end_serves_threads", front::a_front_end_serves_threads),
@@ -59,6 +62,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "worker") {
         return worker::serve(&words[1..]);
+    }
+    if let [mode, port] = &words[..]
+        && mode == "bare"
+    {
+        return bare::serve(port);
     }
     let has_server = server_program().is_some();
     let trials = CHECKS.iter().map(|(name, check)| {

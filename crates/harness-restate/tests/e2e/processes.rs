@@ -126,6 +126,7 @@ pub(crate) struct Cluster {
     /// The ingress of each server.
     ingress: Vec<String>,
     pub(crate) engine: Engine,
+    client: reqwest::Client,
     /// The port and the process of each worker.
     workers: Mutex<Vec<(u16, Process)>>,
     servers: Mutex<Vec<Process>>,
@@ -154,6 +155,7 @@ impl Cluster {
             folder,
             ingress,
             engine,
+            client: reqwest::Client::builder().no_proxy().build().unwrap(),
             workers: Mutex::default(),
             servers: Mutex::default(),
             cut: watch::Sender::default(),
@@ -179,6 +181,32 @@ impl Cluster {
         let [balancer] = free_ports();
         balance(balancer, ports, &self.cut).await;
         format!("http://127.0.0.1:{balancer}")
+    }
+
+    /// Starts the bare service, and registers it.
+    pub(crate) async fn add_bare(&self) {
+        let [port] = free_ports();
+        let process =
+            Process::start(&std::env::current_exe().unwrap(), self.folder.path(), &["bare", &port.to_string()]);
+        self.workers.lock().unwrap().push((port, process));
+        until("the bare service", || is_open(port)).await;
+        self.register(&format!("http://127.0.0.1:{port}")).await;
+    }
+
+    /// An invocation of the bare service with so many entries.
+    pub(crate) async fn bare(&self, entries: u32) {
+        let url = format!("{}/Bare/runs", self.ingress[0]);
+        let asked = self.client.post(url).json(&entries).send().await.unwrap();
+        asked.error_for_status().unwrap();
+    }
+
+    /// The time that a worker had a core so far.
+    pub(crate) fn cpu(&self, at: usize) -> Duration {
+        let id = self.workers.lock().unwrap()[at].1.0.id();
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+        let ticks = stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2);
+        // The kernel of Linux counts hundredths of a second.
+        Duration::from_millis(10 * ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>())
     }
 
     /// Tells the engine where workers are: new work goes to those that were registered last.
