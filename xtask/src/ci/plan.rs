@@ -133,8 +133,18 @@ mod tests {
     fn all_steps_run_unless_told_otherwise() {
         let gate = ["fmt", "clippy", "tests", "docs", "features", "conformance", "deny", "readme", "e2e"];
         check(GATE, &[], Ok(&gate));
-        let night =
-            ["features", "fuzz", "sim", "release", "dist", "kills", "cluster", "agents", "local-model", "peers"];
+        let night = [
+            "features",
+            "fuzz",
+            "sim",
+            "release",
+            "dist",
+            "kills",
+            "cluster",
+            "agents",
+            "local-model",
+            "peers",
+        ];
         check(NIGHTLY, &[], Ok(&night));
     }
 }

@@ -83,8 +83,7 @@ pub(crate) fn many_runs_store_as_many_entries() {
         });
         let (_, took) = timed(futures_util::future::join_all(runs)).await;
         let load = Load { iterations: u32::try_from(LONG).unwrap(), ..Load::default() };
-        let (runs, ours) =
-            (count / took.as_secs_f64(), count * load.entries_per_run() / took.as_secs_f64());
+        let (runs, ours) = (count / took.as_secs_f64(), count * load.entries_per_run() / took.as_secs_f64());
         println!(
             "{at_once} runs at once: {runs:.1} runs/s, {ours:.0} entries/s; as many bare invocations {bare:.0} entries/s ({:.2})",
             ours / bare

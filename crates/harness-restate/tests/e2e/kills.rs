@@ -6,8 +6,8 @@ use harness::core::ThreadId;
 use harness::runtime::ThreadService as _;
 
 use crate::cluster::run;
-use crate::processes::{Cluster, until};
 use crate::load::scripts;
+use crate::processes::{Cluster, until};
 use crate::user::{check_laws, message, play_acts};
 use crate::world::PROMPT;
 

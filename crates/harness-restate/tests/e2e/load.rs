@@ -88,7 +88,8 @@ impl<'c> Load<'c> {
 
     /// Begins a conversation. A request that fails is sent again, as a client does.
     async fn begin(&self, script: &Script, number: usize) -> ThreadId {
-        let (threads, thread) = (self.cluster.threads(), ThreadId::from(format!("{}.{number:06}", script.name)));
+        let (threads, thread) =
+            (self.cluster.threads(), ThreadId::from(format!("{}.{number:06}", script.name)));
         let prompt =
             || async { threads.deliver(&thread, message("first", script.said[0], PROMPT)).await.is_ok() };
         until("a message to be accepted", prompt).await;
@@ -205,7 +206,8 @@ pub(crate) fn a_killed_node_is_replaced_soon() {
             tokio::time::sleep(AWAY).await;
         }
         for (kind, bar) in [("server", 40), ("worker", 10), ("front end", 5)] {
-            let mut times: Vec<_> = times.iter().filter(|(of, _)| *of == kind).map(|(_, time)| *time).collect();
+            let mut times: Vec<_> =
+                times.iter().filter(|(of, _)| *of == kind).map(|(_, time)| *time).collect();
             times.sort();
             let [middle, high] = [50, 95].map(|part| percentile(&times, part));
             println!("{kind} killed: p50 {middle:.1?}, p95 {high:.1?}");

@@ -186,8 +186,11 @@ impl Cluster {
     /// Starts the bare service, and registers it.
     pub(crate) async fn add_bare(&self) {
         let [port] = free_ports();
-        let process =
-            Process::start(&std::env::current_exe().unwrap(), self.folder.path(), &["bare", &port.to_string()]);
+        let process = Process::start(
+            &std::env::current_exe().unwrap(),
+            self.folder.path(),
+            &["bare", &port.to_string()],
+        );
         self.workers.lock().unwrap().push((port, process));
         until("the bare service", || is_open(port)).await;
         self.register(&format!("http://127.0.0.1:{port}")).await;
