@@ -197,6 +197,35 @@ pub(crate) fn a_forgotten_conversation_leaves_nothing() {
     });
 }
 
+/// Key pair 1 of RFC 8032, section 7.1, and the public key of pair 2, as the engine writes them.
+const PRIVATE_KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+    MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n";
+const PUBLIC_KEY: &str = "publickeyv1_FVen3X669xLzsi6N2V91DoiyzHzg1uAgqiT8jZ9nS96Z";
+const OTHER_KEY: &str = "publickeyv1_586Z7H2vpX9qNhN2T4e9Utugie3ogjbxzGaMtM3E6HR5";
+
+pub(crate) fn workers_take_only_what_their_engine_signed() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key.pem");
+        std::fs::write(&file, PRIVATE_KEY).unwrap();
+        let settings = format!("request-identity-private-key-pem-file = \"{}\"\n", file.display());
+        let cluster = Cluster::of_servers(1, &settings);
+        let url = cluster.add_signed_worker(PUBLIC_KEY).await;
+        cluster.register(&url).await;
+        let thread = ThreadId::from("plain.000001");
+        cluster.threads().deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
+        check_laws(&cluster, &thread).await;
+        // Nobody else can ask for what the worker has.
+        let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
+        let asked = client.get(format!("{url}/discover")).send().await.unwrap();
+        assert_eq!(asked.status(), reqwest::StatusCode::UNAUTHORIZED);
+        // The worker of another engine.
+        let other = cluster.add_signed_worker(OTHER_KEY).await;
+        let refused = cluster.engine.register(&other).await.unwrap_err().to_string();
+        assert!(refused.contains("401"), "{refused}");
+    });
+}
+
 pub(crate) fn workers_share_a_quota() {
     run(async {
         let cluster = Cluster::start(1, 2).await;

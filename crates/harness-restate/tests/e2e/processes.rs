@@ -138,12 +138,20 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts servers and workers, and registers these.
     pub(crate) async fn start(servers: usize, workers: usize) -> Self {
+        let cluster = Self::of_servers(servers, "");
+        let url = cluster.add_workers(workers).await;
+        cluster.register(&url).await;
+        cluster
+    }
+
+    /// Starts servers with more settings.
+    pub(crate) fn of_servers(servers: usize, settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ports @ [_, ingress, admin] = free_ports();
         let hosts: Vec<String> = (1..=servers).map(|node| format!("127.0.0.{node}")).collect();
         for (at, host) in hosts.iter().enumerate() {
             let text = config_text(folder.path(), &hosts, at, ports);
-            std::fs::write(folder.path().join(format!("{host}.toml")), text).unwrap();
+            std::fs::write(folder.path().join(format!("{host}.toml")), format!("{settings}{text}")).unwrap();
         }
         let ingress: Vec<_> = hosts.iter().map(|host| format!("http://{host}:{ingress}")).collect();
         let mut engine =
@@ -164,8 +172,6 @@ impl Cluster {
         for at in 0..servers {
             cluster.servers.lock().unwrap().push(cluster.server(at));
         }
-        let url = cluster.add_workers(workers).await;
-        cluster.register(&url).await;
         cluster
     }
 
@@ -173,7 +179,7 @@ impl Cluster {
     pub(crate) async fn add_workers(&self, count: usize) -> String {
         let ports: Vec<u16> = (0..count).flat_map(|_| free_ports::<1>()).collect();
         for port in &ports {
-            self.workers.lock().unwrap().push((*port, self.worker(*port)));
+            self.workers.lock().unwrap().push((*port, self.worker(*port, None)));
         }
         for port in &ports {
             until("a worker", || is_open(*port)).await;
@@ -245,10 +251,20 @@ impl Cluster {
         self.servers.lock().unwrap()[at] = self.server(at);
     }
 
-    fn worker(&self, port: u16) -> Process {
+    fn worker(&self, port: u16, key: Option<&str>) -> Process {
         let (program, ledger) = (std::env::current_exe().unwrap(), self.ledger_file());
-        let words = ["worker", &port.to_string(), &self.ingress.join(","), ledger.to_str().unwrap()];
+        let (port, servers) = (port.to_string(), self.ingress.join(","));
+        let mut words = vec!["worker", &port, &servers, ledger.to_str().unwrap()];
+        words.extend(key);
         Process::start(&program, self.folder.path(), &words)
+    }
+
+    /// Starts a worker that takes only what was signed with a key. Returns its address.
+    pub(crate) async fn add_signed_worker(&self, key: &str) -> String {
+        let [port] = free_ports();
+        self.workers.lock().unwrap().push((port, self.worker(port, Some(key))));
+        until("a worker", || is_open(port)).await;
+        format!("http://127.0.0.1:{port}")
     }
 
     /// Kills a worker.
@@ -259,7 +275,7 @@ impl Cluster {
     /// Starts a killed worker again.
     pub(crate) fn restart(&self, at: usize) {
         let mut workers = self.workers.lock().unwrap();
-        workers[at].1 = self.worker(workers[at].0);
+        workers[at].1 = self.worker(workers[at].0, None);
     }
 
     /// Stops a worker in the middle of what it does, and lets it go on.

@@ -82,9 +82,11 @@ fn notes(ledger: &Path) -> Note {
     })
 }
 
-/// Serves until the process is killed. The words: port, ingress, ledger.
+/// Serves until the process is killed. The words: port, ingress, ledger, and the key of the engine, if it signs.
 pub(crate) fn serve(words: &[String]) -> ExitCode {
-    let [port, ingress, ledger] = words else { panic!("a worker needs a port, an ingress and a ledger") };
+    let [port, ingress, ledger, keys @ ..] = words else {
+        panic!("a worker needs a port, an ingress and a ledger")
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let host = Agents { clock: Arc::new(SystemClock::new()), ledger: ledger.into() };
@@ -95,7 +97,7 @@ pub(crate) fn serve(words: &[String]) -> ExitCode {
         for other in servers {
             engine = engine.or(other).unwrap();
         }
-        let worker = Worker::builder(host, engine).options(options).redactor(redactor()).build().unwrap();
+        let worker = Worker::builder(host, engine).options(options).redactor(redactor()).identity_keys(keys).build().unwrap();
         let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
         worker.serve(listener, Cancel::never()).await.unwrap();
     });
