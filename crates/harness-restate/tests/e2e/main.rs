@@ -46,7 +46,10 @@ const CHECKS: &[Check] = &[
     ("cluster::a_forgotten_conversation_leaves_nothing", cluster::a_forgotten_conversation_leaves_nothing),
     ("cluster::iterations_have_little_overhead", figures::iterations_have_little_overhead),
     ("cluster::many_runs_store_as_many_entries", figures::many_runs_store_as_many_entries),
-    ("cluster::workers_take_only_what_their_engine_signed", cluster::workers_take_only_what_their_engine_signed),
+    (
+        "cluster::workers_take_only_what_their_engine_signed",
+        cluster::workers_take_only_what_their_engine_signed,
+    ),
     ("cluster::workers_share_a_quota", cluster::workers_share_a_quota),
     ("cluster::the_plan_fits_the_cluster", plan::the_plan_fits_the_cluster),
     ("cluster::a_front_end_serves_threads", front::a_front_end_serves_threads),

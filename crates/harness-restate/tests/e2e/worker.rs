@@ -97,7 +97,12 @@ pub(crate) fn serve(words: &[String]) -> ExitCode {
         for other in servers {
             engine = engine.or(other).unwrap();
         }
-        let worker = Worker::builder(host, engine).options(options).redactor(redactor()).identity_keys(keys).build().unwrap();
+        let worker = Worker::builder(host, engine)
+            .options(options)
+            .redactor(redactor())
+            .identity_keys(keys)
+            .build()
+            .unwrap();
         let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
         worker.serve(listener, Cancel::never()).await.unwrap();
     });
