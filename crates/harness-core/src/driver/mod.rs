@@ -62,7 +62,9 @@ pub async fn drive<P: Phase>(
     let mut input = Input::Start(Box::new(start));
     loop {
         driver.advance(input);
-        if let Some(end) = driver.perform().await {
+        if let Some(end) = driver.perform() {
+            persist::clear(ports, driver.machine).await;
+            ports.hub.flush();
             abandoned.ended = true;
             return end;
         }
@@ -119,8 +121,11 @@ impl<P: Phase> Driver<'_, P> {
         }
     }
 
-    /// Adds to the ends of model calls how long the first token took.
-    fn time_first_tokens(&mut self) {
+    /// Publishes and removes the events, in order. Ends of model calls tell how long the first token took.
+    fn publish(&mut self) {
+        if self.ports.hub.is_silent() {
+            return;
+        }
         for effect in &mut self.effects {
             if let Effect::Event(Event { at, kind, .. }) = effect
                 && let EventKind::ModelStepFinished { duration, first_token, .. } = kind
@@ -129,18 +134,19 @@ impl<P: Phase> Driver<'_, P> {
                 *first_token = since.map(|since| Millis(duration.0.saturating_sub(since.0)));
             }
         }
-    }
-
-    /// Performs the effects in order. Returns the end when it is among them.
-    async fn perform(&mut self) -> Option<Arc<End>> {
-        self.time_first_tokens();
         let events = self.effects.iter().filter_map(Effect::as_event);
         if let Some(last) = events.clone().next_back() {
             self.sink.saw(last.seq);
             self.ports.hub.publish(events);
+            self.effects.retain(|effect| effect.as_event().is_none());
         }
+    }
+
+    /// Performs the effects in order. Returns the end when it is among them.
+    fn perform(&mut self) -> Option<Arc<End>> {
+        self.publish();
         let mut done = None;
-        for effect in self.effects.extract_if(.., |effect| effect.as_event().is_none()) {
+        for effect in self.effects.drain(..) {
             match effect {
                 Effect::Event(_) => {}
                 // It runs when the next input is waited for.
@@ -149,14 +155,9 @@ impl<P: Phase> Driver<'_, P> {
                 Effect::Done(end) => done = Some(end),
             }
         }
-        self.effects.clear();
         // When the end could not be stored, drained messages are in its transcript all the same.
         if done.is_some() || self.machine.is_settled() {
             self.release_drained();
-        }
-        if done.is_some() {
-            persist::clear(self.ports, self.machine).await;
-            self.ports.hub.flush();
         }
         done
     }

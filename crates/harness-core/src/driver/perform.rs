@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
 
@@ -162,34 +162,29 @@ impl Future for Work<'_> {
 
 impl PortFuture<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
-        match self {
-            Self::Model(agent, answer) => {
-                answer.poll_unpin(cx).map(|answer| Some(Reply::Model(answer_of(agent.take(), answer))))
-            }
-            Self::Tool(outcome) => {
-                outcome.poll_unpin(cx).map(|outcome| Some(Reply::Tool(outcome.map(Arc::new))))
-            }
-            Self::Other(reply) => reply.poll_unpin(cx),
-        }
+        Poll::Ready(Some(match self {
+            Self::Model(agent, answer) => Reply::Model(match ready!(answer.poll_unpin(cx)) {
+                Ok(mut answer) => {
+                    name(&mut answer, agent);
+                    Ok(Arc::new(Message::Assistant(answer)))
+                }
+                Err(mut fault) => {
+                    if let Some(partial) = &mut fault.partial {
+                        name(partial, agent);
+                    }
+                    Err(Box::new(fault))
+                }
+            }),
+            Self::Tool(outcome) => Reply::Tool(ready!(outcome.poll_unpin(cx)).map(Arc::new)),
+            Self::Other(reply) => return reply.poll_unpin(cx),
+        }))
     }
 }
 
-/// The answer of a model in the name of the agent, unless it names another.
-fn answer_of(
-    agent: Option<AgentId>,
-    answer: Result<AssistantMessage, ModelFault>,
-) -> Result<Arc<Message>, Box<ModelFault>> {
-    match answer {
-        Ok(mut answer) => {
-            answer.agent = answer.agent.or(agent);
-            Ok(Arc::new(answer.into()))
-        }
-        Err(mut fault) => {
-            if let Some(partial) = &mut fault.partial {
-                partial.agent = partial.agent.take().or(agent);
-            }
-            Err(Box::new(fault))
-        }
+/// An answer is in the name of the agent that asked, unless it names another.
+fn name(answer: &mut AssistantMessage, agent: &mut Option<AgentId>) {
+    if answer.agent.is_none() {
+        answer.agent = agent.take();
     }
 }
 

@@ -109,25 +109,18 @@ impl Cx<'_> {
 
     /// Emits an event. Without listeners it is numbered, and not made.
     pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
-        if let Some(seq) = self.number() {
-            self.emit_event(seq, kind());
+        let Shared { next_seq, turn, iteration, origin, .. } = &mut *self.sh;
+        let seq = *next_seq;
+        *next_seq += 1;
+        if self.ports.listeners {
+            let (turn, iteration, origin) = (*turn, *iteration, Arc::clone(origin));
+            self.emit(Effect::Event(Event { seq, at: self.now, origin, turn, iteration, kind: kind() }));
         }
     }
 
-    /// The number of the next event; `None` without listeners.
-    fn number(&mut self) -> Option<u64> {
-        let seq = self.sh.next_seq;
-        self.sh.next_seq += 1;
-        self.ports.listeners.then_some(seq)
-    }
-
-    fn emit_event(&mut self, seq: u64, kind: EventKind) {
-        let origin = Arc::clone(&self.sh.origin);
-        let (turn, iteration) = (self.sh.turn, self.sh.iteration);
-        self.emit(Effect::Event(Event { seq, at: self.now, origin, turn, iteration, kind }));
-    }
-
     /// Gives an effect to the driver, or holds it back until the records before it are stored.
+    #[expect(clippy::inline_always, reason = "an effect is made where it is put, not made and then copied twice")]
+    #[inline(always)]
     pub(crate) fn emit(&mut self, effect: Effect) {
         if self.outbox.is_open() {
             self.fx.push(effect);
@@ -174,10 +167,13 @@ impl Cx<'_> {
         if let Some(appended) = &mut self.sh.appended {
             appended.push(Appended { from, event: self.sh.next_seq });
         }
+        if !self.ports.listeners {
+            self.sh.next_seq += (self.log.len() - from) as u64;
+            return;
+        }
         for at in from..self.log.len() {
-            if let (Some(seq), Some(message)) = (self.number(), self.log.get(at)) {
-                let message = Arc::clone(message);
-                self.emit_event(seq, EventKind::MessageAppended { index: at as u64, message });
+            if let Some(message) = self.log.get(at).cloned() {
+                self.event(|| EventKind::MessageAppended { index: at as u64, message });
             }
         }
     }

@@ -6,10 +6,12 @@
 mod pairing;
 mod plan;
 
+use std::hash::BuildHasher as _;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
 use foldhash::HashSet;
+use foldhash::fast::FixedState;
 
 use crate::ids::CallId;
 use crate::message::{AssistantMessage, Message};
@@ -73,8 +75,8 @@ impl Log {
 #[derive(Debug, Default)]
 pub struct Transcript {
     prefix: Prefix,
-    /// Ids of all calls, built by the first search.
-    calls: OnceLock<HashSet<CallId>>,
+    /// Hashes of the ids of all calls, built by the first search.
+    calls: OnceLock<HashSet<u64>>,
     /// Messages that are known to be legal, up to the last answer.
     legal: usize,
 }
@@ -83,25 +85,25 @@ impl Transcript {
     /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
         if let Some(calls) = self.calls.get_mut() {
-            calls.extend(call_ids(&message));
+            calls.extend(hashed_ids(&message));
         }
         Arc::make_mut(&mut self.prefix.log).push(self.prefix.len, message);
         self.prefix.len += 1;
     }
 
-    /// Whether a call has this id. Calls that a compaction removed count, too.
+    /// Whether a call may have this id. Calls that a compaction removed count, too, and so do ids with an equal hash.
     pub(crate) fn has_call(&self, id: &CallId) -> bool {
-        self.calls().contains(id)
+        self.calls().contains(&hashed(id))
     }
 
-    fn calls(&self) -> &HashSet<CallId> {
-        self.calls.get_or_init(|| self.iter().flat_map(|message| call_ids(message)).collect())
+    fn calls(&self) -> &HashSet<u64> {
+        self.calls.get_or_init(|| self.iter().flat_map(|message| hashed_ids(message)).collect())
     }
 
     /// Replaces the messages; ids of removed calls stay in use.
     pub(crate) fn replace(&mut self, messages: Transcript) {
         let mut calls = self.calls().clone();
-        calls.extend(messages.calls().iter().cloned());
+        calls.extend(messages.calls());
         *self = Self { calls: OnceLock::from(calls), ..messages };
     }
 
@@ -125,9 +127,14 @@ impl Transcript {
     }
 }
 
-fn call_ids(message: &Message) -> impl Iterator<Item = CallId> + '_ {
+fn hashed_ids(message: &Message) -> impl Iterator<Item = u64> + '_ {
     let answer = message.as_assistant().into_iter();
-    answer.flat_map(|answer| answer.tool_calls().map(|call| call.id.clone()))
+    answer.flat_map(|answer| answer.tool_calls().map(|call| hashed(&call.id)))
+}
+
+/// The hash of an id: the same in every process, so that a replay gives the same ids.
+fn hashed(id: &CallId) -> u64 {
+    FixedState::default().hash_one(id)
 }
 
 impl Deref for Transcript {

@@ -85,7 +85,8 @@ impl Reviewing {
 
     /// Shows an answer to the checks, if there are any.
     fn check(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Step {
-        if let Some(subject) = subject_of(turn, &answer)
+        if turn.cx.ports.next_check(Point::Answer, 0).is_some()
+            && let Some(subject) = subject_of(turn, &answer)
             && turn.start_checks(Point::Answer, |_| subject)
         {
             *self = Self::Checks;

@@ -45,12 +45,13 @@ impl Viewing {
             return self.ask_compactor(turn);
         }
         turn.cx.sh.iteration += 1;
-        check_iteration(turn)?;
+        let near = turn.cx.sh.budgets.would_reach(turn.data.step_amount(2));
+        check_iteration(turn, near.is_some())?;
         let again = turn.cx.sh.iteration > 1;
         let may_close = again && turn.spec.closing_step && turn.data.last_stop.is_none();
         if may_close
             && !turn.data.tools().is_empty()
-            && let Some(reached) = near_limit(turn)
+            && let Some(reached) = near_limit(turn, near)
         {
             turn.close_with(reached);
         }
@@ -225,8 +226,11 @@ impl Viewing {
     }
 }
 
-/// Stops when an iteration would pass a limit.
-fn check_iteration(turn: &mut TurnCx<'_>) -> Step<()> {
+/// Stops when an iteration would pass a limit. What two more steps fit into (not `is_near`), one fits into.
+fn check_iteration(turn: &mut TurnCx<'_>, is_near: bool) -> Step<()> {
+    if !is_near {
+        return turn.check_limits();
+    }
     let one = Amount { iterations: 1, ..Amount::NONE };
     if let Some(reached) = turn.cx.sh.budgets.would_reach(one) {
         return turn.stop_at_limit(StopReason::MaxIterationsReached, reached);
@@ -238,10 +242,10 @@ fn check_iteration(turn: &mut TurnCx<'_>) -> Step<()> {
     }
 }
 
-/// The limit that two more steps would pass.
-fn near_limit(turn: &TurnCx<'_>) -> Option<Reached> {
+/// The limit that two more steps would pass: of the budgets, `near`, or the time.
+fn near_limit(turn: &TurnCx<'_>, near: Option<Reached>) -> Option<Reached> {
     let TurnCx { data, cx, .. } = turn;
-    if let Some(reached) = cx.sh.budgets.would_reach(data.step_amount(2)) {
+    if let Some(reached) = near {
         let used = u64::from(reached.limit == Limit::Iterations);
         let needs = reached.needs.map(|both| both / 2);
         return Some(Reached { value: reached.value + used, needs, ..reached });

@@ -150,6 +150,16 @@ impl CallState {
     pub(in crate::turn) fn is_parked(&self) -> bool {
         matches!(self.progress, Progress::Parked)
     }
+
+    /// Its next action, when no other call has to be considered.
+    fn action(&self, at: u32) -> Action {
+        match self.progress {
+            Progress::New => Action::Prepare(at),
+            Progress::Ready => Action::Start(at),
+            Progress::Asking | Progress::Running | Progress::Waiting(_) => Action::Wait,
+            Progress::Finished(_) | Progress::Parked => Action::Done,
+        }
+    }
 }
 
 /// The next action in a batch.
@@ -252,32 +262,30 @@ impl Batch {
             .min()
     }
 
-    /// The next action. In parallel one call is prepared at a time while at most `max` others run; in sequence the first
-    /// open call holds up those behind it.
+    /// The next action. In parallel one call is prepared at a time while at most `max` others run; in sequence, or when it
+    /// is the only one, the first open call decides.
     pub(in crate::turn) fn next(&self, spec: &TurnSpec) -> Action {
         if self.is_looked_at() {
             return Action::Wait;
         }
-        let max = match spec.execution {
-            Execution::Parallel { max } if !self.sequential => max.max(1),
-            Execution::Parallel { .. } | Execution::Sequential => 1,
-        };
+        let open = |slot: &CallState| !matches!(slot.progress, Progress::Finished(_) | Progress::Parked);
+        let mut open = (0..).zip(&self.slots).skip(self.flushed).filter(|(_, slot)| open(slot));
+        let all = open.clone();
+        let Some((first, slot)) = open.next() else { return Action::Done };
+        if self.sequential || open.next().is_none() {
+            return slot.action(first);
+        }
+        let max = if let Execution::Parallel { max } = spec.execution { max.max(1) } else { 1 };
         let (mut running, mut asking) = (0, false);
         let (mut ready, mut new) = (None, None);
-        for (at, slot) in (0..).zip(&self.slots).skip(self.flushed) {
+        for (at, slot) in all {
             match slot.progress {
-                Progress::Finished(_) | Progress::Parked => continue,
                 Progress::New => new = new.or(Some(at)),
                 Progress::Ready => ready = ready.or(Some(at)),
                 Progress::Asking => asking = true,
                 Progress::Running | Progress::Waiting(_) => running += 1,
+                Progress::Finished(_) | Progress::Parked => {}
             }
-            if self.sequential {
-                break;
-            }
-        }
-        if running == 0 && !asking && ready.is_none() && new.is_none() {
-            return Action::Done;
         }
         match (ready.filter(|_| running < max), new.filter(|_| !asking)) {
             (Some(ready), new) if new.is_none_or(|new| ready < new) => Action::Start(ready),
