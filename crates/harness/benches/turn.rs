@@ -32,23 +32,20 @@ use harness_core::transcript::{Transcript, View};
 use harness_core::turn::{Execution, Turn, TurnSpec};
 use harness_core::{Cancel, Json, Millis, Origin, StopReason, Time};
 
-/// Answers at once, or after a pause, with what was prepared: `iterations - 1` calls of `tide`, then an
-/// answer.
+/// Answers at once with what was prepared: `iterations - 1` calls of `tide`, then an answer.
 struct Loop {
     iterations: u32,
-    pause: Option<Duration>,
     /// One prepared call per iteration, each with an id of its own.
     calls: Vec<Arc<ToolCall>>,
     usage: Arc<Usage>,
 }
 
 impl Loop {
-    fn new(iterations: u32, pause: Option<Duration>) -> Self {
+    fn new(iterations: u32) -> Self {
         let arguments = Json::parse(r#"{"n":1}"#).expect("JSON");
         let call = |n: u32| Arc::new(ToolCall::new(n.to_string(), "tide", arguments.clone()));
         Self {
             iterations,
-            pause,
             calls: (0..iterations).map(call).collect(),
             usage: Arc::new(Usage::tokens(10, 5).with_cost(Cost(1_000_000))),
         }
@@ -57,9 +54,6 @@ impl Loop {
 
 impl Model for Loop {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        if let Some(pause) = self.pause {
-            tokio::time::sleep(pause).await;
-        }
         let n = request.progress.iteration;
         let mut answer = AssistantMessage::default();
         if n >= self.iterations {
@@ -70,6 +64,20 @@ impl Model for Loop {
         }
         answer.usage = Some(Arc::clone(&self.usage));
         Ok(answer)
+    }
+}
+
+/// Answers after a pause.
+struct Slow(Loop, Duration);
+
+impl Model for Slow {
+    async fn step(
+        &self,
+        request: ModelRequest,
+        deltas: &dyn Deltas,
+    ) -> Result<AssistantMessage, ModelFault> {
+        tokio::time::sleep(self.1).await;
+        self.0.step(request, deltas).await
     }
 }
 
@@ -122,9 +130,9 @@ fn spec(iterations: u32) -> TurnSpec {
     TurnSpec { limits, ..TurnSpec::default() }
 }
 
-fn ports(iterations: u32, pause: Option<Duration>) -> Ports {
+fn ports(model: impl Model + 'static) -> Ports {
     let clock = Arc::new(SystemClock(start_of_time()));
-    let mut ports = Ports::new(Arc::new(Loop::new(iterations, pause)), clock);
+    let mut ports = Ports::new(Arc::new(model), clock);
     let def = ToolDef::new("tide", "t").with_class(RetryClass::Pure);
     ports.tools = Arc::new(Toolbox::new([Arc::new(Tide(def)) as _]));
     ports.agents = Arc::new(SingleAgent::new("You track a harbor."));
@@ -151,7 +159,7 @@ fn loop_case(iterations: u32, turns: u32, with_fold: bool) -> f64 {
     let runtime = runtime();
     let spec = Arc::new(spec(iterations));
     let cancel = Cancel::never();
-    let mut ports = ports(iterations, None);
+    let mut ports = ports(Loop::new(iterations));
     let events = Arc::new(AtomicU64::new(0));
     if with_fold {
         ports.hub.fold(Counting(Arc::clone(&events)));
@@ -178,7 +186,7 @@ fn loop_case(iterations: u32, turns: u32, with_fold: bool) -> f64 {
 fn scripted_case(turns: u32) -> f64 {
     const ITERATIONS: u32 = 20;
     let runtime = runtime();
-    let model = Loop::new(ITERATIONS, None);
+    let model = Loop::new(ITERATIONS);
     let tool = Tide(ToolDef::new("tide", "t"));
     let (model, tool): (&dyn DynModel, &dyn DynTool) = (black_box(&model), black_box(&tool));
     let prepared = Arc::new(PreparedAgent::new("main", "You track a harbor.", []));
@@ -222,7 +230,7 @@ fn concurrent_case(turns: usize) -> (f64, f64) {
         .build()
         .expect("a runtime");
     let spec = Arc::new(spec(20));
-    let ports = Arc::new(ports(20, Some(PAUSE)));
+    let ports = Arc::new(ports(Slow(Loop::new(20), PAUSE)));
     let median = |mut walls: Vec<f64>| {
         walls.sort_by(f64::total_cmp);
         walls[walls.len() / 2]

@@ -164,14 +164,9 @@ impl PortFuture<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
         Poll::Ready(Some(match self {
             Self::Model(agent, answer) => Reply::Model(match ready!(answer.poll_unpin(cx)) {
-                Ok(mut answer) => {
-                    name(&mut answer, agent);
-                    Ok(Arc::new(Message::Assistant(answer)))
-                }
+                Ok(answer) => Ok(Arc::new(Message::Assistant(named(answer, agent)))),
                 Err(mut fault) => {
-                    if let Some(partial) = &mut fault.partial {
-                        name(partial, agent);
-                    }
+                    fault.partial = fault.partial.map(|partial| Box::new(named(*partial, agent)));
                     Err(Box::new(fault))
                 }
             }),
@@ -182,10 +177,8 @@ impl PortFuture<'_> {
 }
 
 /// An answer is in the name of the agent that asked, unless it names another.
-fn name(answer: &mut AssistantMessage, agent: &mut Option<AgentId>) {
-    if answer.agent.is_none() {
-        answer.agent = agent.take();
-    }
+fn named(answer: AssistantMessage, agent: &mut Option<AgentId>) -> AssistantMessage {
+    AssistantMessage { agent: answer.agent.or_else(|| agent.take()), ..answer }
 }
 
 /// Performs one operation, over the transcript as it was when the operation started.

@@ -184,14 +184,15 @@ impl ToolOutcome {
         if let (true, Some(error)) = (content.is_empty(), &self.error) {
             content.push(Block::text(error.message.clone()));
         }
-        let mut message = ToolResultMessage::new(call, content, self.is_error());
-        message.structured.clone_from(&self.structured);
-        message.outcome = self.wire_outcome();
-        message.details.clone_from(&self.metadata);
-        message.terminate = self.terminate.then_some(true);
-        message.duration_ms = started.map(|from| at.since(from).0);
-        message.timestamp = Some(at.0);
-        message
+        ToolResultMessage {
+            structured: self.structured.clone(),
+            outcome: self.wire_outcome(),
+            details: self.metadata.clone(),
+            terminate: self.terminate.then_some(true),
+            duration_ms: started.map(|from| at.since(from).0),
+            timestamp: Some(at.0),
+            ..ToolResultMessage::new(call, content, self.is_error())
+        }
     }
 
     /// Returns `{status, errorCode?, exitCode?, data?}`; `None` for a plain success.

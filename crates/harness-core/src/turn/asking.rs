@@ -28,13 +28,11 @@ const CONTINUE: &str = "continue";
 #[derive(Debug)]
 pub(super) struct Asking {
     view: Viewing,
-    /// The budget reserved for the step.
-    grant: Grant,
 }
 
 impl Asking {
     pub(super) fn new(view: Viewing) -> Self {
-        Self { view, grant: Grant::default() }
+        Self { view }
     }
 
     pub(super) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
@@ -43,7 +41,7 @@ impl Asking {
             return turn.stop_at_limit(reached.limit.into(), reached);
         }
         match turn.cx.sh.budgets.reserve(turn.data.step_amount(1)) {
-            Ok(grant) => self.grant = grant,
+            Ok(grant) => turn.data.last_step.grant = grant,
             Err(reached) => return turn.stop_at_limit(reached.limit.into(), reached),
         }
         turn.data.last_step.asked_at = turn.cx.now;
@@ -61,7 +59,7 @@ impl Asking {
             closing: (!with_tools).then_some(true),
             ending: ending.clone(),
         });
-        let (progress, plan, grant) = (self.progress(turn), self.plan(ending), self.grant);
+        let (progress, plan, grant) = (progress(turn), self.plan(ending), turn.data.last_step.grant);
         turn.cx.sh.request = Some(Op::Model { progress, plan, prepared, with_tools, grant });
         WAIT
     }
@@ -84,18 +82,9 @@ impl Asking {
         }
     }
 
-    /// The progress of the turn; what is left includes the budget of the step itself.
-    fn progress(&self, turn: &TurnCx<'_>) -> Progress {
-        let mut progress = turn.data.progress(&turn.cx);
-        let Amount { tokens, cost, .. } = self.grant.0;
-        progress.left.tokens = progress.left.tokens.saturating_add(tokens);
-        progress.left.cost = progress.left.cost.plus(cost);
-        progress
-    }
-
     /// The view of the request, with the message behind it.
     fn plan(&self, ending: Option<Arc<Message>>) -> Option<Plan> {
-        let plan = self.view.plan.as_ref();
+        let plan = self.view.plan();
         ending.map_or_else(|| plan.cloned(), |ending| Some(Plan::followed_by(plan, ending)))
     }
 
@@ -110,7 +99,7 @@ impl Asking {
             self.estimate(turn, answer);
         }
         if let Some(message) = answer.as_assistant() {
-            self.charge(turn, message, true);
+            charge(turn, message, true);
             self.view.measure(&mut turn.cx, message);
         }
         answer
@@ -156,7 +145,7 @@ impl Asking {
             self.estimate(turn, partial);
         }
         let usage = partial.as_ref().and_then(|partial| partial.usage.clone());
-        self.charge(turn, partial.as_deref().unwrap_or(&AssistantMessage::default()), false);
+        charge(turn, partial.as_deref().unwrap_or(&AssistantMessage::default()), false);
         let kept = match partial {
             Some(partial) if recovers => to_continue(*partial),
             Some(partial) => Some(*partial),
@@ -177,7 +166,7 @@ impl Asking {
         cut.agent.get_or_insert_with(|| turn.data.agent_id());
         // The request was sent, and counts.
         self.estimate(turn, &mut cut);
-        self.charge(turn, &cut, false);
+        charge(turn, &cut, false);
         if partial.is_some() {
             append_partial(&mut turn.cx, cut, "the answer that asked for it was cut off");
         }
@@ -197,19 +186,29 @@ impl Asking {
         };
         answer.usage = Some(Arc::new(reported.or_estimated(input, answer_tokens(answer))));
     }
+}
 
-    /// Charges the usage of a model call; failed and cut-off calls count.
-    fn charge(&mut self, turn: &mut TurnCx<'_>, message: &AssistantMessage, answered: bool) {
-        let mut used = Amount { iterations: 1, ..Amount::NONE };
-        turn.data.usage.add_call(Purpose::Answer, message.usage.as_deref(), answered);
-        if let Some(usage) = &message.usage {
-            used.tokens = usage.all_tokens();
-            used.cost = usage.total_cost().unwrap_or_default();
-        }
-        let asked_at = turn.data.last_step.asked_at;
-        turn.data.last_step = LastStep { asked_at, used, took: turn.cx.now.since(asked_at) };
-        turn.cx.sh.budgets.settle(std::mem::take(&mut self.grant), used);
+/// Charges the usage of a model call; failed and cut-off calls count.
+fn charge(turn: &mut TurnCx<'_>, message: &AssistantMessage, answered: bool) {
+    let mut used = Amount { iterations: 1, ..Amount::NONE };
+    turn.data.usage.add_call(Purpose::Answer, message.usage.as_deref(), answered);
+    if let Some(usage) = &message.usage {
+        used.tokens = usage.all_tokens();
+        used.cost = usage.total_cost().unwrap_or_default();
     }
+    let LastStep { asked_at, grant, .. } = turn.data.last_step;
+    let took = turn.cx.now.since(asked_at);
+    turn.data.last_step = LastStep { asked_at, used, took, grant: Grant::default() };
+    turn.cx.sh.budgets.settle(grant, used);
+}
+
+/// The progress of the turn; what is left includes the budget of the step itself.
+fn progress(turn: &TurnCx<'_>) -> Progress {
+    let mut progress = turn.data.progress(&turn.cx);
+    let Amount { tokens, cost, .. } = turn.data.last_step.grant.0;
+    progress.left.tokens = progress.left.tokens.saturating_add(tokens);
+    progress.left.cost = progress.left.cost.plus(cost);
+    progress
 }
 
 /// Tokens of the transcript. Each message is counted once in a turn.

@@ -27,7 +27,7 @@ pub(super) enum Then {
 pub(super) struct Draining {
     then: Then,
     /// Messages that the layers look at.
-    shown: Option<Injection>,
+    shown: Option<Box<Injection>>,
 }
 
 /// Messages on their way into the transcript.
@@ -89,13 +89,14 @@ impl Draining {
         let (source, standing) = (AppendSource::Steering, Box::new(turn.standing()));
         let op = Op::Append { source, messages: messages.clone(), standing };
         turn.cx.perform(Pending::AppendSteering, op);
-        self.shown = Some(Injection { messages, entries });
+        self.shown = Some(Box::new(Injection { messages, entries }));
         WAIT
     }
 
     /// Injects the messages as layers changed them.
     pub(super) fn take_seen(&mut self, cx: &mut Cx<'_>, result: Result<Vec<Arc<Message>>, Fault>) {
-        let Some(Injection { messages, entries }) = self.shown.take() else { return };
+        let Some(shown) = self.shown.take() else { return };
+        let Injection { messages, entries } = *shown;
         Injection { messages: admitted(cx, messages, result), entries }.append(cx);
     }
 

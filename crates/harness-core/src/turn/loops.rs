@@ -114,14 +114,18 @@ impl Loops {
         let (new, _) = self.last.as_ref()?;
         self.rows.resize((longest + 1).saturating_sub(SHORTEST), 0);
         let mut before = self.recent.iter().rev().skip(SHORTEST - 1);
-        for row in &mut self.rows {
+        let mut cycle = None;
+        for (row, period) in self.rows.iter_mut().zip(SHORTEST..) {
             let continues = before.next().is_some_and(|old| old.equals(new, log));
             *row = if continues { *row + 1 } else { 0 };
+            if *row >= period {
+                cycle = cycle.or(Some(period));
+            }
         }
         while self.recent.len() > longest {
             self.recent.pop_front();
         }
-        let (_, period) = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?;
+        let period = cycle?;
         self.rows.fill(0);
         if self.hint != Hint::Given {
             self.hint = Hint::Due;

@@ -182,17 +182,13 @@ impl TurnState {
 
     /// Follows a handler into the next stages, until one waits.
     fn follow(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut step: Step) -> Option<End> {
-        loop {
-            match step {
-                ControlFlow::Continue(Next::Wait) => return None,
-                ControlFlow::Continue(Next::Enter(stage)) => {
-                    self.stage = stage;
-                    let (stage, mut turn) = self.parts(spec, cx);
-                    step = stage.enter(&mut turn);
-                }
-                ControlFlow::Break(reason) => return self.close(spec, cx, *reason, false),
-            }
+        let (stage, mut turn) = self.parts(spec, cx);
+        while let ControlFlow::Continue(Next::Enter(next)) = step {
+            *stage = next;
+            step = stage.enter(&mut turn);
         }
+        let stop = step.break_value()?;
+        self.close(spec, cx, *stop, false)
     }
 
     /// Stops the turn, and aborts the operations in flight if `aborts`.

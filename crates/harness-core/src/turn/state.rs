@@ -13,7 +13,7 @@ use crate::decide::Subject;
 use crate::event::EventKind;
 use crate::ids::AgentId;
 use crate::json::Json;
-use crate::limits::{Amount, Limit, Reached};
+use crate::limits::{Amount, Grant, Limit, Reached};
 use crate::machine::{AgentProgress, Cx, Op, Pending, Reply};
 use crate::message::{Cost, Message, UserMessage};
 use crate::outcome::{Evidence, Fault, FaultSource, Stop, StopReason, TotalUsage};
@@ -70,6 +70,9 @@ pub(super) struct LastStep {
     pub(super) asked_at: Time,
     pub(super) used: Amount,
     pub(super) took: Millis,
+    /// The budget reserved for the step, while it runs.
+    #[serde(skip)]
+    pub(super) grant: Grant,
 }
 
 impl TurnData {

@@ -21,10 +21,15 @@ use crate::port::{CompactReason, Compaction, CompactionNote, Measured, Overflow}
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
+/// The view of a request; the whole transcript, as long as layers and the compactor are not asked.
 #[derive(Debug, Default)]
-pub(super) struct Viewing {
+pub(super) struct Viewing(Option<Box<Made>>);
+
+/// A view that is made.
+#[derive(Debug, Default)]
+struct Made {
     /// The view; `None` is the whole transcript.
-    pub(super) plan: Option<Plan>,
+    plan: Option<Plan>,
     /// The view of the layers.
     recalled: Option<Plan>,
     /// Whether the view still has to be reported.
@@ -37,10 +42,26 @@ pub(super) struct Viewing {
     since: Time,
 }
 
+impl Made {
+    fn shorten(&mut self, plan: Plan) {
+        self.plan = Some(plan);
+        self.is_new = true;
+    }
+}
+
 impl Viewing {
+    /// The plan of the view; `None` is the whole transcript.
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        self.0.as_ref()?.plan.as_ref()
+    }
+
+    fn made(&mut self) -> &mut Made {
+        self.0.get_or_insert_default()
+    }
+
     /// Starts the next iteration, or makes a view shorter that was refused.
     pub(super) fn enter(&mut self, turn: &mut TurnCx<'_>) -> Step {
-        if self.refused.is_some() {
+        if self.0.as_ref().is_some_and(|made| made.refused.is_some()) {
             emit_start(&mut turn.cx, &CompactReason::Overflow);
             return self.ask_compactor(turn);
         }
@@ -93,10 +114,11 @@ impl Viewing {
             Some(plan) => check(cx, &plan, FaultSource::Layer).map(|()| Some(plan)),
             None => Ok(None),
         });
-        self.plan = cx.tolerate(checked).flatten();
-        self.recalled.clone_from(&self.plan);
-        if let Some(plan) = &self.plan {
-            emit_plan(cx, "layers", plan);
+        if let Some(plan) = cx.tolerate(checked).flatten() {
+            emit_plan(cx, "layers", &plan);
+            let made = self.made();
+            made.recalled = Some(plan.clone());
+            made.plan = Some(plan);
         }
     }
 
@@ -111,12 +133,9 @@ impl Viewing {
 
     fn apply_in_force(&mut self, cx: &mut Cx<'_>) {
         let Some(in_force) = cx.sh.view.plan.clone() else { return };
-        let plan = self.plan.as_ref().map_or_else(|| in_force.clone(), |plan| plan.under(&in_force));
+        let plan = self.plan().map_or_else(|| in_force.clone(), |plan| plan.under(&in_force));
         match check(cx, &plan, FaultSource::Compactor) {
-            Ok(()) => {
-                self.plan = Some(plan);
-                self.is_new = true;
-            }
+            Ok(()) => self.made().shorten(plan),
             Err(fault) => {
                 cx.sh.view.plan = None;
                 cx.event(|| EventKind::CompactionFailed { fault });
@@ -125,11 +144,12 @@ impl Viewing {
     }
 
     fn ask_compactor(&mut self, turn: &mut TurnCx<'_>) -> Step {
-        self.since = turn.cx.now;
-        let refused = self.refused.is_some();
+        let made = self.made();
+        made.since = turn.cx.now;
+        let refused = made.refused.is_some();
         let op = Op::Compact {
             reason: if refused { CompactReason::Overflow } else { CompactReason::Request },
-            plan: self.plan.clone(),
+            plan: made.plan.clone(),
             measured: turn.cx.sh.view.measured.clone(),
             standing: Box::new(turn.standing()),
         };
@@ -138,12 +158,13 @@ impl Viewing {
     }
 
     fn on_compacted(&mut self, turn: &mut TurnCx<'_>, result: Result<Box<Compaction>, Fault>) -> Step {
-        let (refused, before) = (self.refused.clone(), self.plan.clone());
+        let made = self.made();
+        let (refused, before) = (made.refused.clone(), made.plan.clone());
         if let Some(overflow) = self.take_compaction(turn, result) {
             let reached = Reached::new(Limit::Context, overflow.tokens, overflow.ceiling);
             return turn.stop_at_limit(StopReason::ContextOverflow, reached);
         }
-        if let Some(fault) = refused.filter(|_| self.plan == before) {
+        if let Some(fault) = refused.filter(|_| self.plan() == before.as_ref()) {
             return stop(StopReason::ContextOverflow, Evidence::Fault(*fault));
         }
         self.ask_model()
@@ -155,7 +176,7 @@ impl Viewing {
         turn: &mut TurnCx<'_>,
         result: Result<Box<Compaction>, Fault>,
     ) -> Option<Overflow> {
-        let starts = self.refused.take().is_none();
+        let starts = self.made().refused.take().is_none();
         let Compaction { plan, note, usage, failed, pressure, overflow } = *or_failed(result);
         let usage = charge(&mut turn.data.usage, &mut turn.cx, usage);
         emit_troubles(&mut turn.cx, failed, pressure);
@@ -181,15 +202,15 @@ impl Viewing {
             return cx.event(|| EventKind::CompactionFailed { fault });
         }
         let plan = plan.opened(cx.log.len());
-        self.plan = Some(plan.clone());
-        self.is_new = true;
+        let made = self.made();
+        made.shorten(plan.clone());
         let Some(note) = note else { return };
-        let recalled = self.recalled.as_ref();
+        let recalled = made.recalled.as_ref();
         let plan = recalled.map_or_else(|| plan.clone(), |recalled| plan.without_made_of(recalled));
         cx.sh.view.plan = Some(plan.clone());
         let note = Arc::new(note);
         store(cx, &note, &plan, false);
-        let (duration, usage) = (cx.now.since(self.since), Box::new(usage.clone()));
+        let (duration, usage) = (cx.now.since(made.since), Box::new(usage.clone()));
         cx.event(|| EventKind::CompactionCompleted { note, permanent: false, plan, usage, duration });
     }
 
@@ -200,17 +221,19 @@ impl Viewing {
     /// The stage in which a view that a provider refused as too long is made shorter; `None` when it was before.
     pub(super) fn mend(&mut self, refused: &Fault) -> Option<Stage> {
         let mut view = std::mem::take(self);
-        if std::mem::replace(&mut view.is_mended, true) {
+        let made = view.made();
+        if std::mem::replace(&mut made.is_mended, true) {
             return None;
         }
-        view.refused = Some(Box::new(refused.clone()));
+        made.refused = Some(Box::new(refused.clone()));
         Some(Stage::Viewing(view))
     }
 
     /// Reports the view of the request that is about to be made, when it is not that of the layers alone.
     pub(super) fn emit(&mut self, cx: &mut Cx<'_>) {
-        if std::mem::take(&mut self.is_new)
-            && let Some(plan) = &self.plan
+        let Some(made) = &mut self.0 else { return };
+        if std::mem::take(&mut made.is_new)
+            && let Some(plan) = &made.plan
         {
             emit_plan(cx, "compactor", plan);
         }
@@ -220,7 +243,7 @@ impl Viewing {
     pub(super) fn measure(&self, cx: &mut Cx<'_>, answer: &AssistantMessage) {
         let counted = answer.usage.as_ref().filter(|usage| !usage.is_estimated());
         if let (true, Some(usage)) = (cx.ports.compactor, counted) {
-            let (messages, plan, usage) = (cx.log.len() as u64, self.plan.clone(), Usage::clone(usage));
+            let (messages, plan, usage) = (cx.log.len() as u64, self.plan().cloned(), Usage::clone(usage));
             cx.sh.view.measured = Some(Box::new(Measured { messages, plan, usage }));
         }
     }

@@ -83,8 +83,8 @@ impl Batch {
         }
         let cx = &mut turn.cx;
         let Some(slot) = self.slot_mut(at) else { return Continue(()) };
+        let duration = slot.started.map_or(Millis(0), |started| cx.now.since(started));
         let result = finished.outcome.to_message(&slot.call, slot.started, cx.now);
-        let duration = Millis(result.duration_ms.unwrap_or(0));
         let message = Arc::new(Message::ToolResult(result));
         slot.last = None;
         if is_next && at_once {
