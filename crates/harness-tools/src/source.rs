@@ -170,6 +170,13 @@ impl ToolRegistry for Combined {
         Ok(defs.into())
     }
 
+    fn tool(&self, name: &ToolName) -> Option<&Arc<dyn DynTool>> {
+        match self.source_of(name) {
+            Some(source) => source.registry.tool_dyn(name),
+            None => self.own.tool(name),
+        }
+    }
+
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         match self.source_of(&call.name) {
             Some(source) => source.registry.check_dyn(call),

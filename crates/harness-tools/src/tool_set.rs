@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::Fault;
+use harness_core::{Fault, ToolName};
 use harness_core::message::ToolCall;
 use harness_core::tool::{
     ArgumentFault, DynTool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
@@ -48,10 +48,6 @@ impl ToolSet {
         Toolbox::new(self.tools.iter().cloned())
     }
 
-    fn find(&self, call: &ToolCall) -> Option<&Arc<dyn DynTool>> {
-        self.tools.iter().find(|tool| tool.tool_def().name == call.name)
-    }
-}
 
 impl ToolRegistry for ToolSet {
     async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
@@ -60,12 +56,16 @@ impl ToolRegistry for ToolSet {
         Ok(defs.filter(allowed).cloned().collect())
     }
 
+    fn tool(&self, name: &ToolName) -> Option<&Arc<dyn DynTool>> {
+        self.tools.iter().find(|tool| tool.tool_def().name == *name)
+    }
+
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
-        self.find(call).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
+        self.tool(&call.name).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
-        match self.find(&cx.call) {
+        match self.tool(&cx.call.name) {
             Some(tool) => Ok(tool.call_boxed(cx).await),
             None => Ok(unknown_tool(cx.call.name.as_str())),
         }

@@ -26,7 +26,9 @@ macro_rules! twin {
             where
                 Self: 'a,
             {
-                Box::pin(self.$asynchronous($($arg),*))
+                // Made where it stays: a future holds its request, and is large.
+                let future = Box::write(Box::new_uninit(), self.$asynchronous($($arg),*));
+                Box::into_pin(future)
             })*
             $(fn $named(&self, $($plain_arg: $plain_type),*) $(-> $plain_out)? {
                 self.$plain($($plain_arg),*)

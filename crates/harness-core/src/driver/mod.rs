@@ -34,6 +34,9 @@ use crate::outcome::{End, Purpose};
 use crate::port::Ledger;
 use crate::time::Millis;
 
+/// Effects that are made room for. More than these are rare after one input.
+const EFFECTS: usize = 6;
+
 /// Runs a machine to its end.
 ///
 /// Ordinary stops (limits, refusals, errors of ports) are in the [`End`], never errors.
@@ -56,7 +59,7 @@ pub async fn drive<P: Phase>(
         ports,
         sink: &sink,
         in_flight: InFlight::new(ports, &sink, &ledger, cancel, ports.grace),
-        effects: Vec::new(),
+        effects: Vec::with_capacity(EFFECTS),
         drained: Vec::new(),
     };
     let mut input = Input::Start(Box::new(start));

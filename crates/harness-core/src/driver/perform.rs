@@ -120,7 +120,10 @@ impl<'p> Starter<'p, '_> {
                     updates,
                     ledger,
                 };
-                PortFuture::Tool(ports.tools.call_boxed(cx))
+                match ports.tools.tool_dyn(&cx.call.name) {
+                    Some(tool) => PortFuture::Tool(tool.call_boxed(cx)),
+                    None => PortFuture::Registry(ports.tools.call_boxed(cx)),
+                }
             }
             op => {
                 let (log, origin, turn) = (scope.log.clone(), Arc::clone(scope.origin), scope.turn);
@@ -141,7 +144,8 @@ pub(super) struct Work<'p> {
 enum PortFuture<'p> {
     /// The model answers; the agent is that of the request, until the answer has it.
     Model(Option<AgentId>, BoxFuture<'p, Result<AssistantMessage, ModelFault>>),
-    Tool(BoxFuture<'p, Result<ToolOutcome, Fault>>),
+    Tool(BoxFuture<'p, ToolOutcome>),
+    Registry(BoxFuture<'p, Result<ToolOutcome, Fault>>),
     /// Gives no reply when its port is missing.
     Other(BoxFuture<'p, Option<Reply>>),
 }
@@ -170,7 +174,8 @@ impl PortFuture<'_> {
                     Err(Box::new(fault))
                 }
             }),
-            Self::Tool(outcome) => Reply::Tool(ready!(outcome.poll_unpin(cx)).map(Arc::new)),
+            Self::Tool(outcome) => Reply::Tool(Ok(Arc::new(ready!(outcome.poll_unpin(cx))))),
+            Self::Registry(outcome) => Reply::Tool(ready!(outcome.poll_unpin(cx)).map(Arc::new)),
             Self::Other(reply) => return reply.poll_unpin(cx),
         }))
     }

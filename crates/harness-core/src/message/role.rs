@@ -416,7 +416,7 @@ impl AssistantMessage {
     }
 
     /// Iterates over the calls in order, except hosted ones (run by the provider).
-    pub fn tool_calls(&self) -> impl Iterator<Item = &Arc<ToolCall>> {
+    pub fn tool_calls(&self) -> impl Iterator<Item = &Arc<ToolCall>> + Clone {
         self.content.iter().filter_map(Block::as_tool_call).filter(|call| call.hosted.is_none())
     }
 

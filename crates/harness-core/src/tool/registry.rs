@@ -55,6 +55,12 @@ pub trait ToolRegistry: Send + Sync {
     /// An error ends the turn with `runtime_error`.
     fn list(&self, scope: &ToolScope) -> impl Future<Output = Result<Arc<[ToolDef]>, Fault>> + Send;
 
+    /// Returns the tool that runs calls of this name, if the registry has it and adds nothing to its calls: it is called
+    /// directly. Default none: [`ToolRegistry::call`] runs them.
+    fn tool(&self, _name: &ToolName) -> Option<&Arc<dyn DynTool>> {
+        None
+    }
+
     /// Validates the arguments of a call before gates see it. Default: accepts all.
     ///
     /// # Errors
@@ -74,6 +80,7 @@ twin! {
     DynToolRegistry of ToolRegistry {
         async fn list_boxed = list(scope: &'a ToolScope) -> Result<Arc<[ToolDef]>, Fault>;
         async fn call_boxed = call(cx: ToolCx) -> Result<ToolOutcome, Fault>;
+        fn tool_dyn = tool(name: &ToolName) -> Option<&Arc<dyn DynTool>>;
         fn check_dyn = check(call: &ToolCall) -> Result<(), ArgumentFault>;
     }
 }
@@ -124,6 +131,10 @@ impl ToolRegistry for Toolbox {
             None => Arc::clone(&self.defs),
             Some(names) => self.defs.iter().filter(|def| names.contains(&def.name)).cloned().collect(),
         })
+    }
+
+    fn tool(&self, name: &ToolName) -> Option<&Arc<dyn DynTool>> {
+        self.get(name)
     }
 
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {

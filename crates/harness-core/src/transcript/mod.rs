@@ -11,7 +11,7 @@ use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
 use foldhash::HashSet;
-use foldhash::fast::FixedState;
+use foldhash::fast::{FixedState, RandomState};
 
 use crate::ids::CallId;
 use crate::message::{AssistantMessage, Message};
@@ -21,6 +21,9 @@ pub use plan::{Plan, PlanFault, Span, View};
 
 /// Messages of a page: small enough to copy when the last page is shared while it grows.
 const PAGE: usize = 16;
+
+/// Calls whose hashes are made room for.
+const CALLS: usize = 14;
 
 type Page = [Option<Arc<Message>>; PAGE];
 
@@ -97,7 +100,11 @@ impl Transcript {
     }
 
     fn calls(&self) -> &HashSet<u64> {
-        self.calls.get_or_init(|| self.iter().flat_map(|message| hashed_ids(message)).collect())
+        self.calls.get_or_init(|| {
+            let mut calls = HashSet::with_capacity_and_hasher(CALLS, RandomState::default());
+            calls.extend(self.iter().flat_map(|message| hashed_ids(message)));
+            calls
+        })
     }
 
     /// Replaces the messages; ids of removed calls stay in use.

@@ -148,8 +148,7 @@ fn follow_last(turn: &mut TurnCx<'_>) -> Step {
 
 /// The calls of an answer, with those results that are in the transcript.
 fn reopened(turn: &TurnCx<'_>, open: &Open) -> Box<Batch> {
-    let calls = open.calls.iter().cloned();
-    let mut batch = Batch::new(calls, open.answer_at, turn.spec, turn.data.tools());
+    let mut batch = Batch::new(open.calls.iter(), open.answer_at, turn.spec, turn.data.tools());
     batch.is_reopened = true;
     for (at, slot) in batch.slots.iter_mut().enumerate().take(open.answered) {
         if let Some(message) = turn.cx.log.get(open.answer_at + 1 + at) {

@@ -158,7 +158,7 @@ impl Reviewing {
         }
         match answer.output() {
             ModelOutput::ToolRequest => {
-                let (calls, at) = (answer.tool_calls().cloned(), turn.cx.log.len().saturating_sub(1));
+                let (calls, at) = (answer.tool_calls(), turn.cx.log.len().saturating_sub(1));
                 enter(Stage::Calling(Batch::new(calls, at, turn.spec, turn.data.tools())))
             }
             ModelOutput::FinalAnswer => {

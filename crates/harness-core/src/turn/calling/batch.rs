@@ -204,22 +204,21 @@ pub(in crate::turn) struct Batch {
 
 impl Batch {
     /// The calls of the answer at a position of the transcript.
-    pub(in crate::turn) fn new(
-        calls: impl Iterator<Item = Arc<ToolCall>>,
+    pub(in crate::turn) fn new<'c>(
+        calls: impl Iterator<Item = &'c Arc<ToolCall>> + Clone,
         answer_at: usize,
         spec: &TurnSpec,
         tools: &[ToolDef],
     ) -> Box<Self> {
-        let sequential = spec.execution == Execution::Sequential;
-        let mut batch = Box::new(Self { answer_at, sequential, ..Self::default() });
-        for call in calls {
-            let at = tools.iter().position(|def| def.name == call.name);
-            let def = at.and_then(|at| tools.get(at));
-            batch.sequential |= def.is_some_and(|def| def.sequential);
-            let class = def.map_or(RetryClass::Unsafe, |def| def.class);
-            batch.slots.push(CallState::new(call, at.and_then(|at| u32::try_from(at).ok()), class));
-        }
-        batch
+        let mut sequential = spec.execution == Execution::Sequential;
+        let mut slots = Vec::with_capacity(calls.clone().count());
+        slots.extend(calls.map(|call| {
+            let def = (0..).zip(tools).find(|(_, def)| def.name == call.name);
+            sequential |= def.is_some_and(|(_, def)| def.sequential);
+            let class = def.map_or(RetryClass::Unsafe, |(_, def)| def.class);
+            CallState::new(Arc::clone(call), def.map(|(at, _)| at), class)
+        }));
+        Box::new(Self { slots, answer_at, sequential, ..Self::default() })
     }
 
     pub(in crate::turn) fn is_sequential(&self) -> bool {
