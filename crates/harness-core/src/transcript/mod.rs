@@ -23,7 +23,7 @@ pub use plan::{Plan, PlanFault, Span, View};
 const PAGE: usize = 16;
 
 /// Calls whose hashes are made room for.
-const CALLS: usize = 14;
+const CALLS: usize = 28;
 
 type Page = [Option<Arc<Message>>; PAGE];
 

@@ -19,9 +19,12 @@ pub(super) fn unique(log: &Transcript, answer: Arc<Message>) -> Arc<Message> {
 
 fn renamed(log: &Transcript, answer: &AssistantMessage) -> Option<AssistantMessage> {
     let ids = || answer.tool_calls().map(|call| &call.id);
-    let several = ids().nth(1).is_some();
-    let own: BTreeSet<&CallId> = ids().filter(|_| several).collect();
-    if !ids().any(|id| log.has_call(id)) && (!several || own.len() == ids().count()) {
+    let is_new = !ids().any(|id| log.has_call(id));
+    if is_new && ids().nth(1).is_none() {
+        return None;
+    }
+    let own: BTreeSet<&CallId> = ids().collect();
+    if is_new && own.len() == ids().count() {
         return None;
     }
     let (mut answer, mut taken) = (answer.clone(), BTreeSet::<CallId>::new());

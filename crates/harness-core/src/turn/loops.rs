@@ -113,10 +113,10 @@ impl Loops {
     fn continues(&mut self, longest: usize, log: &Transcript) -> Option<Vec<Arc<str>>> {
         let (new, _) = self.last.as_ref()?;
         self.rows.resize((longest + 1).saturating_sub(SHORTEST), 0);
-        let mut before = self.recent.iter().rev().skip(SHORTEST - 1);
         let mut cycle = None;
         for (row, period) in self.rows.iter_mut().zip(SHORTEST..) {
-            let continues = before.next().is_some_and(|old| old.equals(new, log));
+            let before = self.recent.len().checked_sub(period).and_then(|at| self.recent.get(at));
+            let continues = before.is_some_and(|old| old.equals(new, log));
             *row = if continues { *row + 1 } else { 0 };
             if *row >= period {
                 cycle = cycle.or(Some(period));

@@ -192,7 +192,7 @@ impl TurnCx<'_> {
     /// The evidence that the time is over.
     pub(super) fn overdue(&self) -> Option<Reached> {
         let now = self.cx.now;
-        let deadline = self.cx.sh.budgets.deadline().filter(|deadline| now >= *deadline)?;
+        let deadline = self.data.deadline.filter(|deadline| now >= *deadline)?;
         let own = self.spec.limits.elapsed.map_or(u64::MAX, |span| span.0);
         let started_at = self.data.started_at;
         Some(Reached::new(Limit::Elapsed, now.since(started_at).0, own.min(deadline.since(started_at).0)))
