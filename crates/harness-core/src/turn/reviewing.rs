@@ -121,7 +121,7 @@ impl Reviewing {
     fn on_wrong_form(&mut self, turn: &mut TurnCx<'_>, subject: Subject, reason: String) -> Step {
         *self = Self::Accepted;
         if let Subject::Answer { message: Some(answer), .. } = subject {
-            append_answer(turn, &answer);
+            append_answer(turn, answer);
         }
         turn.data.invalid += 1;
         after_invalid(turn, Invalid { kind: Some(WRONG_FORM.to_owned()), ..Invalid::new(reason) }, None)
@@ -129,33 +129,30 @@ impl Reviewing {
 
     /// Takes an answer that nothing speaks against into the transcript.
     fn accept(&mut self, turn: &mut TurnCx<'_>, answer: Arc<Message>) -> Step {
-        append_answer(turn, &answer);
         let counts = |message: &AssistantMessage| !matches!(message.output(), ModelOutput::Invalid(_));
         if turn.cx.ports.layers.is_some() && answer.as_assistant().is_some_and(counts) {
+            append_answer(turn, Arc::clone(&answer));
             *self = Self::Learning;
             let standing = Box::new(turn.standing());
             turn.cx.perform(Pending::LayerStore, Op::LayerStore { answer, standing });
             return WAIT;
         }
-        self.act_on(turn, &answer)
+        append_answer(turn, answer);
+        self.act(turn)
     }
 
     /// Does what the answer asks for that is the last message of the transcript.
     fn act(&mut self, turn: &mut TurnCx<'_>) -> Step {
-        let Some(last) = turn.cx.log.last().cloned() else { return WAIT };
-        self.act_on(turn, &last)
-    }
-
-    fn act_on(&mut self, turn: &mut TurnCx<'_>, last: &Arc<Message>) -> Step {
         *self = Self::Accepted;
-        let Some(answer) = last.as_assistant() else {
-            return invariant("the last message is not an answer");
-        };
         if turn.spec.continue_broken > 0
-            && let Some(code) = check_whole(turn, last, answer)?
+            && let Some(code) = check_whole(turn)?
         {
             return continue_broken(turn, code);
         }
+        let Some(last) = turn.cx.log.last() else { return WAIT };
+        let Some(answer) = last.as_assistant() else {
+            return invariant("the last message is not an answer");
+        };
         match answer.output() {
             ModelOutput::ToolRequest => {
                 let (calls, at) = (answer.tool_calls(), turn.cx.log.len().saturating_sub(1));
@@ -183,7 +180,7 @@ impl Reviewing {
                 stop(StopReason::ModelRefused, Evidence::None)
             }
             ModelOutput::Invalid(invalid) => {
-                answer_unrun(&mut turn.cx, last, "the answer that asked for it was not usable");
+                answer_last_unrun(&mut turn.cx, "the answer that asked for it was not usable");
                 self.on_invalid(turn, invalid)
             }
         }
@@ -225,7 +222,7 @@ impl Reviewing {
 /// Appends an answer that came too late to be acted on.
 pub(super) fn keep_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
     if answer.as_assistant().is_some() {
-        append_answer(turn, &answer);
+        append_answer(turn, answer);
         answer_last_unrun(&mut turn.cx, "the turn had ended");
     }
 }
@@ -267,16 +264,13 @@ pub(super) fn answer_with(turn: &mut TurnCx<'_>, text: String) -> Step {
 
 /// Looks whether the answer that is the last message is a whole one; gives why it broke off, when the turn continues
 /// behind it.
-fn check_whole(
-    turn: &mut TurnCx<'_>,
-    last: &Message,
-    answer: &AssistantMessage,
-) -> Step<Option<&'static str>> {
-    let Some((code, problem)) = broken(answer) else {
+fn check_whole(turn: &mut TurnCx<'_>) -> Step<Option<&'static str>> {
+    let answer = turn.cx.log.last().and_then(|message| message.as_assistant());
+    let Some((code, problem)) = answer.and_then(broken) else {
         turn.data.broken = 0;
         return ControlFlow::Continue(None);
     };
-    answer_unrun(&mut turn.cx, last, "the answer that asked for it is incomplete");
+    answer_last_unrun(&mut turn.cx, "the answer that asked for it is incomplete");
     if turn.data.broken < turn.spec.continue_broken {
         return ControlFlow::Continue(Some(code));
     }
@@ -312,16 +306,18 @@ fn after_invalid(turn: &mut TurnCx<'_>, invalid: Invalid, guidance: Option<Strin
 
 /// The answer is kept and does not count; the model reads why, and answers again.
 fn answer_again(turn: &mut TurnCx<'_>, answer: &Arc<Message>, guidance: String) -> Step {
-    append_answer(turn, answer);
+    append_answer(turn, Arc::clone(answer));
     answer_unrun(&mut turn.cx, answer, "the answer was not accepted");
     turn.guide(guidance);
     enter(Stage::Viewing(Viewing::default()))
 }
 
-fn append_answer(turn: &mut TurnCx<'_>, answer: &Arc<Message>) {
+fn append_answer(turn: &mut TurnCx<'_>, answer: Arc<Message>) {
     let duration = turn.cx.now.since(turn.data.last_step.asked_at);
-    turn.cx.append_one(Arc::clone(answer));
-    turn.cx.event(|| step_finished(answer.as_assistant(), duration));
+    // Only listeners are told about it once it is in the transcript.
+    let told = turn.cx.ports.listeners.then(|| Arc::clone(&answer));
+    turn.cx.append_one(answer);
+    turn.cx.event(|| step_finished(told.as_deref().and_then(Message::as_assistant), duration));
 }
 
 /// `message`: what the model answered.
