@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use harness_core::{Fault, ToolName};
 use harness_core::message::ToolCall;
 use harness_core::tool::{
     ArgumentFault, DynTool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
 };
+use harness_core::{Fault, ToolName};
 
 use crate::arguments::unknown_tool;
 
@@ -47,7 +47,7 @@ impl ToolSet {
     pub fn toolbox(&self) -> Toolbox {
         Toolbox::new(self.tools.iter().cloned())
     }
-
+}
 
 impl ToolRegistry for ToolSet {
     async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {

@@ -71,11 +71,7 @@ impl Model for Loop {
 struct Slow(Loop, Duration);
 
 impl Model for Slow {
-    async fn step(
-        &self,
-        request: ModelRequest,
-        deltas: &dyn Deltas,
-    ) -> Result<AssistantMessage, ModelFault> {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         tokio::time::sleep(self.1).await;
         self.0.step(request, deltas).await
     }

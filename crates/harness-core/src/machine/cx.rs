@@ -119,7 +119,10 @@ impl Cx<'_> {
     }
 
     /// Gives an effect to the driver, or holds it back until the records before it are stored.
-    #[expect(clippy::inline_always, reason = "an effect is made where it is put, not made and then copied twice")]
+    #[expect(
+        clippy::inline_always,
+        reason = "an effect is made where it is put, not made and then copied twice"
+    )]
     #[inline(always)]
     pub(crate) fn emit(&mut self, effect: Effect) {
         if self.outbox.is_open() {
