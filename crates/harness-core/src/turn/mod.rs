@@ -187,8 +187,8 @@ impl TurnState {
             *stage = next;
             step = stage.enter(&mut turn);
         }
-        let stop = step.break_value()?;
-        self.close(spec, cx, *stop, false)
+        let reason = step.break_value()?;
+        self.close(spec, cx, *reason, false)
     }
 
     /// Stops the turn, and aborts the operations in flight if `aborts`.
