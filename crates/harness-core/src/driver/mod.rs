@@ -124,7 +124,7 @@ impl<P: Phase> Driver<'_, P> {
         }
     }
 
-    /// Publishes and removes the events, in order. Ends of model calls tell how long the first token took.
+    /// Publishes and removes the events, in order. Ends of model calls contain the time of the first token.
     fn publish(&mut self) {
         if self.ports.hub.is_silent() {
             return;
