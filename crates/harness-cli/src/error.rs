@@ -80,8 +80,8 @@ pub(crate) enum CliError {
     NoDescriptor,
     #[error("the run left no record")]
     NoRecord,
-    /// A folder for `inspect`.
-    #[error("no run record in the folder `{}`", folder.display())]
+    /// A directory for `inspect`.
+    #[error("no run record in the directory `{}`", folder.display())]
     NoRecords { folder: PathBuf },
     #[error("{found} or more run records, more than the {most} that can be shown at once")]
     TooManyRecords { found: usize, most: usize },
@@ -321,9 +321,7 @@ impl CliError {
             Self::Exists { .. } => "choose another directory or pass `--force`; nothing was written",
             Self::NotWritten { .. } => "check that the directory exists and is writable",
             Self::NoDescriptor => "pass `--descriptor FILE`",
-            Self::NoRecords { .. } => {
-                "write one with `--run-record FOLDER` of `harness run`, `chat` or `serve`"
-            }
+            Self::NoRecords { .. } => "write one with `--run-record DIR` of `harness run`, `chat` or `serve`",
             Self::TooManyRecords { .. } => "name fewer records",
             Self::NoMessage => {
                 "pass it as an argument or on standard input, or use `--resume` with `--session`"

@@ -128,9 +128,15 @@ impl Exit {
 
     /// The table as plain text, for `--help` of a command that never ends with some codes.
     pub(crate) fn help_without(omitted: &[Self]) -> String {
+        let listed: Vec<Self> = Self::ALL.into_iter().filter(|exit| !omitted.contains(exit)).collect();
+        Self::help_with(&listed)
+    }
+
+    /// The rows of these codes as plain text, for `--help`.
+    pub(crate) fn help_with(listed: &[Self]) -> String {
         let mut text = String::from("Exit codes:\n");
-        for exit in Self::ALL.into_iter().filter(|exit| !omitted.contains(exit)) {
-            let meaning = if exit == Self::Failed { "failed" } else { exit.meaning() };
+        for exit in listed {
+            let meaning = if *exit == Self::Failed { "failed" } else { exit.meaning() };
             let _ = writeln!(text, "  {:>3}  {meaning}", exit.code());
         }
         text

@@ -28,7 +28,7 @@ pub(crate) fn disable() {
 pub(crate) enum Place {
     /// In place of output: what was read stays on the terminal.
     Output,
-    /// On a screen of its own, from its end.
+    /// On a separate screen, from its end.
     Screen,
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct PrivateFile(PathBuf);
 
 impl PrivateFile {
-    /// Creates the file. `name` tells the files of this process apart.
+    /// Creates the file. `name` distinguishes the files of this process.
     pub(crate) fn create(name: &str, text: &str) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("harness-{}-{name}", std::process::id()));
         let mut options = OpenOptions::new();

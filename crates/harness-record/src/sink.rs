@@ -59,7 +59,7 @@ const MOST: usize = 1_000;
 /// Maximum size of one record of a [`FolderSink`], and of all of them, in bytes.
 const SIZES: (u64, u64) = (64 << 20, 256 << 20);
 
-/// Sink that writes each record to a file of its own in a directory, which is created if it is missing.
+/// Sink that writes each record to a separate file in a directory, which is created if it is missing.
 ///
 /// The files are named after the start and the id of their run, so that names sort by time. The directory keeps at most
 /// 1,000 records and 256 MiB: the oldest are removed. Other files stay and do not count. A record of more than 64 MiB is

@@ -19,7 +19,7 @@ pub enum ServerError {
     /// Invalid origin of web pages.
     #[error("invalid origin `{origin}`")]
     Origin {
-        /// The text.
+        /// Text that is not an origin.
         origin: String,
     },
     /// The listener failed.

@@ -72,7 +72,7 @@ pub(crate) struct Follow {
 /// A part of a text.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Text<'a> {
-    /// The part.
+    /// Characters to append.
     text: &'a str,
 }
 

@@ -6,6 +6,7 @@ use clap::builder::StyledStr;
 use clap::{CommandFactory as _, Subcommand as _};
 
 use super::{Cli, Command};
+use crate::exit::Exit;
 
 /// Headings, with the commands of each in the order of a reader's work.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -53,7 +54,15 @@ const COMMANDS: [(&str, &[&str]); 24] = [
     ("schema", &["schema > descriptor.schema.json", "schema --events"]),
     ("tools", &["tools", "tools --call find_order --input '{\"order_id\":\"1042\"}'"]),
     ("session", &["session list", "session show ada.jsonl", "session search \"order 1042\" chats.db"]),
-    ("inspect", &["inspect order.json", "inspect order.json --html order.html"]),
+    (
+        "inspect",
+        &[
+            "inspect order.json",
+            "inspect order.json --html order.html",
+            "inspect old.json new.json --html both.html",
+            "inspect records/ --html runs.html",
+        ],
+    ),
     ("replay", &["replay order.json", "replay order.json --descriptor new.yaml"]),
     ("regress", &["regress suite.yaml"]),
     ("doctor", &["doctor", "doctor --json"]),
@@ -66,15 +75,27 @@ pub(crate) fn command() -> clap::Command {
     COMMANDS.iter().fold(Cli::command(), |program, (name, examples)| {
         let lines: Vec<String> = examples.iter().map(|example| format!("  harness {example}")).collect();
         let block = format!("Examples:\n{}", lines.join("\n"));
-        program.mut_subcommand(name, |command| add(command, &block))
+        program.mut_subcommand(name, |command| add(command, &block, exits(name)))
     })
 }
 
-/// Puts a block before the notes of a command.
-fn add(command: clap::Command, block: &str) -> clap::Command {
-    let with = |notes: Option<&StyledStr>| match notes {
-        Some(notes) => format!("{block}\n\n{notes}"),
-        None => block.to_owned(),
+/// Exit codes of a command whose notes do not list them.
+fn exits(name: &str) -> &'static [Exit] {
+    match name {
+        "serve" | "worker" | "acp" | "bridge" => {
+            &[Exit::Completed, Exit::Failed, Exit::Refused, Exit::Unwritten]
+        }
+        _ => &[Exit::Completed, Exit::Refused, Exit::Unwritten, Exit::OutputClosed],
+    }
+}
+
+/// Puts a block before the notes of a command, and its exit codes behind them.
+fn add(command: clap::Command, block: &str, exits: &[Exit]) -> clap::Command {
+    let with = |notes: Option<&StyledStr>| {
+        let notes = notes.map(ToString::to_string).unwrap_or_default();
+        let codes = if notes.contains("Exit codes:") { String::new() } else { Exit::help_with(exits) };
+        let parts = [block, notes.trim_end(), codes.trim_end()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
     };
     let short = with(command.get_after_help());
     let long = command.get_after_long_help().map(|notes| with(Some(notes)));
@@ -113,6 +134,18 @@ mod tests {
         names.sort_unstable();
         listed.sort_unstable();
         assert_eq!(listed, names);
+    }
+
+    #[test]
+    fn help_of_every_command_has_examples_and_exit_codes_once() {
+        for mut command in command().get_subcommands().filter(|command| command.get_name() != "help").cloned()
+        {
+            for help in [command.render_help().to_string(), command.render_long_help().to_string()] {
+                for heading in ["Examples:", "Exit codes:"] {
+                    assert_eq!(help.matches(heading).count(), 1, "{heading} in {help}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -87,10 +87,9 @@ pub(crate) struct RegressArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = INSPECT_EXAMPLES)]
 pub(crate) struct InspectArgs {
-    /// Run records, written by `harness run --run-record`, or folders of them
-    #[arg(required = true, value_name = "RECORD|FOLDER", value_hint = ValueHint::AnyPath)]
+    /// Run records, written by `harness run --run-record`, or directories of them
+    #[arg(required = true, value_name = "RECORD|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) records: Vec<PathBuf>,
 
     /// Write an HTML page to this file: one run, two runs side by side, or a list of runs
@@ -209,10 +208,3 @@ Exit codes:
     0  every case passed, or changed without failing
     1  a case failed
     2  invalid arguments or suite; nothing was run";
-
-const INSPECT_EXAMPLES: &str = "\
-Examples:
-    harness inspect run.json                          # a timeline as text
-    harness inspect run.json --html run.html          # a page for any browser
-    harness inspect old.json new.json --html ab.html  # two runs side by side
-    harness inspect records/ --html runs.html         # all runs of a folder";

@@ -29,7 +29,7 @@ use crate::run::session::same_descriptor;
 use crate::threads::{Of, Threads, found};
 use crate::{env, model};
 
-/// Instructions of a backend that answers without a descriptor: it has tools of its own.
+/// Instructions of a backend that answers without a descriptor: it has its own tools.
 const PLAIN: &str = "You are a helpful assistant who talks with a person at a terminal. Be exact and to the point. \
      Answers are shown as Markdown.";
 

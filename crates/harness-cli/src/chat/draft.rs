@@ -13,7 +13,7 @@ use crate::private_file::PrivateFile;
 const LONGEST: u64 = 1 << 20;
 
 /// Opens a text in the user's editor and returns it as it was saved, without its last line end; `None` if the editor
-/// failed, as it does to cancel. `number` tells drafts apart.
+/// failed, as it does to cancel. `number` distinguishes drafts.
 pub(super) async fn edit(text: &str, number: i64) -> Result<Option<String>, String> {
     let editor = env::editor();
     let failed = |fault: io::Error| format!("cannot edit the draft with `{editor}`: {fault}");

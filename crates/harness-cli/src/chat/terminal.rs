@@ -160,7 +160,7 @@ fn of(event: Event) -> Option<Input> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "keys that nobody here knows are many")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other keys have no use here")]
 fn key(event: KeyEvent) -> Option<Key> {
     let held = |modifier| event.modifiers.contains(modifier);
     let (ctrl, alt, shift) =

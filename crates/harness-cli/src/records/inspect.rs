@@ -58,7 +58,7 @@ struct Found {
     is_list: bool,
 }
 
-/// Reads the records of files and folders. A file in a folder that is no record is reported and skipped.
+/// Reads the records of files and directories. A file in a directory that is not a record is reported and skipped.
 fn found(paths: &[PathBuf]) -> Result<Found, CliError> {
     let mut found = Found { is_list: paths.len() > 2, ..Found::default() };
     for path in paths {
@@ -88,9 +88,9 @@ fn found(paths: &[PathBuf]) -> Result<Found, CliError> {
     Ok(found)
 }
 
-/// The JSON files of a folder by name.
+/// The JSON files of a directory by name.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let failed = |source| CliError::Io { action: "read the folder", source };
+    let failed = |source| CliError::Io { action: "read the directory", source };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

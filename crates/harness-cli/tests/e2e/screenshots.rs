@@ -15,8 +15,8 @@ use crate::trace_page::chromium;
 use crate::{EXAMPLE, LONG, guarded_example, installed, other, ran};
 
 const SCRIPT: &str = include_str!("screenshots.mjs");
-const ROWS: u16 = 22;
-const COLUMNS: u16 = 92;
+const ROWS: u16 = 20;
+const COLUMNS: u16 = 108;
 
 #[test]
 fn pictures_show_the_chat_a_trace_and_the_page_of_the_server() {
@@ -64,11 +64,16 @@ fn chat() -> String {
     let server = Server::start([Reply::Stream(Answer::text(words).and_call("e1", "file_edit", &edit))]);
     let source =
         "/// Price with 19 % tax.\npub fn gross(cents: u64) -> u64 {\n    cents + cents * 19 / 100\n}\n";
-    let project = Project::of(&[("shop/src/price.rs", source)]);
-    let mut command = project.command(&["chat", "--base-url", &server.url]);
+    let project = Project::of(&[("shop/src/price.rs", source), ("shop/.git/HEAD", "ref: refs/heads/main\n")]);
+    let mut command =
+        project.command(&["chat", "--base-url", &server.url, "--model", "gpt-5-mini", "--window", "400000"]);
     command.env("HOME", project.path()).current_dir(project.path().join("shop"));
     let person = Person::sit_down(command, ROWS, COLUMNS);
-    person.sees("/help for commands").says("Why is the total of order 1042 one cent too low?").sees("y once");
+    person
+        .sees("/help for commands")
+        .says("Why is the total of order 1042 one cent too low?")
+        .sees("y once")
+        .sees("awaiting approval");
     let page = person.screen(page);
     person.types("n");
     page

@@ -197,6 +197,14 @@ assert.match(await page.$eval("#prompt [aria-label=Command]", line => line.textC
   new RegExp(`^curl -N -X POST '${server}/v1/threads/${thread}/prompt\\?wait=true' -H "Authorization: Bearer \\$TOKEN" `));
 await look("docs");
 
+// The example of the documentation, on a page of this origin without a policy.
+await page.goto(`${server}/v1/health`);
+const example = (await readFile("example.html", "utf8")).replaceAll("http://localhost:8787", server).replace("TOKEN", token);
+await page.setContent(example, { waitUntil: "networkidle0" });
+await page.type("input", "from the example");
+await page.click("button");
+await sees("You said: from the example");
+
 // Sign out.
 await page.goto(server);
 await page.waitForSelector("#sign-out:not([hidden])");

@@ -14,6 +14,13 @@ use crate::{LONG, installed, other};
 
 const SCRIPT: &str = include_str!("server_page.mjs");
 
+/// The page of the documentation that uses the client.
+fn example() -> &'static str {
+    let page = include_str!("../../../../docs/cookbook/serve-typescript.md");
+    let (_, block) = page.split_once("```html\n").unwrap();
+    block.split_once("```").unwrap().0
+}
+
 #[test]
 fn a_person_works_with_the_page_of_a_server() {
     let folder = installed("server-page");
@@ -21,6 +28,7 @@ fn a_person_works_with_the_page_of_a_server() {
     let model = Server::by(script());
     let (server, url) = serve(&project, &model.url, "127.0.0.1:0");
     std::fs::write(folder.join("look.mjs"), SCRIPT).unwrap();
+    std::fs::write(folder.join("example.html"), example()).unwrap();
     let mut node = other("node", &folder);
     node.args(["look.mjs", &chromium().to_string_lossy(), &url, &model.url, TOKEN]);
     let (node, line) = Running::start(node).line("the script wants the server to stop");

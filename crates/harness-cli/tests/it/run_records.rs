@@ -128,7 +128,7 @@ fn a_folder_is_shown_as_a_list_of_its_runs() {
     std::fs::remove_file(project.path().join("runs/a.json")).unwrap();
     let output = project.harness(&["inspect", "runs"]);
     assert_eq!(output.code, Some(2));
-    assert!(output.stderr.contains("error: no run record in the folder `runs`"), "{}", output.stderr);
+    assert!(output.stderr.contains("error: no run record in the directory `runs`"), "{}", output.stderr);
 }
 
 /// A chat over a pipe with these lines, whose runs are recorded in a folder.

@@ -53,9 +53,9 @@ pub(crate) struct RunAgentInput {
 /// Information for the agents.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ContextEntry {
-    /// What the value is.
+    /// Meaning of the value.
     description: String,
-    /// The value.
+    /// Text for the agents.
     value: String,
 }
 

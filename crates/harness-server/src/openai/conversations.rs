@@ -28,7 +28,7 @@ pub(crate) struct CreateConversation {
     items: Option<Vec<Value>>,
 }
 
-/// A conversation.
+/// A thread under the name of OpenAI's API.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ConversationView {
     /// Id of the conversation, which is the id of its thread.

@@ -83,7 +83,7 @@ pub(crate) fn in_their_form(path: &str, mut response: Response) -> Response {
     converted
 }
 
-/// Tells the official clients not to repeat a request whose run had effects.
+/// Keeps the official clients from repeating a request whose run had effects.
 pub(crate) fn without_retry(fault: Fault) -> Response {
     let mut response = fault.into_response();
     response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));

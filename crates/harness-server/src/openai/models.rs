@@ -17,7 +17,7 @@ use crate::fault::Fault;
 /// Name of the whole graph.
 pub(crate) const GRAPH: &str = "harness";
 
-/// A model.
+/// An agent, or the whole graph, as a model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelView {
     /// `harness` for the graph, which starts at its entry agent; `harness:AGENT` for one agent.

@@ -200,7 +200,7 @@ fn union_view(api: &Value, name: &str, schema: &Value) -> Markup {
     }
 }
 
-/// The field that tells a choice from the others.
+/// The field that distinguishes a choice from the others.
 fn tag(choice: &Value) -> Markup {
     let fields = choice.at("properties").as_object().into_iter().flatten();
     let tags = fields.filter_map(|(name, field)| Some((name, field.at("const").as_str()?)));

@@ -70,13 +70,13 @@ pub(crate) enum SseEvent<'a> {
     /// A part of a model response in progress.
     Delta {
         seq: u64,
-        /// The part.
+        /// Text, reasoning or arguments to append.
         part: &'a DeltaPart,
     },
     /// Output of a call in progress.
     ToolUpdate {
         seq: u64,
-        /// The call.
+        /// Call that is running.
         call: &'a ToolCall,
         /// Its output so far.
         content: &'a [Block],
@@ -92,7 +92,7 @@ pub(crate) enum SseEvent<'a> {
         seq: u64,
         /// Id of the run.
         run: &'a RunId,
-        /// The error.
+        /// Reason of the failure.
         error: ErrorDetail,
     },
 }

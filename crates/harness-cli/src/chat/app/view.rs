@@ -206,11 +206,15 @@ fn tail(text: &str, width: usize) -> String {
     line.chars().skip(skipped).collect()
 }
 
-/// `950`, `12.3k`, `4.5M`
+/// `950`, `12.3k`, `128k`, `4.5M`
 fn short(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
-        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    let (unit, name) = match count {
+        0..1_000 => return count.to_string(),
+        1_000..1_000_000 => (1_000, "k"),
+        _ => (1_000_000, "M"),
+    };
+    match count % unit / (unit / 10) {
+        0 => format!("{}{name}", count / unit),
+        tenths => format!("{}.{tenths}{name}", count / unit),
     }
 }

@@ -15,7 +15,7 @@ const LINE: &str = "try() { \"$@\" 2>/dev/null | head -c \"$MOST\" >\"$IMAGE\"; 
 /// Time limit: a program may wait for a desktop that does not answer.
 const LIMIT: Millis = Millis(5_000);
 
-/// Writes the image on the clipboard to a private file. `number` tells the files of this process apart.
+/// Writes the image on the clipboard to a private file. `number` distinguishes the files of this process.
 pub(super) async fn image(number: i64) -> Result<PrivateFile, String> {
     let failed = |fault: std::io::Error| format!("cannot read the clipboard: {fault}");
     let file = PrivateFile::create(&format!("image-{number}.png"), "").map_err(failed)?;

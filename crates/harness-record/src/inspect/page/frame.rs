@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::inspect::write::SafeText;
 
-/// Style sheet of trace pages, for a server that shows their `main` element in a page of its own.
+/// Style sheet of trace pages, for a server that shows their `main` element in a separate page.
 pub const TRACE_STYLE: &str = include_str!("page.css");
 
 /// Script of trace pages. After a change of the `main` element, dispatch the event `trace` on the document.

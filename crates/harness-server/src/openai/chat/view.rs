@@ -29,7 +29,7 @@ pub(crate) struct ChatCompletion {
     harness: RunDetail,
 }
 
-/// The answer.
+/// Answer of a run, as the only choice.
 #[derive(Debug, Serialize, ToSchema)]
 struct Choice {
     /// 0.

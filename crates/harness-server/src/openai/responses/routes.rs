@@ -86,7 +86,7 @@ pub(crate) async fn show_response(
 /// A deleted response or conversation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Deleted {
-    /// Its id.
+    /// Id of what was deleted.
     pub(in crate::openai) id: String,
     /// `response` or `conversation.deleted`.
     pub(in crate::openai) object: &'static str,

@@ -17,7 +17,7 @@ pub(crate) struct StoredResponse {
     pub(crate) end: usize,
     /// Whether the thread was created for responses, and is deleted with the last of them.
     pub(crate) owns_thread: bool,
-    /// The response.
+    /// JSON of the response.
     pub(crate) body: Arc<Value>,
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct ResponseView {
 pub(super) struct Problem {
     /// `server_error`.
     code: &'static str,
-    /// What failed.
+    /// Human-readable message.
     message: String,
 }
 

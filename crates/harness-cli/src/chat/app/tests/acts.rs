@@ -93,7 +93,7 @@ fn status_line_tells_mode_model_place_and_used_context() {
     insta::assert_snapshot!(stage.shown(), @r"
     ───────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-    ask · small · thinking high · shop (main) · 25% of 200.0k context · 40.0k + 1.0k tokens
+    ask · small · thinking high · shop (main) · 25% of 200k context · 40k + 1k tokens
     ");
     stage.app.resize(20, 6);
     assert!(stage.shown().ends_with("\nask · small"), "{}", stage.shown());
