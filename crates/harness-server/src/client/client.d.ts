@@ -914,7 +914,7 @@ export type ThreadEvent = {
   data: {
     type: "delta";
     seq: number;
-    /** The part. */
+    /** Text, reasoning or arguments to append. */
     part: DeltaPart;
   };
 } | {
@@ -923,7 +923,7 @@ export type ThreadEvent = {
   data: {
     type: "tool_update";
     seq: number;
-    /** The call. */
+    /** Call that is running. */
     call: ToolCall;
     /** Its output so far. */
     content: Block[];
@@ -945,21 +945,21 @@ export type ThreadEvent = {
     seq: number;
     /** Id of the run. */
     run: RunId;
-    /** The error. */
+    /** Reason of the failure. */
     error: ErrorDetail;
   };
 } | {
   event: "text";
   /** A part of a text. */
   data: {
-    /** The part. */
+    /** Characters to append. */
     text: string;
   };
 } | {
   event: "reasoning";
   /** A part of a text. */
   data: {
-    /** The part. */
+    /** Characters to append. */
     text: string;
   };
 } | {
