@@ -22,7 +22,15 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
 
-    /// Limit the response time of an endpoint
+    /// Also check this ingress of a durable engine (repeatable)
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) engine: Vec<String>,
+
+    /// Also check the durable engine with this admin API: its workers, its clock, and the runs that need a person
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) admin: Option<String>,
+
+    /// Limit the response time of an endpoint or an engine
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time)]
     pub(crate) timeout: Millis,
 

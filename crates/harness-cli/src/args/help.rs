@@ -65,7 +65,7 @@ const COMMANDS: [(&str, &[&str]); 24] = [
     ),
     ("replay", &["replay order.json", "replay order.json --descriptor new.yaml"]),
     ("regress", &["regress suite.yaml"]),
-    ("doctor", &["doctor", "doctor --json"]),
+    ("doctor", &["doctor --json", "doctor --engine http://engine:8080 --admin http://engine:9070"]),
     ("completions", &["completions bash > ~/.local/share/bash-completion/completions/harness"]),
     ("man", &["man | man -l -", "man ~/.local/share/man/man1"]),
 ];

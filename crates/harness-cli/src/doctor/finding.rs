@@ -11,6 +11,7 @@ pub(super) enum Area {
     Endpoints,
     Agents,
     Relay,
+    Engine,
     Files,
     Machine,
 }
@@ -24,6 +25,7 @@ impl Area {
             Self::Endpoints => "endpoints",
             Self::Agents => "local agents",
             Self::Relay => "relay",
+            Self::Engine => "engine",
             Self::Files => "files",
             Self::Machine => "machine",
         }

@@ -6,6 +6,8 @@ mod agents;
 mod default_descriptor;
 #[cfg(feature = "http")]
 mod endpoints;
+#[cfg(feature = "restate")]
+mod engine;
 mod files;
 mod finding;
 mod keys;
@@ -49,6 +51,8 @@ async fn look(args: &DoctorArgs) -> Vec<Finding> {
     findings.extend(agents::findings().await);
     #[cfg(feature = "relay")]
     findings.push(relay::finding(args.timeout.duration()).await);
+    #[cfg(feature = "restate")]
+    findings.extend(engine::findings(args, clock.as_ref()).await);
     findings.extend(files::findings(&args.folder, &clock).await);
     findings.extend(machine::findings(clock.now()));
     findings

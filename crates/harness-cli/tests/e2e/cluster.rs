@@ -2,6 +2,7 @@
 //! finds, resumes and settles runs that are stuck.
 
 mod dev;
+mod doctor;
 mod front;
 
 use std::fs;

@@ -236,3 +236,18 @@ fn the_default_descriptor_is_reported() {
         "  absent  no harness.yaml in this directory or a parent; pass a descriptor to each command\n",
     );
 }
+
+#[test]
+fn an_engine_that_does_not_respond_is_a_fault() {
+    let project = Project::plain();
+    let nobody = "http://127.0.0.1:1";
+    let output = doctor(&project, &[], &["--engine", nobody, "--admin", nobody, "--json"]);
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    let of_engine = report["findings"].as_array().unwrap().iter().filter(|found| found["area"] == "engine");
+    let found: Vec<_> = of_engine.map(|found| (found["name"].as_str().unwrap(), &found["status"])).collect();
+    assert_eq!(found, [("ingress", &"fault".into()), ("admin", &Value::from("fault"))], "{report}");
+    assert_eq!(output.code, Some(1));
+    let output = doctor(&project, &[], &["--engine", nobody]);
+    assert!(output.stdout.contains("engine http://127.0.0.1:1/ does not respond"), "{output:?}");
+    assert!(output.stdout.contains("fix: start the engine, or pass its URLs"), "{output:?}");
+}

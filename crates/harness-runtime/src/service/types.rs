@@ -119,6 +119,8 @@ pub struct ThreadSummary {
     pub attributes: ThreadAttributes,
     /// Start of its first user message, if the service knows it without loading the transcript.
     pub title: Option<String>,
+    /// Number of messages, if the service knows it without loading the transcript.
+    pub messages: Option<usize>,
     /// When the thread was created, if the service knows it.
     pub created: Option<Time>,
     /// When its last run was started, if the service knows it.
@@ -129,7 +131,7 @@ impl ThreadSummary {
     /// A thread in this status, without messages.
     pub fn new(id: ThreadId, status: Status) -> Self {
         let attributes = ThreadAttributes::default();
-        Self { id, status, waiting: 0, attributes, title: None, created: None, updated: None }
+        Self { id, status, waiting: 0, attributes, title: None, messages: None, created: None, updated: None }
     }
 }
 

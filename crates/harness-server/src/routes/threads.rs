@@ -127,6 +127,7 @@ async fn line(app: &App, summary: Option<ThreadSummary>, mut stored: StoredThrea
     stored.created = stored.created.or_else(|| summary.created.map(|at| at.to_string()));
     stored.updated = stored.updated.or_else(|| summary.updated.map(|at| at.to_string()));
     if stored.title.is_none()
+        && summary.messages != Some(0)
         && let Ok(snapshot) = app.threads.snapshot_boxed(&summary.id).await
     {
         stored.title = harness::StoredThread::title_of(snapshot.messages.iter());

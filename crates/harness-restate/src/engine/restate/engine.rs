@@ -283,7 +283,7 @@ fn is_of_ingress(response: &Response) -> bool {
     response.headers().get(SOURCE).is_some_and(|source| source == "ingress")
 }
 
-fn unreachable(url: &Url, error: &reqwest::Error) -> EngineError {
+pub(super) fn unreachable(url: &Url, error: &reqwest::Error) -> EngineError {
     let mut why = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -293,7 +293,7 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> EngineError {
     EngineError::Unreachable { url: url.to_string(), why }
 }
 
-fn url(text: &str) -> Result<Url, EngineError> {
+pub(super) fn url(text: &str) -> Result<Url, EngineError> {
     let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     Url::parse(text).ok().filter(is_http).ok_or_else(|| EngineError::Url(text.to_owned()))
 }

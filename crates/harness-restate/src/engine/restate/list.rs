@@ -11,9 +11,11 @@ use lru::LruCache;
 use serde::Deserialize;
 
 use super::admin::quoted;
+use super::call::ReadReply;
 use super::client::DurableThreads;
 use super::engine::{Engine, EngineError};
 use super::service::THREAD;
+use super::store::read;
 use super::threads::{is_free, status, waiting};
 use crate::durable::{ThreadState, fold};
 
@@ -100,13 +102,15 @@ impl DurableThreads {
     }
 
     async fn summary(&self, thread: ThreadId, state: ThreadState) -> ThreadSummary {
-        let title = self.title(&thread, &state).await;
+        let is_empty = is_free(&state) && state.log() <= state.first();
+        let title = if is_empty { None } else { self.title(&thread, &state).await };
         let mut summary = ThreadSummary::new(thread, status(&state));
         summary.waiting = waiting(&state);
         let defaults = state.defaults();
         (summary.attributes.user, summary.attributes.metadata) =
             (defaults.user.clone(), defaults.metadata.clone());
         (summary.title, summary.created) = (title, state.created());
+        summary.messages = is_empty.then_some(0);
         summary.updated = Some(state.since()).filter(|since| *since > Time(0));
         summary
     }
@@ -117,8 +121,8 @@ impl DurableThreads {
         if let Some(known) = self.titles().lock().get(&key) {
             return Some(known.clone());
         }
-        let upto = self.extent(thread).await.ok()?.len.min(state.first().saturating_add(ENTRIES));
-        let entries = self.entries(thread, state.first(), upto).await.ok()?;
+        let upto = state.first().saturating_add(ENTRIES);
+        let ReadReply { entries, .. } = read(self.engine(), thread, state.first(), upto).await.ok()?;
         let title = StoredThread::title_of(fold(&entries).messages())?;
         self.titles().lock().put(key, title.clone());
         Some(title)

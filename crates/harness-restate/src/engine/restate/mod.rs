@@ -22,6 +22,7 @@ mod follow;
 mod list;
 mod log;
 mod quota;
+mod reach;
 mod run;
 mod service;
 mod step;
