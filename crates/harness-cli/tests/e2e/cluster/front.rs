@@ -115,6 +115,33 @@ fn threads_and_approvals_of_an_engine_are_listed() {
 }
 
 #[test]
+fn one_of_two_prompts_at_the_same_moment_starts_the_run() {
+    let cluster = Cluster::start("");
+    let fronts = [Front::of(&cluster), Front::of(&cluster)];
+    for at in 0..8 {
+        let path = format!("/v1/threads/t{at}/prompt");
+        assert_eq!(fronts[0].post("/v1/threads", &json!({ "id": format!("t{at}") })).0, 201);
+        let mut statuses = std::thread::scope(|scope| {
+            let path = &path;
+            let sent = fronts
+                .each_ref()
+                .map(|front| scope.spawn(move || front.post(path, &json!({ "text": "Please pay." })).0));
+            sent.map(|sent| sent.join().unwrap())
+        });
+        statuses.sort_unstable();
+        assert_eq!(statuses, [202, 409]);
+        let waiting = fronts[0].get(&format!("/v1/threads/t{at}/queue"));
+        let waits = |entry: &Value| entry["state"] == "waiting";
+        assert!(!waiting["entries"].as_array().unwrap().iter().any(waits), "{waiting}");
+    }
+    open(cluster.project.path());
+    for at in 0..8 {
+        assert_eq!(cluster.finished(&format!("t{at}")).unwrap().answer.as_deref(), Some("Done."));
+    }
+    fronts.into_iter().for_each(Front::stop);
+}
+
+#[test]
 fn clients_of_other_protocols_use_an_engine() {
     let cluster = Cluster::start("");
     let front = Front::of(&cluster);

@@ -234,8 +234,18 @@ impl ThreadService for DurableThreads {
             return Err(RuntimeError::Busy { thread: thread.clone() });
         }
         let (entry, mode, wakes) = (self.new_entry(), harness::runtime::DeliveryMode::NextTurn, true);
-        let ask = ThreadAsk::Deliver { entry, message, mode, wakes, options: run_options(options)? };
+        let options = run_options(options)?;
+        let ask = ThreadAsk::Deliver { entry: entry.clone(), message, mode, wakes, options };
         let run = self.change(thread, ask).await?;
+        // Another front end may have started a run meanwhile, behind which this message waits.
+        if !self.state(thread).await?.began().contains(&entry) {
+            match self.change(thread, ThreadAsk::Cancel { entry }).await {
+                Ok(_) => return Err(RuntimeError::Busy { thread: thread.clone() }),
+                // A run has taken it.
+                Err(RuntimeError::NotWaiting { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         run.ok_or_else(|| RuntimeError::Lost { thread: thread.clone() })
     }
 
