@@ -336,7 +336,7 @@ fn class_of_engine(code: &str) -> ErrorClass {
     match code {
         "engine.queue_full" => ErrorClass::Full,
         "engine.options_too_large" | "engine.secret_withheld" => ErrorClass::Invalid,
-        "engine.not_pending" | "engine.decided" | "engine.forgetting" | "engine.refused" => {
+        "engine.not_pending" | "engine.decided" | "engine.forgetting" | "engine.refused" | "engine.child" => {
             ErrorClass::Conflict
         }
         // Another server of the engine, or a later attempt, may succeed.

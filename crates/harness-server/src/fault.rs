@@ -276,5 +276,6 @@ mod tests {
         };
         check(engine("engine.unreachable"), 503);
         check(engine("engine.queue_full"), 429);
+        check(engine("engine.child"), 409);
     }
 }

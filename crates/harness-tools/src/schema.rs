@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::Json;
+use harness_core::message::ToolCall;
 use harness_core::tool::{ArgumentFault, SchemaValidator, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::{Json, Origin};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
 use jsonschema::{ReferencingError, ValidationError, Validator};
@@ -149,6 +150,10 @@ impl<T: Tool> Tool for Validated<T> {
             schema.check(arguments)?;
         }
         self.tool.check(arguments)
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        self.check(&call.arguments).is_ok() && self.tool.delegates(call, origin)
     }
 
     async fn call(&self, cx: ToolCx) -> ToolOutcome {

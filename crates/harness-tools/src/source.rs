@@ -9,7 +9,7 @@ use harness_core::message::ToolCall;
 use harness_core::tool::{
     ArgumentFault, DynTool, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
 };
-use harness_core::{Fault, ToolName};
+use harness_core::{Fault, Origin, ToolName};
 
 /// Registry whose tool names all have the same prefix, such as that of an MCP server. Its list may change
 /// between turns.
@@ -181,6 +181,13 @@ impl ToolRegistry for Combined {
         match self.source_of(&call.name) {
             Some(source) => source.registry.check_dyn(call),
             None => self.own.check_dyn(call),
+        }
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        match self.source_of(&call.name) {
+            Some(source) => source.registry.delegates_dyn(call, origin),
+            None => self.own.delegates_dyn(call, origin),
         }
     }
 

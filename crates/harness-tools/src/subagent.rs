@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::Json;
 use harness_core::limits::{Amount, Limits};
-use harness_core::message::{Cost, Usage};
+use harness_core::message::{Cost, ToolCall, Usage};
 use harness_core::tool::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::{Json, Origin};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -207,11 +207,18 @@ pub trait SubagentRunner: Send + Sync {
     /// Runs a sub-agent to its end. It spends the call's grant and stops when `ask.cx.cancel` fires.
     /// Dropping the future aborts it.
     fn run(&self, ask: SubagentAsk) -> impl Future<Output = SubagentReport> + Send;
+
+    /// Whether it gives the work to [`ToolCx::children`] when there is one, as
+    /// [`Tool::delegates`](harness_core::tool::Tool::delegates) describes. Default false: it runs the sub-agent itself.
+    fn delegates(&self) -> bool {
+        false
+    }
 }
 
 harness_core::twin! {
     DynSubagentRunner of SubagentRunner {
         async fn run_boxed = run(ask: SubagentAsk) -> SubagentReport;
+        fn delegates_dyn = delegates() -> bool;
     }
 }
 
@@ -256,6 +263,10 @@ impl RunnerSlot {
 }
 
 impl SubagentRunner for RunnerSlot {
+    fn delegates(&self) -> bool {
+        self.get().is_some_and(|runner| runner.delegates_dyn())
+    }
+
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
         match self.get() {
             Some(runner) => runner.run_boxed(ask).await,
@@ -416,6 +427,12 @@ impl Tool for SubagentTool {
 
     fn check(&self, arguments: &Json) -> Result<(), ArgumentFault> {
         Self::ask(arguments).map(|_| ()).map_err(Into::into)
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        let is_known = |name: &str| self.subagents.iter().any(|subagent| subagent.name == name);
+        let is_asked = Self::ask(&call.arguments).is_ok_and(|(_, name)| is_known(&name));
+        is_asked && origin.depth() < self.max_depth && self.runner.delegates_dyn()
     }
 
     async fn call(&self, cx: ToolCx) -> ToolOutcome {

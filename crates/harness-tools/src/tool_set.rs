@@ -6,7 +6,7 @@ use harness_core::message::ToolCall;
 use harness_core::tool::{
     ArgumentFault, DynTool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
 };
-use harness_core::{Fault, ToolName};
+use harness_core::{Fault, Origin, ToolName};
 
 use crate::arguments::unknown_tool;
 
@@ -62,6 +62,10 @@ impl ToolRegistry for ToolSet {
 
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         self.tool(&call.name).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        self.tool(&call.name).is_some_and(|tool| tool.delegates_dyn(call, origin))
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::driver::{Ports, drive};
+use harness_core::driver::{ChildRun, Ports, drive};
 use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
 use harness_core::machine::Start;
@@ -14,7 +14,7 @@ use harness_core::tool::{
 };
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnSpec;
-use harness_core::{End, Fault, Origin, Outcome, ParentCall, RunId, StopReason, ToolName};
+use harness_core::{End, Fault, Origin, Outcome, ParentCall, RunId, StopReason, Time, ToolName};
 
 use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
@@ -94,21 +94,22 @@ impl TurnRunner {
         self.listeners.iter().for_each(|listen| listen(&mut ports.hub));
         ports
     }
+}
 
-    fn spec(&self, ask: &SubagentAsk) -> RunSpec {
-        let limits = ask.subagent.limits().min(ask.cx.grant.0);
-        let mut turn = TurnSpec::default();
-        (turn.limits.iterations, turn.limits.tool_calls) = (limits.iterations, limits.tool_calls);
-        (turn.limits.tokens, turn.limits.cost) = (limits.tokens, limits.cost);
-        let longest = Limits::default().elapsed;
-        let left = ask.cx.deadline.map(|deadline| deadline.since(self.ports.clock.now()));
-        turn.limits.elapsed = [longest, left].into_iter().flatten().min();
-        let mut run = RunSpec { turn, ..RunSpec::default() };
-        run.limits.turns = ask.subagent.max_turns.max(1);
-        run.limits.amount = limits;
-        run.limits.elapsed = run.turn.limits.elapsed;
-        run
-    }
+/// The settings of a sub-agent that starts now.
+fn spec(ask: &SubagentAsk, now: Time) -> RunSpec {
+    let limits = ask.subagent.limits().min(ask.cx.grant.0);
+    let mut turn = TurnSpec::default();
+    (turn.limits.iterations, turn.limits.tool_calls) = (limits.iterations, limits.tool_calls);
+    (turn.limits.tokens, turn.limits.cost) = (limits.tokens, limits.cost);
+    let longest = Limits::default().elapsed;
+    let left = ask.cx.deadline.map(|deadline| deadline.since(now));
+    turn.limits.elapsed = [longest, left].into_iter().flatten().min();
+    let mut run = RunSpec { turn, ..RunSpec::default() };
+    run.limits.turns = ask.subagent.max_turns.max(1);
+    run.limits.amount = limits;
+    run.limits.elapsed = run.turn.limits.elapsed;
+    run
 }
 
 /// Origin of a sub-agent's work.
@@ -129,11 +130,22 @@ fn earlier(ask: &SubagentAsk) -> Transcript {
 }
 
 impl SubagentRunner for TurnRunner {
+    fn delegates(&self) -> bool {
+        true
+    }
+
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
-        let ports = self.ports(&ask);
-        let spec = Arc::new(self.spec(&ask));
-        let mut run = Run::new(spec, origin(&ask.cx), earlier(&ask));
-        let start = Start::prompt(Message::user(&*ask.description));
+        let (ports, origin, prompt) = (self.ports(&ask), origin(&ask.cx), Message::user(&*ask.description));
+        if let Some(children) = ask.cx.children.clone().filter(|_| ask.earlier.is_empty()) {
+            let spec = Arc::new(spec(&ask, children.started()));
+            return match children.run(ChildRun::new(ports, spec, origin, Arc::new(prompt)).into()).await {
+                Ok(end) => report(&end),
+                Err(why) => SubagentReport::failed(SubagentCode::SubagentError, why, 0),
+            };
+        }
+        let spec = Arc::new(spec(&ask, self.ports.clock.now()));
+        let mut run = Run::new(spec, origin, earlier(&ask));
+        let start = Start::prompt(prompt);
         let end = Box::pin(drive(&mut run, &ports, &ask.cx.cancel, start)).await;
         report(&end)
     }
@@ -190,6 +202,10 @@ impl ToolRegistry for Hiding {
 
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         self.tools.check_dyn(call)
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        self.tools.delegates_dyn(call, origin)
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {

@@ -4,6 +4,7 @@
 //! becomes an error, not a panic of the host. Dropping the driver's future is like a crash: stored records
 //! are durable, and the next run repairs the rest.
 
+mod children;
 mod compact;
 pub(crate) mod in_flight;
 mod perform;
@@ -16,6 +17,7 @@ pub(crate) mod sink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+pub use children::ChildRun;
 pub use compact::compact;
 pub use perform::OpScope;
 pub use ports::Ports;

@@ -119,6 +119,7 @@ impl<'p> Starter<'p, '_> {
                     cancel,
                     updates,
                     ledger,
+                    children: ports.children.clone(),
                 };
                 match ports.tools.tool_dyn(&cx.call.name) {
                     Some(tool) => PortFuture::Tool(tool.call_boxed(cx)),

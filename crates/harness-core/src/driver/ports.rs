@@ -12,7 +12,7 @@ use crate::port::{
     DynSession, SingleAgent, Steering,
 };
 use crate::time::Millis;
-use crate::tool::{DynToolRegistry, ToolUpdates, Toolbox};
+use crate::tool::{Children, DynToolRegistry, ToolUpdates, Toolbox};
 
 /// The ports of one machine. An absent optional port costs nothing.
 ///
@@ -70,6 +70,9 @@ pub struct Ports {
     pub steering: Option<Arc<dyn Steering>>,
     /// Receives updates of tools while their calls run.
     pub updates: Option<Arc<dyn ToolUpdates>>,
+    /// Runs the children of calls elsewhere. Set by drivers that do, for calls that
+    /// [delegate](crate::tool::Tool::delegates). Default none.
+    pub children: Option<Arc<dyn Children>>,
     /// Publishes the events.
     pub hub: Hub,
     /// Removes known secrets from everything that is emitted or stored. Default none.
@@ -104,6 +107,7 @@ impl Ports {
             facts: None,
             steering: None,
             updates: None,
+            children: None,
             hub: Hub::default(),
             redactor: None,
             grace: Millis(2_000),
@@ -122,6 +126,7 @@ impl Ports {
             checkpoints: None,
             steering: None,
             updates: None,
+            children: None,
             hub: Hub::default(),
             ..self.clone()
         }

@@ -56,6 +56,7 @@
 //! # let _ = bounded;
 //! ```
 
+mod children;
 mod coerce;
 mod convert;
 mod function;
@@ -64,6 +65,7 @@ mod registry;
 mod schema;
 mod timed;
 
+pub use children::{Child, ChildFuture, Children};
 pub use coerce::coerced;
 pub use convert::{IntoToolOutcome, Structured};
 pub use function::{FnTool, schema_of, tool_fn};
@@ -263,6 +265,8 @@ pub struct ToolCx {
     pub updates: Updates,
     /// Ledger for model calls of the tool.
     pub ledger: Ledger,
+    /// Runs the child of the call elsewhere; `None` if the tool runs it itself.
+    pub children: Option<Arc<dyn Children>>,
 }
 
 impl ToolCx {
@@ -281,6 +285,7 @@ impl ToolCx {
             cancel: Cancel::never(),
             updates: Updates::default(),
             ledger: Ledger::unlimited(Purpose::Child),
+            children: None,
         }
     }
 
@@ -364,6 +369,15 @@ pub trait Tool: Send + Sync {
         Ok(())
     }
 
+    /// Whether this call hands all of its work to one child. A durable driver runs such a child as a thread of its own, and
+    /// calls the tool several times: to learn the child, on any machine, and for the result. So the call passes its child
+    /// to [`ToolCx::children`] when it is first polled and before any effect, equal calls pass equal children, and what
+    /// follows has no effect, either. Default false: the call is performed as a whole. A wrapper of a tool answers for it
+    /// only if all of this holds with the wrapper, too.
+    fn delegates(&self, _call: &ToolCall, _origin: &Origin) -> bool {
+        false
+    }
+
     /// Runs one attempt. A panic becomes an error result.
     ///
     /// # Cancel safety
@@ -377,5 +391,6 @@ twin! {
         async fn call_boxed = call(cx: ToolCx) -> ToolOutcome;
         fn tool_def = def() -> &ToolDef;
         fn check_dyn = check(arguments: &Json) -> Result<(), ArgumentFault>;
+        fn delegates_dyn = delegates(call: &ToolCall, origin: &Origin) -> bool;
     }
 }

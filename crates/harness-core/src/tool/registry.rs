@@ -69,6 +69,11 @@ pub trait ToolRegistry: Send + Sync {
         Ok(())
     }
 
+    /// Whether a call hands all of its work to one child ([`Tool::delegates`](super::Tool::delegates)). Default false.
+    fn delegates(&self, _call: &ToolCall, _origin: &Origin) -> bool {
+        false
+    }
+
     /// Runs one attempt.
     ///
     /// # Errors
@@ -82,6 +87,7 @@ twin! {
         async fn call_boxed = call(cx: ToolCx) -> Result<ToolOutcome, Fault>;
         fn tool_dyn = tool(name: &ToolName) -> Option<&Arc<dyn DynTool>>;
         fn check_dyn = check(call: &ToolCall) -> Result<(), ArgumentFault>;
+        fn delegates_dyn = delegates(call: &ToolCall, origin: &Origin) -> bool;
     }
 }
 
@@ -139,6 +145,10 @@ impl ToolRegistry for Toolbox {
 
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         self.get(&call.name).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        self.get(&call.name).is_some_and(|tool| tool.delegates_dyn(call, origin))
     }
 
     fn call(&self, cx: ToolCx) -> impl Future<Output = Result<ToolOutcome, Fault>> + Send {

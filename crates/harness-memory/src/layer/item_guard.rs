@@ -9,7 +9,7 @@ use harness_core::message::{Message, ToolCall};
 use harness_core::tool::{
     ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
 };
-use harness_core::{Fault, Time};
+use harness_core::{Fault, Origin, Time};
 
 use super::schema::ItemSchemas;
 
@@ -78,6 +78,10 @@ impl ToolRegistry for CheckedResults {
 
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         self.inner.check_dyn(call)
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        self.inner.delegates_dyn(call, origin)
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {

@@ -11,6 +11,7 @@ use harness::core::{AgentId, End, EntryId, OpId, Origin, RunId, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 
 use super::blob::BlobHash;
+use super::child::{ChildEnd, Delegation};
 use super::log::LogEntry;
 use super::request::Held;
 
@@ -27,7 +28,7 @@ pub enum Stopped {
     Refused(String),
 }
 
-/// Something that a driver waits for: a step, a timer or a doorbell.
+/// Something that a driver waits for: a step, a child, a timer or a doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Handle(pub u64);
 
@@ -37,10 +38,22 @@ pub struct Handle(pub u64);
 pub enum Woken {
     /// The reply of a step.
     Step(Box<StepReply>),
+    /// A child ended, or its invocation did.
+    Child(Box<Driven>),
     /// The time of a timer has come.
     Timer,
     /// The doorbell rang, once or several times.
     Rang,
+}
+
+/// The result of one invocation of a driver, for the driver of its caller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Driven {
+    /// The run ended at this time, or could not begin, for a reason.
+    Ended(Time, Result<Arc<End>, String>),
+    /// The run continues in another invocation, with this input.
+    Next(Box<DriveInput>),
 }
 
 /// An input of the machine, with its time.
@@ -78,6 +91,9 @@ pub trait DurableContext: Send {
     /// Starts a step on any worker. It is journaled before anything later.
     fn start(&mut self, step: StepAsk) -> Result<Handle, Stopped>;
 
+    /// Starts an invocation of a child's run. It is journaled before anything later.
+    fn call(&mut self, child: DriveInput) -> Result<Handle, Stopped>;
+
     /// Starts a durable timer.
     fn timer(&mut self, at: Time) -> Result<Handle, Stopped>;
 
@@ -87,10 +103,11 @@ pub trait DurableContext: Send {
     /// The first result of the handles that are waited for, in the order of the journal. A handle has one result.
     fn next(&mut self) -> impl Future<Output = Result<(Handle, Woken), Stopped>> + Send;
 
-    /// Asks the worker of a step to cancel its operation and to reply with what it has. Best effort, not journaled.
+    /// Asks the worker of a step to cancel its operation and to reply with what it has, or the thread of a child to stop
+    /// its run ([`ThreadAsk::StopRun`](super::ThreadAsk::StopRun)). Best effort, not journaled.
     fn stop(&mut self, handle: Handle);
 
-    /// Gives a handle up: it has no result from here on.
+    /// Gives a handle up, but for that of a child: it has no result from here on.
     fn cancel(&mut self, handle: Handle);
 
     /// Calls the thread or its log.
@@ -123,6 +140,9 @@ pub struct DriveInput {
     /// Messages of the queue that are in the transcript, and of which the thread does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injected: Vec<EntryId>,
+    /// The call that it works for; `None` for a thread of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegation: Option<Arc<Delegation>>,
 }
 
 impl DriveInput {
@@ -197,6 +217,12 @@ pub struct StepAsk {
     pub deadline: Option<Time>,
     /// Rest of the budgets, for model calls that ports make.
     pub left: Amount,
+    /// The call that the run works for; `None` for a thread of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegation: Option<Arc<Delegation>>,
+    /// The end of the child that the call handed its work to: the step makes the result of the call from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Box<ChildEnd>>,
 }
 
 /// The reply of a step.
@@ -252,6 +278,25 @@ pub enum ControlAsk {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<BlobHash>,
     },
+    /// Says that a child begins, before it does.
+    Delegate {
+        /// Run that asks.
+        run: RunId,
+        /// Thread of the child.
+        child: ThreadId,
+        /// Its run.
+        begins: RunId,
+    },
+    /// Begins a child's run in its thread. What the thread has from earlier calls stays in its log, and is no part of the
+    /// conversation.
+    BeginChild {
+        /// The ids of the work.
+        origin: Box<Origin>,
+        /// Thread of the caller.
+        parent: ThreadId,
+        /// When it began.
+        at: Time,
+    },
     /// Appends entries to the log. Entries that it has are ignored.
     Append {
         /// The entries, in order.
@@ -274,8 +319,15 @@ pub enum ControlReply {
         /// The decisions about held calls so far.
         decisions: Vec<CallDecision>,
     },
-    /// Of [`ControlAsk::Hold`] and [`ControlAsk::Ended`].
+    /// Of [`ControlAsk::Hold`], [`ControlAsk::Ended`] and [`ControlAsk::Delegate`].
     Noted,
+    /// Of [`ControlAsk::BeginChild`].
+    Began {
+        /// Entries of the log before the run.
+        log: u64,
+        /// State of an earlier run that no invocation reads.
+        spent: Option<BlobHash>,
+    },
     /// Of [`ControlAsk::Append`]: entries of the log.
     Appended(u64),
     /// The request does not fit, which is an error of the program.

@@ -10,11 +10,12 @@ use harness::core::run::{Run, RunResume, SNAPSHOT_VERSION};
 use harness::core::{End, EntryId, Json, Millis, OpId, Time};
 
 use super::blob::{Blob, BlobHash};
+use super::child::{ChildEnd, Delegation, parts};
 use super::context::{
-    Begin, ControlAsk, ControlReply, DriveInput, DurableContext, Handle, StepAsk, StepReply, Stopped,
+    Begin, ControlAsk, ControlReply, DriveInput, Driven, DurableContext, Handle, StepAsk, StepReply, Stopped,
     TimedInput, Woken,
 };
-use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
+use super::host::{Agent, AgentHost, ThreadStore};
 use super::log::{LogEntry, LogItem};
 use super::reader::Reader;
 use super::request::Held;
@@ -42,7 +43,8 @@ impl Default for DriveOptions {
     }
 }
 
-/// Drives one run to its end, or to the invocation that continues it. Its end goes to the thread.
+/// Drives one run to its end, or to the invocation that continues it. Its end goes to the thread, and the result to the
+/// driver of the caller if the run works for a call.
 ///
 /// # Errors
 /// [`Stopped`] when the attempt is over.
@@ -51,8 +53,22 @@ pub async fn drive<C: DurableContext>(
     host: &impl AgentHost,
     reader: &Reader<impl ThreadStore + 'static>,
     options: DriveOptions,
-    input: DriveInput,
-) -> Result<(), Stopped> {
+    mut input: DriveInput,
+) -> Result<Driven, Stopped> {
+    let mut entries = 1;
+    if let Some(delegation) = input.delegation.clone().filter(|_| input.state().is_none()) {
+        entries += 1;
+        let (origin, at) = (Box::new(input.origin.clone()), input.at);
+        match ctx.control(ControlAsk::BeginChild { origin, parent: delegation.thread(), at }).await? {
+            ControlReply::Began { log, spent } => {
+                (input.first, input.log, input.spent) = (log, log, spent);
+            }
+            ControlReply::Refused(why) => return Ok(Driven::Ended(at, Err(why))),
+            ControlReply::Taken { .. } | ControlReply::Noted | ControlReply::Appended(_) => {
+                return Err(Stopped::Refused("it gave another reply than the beginning of a run".to_owned()));
+            }
+        }
+    }
     if let Some(spent) = &input.spent {
         reader.remove(&input.thread(), spent).await?;
     }
@@ -61,13 +77,14 @@ pub async fn drive<C: DurableContext>(
         Err(why) => {
             let ended = ControlAsk::Ended {
                 run: input.run(),
-                end: Err(why),
+                end: Err(why.clone()),
                 at: input.at,
                 state: input.state().cloned(),
                 injected: input.injected,
                 log: input.log,
             };
-            return ctx.control(ended).await.map(drop);
+            ctx.control(ended).await?;
+            return Ok(Driven::Ended(input.at, Err(why)));
         }
     };
     let bell = ctx.doorbell()?;
@@ -79,12 +96,13 @@ pub async fn drive<C: DurableContext>(
         reader,
         ports,
         options,
-        entries: 1,
+        entries,
         bytes: 0,
         log: input.log,
         takes: input.takes,
         input,
         steps: BTreeMap::new(),
+        children: BTreeMap::new(),
         held: Vec::new(),
         bell,
         timer: None,
@@ -106,7 +124,7 @@ async fn open(
         Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
         Begin::Messages { .. } | Begin::Decided { .. } => None,
     };
-    let agent = host.agent(HostAsk::new(&input.origin)).await;
+    let agent = parts(host, &input.origin, input.delegation.as_ref()).await;
     Ok(agent.map_err(|fault| fault.message).and_then(|agent| make(agent, input, loaded, saved.as_deref())))
 }
 
@@ -175,6 +193,8 @@ struct Driver<'r, C, S> {
     takes: u64,
     /// Steps in flight.
     steps: BTreeMap<Handle, OpId>,
+    /// Calls whose children are at work, with the time of their start, as steps that make their results.
+    children: BTreeMap<Handle, (Time, StepAsk)>,
     /// Calls that wait for a decision.
     held: Vec<(OpId, Held)>,
     bell: Handle,
@@ -189,7 +209,7 @@ struct Driver<'r, C, S> {
 }
 
 impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
-    async fn run(mut self, mut running: Running) -> Result<(), Stopped> {
+    async fn run(mut self, mut running: Running) -> Result<Driven, Stopped> {
         loop {
             if !running.quick.is_empty() {
                 running = self.segment(running).await?;
@@ -320,16 +340,22 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 turn: scope.turn,
                 deadline: scope.deadline,
                 left: scope.left,
+                delegation: self.input.delegation.clone(),
+                child: None,
             };
-            self.entries += 1;
-            self.steps.insert(self.ctx.start(step)?, id);
+            if !self.delegate(running.now, &step).await? {
+                self.start_step(step)?;
+            }
         }
         if self.held.len() > before {
             let calls = self.held.iter().map(|(_, held)| held.clone()).collect();
             self.control(ControlAsk::Hold { run: self.input.run(), calls }).await?;
-            self.entries += 1;
             self.park.take().into_iter().for_each(|old| self.ctx.cancel(old));
-            self.park = Some(self.ctx.timer(running.now.after(self.options.park_after))?);
+            // A child waits as long as it may, because its end is the result of a call.
+            if self.input.delegation.is_none() {
+                self.entries += 1;
+                self.park = Some(self.ctx.timer(running.now.after(self.options.park_after))?);
+            }
         }
         match running.abort.take() {
             Some(last) => self.abort(running, last),
@@ -337,9 +363,69 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         }
     }
 
-    /// Asks for the end of operations; those that do not reply in the grace period are given up.
+    fn start_step(&mut self, step: StepAsk) -> Result<(), Stopped> {
+        self.entries += 1;
+        let op = step.op;
+        self.steps.insert(self.ctx.start(step)?, op);
+        Ok(())
+    }
+
+    /// Starts the child of a call that hands its work to one. False for any other operation.
+    async fn delegate(&mut self, now: Time, step: &StepAsk) -> Result<bool, Stopped> {
+        let Op::Tool { .. } = step.what else { return Ok(false) };
+        let delegation = Delegation {
+            origin: Arc::new(step.origin.clone()),
+            call: step.what.clone(),
+            turn: step.turn,
+            deadline: step.deadline,
+            at: now,
+            caller: step.delegation.clone(),
+        };
+        let Some(child) = delegation.child(&self.ports) else { return Ok(false) };
+        let (prompt, waiting) = (vec![child.prompt], Vec::new());
+        let input = DriveInput {
+            origin: child.origin,
+            begin: Begin::Messages { prompt, waiting, agent: None },
+            at: now,
+            first: 0,
+            log: 0,
+            spent: None,
+            takes: 0,
+            injected: Vec::new(),
+            delegation: Some(Arc::new(delegation)),
+        };
+        let (run, child, begins) = (self.input.run(), input.thread(), input.run());
+        self.control(ControlAsk::Delegate { run, child, begins }).await?;
+        self.call(input, (now, step.clone()))?;
+        Ok(true)
+    }
+
+    fn call(&mut self, child: DriveInput, call: (Time, StepAsk)) -> Result<(), Stopped> {
+        self.entries += 1;
+        self.children.insert(self.ctx.call(child)?, call);
+        Ok(())
+    }
+
+    /// A child has ended, or continues in another invocation.
+    fn driven(&mut self, handle: Handle, driven: Driven) -> Result<(), Stopped> {
+        let Some((started, step)) = self.children.remove(&handle) else { return Ok(()) };
+        match driven {
+            Driven::Next(next) => self.call(*next, (started, step)),
+            Driven::Ended(_, end) => {
+                self.bytes = self.bytes.saturating_add(Json::size_of(&end) as u64);
+                let child = Some(Box::new(ChildEnd { started, end }));
+                self.start_step(StepAsk { child, ..step })
+            }
+        }
+    }
+
+    /// Asks for the end of operations; those that do not reply in the grace period are given up. A child has such a period
+    /// of its own, and always ends.
     fn abort(&mut self, running: &mut Running, last: OpId) -> Result<(), Stopped> {
         for (handle, _) in self.steps.iter().filter(|(_, op)| **op <= last) {
+            self.ctx.stop(*handle);
+        }
+        for (handle, _) in self.children.iter().filter(|(_, (_, step))| step.op <= last) {
             self.ctx.stop(*handle);
         }
         self.entries += 1;
@@ -367,6 +453,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let (handle, woken) = self.ctx.next().await?;
         match woken {
             Woken::Step(reply) => self.stepped(running, handle, *reply),
+            Woken::Child(driven) => self.driven(handle, *driven)?,
             Woken::Rang => {
                 self.entries += 1;
                 self.bell = self.ctx.doorbell()?;
@@ -406,11 +493,12 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let DriveOptions { entries, bytes, age, .. } = self.options;
         let is_long =
             self.entries >= entries || self.bytes >= bytes || running.now.since(self.input.at) >= age;
-        is_long && self.has_drained && self.steps.is_empty() && self.held.is_empty()
+        let is_alone = self.steps.is_empty() && self.children.is_empty() && self.held.is_empty();
+        is_long && self.has_drained && is_alone
     }
 
     /// Continues in another invocation, which asks for the queue in place of this one.
-    async fn roll_over(mut self, mut running: Running, state: Json) -> Result<(), Stopped> {
+    async fn roll_over(mut self, mut running: Running, state: Json) -> Result<Driven, Stopped> {
         self.append(&mut running).await?;
         let (state, messages) = (Blob::new(state.text()), running.machine.log().len() as u64);
         self.reader.put(&self.input.thread(), &state).await?;
@@ -425,14 +513,19 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             spent,
             ..self.input
         };
-        self.ctx.roll_over(next).await
+        if next.delegation.is_none() {
+            self.ctx.roll_over(next.clone()).await?;
+        }
+        Ok(Driven::Next(Box::new(next)))
     }
 
-    async fn end(mut self, mut running: Running, end: Arc<End>) -> Result<(), Stopped> {
+    async fn end(mut self, mut running: Running, end: Arc<End>) -> Result<Driven, Stopped> {
         self.append(&mut running).await?;
         let injected: Vec<EntryId> = std::mem::take(&mut running.injected);
         let (run, at, log) = (self.input.run(), running.now, self.log);
         let state = self.input.state().cloned();
-        self.control(ControlAsk::Ended { run, end: Ok(end), at, injected, log, state }).await.map(drop)
+        let ended = Driven::Ended(at, Ok(Arc::clone(&end)));
+        self.control(ControlAsk::Ended { run, end: Ok(end), at, injected, log, state }).await?;
+        Ok(ended)
     }
 }

@@ -13,6 +13,7 @@
 //! engine.
 
 mod blob;
+mod child;
 mod context;
 mod drive;
 mod host;
@@ -28,9 +29,10 @@ mod step;
 mod thread;
 
 pub use blob::{Blob, BlobHash};
+pub use child::{ChildEnd, Delegation};
 pub use context::{
-    Begin, ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, StepReply,
-    Stopped, TimedInput, Woken,
+    Begin, ControlAsk, ControlReply, DriveInput, Driven, DurableContext, Handle, SegmentWork, StepAsk,
+    StepReply, Stopped, TimedInput, Woken,
 };
 pub use drive::{DriveOptions, drive};
 #[cfg(feature = "restate")]
@@ -44,4 +46,4 @@ pub use sim::SimEngine;
 #[cfg(feature = "restate")]
 pub(crate) use step::lost_reply;
 pub use step::{Nonce, StepContext, perform};
-pub use thread::ThreadState;
+pub use thread::{ChildReport, ThreadState};

@@ -7,11 +7,12 @@ use harness::core::message::{Message, ToolCall};
 use harness::core::outcome::Continuation;
 use harness::core::port::ProposedCall;
 use harness::core::tool::ToolDef;
-use harness::core::{AgentId, CallId, EntryId, Json, Redactor, RunId, Time, ToolName};
+use harness::core::{AgentId, CallId, EntryId, Json, Redactor, RunId, ThreadId, Time, ToolName};
 use harness::runtime::{DeliveryMode, QueueEntry};
 use serde::{Deserialize, Serialize};
 
 use super::context::{ControlAsk, ControlReply, DriveInput};
+use super::thread::ChildReport;
 
 /// Options of the run that a message begins. A message that joins a run uses the options of that run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +150,10 @@ pub enum ThreadAsk {
         /// Entries of the log.
         log: u64,
     },
+    /// Stops a run that works for a call. Sent by the driver of the caller.
+    StopRun(RunId),
+    /// What a child has to tell. Sent by the thread of the child.
+    Child(Box<ChildReport>),
     /// A request of the thread's own run.
     Run(ControlAsk),
 }
@@ -197,4 +202,6 @@ pub enum ThreadSend {
     },
     /// A request to the thread itself, later.
     Later(Time, Box<ThreadAsk>),
+    /// A request to another thread: its parent, or a child.
+    Tell(ThreadId, Box<ThreadAsk>),
 }

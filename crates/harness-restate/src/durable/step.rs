@@ -11,8 +11,9 @@ use harness::core::transcript::Prefix;
 use harness::core::{Cancel, Json, Time};
 use serde::{Deserialize, Serialize};
 
+use super::child::parts;
 use super::context::{StepAsk, StepReply, Stopped};
-use super::host::{Agent, AgentHost, HostAsk, ThreadStore};
+use super::host::{Agent, AgentHost, ThreadStore};
 use super::reader::Reader;
 use super::sealed::HasAgent as _;
 
@@ -87,14 +88,17 @@ async fn effect(
     was_lost: bool,
     cancel: &Cancel,
 ) -> StepReply {
-    let StepAsk { origin, op, what, turn, deadline, left, first: _, log: _, agent: _ } = ask;
+    let StepAsk { origin, op, what, turn, deadline, left, delegation, child, .. } = ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
-    let agent = match host.agent(HostAsk::new(&origin)).await {
+    let agent = match parts(host, &origin, delegation.as_ref()).await {
         Ok(agent) => agent,
         Err(fault) => return failed(&fault.message),
     };
-    let Agent { ports, .. } = agent;
-    if was_lost && matches!(what, Op::Tool { .. }) {
+    let Agent { mut ports, .. } = agent;
+    // The effects of a call that delegates are those of its child.
+    let is_over = child.is_some();
+    ports.children = child.map(|child| Arc::new(*child) as _);
+    if was_lost && !is_over && matches!(what, Op::Tool { .. }) {
         return stepped(ports.clock.now(), &what, Reply::Interrupted { partial: None }, None);
     }
     let lost = lost_usage(&what).filter(|_| was_lost);

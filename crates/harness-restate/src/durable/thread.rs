@@ -19,6 +19,14 @@ use super::blob::BlobHash;
 use super::context::{Begin, ControlAsk, ControlReply, DriveInput};
 use super::request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
 
+mod deciding;
+mod family;
+
+pub use family::ChildReport;
+
+use deciding::named;
+use family::Family;
+
 /// Messages that wait, at most.
 const QUEUE: usize = 64;
 /// Bytes of the messages that wait with their options, at most: the state of an object stays small.
@@ -27,8 +35,6 @@ const QUEUE_BYTES: usize = 128 << 10;
 const OPTION_BYTES: usize = 32 << 10;
 /// Names of messages that are remembered, so that a client may send one again.
 const REMEMBERED: usize = 256;
-/// Decisions that are remembered, so that a client may repeat one.
-const DECIDED: usize = 64;
 /// How long a parked call waits for a decision: 7 days.
 const EXPIRES: Millis = Millis(7 * 24 * 3_600_000);
 
@@ -79,6 +85,8 @@ pub struct ThreadState {
     parked: Option<Box<Continuation>>,
     agent: Option<AgentId>,
     last: Option<Result<Arc<End>, String>>,
+    #[serde(default, skip_serializing_if = "Family::is_none")]
+    family: Family,
 }
 
 impl ThreadState {
@@ -114,10 +122,20 @@ impl ThreadState {
         self.queue.iter()
     }
 
-    /// The calls that wait for a decision.
+    /// The calls that wait for a decision, those of its children included: the origin of a call names its thread.
     pub fn approvals(&self) -> impl Iterator<Item = &Held> {
         let decided = |call: &CallId| self.decisions.iter().any(|decision| decision.call == *call);
-        self.held.iter().filter(move |held| !decided(held.call()))
+        self.held.iter().filter(move |held| !decided(held.call())).chain(self.family.held())
+    }
+
+    /// The thread whose call this one works for; `None` for a thread of its own.
+    pub fn parent(&self) -> Option<&ThreadId> {
+        self.family.parent()
+    }
+
+    /// The threads that work for calls of the run at hand.
+    pub fn children(&self) -> impl Iterator<Item = &ThreadId> {
+        self.family.at_work()
     }
 
     /// The end of the last run, or why it could not begin.
@@ -162,6 +180,9 @@ impl ThreadState {
 
     /// Id of the last run that ended or could not begin.
     pub fn last_run(&self) -> Option<RunId> {
+        if let Some(run) = self.family.run() {
+            return self.running().is_none().then(|| run.clone());
+        }
         let at_work = u64::from(matches!(self.status, ThreadStatus::Running(_)));
         self.runs.checked_sub(at_work).filter(|number| *number > 0).map(|number| self.run_id(number))
     }
@@ -197,16 +218,24 @@ impl ThreadState {
     ) -> (ThreadReply, Vec<ThreadSend>) {
         let mut sends = Vec::new();
         self.created.get_or_insert(now);
-        let ask = match ask.redacted(redactor) {
-            Ok(ask) => ask,
-            Err(why) => return (ThreadReply::Refused(why), sends),
+        let before = self.shown();
+        let reply = match ask.redacted(redactor) {
+            Ok(ThreadAsk::Run(control)) => ThreadReply::Run(self.control(control, now, &mut sends)),
+            Ok(ask) => self
+                .change(ask, now, &mut sends)
+                .map_or_else(ThreadReply::Refused, |()| ThreadReply::Accepted(self.running().cloned())),
+            Err(why) => ThreadReply::Refused(why),
         };
-        let done = match ask {
-            ThreadAsk::Run(control) => {
-                return (ThreadReply::Run(self.control(control, now, &mut sends)), sends);
-            }
+        if let Some((held, is_over)) = self.shown().filter(|after| Some(after) != before.as_ref()) {
+            sends.extend(self.family.tell(self.id(), held, is_over));
+        }
+        (reply, sends)
+    }
+
+    fn change(&mut self, ask: ThreadAsk, now: Time, sends: &mut Vec<ThreadSend>) -> Result<(), String> {
+        match ask {
             ThreadAsk::Forget => {
-                self.forget(&mut sends);
+                self.forget(sends);
                 Ok(())
             }
             ThreadAsk::Forgotten { before } => {
@@ -214,20 +243,30 @@ impl ThreadState {
                 Ok(())
             }
             ThreadAsk::Settle { run, why, injected, log } => {
-                self.settle(run, why, now, &injected, log, &mut sends)
+                self.settle(run, why, now, &injected, log, sends)
+            }
+            ThreadAsk::StopRun(run) => {
+                if self.family.stop(run) {
+                    self.stop(Arc::from("caller"), sends);
+                }
+                Ok(())
+            }
+            ThreadAsk::Child(report) => {
+                self.family.note(*report);
+                Ok(())
             }
             _ if self.is_forgetting => Err(format!(
                 "forgetting: the conversation of thread `{}` is being removed; try again in a moment",
                 self.id()
             )),
             ThreadAsk::Deliver { entry, message, mode, wakes, options } => {
-                self.deliver(Queued::new(entry, message, mode, wakes, options, now), &mut sends)
+                self.deliver(Queued::new(entry, message, mode, wakes, options, now), sends)
             }
             ThreadAsk::Abort => {
-                self.stop(Arc::from("caller"), &mut sends);
+                self.stop(Arc::from("caller"), sends);
                 Ok(())
             }
-            ThreadAsk::Decide(decision) => self.decide(decision, now, &mut sends),
+            ThreadAsk::Decide(decision) => self.decide(decision, now, sends),
             ThreadAsk::Edit { entry, message } => {
                 let waiting = self.queue.waiting_mut(&entry).ok_or_else(|| not_waiting(&entry));
                 waiting.map(|queued| queued.message = message)
@@ -240,11 +279,11 @@ impl ThreadState {
             }
             ThreadAsk::Configure(options) => self.configure(options),
             ThreadAsk::Expire { run } => {
-                self.expire(&run, now, &mut sends);
+                self.expire(&run, now, sends);
                 Ok(())
             }
-        };
-        (done.map_or_else(ThreadReply::Refused, |()| ThreadReply::Accepted(self.running().cloned())), sends)
+            ThreadAsk::Run(_) => Err("run: this is a request of a driver".to_owned()),
+        }
     }
 
     fn running(&self) -> Option<&RunId> {
@@ -255,6 +294,10 @@ impl ThreadState {
         let now = queued.queued_at;
         if self.remembered.contains(&queued.id) {
             return Ok(());
+        }
+        if let Some(parent) = self.parent() {
+            let text = "works for a call and takes no messages; send them to";
+            return Err(format!("child: thread `{}` {text} `{parent}`", self.id()));
         }
         if self.queue.iter().count() >= QUEUE {
             return Err(format!("queue_full: {QUEUE} messages wait already; try again later"));
@@ -310,7 +353,8 @@ impl ThreadState {
         }
     }
 
-    fn remove(&self, sends: &mut Vec<ThreadSend>) {
+    fn remove(&mut self, sends: &mut Vec<ThreadSend>) {
+        self.family.forget(sends);
         sends.push(ThreadSend::Forget { before: self.log });
     }
 
@@ -321,53 +365,6 @@ impl ThreadState {
             origin.session = Some(format!("{}#{log}", self.id()).into());
             *self = Self { origin, runs, log, first: log, ..Self::default() };
         }
-    }
-
-    fn decide(
-        &mut self,
-        decision: CallDecision,
-        now: Time,
-        sends: &mut Vec<ThreadSend>,
-    ) -> Result<(), String> {
-        let call = decision.call.clone();
-        if let Some(earlier) = self.decisions.iter().find(|earlier| earlier.call == call) {
-            let is_equal = earlier.decision == decision.decision;
-            return is_equal
-                .then_some(())
-                .ok_or_else(|| format!("decided: another decision about call `{call}` was given before"));
-        }
-        let held = self.held.iter().find(|held| *held.call() == call);
-        let held = held.ok_or_else(|| format!("not_pending: call `{call}` does not wait for a decision"))?;
-        let pending = held.proposed.digest();
-        let is_request = self.parked.as_ref().is_some_and(|parked| parked.request.is_some());
-        if is_request && !matches!(decision.decision, Decision::Granted | Decision::Denied { .. }) {
-            return Err(format!("not_editable: request `{call}` can only be granted or denied"));
-        }
-        if decision.digest.as_ref().is_some_and(|seen| *seen != pending) {
-            return Err(format!("other_call: the decision about `{call}` is not about {pending}"));
-        }
-        if decision.decision != Decision::Later {
-            self.decided.push_back((pending, named(&decision.decision)));
-            self.decided.drain(..self.decided.len().saturating_sub(DECIDED));
-        }
-        self.decisions.push(decision);
-        match &self.status {
-            ThreadStatus::Running(run) => sends.push(ThreadSend::Ring(run.clone())),
-            ThreadStatus::Parked(_) => self.resume(now, sends),
-            ThreadStatus::Idle => {}
-        }
-        Ok(())
-    }
-
-    fn expire(&mut self, run: &RunId, now: Time, sends: &mut Vec<ThreadSend>) {
-        if self.status != ThreadStatus::Parked(run.clone()) {
-            return;
-        }
-        for held in &self.held {
-            let reason = "nobody decided in time".to_owned();
-            self.decisions.push(CallDecision::new(held.call().clone(), Decision::Denied { reason }));
-        }
-        self.resume(now, sends);
     }
 
     fn control(&mut self, ask: ControlAsk, now: Time, sends: &mut Vec<ThreadSend>) -> ControlReply {
@@ -389,6 +386,13 @@ impl ThreadState {
                 }
                 ControlReply::Noted
             }
+            ControlAsk::Delegate { run, child, begins } => {
+                if self.running() == Some(&run) {
+                    self.family.delegate(child, begins, sends);
+                }
+                ControlReply::Noted
+            }
+            ControlAsk::BeginChild { origin, parent, at } => self.begin_child(*origin, parent, at.max(now)),
             ControlAsk::Append { .. } => ControlReply::Refused("entries belong to the log".to_owned()),
         }
     }
@@ -451,6 +455,11 @@ impl ThreadState {
             self.parked = parked.filter(|parked| parked.kind == ContinuationKind::Approval);
         }
         self.last = Some(end);
+        if self.parent().is_some() {
+            // Its caller has the end. What waits in it is not decided any more.
+            (self.parked, self.held, self.decisions) = (None, Vec::new(), Vec::new());
+            return;
+        }
         let pending = |call: &CallId| {
             self.parked.as_ref().is_some_and(|parked| parked.pending.iter().any(|at| at.call_id == *call))
         };
@@ -524,14 +533,10 @@ impl ThreadState {
         origin.allowed_tools = allowed_tools;
         self.status = ThreadStatus::Running(run);
         let (first, log, spent) = (self.first, self.log, self.spent.take());
-        let input = DriveInput { origin, begin, at: now, first, log, spent, takes: 0, injected: Vec::new() };
+        let (takes, injected, delegation) = (0, Vec::new(), None);
+        let input = DriveInput { origin, begin, at: now, first, log, spent, takes, injected, delegation };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
-}
-
-/// Names a decision by its content, which may be long.
-fn named(decision: &Decision) -> BlobHash {
-    BlobHash::of(Json::of(decision).unwrap_or_default().text())
 }
 
 fn not_waiting(entry: &EntryId) -> String {

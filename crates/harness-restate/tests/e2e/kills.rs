@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use harness::core::ThreadId;
 use harness::runtime::ThreadService as _;
+use harness_restate::durable::fold;
 
 use crate::cluster::run;
 use crate::load::scripts;
 use crate::processes::{Cluster, until};
-use crate::user::{check_laws, message, play_acts};
+use crate::user::{check_laws, child_log, message, play_acts};
 use crate::world::PROMPT;
 
 /// Conversations of each script with workers that are killed, and kills while they are at work.
@@ -60,6 +61,44 @@ pub(crate) fn killed_workers_lose_nothing() {
         tokio::select! {
             _ = async { tokio::join!(conversations, kills) } => {}
             () = play_acts(&cluster) => {}
+        }
+    });
+}
+
+pub(crate) fn a_sub_agent_outlives_its_worker() {
+    run(async {
+        let cluster = Cluster::start(1, 1).await;
+        let threads = cluster.threads();
+        // While its model answers, or while its caller waits for it.
+        for (number, moment) in ["done pay", "begun pay"].into_iter().enumerate() {
+            let thread = ThreadId::from(format!("a slow sub-agent.{number}"));
+            threads.deliver(&thread, message("first", "Order tea.", PROMPT)).await.unwrap();
+            let child = ThreadId::from(format!("{thread}/c-task"));
+            let line = format!("{moment} {child}");
+            until(&line, || async { !cluster.ledger(&line).is_empty() }).await;
+            let state = threads.state(&thread).await.unwrap();
+            assert_eq!(state.children().collect::<Vec<_>>(), [&child]);
+            assert_eq!(threads.state(&child).await.unwrap().parent(), Some(&thread));
+            cluster.kill(0);
+            tokio::time::sleep(AWAY).await;
+            cluster.restart(0);
+            let log = check_laws(&cluster, &thread).await;
+            let result = fold(&log)
+                .messages()
+                .find_map(|message| message.as_tool_result().is_some().then(|| message.joined_text()));
+            assert!(result.clone().unwrap().contains(r#""output": "Paid.""#), "{result:?}");
+            let said = fold(&child_log(&cluster, &child).await).messages().count();
+            assert_eq!((said, cluster.ledger(&format!("begun pay {child}")).len()), (4, 1));
+            assert_eq!(threads.state(&thread).await.unwrap().children().count(), 0);
+            let refused = threads.deliver(&child, message("more", "More.", PROMPT)).await.unwrap_err();
+            assert_eq!(refused.kind(), "engine.child");
+            // Forgotten with its caller.
+            threads.forget(&thread).await.unwrap();
+            until("a forgotten sub-agent", || async {
+                threads.state(&child).await.is_ok_and(|state| state.created().is_none())
+            })
+            .await;
+            assert_eq!(threads.read(&child, 0).await.unwrap().0, Vec::new());
         }
     });
 }

@@ -22,6 +22,7 @@ mod on_tokio;
 mod plan;
 mod processes;
 #[path = "../it/scripts.rs"]
+#[expect(dead_code, reason = "the other test program uses the rest")]
 mod scripts;
 mod user;
 mod worker;
@@ -60,6 +61,7 @@ const CHECKS: &[Check] = &[
     ("cluster::killed_nodes_lose_nothing", load::killed_nodes_lose_nothing),
     ("cluster::frozen_and_cut_off_nodes_lose_nothing", load::frozen_and_cut_off_nodes_lose_nothing),
     ("cluster::an_upgrade_and_the_way_back_lose_nothing", load::an_upgrade_and_the_way_back_lose_nothing),
+    ("cluster::a_sub_agent_outlives_its_worker", kills::a_sub_agent_outlives_its_worker),
 ];
 
 fn main() -> ExitCode {

@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::core::message::Message;
+use harness::core::message::{AssistantMessage, Message};
 use harness::core::port::Decision;
 use harness::core::{End, Millis, ThreadId};
 use harness::runtime::{ApprovalDecision, RuntimeError, ThreadMessage, ThreadService as _};
 use harness_restate::durable::{LogEntry, ThreadStatus};
 use harness_restate::engine::restate::DurableThreads;
 
-use crate::kept::kept;
+use crate::kept::{kept, laws_kept};
 use crate::processes::{Cluster, PAUSE, until, until_every};
 use crate::worker::{PARK_AFTER, script_of};
-use crate::world::{Act, PROMPT, Way};
+use crate::world::{Act, LEVEL, PROMPT, Script, Way};
 
 /// Plays the acts of scripts while models ask for them, until dropped.
 pub(crate) async fn play_acts(cluster: &Cluster) {
@@ -28,13 +28,32 @@ pub(crate) async fn play_acts(cluster: &Cluster) {
             let [_, answer, at, thread] = words[..] else { continue };
             if done.insert(line.clone()) {
                 let name = format!("act-{answer}-{at}");
-                let act = script_of(thread).unwrap().acts[at.parse::<usize>().unwrap()].1.clone();
+                let (of, number) = (answer.parse().unwrap(), at.parse().unwrap());
+                let act = act_of(&script_of(thread).unwrap(), of, number).clone();
                 let (threads, thread) = (cluster.threads(), ThreadId::from(thread));
                 tokio::spawn(async move { act_once(&threads, &thread, &name, &act).await.unwrap() });
             }
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// The act that the model asks for with an answer, in a script or in that of its sub-agent.
+fn act_of(script: &Script, answer: usize, at: usize) -> &Act {
+    match &script.child {
+        Some(child) if answer >= LEVEL => act_of(child, answer - LEVEL, at),
+        _ => &script.acts[at].1,
+    }
+}
+
+/// The threads of the sub-agents of a script, inside of a thread.
+fn children(script: &Script, thread: &ThreadId) -> Vec<ThreadId> {
+    let Some(child) = &script.child else { return Vec::new() };
+    let calls = script.answers.iter().flat_map(AssistantMessage::tool_calls);
+    let mut all: Vec<_> = calls.map(|call| ThreadId::from(format!("{thread}/{}", call.id))).collect();
+    all.dedup();
+    let inside: Vec<_> = all.iter().flat_map(|thread| children(child, thread)).collect();
+    all.into_iter().chain(inside).collect()
 }
 
 async fn act_once(
@@ -156,6 +175,21 @@ pub(crate) async fn log(threads: &DurableThreads, thread: &ThreadId) -> Vec<LogE
 pub(crate) async fn check_laws(cluster: &Cluster, thread: &ThreadId) -> Vec<LogEntry> {
     let (log, last) = finished(cluster, thread).await;
     let ledger = cluster.ledger(thread.as_str());
-    kept(&log, &ledger, &last, &script_of(thread.as_str()).unwrap(), thread.as_str());
+    let script = script_of(thread.as_str()).unwrap();
+    kept(&log, &ledger, &last, &script, thread.as_str());
+    for child in children(&script, thread) {
+        child_log(cluster, &child).await;
+    }
+    log
+}
+
+/// Checks the laws of a sub-agent, whose caller has ended. Its log is empty if it did not begin.
+pub(crate) async fn child_log(cluster: &Cluster, child: &ThreadId) -> Vec<LogEntry> {
+    let state = cluster.threads().state(child).await.unwrap();
+    let Some(last) = state.last() else { return Vec::new() };
+    let last = last.as_ref().unwrap_or_else(|why| panic!("thread {child}: {why}"));
+    let log = log(&cluster.threads(), child).await;
+    assert_eq!((state.status(), state.log()), (&ThreadStatus::Idle, log.len() as u64), "{child}");
+    laws_kept(&log, last, child.as_str());
     log
 }

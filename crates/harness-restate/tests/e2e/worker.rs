@@ -14,7 +14,7 @@ use harness_restate::engine::restate::{Engine, Worker, WorkerOptions};
 use tokio::net::TcpListener;
 
 use crate::scripts;
-use crate::world::{Host, Note, Script, calls, redactor, text};
+use crate::world::{Host, Note, Script, calls, redactor, tasks, text};
 
 /// How long a run waits for a decision before it parks.
 pub(crate) const PARK_AFTER: Millis = Millis(1_000);
@@ -28,6 +28,15 @@ pub(crate) fn all_scripts() -> Vec<Script> {
     let said = vec!["Order tea."];
     let hung = all.iter().find(|script| script.name == "abort").cloned().unwrap();
     all.push(Script { name: "abort of a model that heeds", heeds: true, ..hung });
+    let paid = vec![calls(&["pay"]), text("Paid.")];
+    let slow = Script { thinks: Millis(700), answers: paid, ..Script::default() };
+    all.push(Script {
+        name: "a slow sub-agent",
+        child: Some(Box::new(slow)),
+        answers: vec![tasks(&["c-task"]), text("Done.")],
+        said: said.clone(),
+        ..Script::default()
+    });
     all.push(Script { name: "long", answers, thinks: Millis(0), said, ..Script::default() });
     all
 }

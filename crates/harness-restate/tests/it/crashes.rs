@@ -8,13 +8,13 @@ use harness::core::event::EventKind;
 use harness::core::message::Message;
 use harness::core::port::Clock as _;
 use harness::core::testing::event_line;
-use harness::core::{Fault, FaultSource, Millis, Time};
+use harness::core::{Fault, FaultSource, Millis, ThreadId, Time};
 use harness_restate::durable::sim::{SimFaults, SimReport};
 use harness_restate::durable::{
     Agent, AgentHost, DriveOptions, HostAsk, LogEntry, LogItem, SimEngine, ThreadReply, ThreadStatus, fold,
 };
 
-use super::kept::{events, kept};
+use super::kept::{events, kept, laws_kept};
 use super::scripts;
 use super::world::{FOLLOW_UP, Host, INSTRUCTIONS, PROMPT, SECRET, Script, client, redactor, say, thread};
 
@@ -22,6 +22,8 @@ use super::world::{FOLLOW_UP, Host, INSTRUCTIONS, PROMPT, SECRET, Script, client
 pub(crate) struct Left {
     pub(crate) report: SimReport,
     pub(crate) log: Vec<LogEntry>,
+    /// The logs of sub-agents.
+    pub(crate) children: Vec<(String, Vec<LogEntry>)>,
     pub(crate) ledger: Vec<String>,
     pub(crate) messages: Vec<Arc<Message>>,
 }
@@ -53,10 +55,22 @@ pub(crate) fn play(script: &Script, faults: SimFaults, options: DriveOptions) ->
     let (log, ledger) = (engine.log(&thread()), host.ledger.lock().unwrap().clone());
     assert_eq!(state.log(), log.len() as u64, "{about}");
     let messages: Vec<_> = fold(&log).messages().cloned().collect();
-    let left = Left { report, log, ledger, messages };
+    let children = engine.threads().into_iter().filter(|other| *other != thread());
+    let children = children.map(|child| (child.to_string(), child_kept(&engine, &child, &about))).collect();
+    let left = Left { report, log, children, ledger, messages };
     let last = state.last().unwrap().as_ref().unwrap_or_else(|why| panic!("{about}: {why}"));
     kept(&left.log, &left.ledger, last, script, &about);
     left
+}
+
+/// Checks the laws of a sub-agent, and gives its log.
+fn child_kept(engine: &SimEngine, child: &ThreadId, about: &str) -> Vec<LogEntry> {
+    let about = format!("{child}: {about}");
+    let (state, log) = (engine.thread(child).unwrap(), engine.log(child));
+    assert_eq!((state.status(), state.log()), (&ThreadStatus::Idle, log.len() as u64), "{about}");
+    let last = state.last().unwrap().as_ref().unwrap_or_else(|why| panic!("{about}: {why}"));
+    laws_kept(&log, last, &about);
+    log
 }
 
 /// Settings under which runs roll over after so many entries. With 1 they roll over before each iteration.
@@ -70,9 +84,14 @@ fn texts(left: &Left) -> Vec<String> {
     left.messages.iter().map(|message| format!("{}: {}", message.role(), message.joined_text())).collect()
 }
 
+/// Whether a model of a script hangs.
+fn hangs(script: &Script) -> bool {
+    script.hangs.is_some() || script.child.as_deref().is_some_and(hangs)
+}
+
 /// Crashes at each point, one after the other.
-fn enumerate(faults: &SimFaults, options: DriveOptions) {
-    for script in scripts::all() {
+fn enumerate(scripts: Vec<Script>, faults: &SimFaults, options: DriveOptions) {
+    for script in scripts {
         // Completions come in another order than their steps were started in.
         let faults = SimFaults { seed: faults.seed.max(1), ..faults.clone() };
         let calm = play(&script, faults.clone(), options);
@@ -80,8 +99,11 @@ fn enumerate(faults: &SimFaults, options: DriveOptions) {
             let crashing = SimFaults { crash_at: BTreeSet::from([point]), ..faults.clone() };
             let left = play(&script, crashing, options);
             let was_cut = texts(&left) != texts(&calm);
-            let is_unsafe = |line: &String| line.starts_with("begun pay") || line.starts_with("begun sign");
-            let may_be_cut = calm.ledger.iter().any(is_unsafe) || script.hangs.is_some();
+            // A call that delegates is never cut off: its child goes on.
+            let is_unsafe = |line: &String| {
+                ["pay", "sign"].iter().any(|tool| line.starts_with(&format!("begun {tool} t1/t1/")))
+            };
+            let may_be_cut = calm.ledger.iter().any(is_unsafe) || hangs(&script);
             assert!(!was_cut || may_be_cut, "{}: point {point}", script.name);
         }
     }
@@ -89,12 +111,12 @@ fn enumerate(faults: &SimFaults, options: DriveOptions) {
 
 #[test]
 fn a_crash_at_every_point_loses_nothing_and_repeats_no_unsafe_call() {
-    enumerate(&SimFaults::default(), DriveOptions::default());
+    enumerate(scripts::all(), &SimFaults::default(), DriveOptions::default());
 }
 
 #[test]
 fn nothing_is_lost_when_runs_roll_over() {
-    enumerate(&SimFaults::default(), rolling(1));
+    enumerate(scripts::all(), &SimFaults::default(), rolling(1));
 }
 
 #[test]
@@ -106,9 +128,10 @@ fn a_run_that_rolls_over_gives_the_same_records_and_events() {
             let rolled = play(&script, SimFaults::default(), rolling(entries));
             most = most.max(rolled.report.drives - whole.report.drives);
             assert_eq!(rolled.log, whole.log, "{} after {entries} entries", script.name);
+            assert_eq!(rolled.children, whole.children, "{} after {entries} entries", script.name);
         }
     }
-    assert_eq!(most, 6, "each iteration of the longest script is one invocation");
+    assert_eq!(most, 7, "each iteration of the longest script is one invocation");
 }
 
 #[test]
@@ -116,7 +139,8 @@ fn a_worker_reads_each_entry_of_a_log_once() {
     for script in scripts::all() {
         for options in [DriveOptions::default(), rolling(1)] {
             let left = play(&script, SimFaults::default(), options);
-            let (reads, entries) = (left.report.reads, left.log.len() as u64);
+            let of_children: usize = left.children.iter().map(|(_, log)| log.len()).sum();
+            let (reads, entries) = (left.report.reads, (left.log.len() + of_children) as u64);
             assert!(reads <= entries, "{}: {reads} reads of {entries} entries", script.name);
         }
     }
@@ -124,12 +148,16 @@ fn a_worker_reads_each_entry_of_a_log_once() {
 
 #[test]
 fn a_process_that_is_cut_off_and_goes_on_does_no_harm() {
-    enumerate(&SimFaults { freeze: true, ..SimFaults::default() }, DriveOptions::default());
+    enumerate(scripts::fewer(), &SimFaults { freeze: true, ..SimFaults::default() }, DriveOptions::default());
 }
 
 #[test]
 fn requests_that_arrive_twice_count_once() {
-    enumerate(&SimFaults { duplicate: true, seed: 3, ..SimFaults::default() }, DriveOptions::default());
+    enumerate(
+        scripts::fewer(),
+        &SimFaults { duplicate: true, seed: 3, ..SimFaults::default() },
+        DriveOptions::default(),
+    );
 }
 
 #[test]
@@ -260,7 +288,7 @@ fn the_log_has_the_agents_of_events_for_those_who_read_it() {
 
 #[test]
 fn rings_may_be_lost() {
-    for script in scripts::all().into_iter().filter(|script| script.hangs.is_none()) {
+    for script in scripts::all().into_iter().filter(|script| !hangs(script)) {
         play(&script, SimFaults { lose_rings: true, ..SimFaults::default() }, DriveOptions::default());
     }
 }
@@ -300,4 +328,18 @@ fn a_parked_run_holds_no_key() {
         LogItem::Record(_) => None,
     });
     assert!(last.max().unwrap() >= Time(0).after(late));
+}
+
+#[test]
+fn an_approval_in_a_sub_agent_must_come_within_the_time_limit_of_its_run() {
+    let named = |name: &str| scripts::all().into_iter().find(|script| script.name == name).unwrap();
+    let result = |script: &Script| {
+        let left = play(script, SimFaults::default(), DriveOptions::default());
+        let result = left.messages.iter().find(|message| message.as_tool_result().is_some()).cloned();
+        result.unwrap().joined_text()
+    };
+    let soon = result(&named("an approval in a sub-agent"));
+    assert!(soon.contains(r#""output": "Signed.""#), "{soon}");
+    let late = result(&scripts::late());
+    assert!(late.contains("it stopped with timeout_reached"), "{late}");
 }

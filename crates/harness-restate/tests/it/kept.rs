@@ -26,6 +26,11 @@ pub(crate) fn kept(log: &[LogEntry], ledger: &[String], last: &End, script: &Scr
     let is_unsafe = |line: &str| line.starts_with("begun pay") || line.starts_with("begun sign");
     let twice: Vec<_> = begun.iter().filter(|(line, times)| is_unsafe(line) && **times > 1).collect();
     assert!(twice.is_empty(), "{about}: begun twice: {twice:?}");
+    laws_kept(log, last, about);
+}
+
+/// Checks the laws of a log: that of a conversation, or of a sub-agent.
+pub(crate) fn laws_kept(log: &[LogEntry], last: &End, about: &str) {
     // (c), for each run; (d)
     let seqs: Vec<_> = log.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, (0..log.len() as u64).collect::<Vec<_>>(), "{about}");
@@ -36,6 +41,7 @@ pub(crate) fn kept(log: &[LogEntry], ledger: &[String], last: &End, script: &Scr
             laws::end(end).unwrap_or_else(|broken| panic!("{about}: {broken}"));
         }
     }
+    let messages: Vec<_> = fold(log).messages().cloned().collect();
     let appended = events.iter().filter(|event| matches!(event.kind, EventKind::MessageAppended { .. }));
     assert_eq!(appended.count(), messages.len(), "{about}: events show another transcript");
     laws::calls(&messages, last).unwrap_or_else(|broken| panic!("{about}: {broken}"));

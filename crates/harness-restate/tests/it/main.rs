@@ -8,6 +8,7 @@
 )]
 
 mod crashes;
+mod family;
 mod forgotten;
 mod kept;
 mod on_tokio;

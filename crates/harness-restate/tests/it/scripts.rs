@@ -1,14 +1,20 @@
 //! The scripts that all laws are checked with.
 
 use harness::core::Millis;
+use harness::core::message::AssistantMessage;
 
-use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, request, task, text};
+use super::world::{Act, FOLLOW_UP, INTERRUPT, STEER, Script, calls, request, tasks, text};
 
 const SOON: Millis = Millis(5_000);
 const LATE: Millis = Millis(3 * 24 * 3_600_000);
 
-#[expect(clippy::too_many_lines, reason = "one case after another")]
 pub(crate) fn all() -> Vec<Script> {
+    alone().into_iter().chain(delegating()).collect()
+}
+
+/// Scripts without sub-agents.
+#[expect(clippy::too_many_lines, reason = "one case after another")]
+fn alone() -> Vec<Script> {
     let hi = "Order tea.";
     let script = |name, answers| Script { name, answers, said: vec![hi], ..Script::default() };
     vec![
@@ -59,10 +65,6 @@ pub(crate) fn all() -> Vec<Script> {
             ..script("denial of a parked run", vec![calls(&["sign"]), text("Not signed.")])
         },
         Script {
-            child: vec![calls(&["look", "pay"]), text("Paid.")],
-            ..script("a sub-agent that pays", vec![task(), text("Done.")])
-        },
-        Script {
             acts: vec![(0, Act::Abort(SOON))],
             ..script("abort while a call waits", vec![calls(&["pay", "sign"])])
         },
@@ -85,6 +87,83 @@ pub(crate) fn all() -> Vec<Script> {
             turns: 3,
             said: vec![hi, "Go on.", "Go on."],
             ..script("turns", vec![text("One."), calls(&["pay"]), text("Two."), text("Three.")])
+        },
+    ]
+}
+
+/// A script whose agent asks sub-agents.
+fn asking(name: &'static str, answers: Vec<AssistantMessage>) -> Script {
+    Script { name, answers, said: vec!["Order tea."], ..Script::default() }
+}
+
+/// A script whose agent asks one sub-agent.
+fn within(name: &'static str, child: Script) -> Script {
+    Script { child: Some(Box::new(child)), ..asking(name, vec![tasks(&["c-task"]), text("Done.")]) }
+}
+
+/// A sub-agent that needs a signature, and what the user does then.
+fn signs(act: Act) -> Script {
+    Script { acts: vec![(0, act)], answers: vec![calls(&["sign"]), text("Signed.")], ..Script::default() }
+}
+
+/// An approval in a sub-agent that comes after the end of its run.
+pub(crate) fn late() -> Script {
+    within("an approval in a sub-agent that comes too late", signs(Act::Grant("c-sign", LATE)))
+}
+
+/// All scripts, but for most of those with sub-agents: these are long.
+pub(crate) fn fewer() -> Vec<Script> {
+    let few = ["a sub-agent that pays", "an approval in a sub-agent", "abort in a sub-agent"];
+    alone().into_iter().chain(delegating().into_iter().filter(|script| few.contains(&script.name))).collect()
+}
+
+/// Scripts with sub-agents.
+fn delegating() -> Vec<Script> {
+    let child = |answers| Script { answers, ..Script::default() };
+    let pays = || child(vec![calls(&["look", "pay"]), text("Paid.")]);
+    vec![
+        within("a sub-agent that pays", pays()),
+        within("a sub-agent that looks", child(vec![calls(&["look"]), calls(&["put"]), text("Seen.")])),
+        Script {
+            child: Some(Box::new(pays())),
+            ..asking("two sub-agents at once", vec![tasks(&["c-1", "c-2"]), text("Done.")])
+        },
+        Script {
+            child: Some(Box::new(pays())),
+            ..asking("the same sub-agent again", vec![tasks(&["c-task"]), tasks(&["c-task"]), text("Done.")])
+        },
+        within("a sub-agent of a sub-agent", within("", pays())),
+        within("an approval in a sub-agent", signs(Act::Grant("c-sign", SOON))),
+        within("an approval two levels down", within("", signs(Act::Grant("c-sign", SOON)))),
+        Script {
+            answers: vec![tasks(&["c-task"])],
+            ..within(
+                "abort in a sub-agent",
+                Script {
+                    acts: vec![(1, Act::Abort(Millis(0)))],
+                    hangs: Some(1),
+                    ..child(vec![calls(&["pay"])])
+                },
+            )
+        },
+        Script {
+            answers: vec![tasks(&["c-task"])],
+            ..within(
+                "abort two levels down",
+                within(
+                    "",
+                    Script {
+                        acts: vec![(0, Act::Abort(Millis(0)))],
+                        hangs: Some(0),
+                        heeds: true,
+                        ..child(Vec::new())
+                    },
+                ),
+            )
+        },
+        Script {
+            answers: vec![tasks(&["c-task"])],
+            ..within("abort while a sub-agent waits", signs(Act::Abort(SOON)))
         },
     ]
 }

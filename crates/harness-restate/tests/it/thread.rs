@@ -38,6 +38,7 @@ fn check(asks: &[ThreadAsk], expected: &[&str]) {
                     Begin::Decided { .. } | Begin::Saved { .. } => "; drive".to_owned(),
                 },
                 ThreadSend::Ring(run) => format!("; ring {run}"),
+                ThreadSend::Tell(other, _) => format!("; tell {other}"),
                 ThreadSend::Forget { before } => format!("; forget {before}"),
                 ThreadSend::Later(at, _) => format!("; later {}", at.since(Time(0)).0),
             };

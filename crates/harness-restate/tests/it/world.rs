@@ -7,7 +7,7 @@ use harness::core::driver::Ports;
 use harness::core::machine::CallDecision;
 use harness::core::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
 use harness::core::port::{
-    Checked, Clock, Control, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Review,
+    Checked, Clock, Control, Deltas, DynModel as _, Model, ModelFault, ModelFaultCode, ModelRequest, Review,
     RunNext, Secret, SingleAgent, TurnEnd,
 };
 use harness::core::run::{PlainControl, RunSpec};
@@ -28,6 +28,9 @@ pub(crate) fn redactor() -> Redactor {
 
 /// What the agent is prepared with.
 pub(crate) const INSTRUCTIONS: &str = "You sell tea, and never say why.";
+
+/// What a sub-agent is prepared with.
+const CHILD_INSTRUCTIONS: &str = "You sell tea, and never say why. You pay for it, too.";
 
 /// When a message is delivered, and whether it wakes an idle thread.
 pub(crate) type Way = (DeliveryMode, bool);
@@ -56,8 +59,8 @@ pub(crate) struct Script {
     pub(crate) name: &'static str,
     pub(crate) answers: Vec<AssistantMessage>,
     pub(crate) acts: Vec<(usize, Act)>,
-    /// The answers of the sub-agent that the tool `task` asks.
-    pub(crate) child: Vec<AssistantMessage>,
+    /// The script of the sub-agent that the tool `task` asks. What the user does in it is about the outermost thread.
+    pub(crate) child: Option<Box<Script>>,
     /// The answer that never comes.
     pub(crate) hangs: Option<usize>,
     /// Whether a model that hangs ends when it is cancelled.
@@ -78,7 +81,7 @@ impl Default for Script {
             name: "",
             answers: Vec::new(),
             acts: Vec::new(),
-            child: Vec::new(),
+            child: None,
             hangs: None,
             heeds: false,
             thinks: Millis(100),
@@ -109,10 +112,10 @@ pub(crate) fn request() -> AssistantMessage {
     AssistantMessage::approval_request(&ApprovalRequest::new("refund", "refund", "Refund the tea?"))
 }
 
-/// Delegates to the sub-agent.
-pub(crate) fn task() -> AssistantMessage {
+/// Delegates to the sub-agent, once for each name.
+pub(crate) fn tasks(names: &[&'static str]) -> AssistantMessage {
     let task = Json::parse(r#"{"description":"pay","subagent_type":"payer"}"#).unwrap();
-    AssistantMessage::calls([ToolCall::new("c-task", "task", task)])
+    AssistantMessage::calls(names.iter().map(|name| ToolCall::new(*name, "task", task.clone())))
 }
 
 /// What tools did: `begun TOOL CALL` and `done TOOL CALL`.
@@ -150,8 +153,13 @@ pub(crate) fn say(entry: &str, said: &str, (mode, wakes): Way) -> ThreadAsk {
     }
 }
 
+/// Answers of one level of sub-agents, at most: later answers are those of the next level.
+pub(crate) const LEVEL: usize = 100;
+
 struct Actor {
     script: Script,
+    /// Number of its first answer, for the user.
+    first: usize,
     model: ScriptedModel,
     clock: Arc<dyn Clock>,
     user: User,
@@ -162,7 +170,7 @@ impl Model for Actor {
         let mut answer = 0;
         request.view.for_each(|message| answer += usize::from(message.as_assistant().is_some()));
         let acts = self.script.acts.iter().enumerate().filter(|(_, (of, _))| *of == answer);
-        acts.for_each(|(at, (_, act))| (self.user)(answer, at, act));
+        acts.for_each(|(at, (_, act))| (self.user)(self.first + answer, at, act));
         if self.script.hangs == Some(answer) {
             if self.script.heeds {
                 request.cancel.cancelled().await;
@@ -250,11 +258,9 @@ impl Control for Turns {
 
 /// The parts of all runs of a script.
 pub(crate) struct Host {
-    script: Script,
-    clock: Arc<dyn Clock>,
-    user: User,
+    turns: u32,
+    ports: Ports,
     pub(crate) ledger: Ledger,
-    tools: Vec<Arc<dyn DynTool>>,
 }
 
 impl Host {
@@ -267,40 +273,48 @@ impl Host {
 
     /// Parts that note elsewhere what they do.
     pub(crate) fn noting(script: &Script, clock: Arc<dyn Clock>, user: User, note: &Note) -> Self {
-        let tools = tools(note, &clock);
-        Self { script: script.clone(), clock, user, ledger: Ledger::default(), tools }
+        let mut ports = ports(script, 0, &tools(note, &clock), &clock, &user);
+        ports.agents = Arc::new(SingleAgent::new(INSTRUCTIONS));
+        ports.redactor = Some(redactor()).filter(|_| script.is_secret);
+        Self { turns: script.turns, ports, ledger: Ledger::default() }
     }
 
     pub(crate) fn parts(&self) -> Agent {
-        let (script, clock, user) = (self.script.clone(), Arc::clone(&self.clock), Arc::clone(&self.user));
-        let model = ScriptedModel::new(script.answers.clone()).repeatable();
-        let (turns, mut tools) = (script.turns, self.tools.clone());
-        if !script.child.is_empty() {
-            let model = ScriptedModel::new(script.child.clone()).repeatable();
-            let mut child = Ports::new(Arc::new(model), Arc::clone(&self.clock));
-            child.tools = Arc::new(Toolbox::new(tools.clone()));
-            let payer = Subagent::new("payer", "pays", "Pay.");
-            let task = SubagentTool::new([payer], Arc::new(TurnRunner::new(&child))).unwrap();
-            tools.push(Arc::new(task));
-        }
-        let model: Arc<dyn DynModel> = Arc::new(Actor { script, model, clock, user });
-        let mut ports = Ports::new(model, Arc::clone(&self.clock));
-        ports.tools = Arc::new(Toolbox::new(tools));
-        ports.redactor = Some(redactor()).filter(|_| self.script.is_secret);
-        ports.agents = Arc::new(SingleAgent::new(INSTRUCTIONS));
-        ports.gates.push(gate::func("signature", |call, _| {
-            if call.call.name.as_str() == "sign" {
-                return GateVerdict::Hold { reason: "needs a signature".to_owned() };
-            }
-            GateVerdict::Allow
-        }));
-        let control: Box<dyn Control> = if turns > 1 {
-            Box::new(Turns { wanted: turns, done: 0 })
+        let control: Box<dyn Control> = if self.turns > 1 {
+            Box::new(Turns { wanted: self.turns, done: 0 })
         } else {
             Box::new(PlainControl::default())
         };
-        Agent { ports, spec: Arc::new(RunSpec::default()), control }
+        Agent { ports: self.ports.clone(), spec: Arc::new(RunSpec::default()), control }
     }
+}
+
+/// The ports of an agent, and of the sub-agents inside of it.
+fn ports(
+    script: &Script,
+    first: usize,
+    plain: &[Arc<dyn DynTool>],
+    clock: &Arc<dyn Clock>,
+    user: &User,
+) -> Ports {
+    let mut tools = plain.to_vec();
+    if let Some(child) = &script.child {
+        let runner = TurnRunner::new(&ports(child, first + LEVEL, plain, clock, user));
+        let payer = Subagent::new("payer", "pays", CHILD_INSTRUCTIONS);
+        tools.push(Arc::new(SubagentTool::new([payer], Arc::new(runner)).unwrap().max_depth(2)));
+    }
+    let model = ScriptedModel::new(script.answers.clone()).repeatable();
+    let (script, user) = (script.clone(), Arc::clone(user));
+    let model = Actor { script, first, model, clock: Arc::clone(clock), user };
+    let mut ports = Ports::new(Arc::new(model), Arc::clone(clock));
+    ports.tools = Arc::new(Toolbox::new(tools));
+    ports.gates.push(gate::func("signature", |call, _| {
+        if call.call.name.as_str() == "sign" {
+            return GateVerdict::Hold { reason: "needs a signature".to_owned() };
+        }
+        GateVerdict::Allow
+    }));
+    ports
 }
 
 impl AgentHost for Host {

@@ -12,6 +12,7 @@ mod approval;
 mod background;
 mod builtins;
 mod command;
+mod delegation;
 mod duplicates;
 mod edits;
 mod folder;

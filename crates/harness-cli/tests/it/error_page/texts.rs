@@ -136,6 +136,11 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
     ("compact.summary_lost", "", "use a stronger model for summaries; the transcript is unchanged"),
     ("compact.summary_too_large", "", "shorten the prompt of the summarizer; the transcript is unchanged"),
     (
+        "engine.child",
+        "the thread works for a call of another thread and takes no messages",
+        "send the message to that thread",
+    ),
+    (
         "engine.decided",
         "another decision about the call was given before",
         "list the pending approvals again",

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use harness_core::Fault;
 use harness_core::message::{Block, ToolCall};
 use harness_core::port::Clock;
 use harness_core::tool::{
     ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
 };
+use harness_core::{Fault, Origin};
 use harness_host::{ArtifactMeta, DynArtifactStore};
 
 use super::{READ_ARTIFACT, pointer};
@@ -115,6 +115,10 @@ impl ToolRegistry for LargeResults {
 
     fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
         self.inner.check_dyn(call)
+    }
+
+    fn delegates(&self, call: &ToolCall, origin: &Origin) -> bool {
+        self.inner.delegates_dyn(call, origin)
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {

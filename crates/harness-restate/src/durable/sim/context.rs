@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::clock::SimClock;
-use super::world::{Entry, Invocation, Work, World};
+use super::world::{Ended, Entry, Invocation, Letter, Work, World};
 use crate::durable::blob::{Blob, BlobHash};
 use crate::durable::context::{
     ControlAsk, ControlReply, DriveInput, DurableContext, Handle, SegmentWork, StepAsk, StepReply, Stopped,
@@ -18,6 +18,7 @@ use crate::durable::context::{
 };
 use crate::durable::host::{ThreadStore, fault};
 use crate::durable::log::LogEntry;
+use crate::durable::request::ThreadAsk;
 use crate::durable::step::{Nonce, StepContext};
 
 /// The world of all invocations of an engine.
@@ -85,7 +86,8 @@ pub(super) struct Attempt {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
-    Step,
+    /// A step or a child.
+    Reply,
     Timer(Time),
     Bell,
 }
@@ -146,6 +148,16 @@ impl Attempt {
         handle
     }
 
+    /// Starts the invocation of a handle, unless an earlier attempt did.
+    fn invoke(&self, handle: Handle, work: Work) -> Result<Handle, Stopped> {
+        let mut world = self.shared.lock();
+        if !self.own(&mut world)?.steps.contains_key(&handle) {
+            let asked = world.invoke(work);
+            self.own(&mut world)?.steps.insert(handle, asked);
+        }
+        Ok(handle)
+    }
+
     fn names(&self) -> (ThreadId, RunId) {
         let world = self.shared.lock();
         match world.invocations.get(self.id).map(|invocation| &invocation.work) {
@@ -170,9 +182,12 @@ impl Attempt {
         let steps = world.invocations.get(self.id).map(|invocation| &invocation.steps);
         let ready = self.waits.iter().filter_map(|(handle, wait)| {
             let woken = match wait {
-                Wait::Step => {
-                    let step = steps.and_then(|steps| world.invocations.get(*steps.get(handle)?))?;
-                    Woken::Step(Box::new(step.reply.clone()?))
+                Wait::Reply => {
+                    let asked = steps.and_then(|steps| world.invocations.get(*steps.get(handle)?))?;
+                    match asked.reply.clone()? {
+                        Ended::Step(reply) => Woken::Step(Box::new(reply)),
+                        Ended::Drive(driven) => Woken::Child(Box::new(driven)),
+                    }
                 }
                 Wait::Timer(at) => Some(Woken::Timer).filter(|_| self.clock.now() >= *at)?,
                 Wait::Bell => Some(Woken::Rang).filter(|_| world.rung.contains(run))?,
@@ -197,13 +212,14 @@ impl DurableContext for Attempt {
 
     fn start(&mut self, step: StepAsk) -> Result<Handle, Stopped> {
         let ask = Box::new(step);
-        let handle = self.announce(Wait::Step, |handle| Entry::Started(handle, ask.clone()))?;
-        let mut world = self.shared.lock();
-        if !self.own(&mut world)?.steps.contains_key(&handle) {
-            let step = world.invoke(Work::Step(ask));
-            self.own(&mut world)?.steps.insert(handle, step);
-        }
-        Ok(handle)
+        let handle = self.announce(Wait::Reply, |handle| Entry::Started(handle, ask.clone()))?;
+        self.invoke(handle, Work::Step(ask))
+    }
+
+    fn call(&mut self, child: DriveInput) -> Result<Handle, Stopped> {
+        let child = Box::new(child);
+        let handle = self.announce(Wait::Reply, |handle| Entry::Child(handle, child.clone()))?;
+        self.invoke(handle, Work::Drive(child))
     }
 
     fn timer(&mut self, at: Time) -> Result<Handle, Stopped> {
@@ -243,10 +259,13 @@ impl DurableContext for Attempt {
     }
 
     fn stop(&mut self, handle: Handle) {
-        let world = self.shared.lock();
-        let step = world.invocations.get(self.id).and_then(|own| own.steps.get(&handle));
-        if let Some(step) = step.and_then(|step| world.invocations.get(*step)) {
-            step.cancel.cancel();
+        let mut world = self.shared.lock();
+        let asked = world.invocations.get(self.id).and_then(|own| own.steps.get(&handle));
+        let Some(asked) = asked.and_then(|asked| world.invocations.get(*asked)) else { return };
+        asked.cancel.cancel();
+        if let Work::Drive(child) = &asked.work {
+            let (thread, ask) = (child.thread(), ThreadAsk::StopRun(child.run()));
+            world.letters.push(Letter { at: Time(0), thread, ask, name: None });
         }
     }
 

@@ -9,7 +9,7 @@ use harness::core::{Millis, Origin, Redactor, ThreadId, Time};
 
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};
-use super::world::{Letter, SimFaults, SimReport, Work, World};
+use super::world::{Ended, Letter, SimFaults, SimReport, Work, World};
 use crate::durable::context::Stopped;
 use crate::durable::drive::{DriveOptions, drive};
 use crate::durable::host::AgentHost;
@@ -176,6 +176,11 @@ impl SimEngine {
         own.map(|(_, text)| Arc::clone(text)).collect()
     }
 
+    /// All threads, those of sub-agents included.
+    pub fn threads(&self) -> Vec<ThreadId> {
+        self.shared.lock().threads.keys().cloned().collect()
+    }
+
     /// The state of a thread.
     pub fn thread(&self, thread: &ThreadId) -> Option<ThreadState> {
         self.shared.lock().threads.get(thread).cloned()
@@ -275,14 +280,14 @@ impl SimEngine {
             let future: BoxFuture<'static, ()> = match work {
                 Work::Drive(input) => Box::pin(async move {
                     match drive(ctx, &*host, &reader, options, *input).await {
-                        Ok(()) => shared.lock().finish(id, attempt, None),
+                        Ok(driven) => shared.lock().finish(id, attempt, Ended::Drive(driven)),
                         Err(Stopped::Over) => {}
                         Err(refused) => shared.lock().refuse(id, attempt, &refused),
                     }
                 }),
                 Work::Step(ask) => Box::pin(async move {
                     if let Ok(reply) = perform(ctx, host, &reader, *ask, cancel).await {
-                        shared.lock().finish(id, attempt, Some(reply));
+                        shared.lock().finish(id, attempt, Ended::Step(reply));
                     }
                 }),
             };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::blob::BlobHash;
 use crate::durable::context::{
-    ControlAsk, ControlReply, DriveInput, Handle, StepAsk, StepReply, Stopped, TimedInput, Woken,
+    ControlAsk, ControlReply, DriveInput, Driven, Handle, StepAsk, StepReply, Stopped, TimedInput, Woken,
 };
 use crate::durable::log::LogPages;
 use crate::durable::request::{ThreadAsk, ThreadReply, ThreadSend};
@@ -66,6 +66,7 @@ pub struct SimReport {
 pub(super) enum Entry {
     Segment(Vec<TimedInput>),
     Started(Handle, Box<StepAsk>),
+    Child(Handle, Box<DriveInput>),
     Timer(Handle, Time),
     Bell(Handle),
     Woken(Handle, Woken),
@@ -79,6 +80,13 @@ pub(super) enum Work {
     Step(Box<StepAsk>),
 }
 
+/// The result of an invocation.
+#[derive(Clone, Debug)]
+pub(super) enum Ended {
+    Drive(Driven),
+    Step(StepReply),
+}
+
 /// An invocation and its journal.
 #[derive(Debug)]
 pub(super) struct Invocation {
@@ -89,10 +97,10 @@ pub(super) struct Invocation {
     pub(super) journal: Vec<Entry>,
     /// The journal of a step.
     pub(super) values: Vec<String>,
-    pub(super) reply: Option<StepReply>,
+    pub(super) reply: Option<Ended>,
     pub(super) is_done: bool,
     pub(super) cancel: Cancel,
-    /// The invocation of each step.
+    /// The invocation of each step and of each child.
     pub(super) steps: BTreeMap<Handle, usize>,
 }
 
@@ -137,6 +145,7 @@ impl Invocation {
             Entry::Timer(_, at) => Some(*at),
             Entry::Segment(_)
             | Entry::Started(..)
+            | Entry::Child(..)
             | Entry::Bell(_)
             | Entry::Woken(..)
             | Entry::Called(..) => None,
@@ -173,13 +182,16 @@ impl World {
         Ok(())
     }
 
-    /// Ends an invocation, with the reply of a step, unless another attempt has taken over.
-    pub(super) fn finish(&mut self, id: usize, attempt: u64, reply: Option<StepReply>) {
+    /// Ends an invocation, unless another attempt has taken over.
+    pub(super) fn finish(&mut self, id: usize, attempt: u64, reply: Ended) {
         let behind = Millis(self.pick(usize::try_from(self.faults.skew.0).unwrap_or(0) + 1) as u64);
         if let Some(own) = self.invocations.get_mut(id).filter(|own| own.attempt == attempt) {
-            let reply = reply
-                .map(|reply| StepReply { at: Time(reply.at.0.saturating_sub_unsigned(behind.0)), ..reply });
-            (own.is_done, own.reply) = (true, reply);
+            let behind = |at: Time| Time(at.0.saturating_sub_unsigned(behind.0));
+            let reply = match reply {
+                Ended::Step(reply) => Ended::Step(StepReply { at: behind(reply.at), ..reply }),
+                driven @ Ended::Drive(_) => driven,
+            };
+            (own.is_done, own.reply) = (true, Some(reply));
         }
     }
 
@@ -187,7 +199,7 @@ impl World {
     pub(super) fn refuse(&mut self, id: usize, attempt: u64, why: &Stopped) {
         if self.invocations.get(id).is_some_and(|own| own.attempt == attempt) {
             self.broken(why.to_string());
-            self.finish(id, attempt, None);
+            self.finish(id, attempt, Ended::Drive(Driven::Ended(Time(0), Err(why.to_string()))));
         }
     }
 
@@ -308,6 +320,9 @@ impl World {
             ThreadSend::Forget { before } => {
                 let ask = ThreadAsk::Forgotten { before };
                 self.letters.push(Letter { at: Time(0), thread: thread.clone(), ask, name: None });
+            }
+            ThreadSend::Tell(other, ask) => {
+                self.letters.push(Letter { at: Time(0), thread: other, ask: *ask, name: None });
             }
             ThreadSend::Later(at, ask) => {
                 self.letters.push(Letter { at, thread: thread.clone(), ask: *ask, name: None });

@@ -100,6 +100,14 @@ impl DurableThreads {
             return Err(none());
         }
         self.engine.end_runs(thread).await?;
+        // With the run, the engine ends what it has called: sub-agents are settled first.
+        let children: Vec<_> = self.state(thread).await?.children().cloned().collect();
+        for child in children {
+            match Box::pin(self.settle(&child, why)).await {
+                Err(error) if error.kind() != "engine.not_running" => return Err(error),
+                _ => {}
+            }
+        }
         // Nothing but requests of clients changes the thread from here on.
         let state = self.state(thread).await?;
         let ThreadStatus::Running(run) = state.status().clone() else { return Err(none()) };
@@ -243,6 +251,8 @@ fn entry_of(ask: &ThreadAsk) -> Option<&EntryId> {
         | ThreadAsk::Settle { .. }
         | ThreadAsk::Forget
         | ThreadAsk::Forgotten { .. }
+        | ThreadAsk::StopRun(_)
+        | ThreadAsk::Child(_)
         | ThreadAsk::Run(_) => None,
     }
 }
@@ -259,6 +269,7 @@ fn refusal(thread: &ThreadId, entry: Option<EntryId>, why: &str) -> RuntimeError
         ("decided", _) => "engine.decided",
         ("forgetting", _) => "engine.forgetting",
         ("not_running", _) => "engine.not_running",
+        ("child", _) => "engine.child",
         _ => "engine.refused",
     };
     RuntimeError::Engine(Fault::new(FaultSource::Session, code, text))

@@ -141,7 +141,7 @@ impl Follower {
     async fn see(&mut self, LogEntry { seq, item, .. }: &LogEntry) -> Result<(), RuntimeError> {
         let first = first_of(*seq);
         if let LogItem::Event(event) = item {
-            let run = event.origin.run.clone().filter(|_| event.origin.parent.is_none());
+            let run = event.origin.run.clone();
             let end = match (&event.kind, &run) {
                 (EventKind::RunFinished { end }, Some(run)) => {
                     Some(self.threads.report(&self.thread, run, end, *seq).await?)

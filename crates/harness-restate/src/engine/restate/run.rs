@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use harness::core::machine::Op;
 use harness::core::port::Clock;
-use harness::core::{ThreadId, Time};
+use harness::core::{RunId, ThreadId, Time};
 use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget, RunFuture as _};
 use restate_sdk::endpoint::{ContextInternal, Error};
 use restate_sdk::errors::TerminalError;
@@ -18,8 +18,9 @@ use restate_sdk::serde::Json;
 use super::call::{RunAsk, to_object};
 use super::service::{HandlerSpec, Handlers, LOG, RUN, STEP, ServiceSpec, THREAD, input, output, unfinished};
 use super::step::{STOP, ended};
+use super::thread::handler_of;
 use crate::durable::{
-    AgentHost, ControlAsk, ControlReply, DriveInput, DriveOptions, DurableContext, Handle, Reader,
+    AgentHost, ControlAsk, ControlReply, DriveInput, DriveOptions, Driven, DurableContext, Handle, Reader,
     SegmentWork, StepAsk, StepReply, Stopped, ThreadAsk, ThreadReply, ThreadState, ThreadStore, TimedInput,
     Woken, delivered, drive, lost_reply,
 };
@@ -76,6 +77,8 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
         {
             driven = Err(Stopped::Over);
         }
+        // Only the driver of a caller reads the result.
+        let driven = driven.map(|driven| input.delegation.is_some().then_some(driven));
         output(ctx, driven.map_err(unfinished));
     }
 
@@ -107,33 +110,41 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
     }
 }
 
-/// A step in flight.
-trait StepCall: DurableFuture<Output = Result<Json<StepReply>, TerminalError>> + Send {
+/// A call in flight.
+trait Call<T>: DurableFuture<Output = Result<Json<T>, TerminalError>> + Send {
     fn invocation(&self) -> BoxFuture<'_, Result<InvocationHandle, TerminalError>>;
 }
 
-impl<C: CallFuture<Response = Json<StepReply>> + Send> StepCall for C {
+impl<T, C: CallFuture<Response = Json<T>> + Send> Call<T> for C {
     fn invocation(&self) -> BoxFuture<'_, Result<InvocationHandle, TerminalError>> {
         Box::pin(self.invocation_handle())
     }
 }
 
-type StepFuture<'c> = Pin<Box<dyn StepCall + 'c>>;
+type StepFuture<'c> = Pin<Box<dyn Call<StepReply> + 'c>>;
+type ChildFuture<'c> = Pin<Box<dyn Call<Option<Driven>> + 'c>>;
 type WakeFuture<'c> = Pin<Box<dyn DurableFuture<Output = Result<(), TerminalError>> + Send + 'c>>;
 
 /// Something that a driver waits for.
 enum Wait<'c> {
     Step(StepFuture<'c>, Box<Op>),
+    /// A child, with its thread and its run.
+    Child(ChildFuture<'c>, ThreadId, RunId),
     Timer(WakeFuture<'c>),
     Bell(WakeFuture<'c>),
 }
 
-/// A message to a step that is no longer wanted.
+/// A message to a step or a child that is no longer wanted.
 enum Stop<'c> {
     /// It replies with what it has.
     Ask(Handle),
     /// It ends.
     Cancel(StepFuture<'c>),
+}
+
+/// The result of a child that the engine ended.
+fn lost(why: String) -> Driven {
+    Driven::Ended(Time::default(), Err(why))
 }
 
 /// One invocation of a driver.
@@ -162,12 +173,16 @@ impl<'c> Drive<'c> {
         for stop in std::mem::take(&mut self.stops) {
             match stop {
                 Stop::Ask(handle) => {
-                    let invocation = self.waits.iter().find_map(|(waited, wait)| match wait {
-                        Wait::Step(call, _) if *waited == handle => Some(call.invocation()),
-                        Wait::Step(..) | Wait::Timer(_) | Wait::Bell(_) => None,
-                    });
-                    if let Some(invocation) = invocation {
-                        invocation.await.map_err(ended)?.signal(STOP).resolve(());
+                    let wait = self.waits.iter().find(|(waited, _)| *waited == handle);
+                    match wait.map(|(_, wait)| wait) {
+                        Some(Wait::Step(call, _)) => {
+                            call.invocation().await.map_err(ended)?.signal(STOP).resolve(());
+                        }
+                        Some(Wait::Child(_, thread, run)) => {
+                            let (ask, key) = (ThreadAsk::StopRun(run.clone()), thread.as_str());
+                            drop(to_object::<_, ()>(self.ctx, THREAD, key, handler_of(&ask), ask).send());
+                        }
+                        Some(Wait::Timer(_) | Wait::Bell(_)) | None => {}
                     }
                 }
                 Stop::Cancel(call) => {
@@ -195,6 +210,12 @@ impl DurableContext for Drive<'_> {
         Ok(self.handle(Wait::Step(Box::pin(call), what)))
     }
 
+    fn call(&mut self, child: DriveInput) -> Result<Handle, Stopped> {
+        let (thread, run) = (child.thread(), child.run());
+        let call = to_object::<_, Option<Driven>>(self.ctx, RUN, thread.as_str(), "drive", child).call();
+        Ok(self.handle(Wait::Child(Box::pin(call), thread, run)))
+    }
+
     fn timer(&mut self, at: Time) -> Result<Handle, Stopped> {
         let sleep = self.ctx.sleep(at.since(self.clock.now()).duration());
         Ok(self.handle(Wait::Timer(Box::pin(sleep))))
@@ -209,6 +230,7 @@ impl DurableContext for Drive<'_> {
         self.send_stops().await?;
         let handles = self.waits.iter().map(|(_, wait)| match wait {
             Wait::Step(call, _) => call.handle(),
+            Wait::Child(call, ..) => call.handle(),
             Wait::Timer(wake) | Wait::Bell(wake) => wake.handle(),
         });
         let first = self.ctx.select(handles.collect()).await.map_err(ended)?;
@@ -217,6 +239,11 @@ impl DurableContext for Drive<'_> {
             Wait::Step(call, what) => Woken::Step(Box::new(match call.await {
                 Ok(Json(reply)) => reply,
                 Err(lost) => lost_reply(&what, lost.message()),
+            })),
+            Wait::Child(call, _, run) => Woken::Child(Box::new(match call.await {
+                Ok(Json(Some(driven))) => driven,
+                Ok(Json(None)) => lost(format!("run `{run}` has no result")),
+                Err(error) => lost(error.message().to_owned()),
             })),
             Wait::Timer(wake) => wake.await.map(|()| Woken::Timer).map_err(ended)?,
             Wait::Bell(wake) => wake.await.map(|()| Woken::Rang).map_err(ended)?,
@@ -246,6 +273,8 @@ impl DurableContext for Drive<'_> {
             }
             ControlAsk::Take { .. } => "take",
             ControlAsk::Hold { .. } => "hold",
+            ControlAsk::Delegate { .. } => "delegate",
+            ControlAsk::BeginChild { .. } => "begin",
             ControlAsk::Ended { .. } => "ended",
         };
         let ask = RunAsk { invocation: self.invocation.clone(), ask };

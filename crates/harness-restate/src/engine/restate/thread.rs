@@ -36,7 +36,10 @@ pub(super) fn spec() -> ServiceSpec {
     let private = |name| HandlerSpec { is_private: true, ..public(name) };
     let shared = |name| HandlerSpec { is_shared: true, ..public(name) };
     let mut handlers: Vec<_> = CLIENTS.map(public).into();
-    handlers.extend(["take", "hold", "ended", "expire", "forgotten"].map(private));
+    handlers.extend(
+        ["take", "hold", "ended", "delegate", "begin", "expire", "forgotten", "stop_run", "child"]
+            .map(private),
+    );
     handlers.extend(["snapshot", "queue", "approvals"].map(shared));
     ServiceSpec {
         name: THREAD,
@@ -72,10 +75,10 @@ impl Handlers for Thread {
                 let state = self.read(ctx).await;
                 output(ctx, state.map(|state| state.approvals().cloned().collect::<Vec<Held>>()));
             }
-            "take" | "hold" | "ended" => {
+            "take" | "hold" | "ended" | "delegate" | "begin" => {
                 let (RunAsk { invocation, ask }, metadata) = input(ctx).await;
                 // A run that is over must not get the rings of the next.
-                let rings = matches!(ask, ControlAsk::Take { .. } | ControlAsk::Hold { .. });
+                let rings = !matches!(ask, ControlAsk::Ended { .. });
                 let invocation = rings.then_some(invocation);
                 let reply = self.change(ctx, &metadata.key, ThreadAsk::Run(ask), invocation).await;
                 output(ctx, reply);
@@ -113,6 +116,8 @@ pub(super) fn handler_of(ask: &ThreadAsk) -> &'static str {
         ThreadAsk::Expire { .. } => "expire",
         ThreadAsk::Forget => "forget",
         ThreadAsk::Forgotten { .. } => "forgotten",
+        ThreadAsk::StopRun(_) => "stop_run",
+        ThreadAsk::Child(_) => "child",
         ThreadAsk::Run(_) => "take",
     }
 }
@@ -161,6 +166,10 @@ impl Thread {
                 }
                 ThreadSend::Forget { before } => {
                     drop(to_object::<_, ()>(ctx, RUN, key, "forget", before).send());
+                }
+                ThreadSend::Tell(other, ask) => {
+                    let handler = handler_of(&ask);
+                    drop(to_object::<_, ()>(ctx, THREAD, other.as_str(), handler, ask).send());
                 }
                 ThreadSend::Later(at, ask) => {
                     let delay = at.since(now).max(Millis(0)).duration();

@@ -96,7 +96,7 @@ impl DurableThreads {
             let from = upto.saturating_sub(Self::PAGE).max(entries.start);
             for entry in self.entries(thread, from, upto).await?.iter().rev() {
                 let LogItem::Event(event) = &entry.item else { continue };
-                if event.origin.run.as_ref() != Some(run) || event.origin.parent.is_some() {
+                if event.origin.run.as_ref() != Some(run) {
                     continue;
                 }
                 if let EventKind::MessageAppended { index, .. } = &event.kind {

@@ -1,0 +1,177 @@
+//! What binds a thread to the thread whose call it works for, and to its own children.
+
+use std::sync::Arc;
+
+use harness::core::machine::CallDecision;
+use harness::core::{Origin, RunId, ThreadId, Time};
+use serde::{Deserialize, Serialize};
+
+use super::super::context::ControlReply;
+use super::super::request::{Held, ThreadAsk, ThreadSend, ThreadStatus};
+use super::ThreadState;
+
+/// Children that a thread keeps, at most: an older one is forgotten when another begins.
+const CHILDREN: usize = 64;
+
+/// The relatives of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Family {
+    /// The thread whose call it works for.
+    parent: Option<ThreadId>,
+    /// The run that works for the call, or the last one.
+    run: Option<RunId>,
+    /// A run that was stopped before it began.
+    stopped: Option<RunId>,
+    /// Reports to the parent about the run.
+    told: u64,
+    children: Vec<Child>,
+}
+
+/// A child, as its parent knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Child {
+    thread: ThreadId,
+    run: RunId,
+    /// Number of the last report.
+    told: u64,
+    /// The calls inside of it that wait for a decision.
+    held: Vec<Held>,
+    is_over: bool,
+}
+
+/// What a child tells its parent: all that the parent has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildReport {
+    /// The child.
+    pub thread: ThreadId,
+    /// Its run.
+    pub run: RunId,
+    /// Number of the report. A later one counts.
+    pub number: u64,
+    /// The calls that wait for a decision, in the child or inside of it.
+    pub held: Vec<Held>,
+    /// Whether the run is over.
+    pub is_over: bool,
+}
+
+impl Family {
+    pub(super) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The thread whose call it works for.
+    pub(super) fn parent(&self) -> Option<&ThreadId> {
+        self.parent.as_ref()
+    }
+
+    /// The run that works for a call, or the last one.
+    pub(super) fn run(&self) -> Option<&RunId> {
+        self.run.as_ref()
+    }
+
+    /// The children that are at work.
+    pub(super) fn at_work(&self) -> impl Iterator<Item = &ThreadId> {
+        self.children.iter().filter(|child| !child.is_over).map(|child| &child.thread)
+    }
+
+    /// The calls of children that wait for a decision.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Held> {
+        self.children.iter().flat_map(|child| &child.held)
+    }
+
+    /// Notes that a child begins. The oldest that is over makes room for it.
+    pub(super) fn delegate(&mut self, thread: ThreadId, run: RunId, sends: &mut Vec<ThreadSend>) {
+        if self.children.iter().any(|child| child.run == run) {
+            return;
+        }
+        self.children.retain(|child| child.thread != thread);
+        if self.children.len() >= CHILDREN
+            && let Some(oldest) = self.children.iter().position(|child| child.is_over)
+        {
+            sends.push(forget(self.children.remove(oldest).thread));
+        }
+        self.children.push(Child { thread, run, told: 0, held: Vec::new(), is_over: false });
+    }
+
+    /// Notes what a child tells.
+    pub(super) fn note(&mut self, report: ChildReport) {
+        let ChildReport { run, number, held, is_over, .. } = report;
+        if let Some(child) = self.children.iter_mut().find(|child| child.run == run && child.told < number) {
+            (child.told, child.held, child.is_over) = (number, held, is_over);
+        }
+    }
+
+    /// Gives a decision to the child whose call it is about; `None` if it is about none.
+    pub(super) fn decide(&mut self, decision: &CallDecision) -> Option<(Held, ThreadSend)> {
+        let fits = |held: &Held| {
+            let seen = decision.digest.as_ref();
+            *held.call() == decision.call && seen.is_none_or(|seen| *seen == held.proposed.digest())
+        };
+        let child = self.children.iter_mut().find(|child| child.held.iter().any(fits))?;
+        let held = child.held.iter().position(fits).map(|at| child.held.remove(at))?;
+        let ask = Box::new(ThreadAsk::Decide(decision.clone()));
+        Some((held, ThreadSend::Tell(child.thread.clone(), ask)))
+    }
+
+    /// Has all children forgotten.
+    pub(super) fn forget(&mut self, sends: &mut Vec<ThreadSend>) {
+        sends.extend(std::mem::take(&mut self.children).into_iter().map(|child| forget(child.thread)));
+    }
+
+    /// Begins a run for a call. Whether it was stopped already; `None` if it has begun before.
+    pub(super) fn begin(&mut self, parent: ThreadId, run: &RunId) -> Option<bool> {
+        if self.run.as_ref() == Some(run) {
+            return None;
+        }
+        let is_stopped = self.stopped.take().is_some_and(|stopped| stopped == *run);
+        (self.parent, self.run, self.told) = (Some(parent), Some(run.clone()), 0);
+        Some(is_stopped)
+    }
+
+    /// Whether a run can be stopped now. One that begins later is then stopped at once.
+    pub(super) fn stop(&mut self, run: RunId) -> bool {
+        let has_begun = self.run.as_ref() == Some(&run);
+        if !has_begun {
+            self.stopped = Some(run);
+        }
+        has_begun
+    }
+
+    /// Tells the parent what it has to know now.
+    pub(super) fn tell(&mut self, thread: ThreadId, held: Vec<Held>, is_over: bool) -> Option<ThreadSend> {
+        let (parent, run) = (self.parent.clone()?, self.run.clone()?);
+        self.told += 1;
+        let report = ChildReport { thread, run, number: self.told, held, is_over };
+        Some(ThreadSend::Tell(parent, Box::new(ThreadAsk::Child(Box::new(report)))))
+    }
+}
+
+fn forget(thread: ThreadId) -> ThreadSend {
+    ThreadSend::Tell(thread, Box::new(ThreadAsk::Forget))
+}
+
+impl ThreadState {
+    /// What the parent has to know: the calls that wait, and whether the run is over; `None` without a parent.
+    pub(super) fn shown(&self) -> Option<(Vec<Held>, bool)> {
+        self.parent()?;
+        Some((self.approvals().cloned().collect(), self.running().is_none()))
+    }
+
+    /// Begins a run for a call of another thread, behind what the log has.
+    pub(super) fn begin_child(&mut self, mut origin: Origin, parent: ThreadId, now: Time) -> ControlReply {
+        let run = origin.run.take().unwrap_or_default();
+        if self.is_forgetting || self.running().is_some_and(|other| *other != run) {
+            return ControlReply::Refused(format!("thread `{}` is not free for run `{run}`", self.id()));
+        }
+        if let Some(is_stopped) = self.family.begin(parent, &run) {
+            (self.status, self.last) = (ThreadStatus::Running(run), None);
+            (self.first, self.turn, self.since) = (self.log, self.log, Some(now));
+            self.stop = is_stopped.then(|| Arc::from("caller"));
+            self.origin = origin;
+        }
+        ControlReply::Began { log: self.log, spent: self.spent.clone() }
+    }
+}
