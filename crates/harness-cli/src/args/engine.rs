@@ -37,6 +37,8 @@ pub(crate) enum EngineVerb {
     Stuck(EngineStatusArgs),
     /// Resume the paused run of a thread, after its cause was corrected
     Resume(EngineResumeArgs),
+    /// Send new work to the workers of a URL, also when others were registered later
+    Register(EngineRegisterArgs),
     /// End the run of a thread that does not end by itself, and free the thread
     Settle(EngineSettleArgs),
 }
@@ -47,6 +49,7 @@ impl EngineVerb {
         match self {
             Self::Status(args) | Self::Stuck(args) => args.json,
             Self::Resume(args) => args.json,
+            Self::Register(args) => args.json,
             Self::Settle(args) => args.json,
         }
     }
@@ -79,6 +82,20 @@ pub(crate) struct EngineResumeArgs {
     /// Move the run to the workers that were registered last, instead of those that it started with
     #[arg(long)]
     pub(crate) latest: bool,
+
+    #[command(flatten)]
+    pub(crate) admin: AdminArg,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EngineRegisterArgs {
+    /// URL under which the engine reaches the workers, which must be running
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) workers: String,
 
     #[command(flatten)]
     pub(crate) admin: AdminArg,

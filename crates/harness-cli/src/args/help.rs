@@ -41,7 +41,15 @@ const COMMANDS: [(&str, &[&str]); 24] = [
             "worker --listen 0.0.0.0:9080 --advertise http://workers:9080 --identity-key publickeyv1_KEY",
         ],
     ),
-    ("engine", &["engine status", "engine stuck --json", "engine settle ada"]),
+    (
+        "engine",
+        &[
+            "engine status",
+            "engine stuck --json",
+            "engine register http://workers-1:9080",
+            "engine settle ada",
+        ],
+    ),
     ("dev", &["dev cluster", "dev cluster harness.yaml --data cluster -- --model demo"]),
     ("acp", &["acp harness.yaml", "acp --model ollama/llama3.2"]),
     ("bridge", &["bridge --cli codex --channel specialists"]),

@@ -49,7 +49,9 @@ pub(crate) use dev::DevArgs;
 pub(crate) use dev::{ClusterArgs, DevVerb};
 pub(crate) use doctor::DoctorArgs;
 #[cfg(feature = "restate")]
-pub(crate) use engine::{AdminArg, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb};
+pub(crate) use engine::{
+    AdminArg, EngineRegisterArgs, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb,
+};
 pub(crate) use engine::{EngineArgs, EngineCommandArgs};
 pub(crate) use folders::{SkillArgs, TemplateArgs};
 pub(crate) use help::command;

@@ -6,8 +6,11 @@ use harness_restate::engine::restate::{DurableThreads, EngineStatus, RunAtWork, 
 use serde::Serialize;
 
 use super::report::{runs, status};
+use super::worker::not_registered;
 use super::{open, open_admin};
-use crate::args::{EngineCommandArgs, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb};
+use crate::args::{
+    EngineCommandArgs, EngineRegisterArgs, EngineResumeArgs, EngineSettleArgs, EngineStatusArgs, EngineVerb,
+};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -23,6 +26,7 @@ pub(crate) fn engine(args: &EngineCommandArgs) -> Result<Exit, CliError> {
         EngineVerb::Status(args) => engine_status(args),
         EngineVerb::Stuck(args) => engine_stuck(args),
         EngineVerb::Resume(args) => engine_resume(args),
+        EngineVerb::Register(args) => engine_register(args),
         EngineVerb::Settle(args) => engine_settle(args),
     }
 }
@@ -43,6 +47,11 @@ struct StuckReport {
 #[derive(Serialize)]
 struct ResumeReport {
     resumed: usize,
+}
+
+#[derive(Serialize)]
+struct RegisterReport<'r> {
+    registered: &'r str,
 }
 
 #[derive(Serialize)]
@@ -115,6 +124,18 @@ fn nothing_to_resume(thread: &str) -> CliError {
         message: format!("thread `{thread}` has no paused run"),
         hint: Some("list paused runs with `harness engine stuck`".to_owned()),
     }
+}
+
+fn engine_register(args: &EngineRegisterArgs) -> Result<Exit, CliError> {
+    let workers = &*args.workers;
+    block_on(async {
+        let registered = open_admin(&args.admin)?.register_again(workers).await;
+        registered.map_err(|error| not_registered(workers, error))
+    })?;
+    if args.json {
+        return output::print_json(&RegisterReport { registered: workers }, Exit::Completed);
+    }
+    output::print(&format!("new work goes to {workers}\n"), Exit::Completed)
 }
 
 fn engine_settle(args: &EngineSettleArgs) -> Result<Exit, CliError> {

@@ -114,7 +114,7 @@ fn no_url(address: SocketAddr) -> CliError {
     }
 }
 
-fn not_registered(url: &str, error: EngineError) -> CliError {
+pub(super) fn not_registered(url: &str, error: EngineError) -> CliError {
     let EngineError::Failed { text, .. } = &error else { return error.into() };
     CliError::Part {
         kind: "cli.not_registered".to_owned(),

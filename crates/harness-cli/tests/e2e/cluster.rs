@@ -337,5 +337,11 @@ fn mistakes_are_explained() {
     );
     check(&[&worker[..], &[&engine, "--listen", "0.0.0.0:0"]].concat(), "hint: pass `--identity-key KEY`");
     check(&["engine", "status", "--admin", &engine], "`--admin` the admin API (default port 9070)");
+    check(
+        &["engine", "register", nobody, "--admin", &admin],
+        "the engine did not register http://127.0.0.1:1",
+    );
+    let again = cluster.operate(&["register", &cluster.url(3)]);
+    assert_eq!((again.code, again.stdout), (Some(0), format!("new work goes to {}\n", cluster.url(3))));
     check(&["engine", "settle", "eve", "--engine", &engine, "--admin", &admin], "thread `eve` has no run");
 }
