@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness::core::message::{AssistantMessage, Message};
@@ -93,9 +93,22 @@ async fn decide(
     decision: Decision,
     later: Millis,
 ) -> Result<(), RuntimeError> {
-    until("a call that waits", || async { pending(threads, thread, call).await.is_some() }).await;
+    let shown = &Mutex::new(None);
+    until("a call that waits", || async {
+        let found = pending(threads, thread, call).await;
+        let is_there = found.is_some();
+        *shown.lock().unwrap() = found;
+        is_there
+    })
+    .await;
     tokio::time::sleep(pause(later)).await;
-    decide_now(threads, thread, call, decision).await
+    let shown = shown.lock().unwrap().take().unwrap();
+    match threads.decide(thread, ApprovalDecision { decision, ..shown }).await {
+        // A request whose response was lost is sent again, and may find that the run went on with the decision. One that
+        // was lost itself leaves the run waiting, which fails the check.
+        Err(RuntimeError::NotHeld { .. }) => Ok(()),
+        decided => decided,
+    }
 }
 
 /// The digest of a call that waits.
