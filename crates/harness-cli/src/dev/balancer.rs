@@ -3,12 +3,16 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 /// Connections at once. The engine has a few for each partition.
 const CONNECTIONS: usize = 1_024;
+
+/// Pause after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Forwards connections to the workers in turn, until it is dropped. One that does not respond is left out.
 pub(super) async fn balance(listener: TcpListener, workers: Vec<SocketAddr>) {
@@ -19,7 +23,7 @@ pub(super) async fn balance(listener: TcpListener, workers: Vec<SocketAddr>) {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((mut from, _)) = listener.accept().await else {
             // No file is free; one is when a connection ends.
-            tokio::task::yield_now().await;
+            tokio::time::sleep(PAUSE).await;
             continue;
         };
         let (workers, turn) = (Arc::clone(&workers), Arc::clone(&turn));

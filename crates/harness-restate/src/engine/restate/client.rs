@@ -30,6 +30,7 @@ use crate::durable::{
 /// Events have no deltas of answers, and no changes of the queue. Numbers of events have gaps. Not supported, with
 /// [`RuntimeError::Unsupported`]: compaction on request, a given history, continuing a run without a message, context
 /// values, and output schemas of messages. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
+/// They omit threads with a `/` in their id, which are those of sub-agents: other threads need ids without one.
 ///
 /// ```no_run
 /// use harness::core::message::Message;
