@@ -9,6 +9,8 @@ use harness::core::Redactor;
 use harness::core::port::Secret;
 use harness::tools::ProtectedFiles;
 
+use crate::error::CliError;
+use crate::model::keys::read_private;
 use crate::terminal;
 
 /// Secrets that the program has read so far, and their files.
@@ -36,6 +38,14 @@ pub(crate) fn learn(value: &str) {
     terminal::conceal(value);
     KNOWN.redactor.add(&Secret::new(value));
     KNOWN.values.lock().unwrap_or_else(PoisonError::into_inner).push(ApiKey::new(value));
+}
+
+/// Reads a bearer token from a private file.
+pub(crate) fn token(path: &Path) -> Result<String, CliError> {
+    let text = read_private(path);
+    let text = text.map_err(|fault| CliError::TokenFile { path: path.to_owned(), fault })?;
+    learn(&text);
+    Ok(text.trim().to_owned())
 }
 
 /// The values that were read so far, for what redacts in its own way.

@@ -103,7 +103,7 @@ impl Job {
                 item = self.events.next() => item,
             };
             match item {
-                Some(StreamItem::Event { event, .. }) => {
+                Some(StreamItem::Event { event, .. } | StreamItem::Transient { event }) => {
                     for frame in translate.event(&event) {
                         if out.send(frame).await.is_err() {
                             return Ended::Gone;

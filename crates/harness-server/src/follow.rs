@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire::{Frame, ItemFrames, frame};
+use crate::wire::{Frame, ItemFrames, frame, transient_frame};
 
 /// Content of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -156,6 +156,7 @@ impl Follow {
             }
             match self.stream.next().await {
                 Some(StreamItem::Event { seq, event }) => self.take(seq, &event),
+                Some(StreamItem::Transient { event }) => self.take_transient(&event),
                 Some(StreamItem::Lagged { missed }) => self.lagged(missed),
                 Some(StreamItem::Held { calls }) if self.kind == Kind::Full => {
                     let pending = Pending { pending: calls.len() };
@@ -171,8 +172,8 @@ impl Follow {
         self.position = seq.saturating_add(1);
         let frames = match self.kind {
             Kind::Full => frame(seq, event).into_iter().collect(),
-            Kind::Text => text_of(seq, event).into_iter().collect(),
-            Kind::Reasoning => reasoning_of(seq, event).into_iter().collect(),
+            Kind::Text => text_of(Some(seq), event).into_iter().collect(),
+            Kind::Reasoning => reasoning_of(Some(seq), event).into_iter().collect(),
             Kind::Items => self.items.take(seq, event),
         };
         if seq < self.from {
@@ -185,6 +186,17 @@ impl Follow {
             self.ended = Some(end);
             self.end("run_ended");
         }
+    }
+
+    /// Takes an event without a number.
+    fn take_transient(&mut self, event: &ThreadEvent) {
+        let frames = match self.kind {
+            Kind::Full => transient_frame(event),
+            Kind::Text => text_of(None, event).or_else(|| restarted(event)),
+            Kind::Reasoning => reasoning_of(None, event).or_else(|| restarted(event)),
+            Kind::Items => return self.ready.extend(self.items.take_transient(self.position, event)),
+        };
+        self.ready.extend(frames);
     }
 
     fn lagged(&mut self, missed: u64) {
@@ -204,14 +216,18 @@ impl Follow {
     }
 }
 
-fn text_of(seq: u64, event: &ThreadEvent) -> Option<Frame> {
+fn text_of(seq: Option<u64>, event: &ThreadEvent) -> Option<Frame> {
     let ThreadEvent::Delta(DeltaPart::Text(text)) = event else { return None };
-    Some(Frame::new(Some(seq), "text", &Text { text }))
+    Some(Frame::new(seq, "text", &Text { text }))
 }
 
-fn reasoning_of(seq: u64, event: &ThreadEvent) -> Option<Frame> {
+fn reasoning_of(seq: Option<u64>, event: &ThreadEvent) -> Option<Frame> {
     let ThreadEvent::Delta(DeltaPart::Thinking(text)) = event else { return None };
-    Some(Frame::new(Some(seq), "reasoning", &Text { text }))
+    Some(Frame::new(seq, "reasoning", &Text { text }))
+}
+
+fn restarted(event: &ThreadEvent) -> Option<Frame> {
+    transient_frame(event).filter(|_| matches!(event, ThreadEvent::AnswerRestarted))
 }
 
 fn end_of(event: &ThreadEvent) -> Option<End> {
@@ -226,4 +242,83 @@ fn end_of(event: &ThreadEvent) -> Option<End> {
     }
     let ThreadEvent::RunFailed { run, error } = event else { return None };
     Some(End { run: Some(run.as_str().to_owned()), problem: Some(error.to_string()), ..End::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delta(text: &str) -> StreamItem {
+        StreamItem::Transient { event: ThreadEvent::Delta(DeltaPart::Text(text.to_owned())) }
+    }
+
+    /// Follows a thread of an engine behind its event 11: `ID NAME DATA`, with `-` for no id.
+    #[track_caller]
+    fn check(kind: Kind, expected: &[&str]) {
+        let restarted = StreamItem::Transient { event: ThreadEvent::AnswerRestarted };
+        let thinking = ThreadEvent::Delta(DeltaPart::Thinking("hm".to_owned()));
+        let items =
+            [delta("Te"), delta("a"), StreamItem::Transient { event: thinking }, restarted, delta("Milk")];
+        let mut follow = Follow {
+            stream: Box::pin(futures_util::stream::iter(items)),
+            position: 12,
+            kind,
+            items: ItemFrames::default(),
+            from: 12,
+            ready: VecDeque::new(),
+            ended: None,
+            one_run: false,
+            over: false,
+        };
+        let frames = futures_util::stream::poll_fn(move |cx| Box::pin(follow.next()).as_mut().poll(cx));
+        let frames = futures_util::FutureExt::now_or_never(frames.collect::<Vec<_>>()).unwrap();
+        let line = |Frame { seq, name, data }: &Frame| {
+            format!("{} {name} {data}", seq.map_or("-".to_owned(), |seq| seq.to_string()))
+        };
+        assert_eq!(frames.iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn deltas_of_an_engine_have_no_id_and_may_start_again() {
+        let end = r#"- end {"reason":"closed"}"#;
+        check(
+            Kind::Full,
+            &[
+                r#"- delta {"type":"delta","part":{"text":"Te"}}"#,
+                r#"- delta {"type":"delta","part":{"text":"a"}}"#,
+                r#"- delta {"type":"delta","part":{"thinking":"hm"}}"#,
+                r#"- answer_restarted {"type":"answer_restarted"}"#,
+                r#"- delta {"type":"delta","part":{"text":"Milk"}}"#,
+                end,
+            ],
+        );
+        let restarted = r#"- answer_restarted {"type":"answer_restarted"}"#;
+        let text = |text| format!(r#"- text {{"text":"{text}"}}"#);
+        check(Kind::Text, &[&text("Te"), &text("a"), restarted, &text("Milk"), end]);
+        check(Kind::Reasoning, &[r#"- reasoning {"text":"hm"}"#, restarted, end]);
+    }
+
+    #[test]
+    fn blocks_of_an_answer_that_starts_again_replace_those_before() {
+        let block = |id: &str, kind: &str, text: &str| {
+            let field = if kind == "text" { "text" } else { "thinking" };
+            format!(
+                r#"- item {{"id":"{id}","complete":false,"coming":{{"type":"{kind}","{field}":"{text}"}}}}"#
+            )
+        };
+        let (first, second) = ("12.0", "12.1");
+        check(
+            Kind::Items,
+            &[
+                &block(first, "text", ""),
+                &block(first, "text", "Te"),
+                &block(first, "text", "Tea"),
+                &block(second, "thinking", ""),
+                &block(second, "thinking", "hm"),
+                &block(first, "text", ""),
+                &block(first, "text", "Milk"),
+                r#"- end {"reason":"closed"}"#,
+            ],
+        );
+    }
 }

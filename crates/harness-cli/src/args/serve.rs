@@ -33,6 +33,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, requires = "engine")]
     pub(crate) admin: Option<String>,
 
+    /// Receive deltas of answers from workers on this address, which must be private: their --relay names it
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "engine")]
+    pub(crate) relay_listen: Option<SocketAddr>,
+
+    /// Require the bearer token in this file, which must be private, from workers; mandatory with --relay-listen on
+    /// non-loopback addresses
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "relay_listen")]
+    pub(crate) relay_token_file: Option<PathBuf>,
+
     /// Require the bearer token in this file, which must be private; mandatory on non-loopback
     /// addresses
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -60,8 +69,18 @@ Ctrl-C ends streams and runs and saves the sessions; a second Ctrl-C exits immed
 
 /// Options that a front end of an engine takes, too, by their ids.
 #[cfg(test)]
-const FRONT_END: [&str; 8] =
-    ["named", "listen", "sessions", "engine", "admin", "token_file", "allow_host", "allow_origin"];
+const FRONT_END: [&str; 10] = [
+    "named",
+    "listen",
+    "sessions",
+    "engine",
+    "admin",
+    "relay_listen",
+    "relay_token_file",
+    "token_file",
+    "allow_host",
+    "allow_origin",
+];
 
 /// Options of agents, models and limits: with an engine, they are those of its workers.
 const WORKERS: [&str; 27] = [

@@ -1,6 +1,7 @@
 //! The arguments of `harness worker`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use harness::core::Millis;
@@ -37,6 +38,15 @@ pub(crate) struct WorkerArgs {
     /// Accept unsigned requests on any address, in a private network
     #[arg(long)]
     pub(crate) insecure: bool,
+
+    /// Send deltas of answers to the front end at this URL of its --relay-listen; a host name with several addresses is as
+    /// many front ends (repeatable)
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) relay: Vec<String>,
+
+    /// Send the bearer token in this file, which must be private, to front ends
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "relay")]
+    pub(crate) relay_token_file: Option<PathBuf>,
 
     /// Limit the models and tools at work in this process; others wait
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]

@@ -56,6 +56,8 @@ struct Cluster<'p> {
     engine: Engine,
     parts: Parts,
     balancer: Option<AbortHandle>,
+    /// Port of the front end for workers.
+    relay: u16,
 }
 
 impl Drop for Cluster<'_> {
@@ -69,7 +71,8 @@ impl Drop for Cluster<'_> {
 impl<'p> Cluster<'p> {
     fn new(place: &'p Place) -> Result<Self, CliError> {
         let engine = Engine::new(&url(place.ports.ingress))?.admin(&url(place.ports.admin))?;
-        Ok(Self { place, engine, parts: Parts::default(), balancer: None })
+        let [relay] = free().map_err(|source| CliError::Listen { address: here(0), source })?;
+        Ok(Self { place, engine, parts: Parts::default(), balancer: None, relay })
     }
 
     /// Starts everything, and watches it until it is of no use any longer.
@@ -147,11 +150,11 @@ impl<'p> Cluster<'p> {
         self.balancer = Some(tokio::spawn(balancing).abort_handle());
         let mut workers = Vec::new();
         for port in ports {
-            let (ingress, admin, advertised) = (url(ingress), url(admin), url(shared));
-            let address = here(port).to_string();
-            let words =
-                ["--engine", &ingress, "--admin", &admin, "--listen", &address, "--advertise", &advertised];
-            let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let values = [url(ingress), url(admin), here(port).to_string(), url(shared), url(self.relay)];
+            let options = ["--engine", "--admin", "--listen", "--advertise", "--relay"];
+            let words = options.into_iter().zip(values);
+            let mut words: Vec<_> =
+                words.flat_map(|(option, value)| [OsString::from(option), value.into()]).collect();
             if workers.is_empty() {
                 words.push("--register".into());
             }
@@ -168,8 +171,9 @@ impl<'p> Cluster<'p> {
 
     async fn start_front_end(&mut self, descriptor: &Path) -> Result<usize, CliError> {
         let Ports { ingress, admin, front_end, .. } = self.place.ports;
-        let (ingress, admin, address) = (url(ingress), url(admin), here(front_end).to_string());
-        let words = ["--engine", &ingress, "--admin", &admin, "--listen", &address];
+        let (ingress, admin) = (url(ingress), url(admin));
+        let (address, relay) = (here(front_end).to_string(), here(self.relay).to_string());
+        let words = ["--engine", &ingress, "--admin", &admin, "--listen", &address, "--relay-listen", &relay];
         self.start_harness("front end", "serve", descriptor, words.map(OsString::from).into()).await
     }
 

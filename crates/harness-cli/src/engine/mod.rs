@@ -4,7 +4,7 @@ mod operate;
 mod report;
 mod worker;
 
-use harness_restate::engine::restate::{Engine, EngineError, WorkerError};
+use harness_restate::engine::restate::{Engine, EngineError, RelayError, WorkerError};
 
 pub(crate) use operate::engine;
 pub(crate) use worker::worker;
@@ -39,6 +39,19 @@ impl From<WorkerError> for CliError {
             ),
             WorkerError::IdentityKey { .. } => Some("copy the key from the engine's log: publickeyv1_…"),
             WorkerError::Listener(_) | WorkerError::Definition(_) | _ => None,
+        };
+        Self::part(error.kind(), &error, hint)
+    }
+}
+
+impl From<RelayError> for CliError {
+    fn from(error: RelayError) -> Self {
+        let hint = match &error {
+            RelayError::Url(_) => {
+                Some("pass the address of `harness serve --relay-listen`, such as http://front:8788")
+            }
+            RelayError::Open(_) => Some("pass `--relay-token-file FILE`, also to the workers"),
+            RelayError::Listener(_) | _ => None,
         };
         Self::part(error.kind(), &error, hint)
     }

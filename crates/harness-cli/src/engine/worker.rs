@@ -10,7 +10,7 @@ use harness::core::port::Clock;
 use harness::runtime::Approvals;
 use harness::system::SystemClock;
 use harness_restate::engine::restate::{
-    Engine, EngineError, EngineQuota, Worker, WorkerError, WorkerOptions,
+    Engine, EngineError, EngineQuota, Relays, Worker, WorkerError, WorkerOptions,
 };
 use tokio::net::TcpListener;
 
@@ -72,7 +72,7 @@ fn quotas(engine: Engine) -> model::Quotas {
     Arc::new(move |name| Arc::new(EngineQuota::new(engine.clone(), name)))
 }
 
-fn build(args: &WorkerArgs, threads: &Threads, engine: &Engine) -> Result<Worker, WorkerError> {
+fn build(args: &WorkerArgs, threads: &Threads, engine: &Engine) -> Result<Worker, CliError> {
     let mut options = WorkerOptions::default();
     (options.max_steps, options.drain) = (usize::from(args.max_steps), args.drain);
     options.drive.park_after = args.park_after;
@@ -84,7 +84,19 @@ fn build(args: &WorkerArgs, threads: &Threads, engine: &Engine) -> Result<Worker
     if args.insecure {
         worker = worker.insecure();
     }
-    worker.build()
+    if !args.relay.is_empty() {
+        worker = worker.relays(relays(args)?);
+    }
+    Ok(worker.build()?)
+}
+
+/// The front ends that receive deltas.
+fn relays(args: &WorkerArgs) -> Result<Relays, CliError> {
+    let relays = Relays::new(&args.relay)?;
+    Ok(match &args.relay_token_file {
+        Some(path) => relays.token(secrets::token(path)?),
+        None => relays,
+    })
 }
 
 /// Registers the worker, or says that it is not registered, and says where it is. Never completes without an error.

@@ -5,7 +5,6 @@ mod engine;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use harness::core::Cancel;
@@ -20,7 +19,6 @@ use tokio::net::TcpListener;
 use crate::args::ServeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::model::keys::read_private;
 use crate::records::recording::service_recording;
 use crate::signal::Signals;
 use crate::terminal;
@@ -93,6 +91,7 @@ async fn serve_runtime(
 #[cfg(feature = "restate")]
 async fn serve_engine(args: &ServeArgs, options: ServerOptions, signals: Signals) -> Result<Exit, CliError> {
     let (threads, agents) = engine::open(args)?;
+    let (threads, _relay) = engine::relay(args, threads).await?;
     listen(args.listen, threads, options.agents(agents), signals).await
 }
 
@@ -134,7 +133,7 @@ async fn listen(
 fn options(args: &ServeArgs) -> Result<ServerOptions, CliError> {
     let mut options = ServerOptions::new();
     if let Some(path) = &args.token_file {
-        options = options.token(token(path)?)?;
+        options = options.token(secrets::token(path)?)?;
     }
     if !args.listen.ip().is_loopback() && args.allow_host.is_empty() {
         options = options.allow_any_host();
@@ -146,13 +145,6 @@ fn options(args: &ServeArgs) -> Result<ServerOptions, CliError> {
         options = options.allow_origin(origin)?;
     }
     Ok(options)
-}
-
-fn token(path: &Path) -> Result<String, CliError> {
-    let text = read_private(path);
-    let text = text.map_err(|fault| CliError::TokenFile { path: path.to_owned(), fault })?;
-    secrets::learn(&text);
-    Ok(text.trim().to_owned())
 }
 
 /// Says where the server is; for programs the first line of standard output.

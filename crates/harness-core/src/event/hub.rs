@@ -151,6 +151,8 @@ impl Drop for Sender {
     }
 }
 
+type OnDelta = dyn Fn(&Delta) + Send + Sync;
+
 /// Distributes events to folds and subscriptions.
 ///
 /// A clone shares the current receivers; those added later are separate.
@@ -158,6 +160,7 @@ impl Drop for Sender {
 pub struct Hub {
     folds: Vec<Arc<Mutex<dyn Fold>>>,
     rings: Vec<Arc<Sender>>,
+    receivers: Vec<Arc<OnDelta>>,
 }
 
 impl fmt::Debug for Hub {
@@ -180,14 +183,19 @@ impl Hub {
         Subscription(shared)
     }
 
+    /// Adds an inline receiver of deltas, for fast and trusted code that must not miss any. A panic is caught and logged.
+    pub fn on_delta(&mut self, receive: impl Fn(&Delta) + Send + Sync + 'static) {
+        self.receivers.push(Arc::new(receive));
+    }
+
     /// Whether there are no receivers.
     pub(crate) fn is_silent(&self) -> bool {
-        self.folds.is_empty() && self.rings.is_empty()
+        self.folds.is_empty() && self.rings.is_empty() && self.receivers.is_empty()
     }
 
     /// Whether there are receivers of deltas.
     pub(crate) fn wants_deltas(&self) -> bool {
-        !self.rings.is_empty()
+        !self.rings.is_empty() || !self.receivers.is_empty()
     }
 
     /// Publishes events, in order. Never waits for a subscriber.
@@ -227,6 +235,9 @@ impl Hub {
             shared.push(&mut shared.lock(), Seen::Delta(delta.clone()));
             shared.notify.notify_one();
         }
+        for receive in &self.receivers {
+            isolated(|| receive(delta));
+        }
     }
 
     fn each_fold(&self, mut call: impl FnMut(&mut dyn Fold)) {
@@ -236,10 +247,10 @@ impl Hub {
     }
 }
 
-/// Calls a fold and catches its panics.
+/// Calls a receiver and catches its panics.
 fn isolated(run: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-        tracing::warn!(panic = panic_text(&*panic), "a fold panicked; the run continues");
+        tracing::warn!(panic = panic_text(&*panic), "a receiver of events panicked; the run continues");
     }
 }
 
@@ -291,6 +302,18 @@ mod tests {
         clone.publish(&[event(0)]);
         hub.publish(&[event(1)]);
         assert_eq!((drain(&mut both), drain(&mut own)), (vec!["e0".into(), "e1".into()], vec!["e0".into()]));
+    }
+
+    #[test]
+    fn inline_receivers_of_deltas_miss_none() {
+        let (mut hub, seen) = (Hub::default(), Arc::new(Mutex::new(Vec::new())));
+        assert!(!hub.wants_deltas());
+        hub.on_delta(|_| panic!("it is caught"));
+        let numbers = Arc::clone(&seen);
+        hub.on_delta(move |delta| numbers.lock().unwrap().push(delta.n));
+        assert!(hub.wants_deltas());
+        (0..3).for_each(|n| hub.delta(&delta(n)));
+        assert_eq!(*seen.lock().unwrap(), [0, 1, 2]);
     }
 
     #[test]

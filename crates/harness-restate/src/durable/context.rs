@@ -211,6 +211,10 @@ pub struct StepAsk {
     pub first: u64,
     /// Log entries before the step: its transcript is made of these.
     pub log: u64,
+    /// Log entries with the events of its start, which are appended right after it starts. 0 in steps of builds before this
+    /// field.
+    #[serde(default)]
+    pub shown: u64,
     /// The turn of the run, from 1.
     pub turn: u32,
     /// When the operation is cut off; `None` for never.

@@ -337,6 +337,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 agent,
                 first: self.input.first,
                 log: self.log,
+                shown: self.log + running.items.len() as u64,
                 turn: scope.turn,
                 deadline: scope.deadline,
                 left: scope.left,

@@ -12,6 +12,7 @@
 //! What is journaled are the inputs of the machine and their times, never its state. The module names no type of an
 //! engine.
 
+mod answer;
 mod blob;
 mod child;
 mod context;
@@ -28,6 +29,7 @@ pub mod sim;
 mod step;
 mod thread;
 
+pub use answer::{AnswerId, DeltaReceiver, DeltaSink};
 pub use blob::{Blob, BlobHash};
 pub use child::{ChildEnd, Delegation};
 pub use context::{

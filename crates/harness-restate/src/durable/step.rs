@@ -11,6 +11,7 @@ use harness::core::transcript::Prefix;
 use harness::core::{Cancel, Json, Time};
 use serde::{Deserialize, Serialize};
 
+use super::answer::{AnswerId, DeltaSink};
 use super::child::parts;
 use super::context::{StepAsk, StepReply, Stopped};
 use super::host::{Agent, AgentHost, ThreadStore};
@@ -45,7 +46,7 @@ pub trait StepContext: Send {
     ) -> impl Future<Output = Result<StepReply, Stopped>> + Send;
 }
 
-/// Performs a step. `cancel` asks its operation to reply with what it has.
+/// Performs a step. `cancel` asks its operation to reply with what it has, and `deltas` receives those of a model.
 ///
 /// The journal of a step that must know of lost attempts begins with the name of its first attempt. Whether the attempt
 /// at hand is that one is decided inside of the second entry: a decision outside would change the shape of the journal.
@@ -57,6 +58,7 @@ pub async fn perform(
     host: Arc<impl AgentHost + 'static>,
     reader: &Reader<impl ThreadStore>,
     mut ask: StepAsk,
+    deltas: Option<DeltaSink>,
     cancel: Cancel,
 ) -> Result<StepReply, Stopped> {
     let own = ctx.nonce();
@@ -70,7 +72,7 @@ pub async fn perform(
     let counts = matches!(ask.what, Op::Model { .. } | Op::Tool { class: RetryClass::Unsafe, .. });
     let first = if counts { Some(ctx.intent().await?) } else { None };
     let was_lost = first.is_some_and(|first| first != own);
-    ctx.effect(async move { effect(&*host, &log, ask, was_lost, &cancel).await }).await
+    ctx.effect(async move { effect(&*host, &log, ask, was_lost, deltas, &cancel).await }).await
 }
 
 /// The reply in place of that of a step whose attempts were all lost. Its effect may have happened.
@@ -86,8 +88,10 @@ async fn effect(
     log: &Prefix,
     ask: StepAsk,
     was_lost: bool,
+    deltas: Option<DeltaSink>,
     cancel: &Cancel,
 ) -> StepReply {
+    let id = AnswerId::of(&ask);
     let StepAsk { origin, op, what, turn, deadline, left, delegation, child, .. } = ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
     let agent = match parts(host, &origin, delegation.as_ref()).await {
@@ -104,7 +108,10 @@ async fn effect(
     let lost = lost_usage(&what).filter(|_| was_lost);
     let origin = Arc::new(origin);
     let scope = OpScope { log, origin: &origin, turn, deadline, left };
+    let attempt = if was_lost { ports.clock.now().0.unsigned_abs() } else { 0 };
+    let streamed = deltas.zip(id).map(|(sink, id)| sink.stream(AnswerId { attempt, ..id }, &mut ports.hub));
     let Performed { reply, mut spent, .. } = perform_op(&ports, op, what.clone(), scope, cancel).await;
+    drop(streamed);
     if let Some(lost) = lost {
         spent.get_or_insert_default().merge(&lost);
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::{Client, Method, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
 use crate::cluster::run;
@@ -77,20 +77,32 @@ impl Reader {
 
 /// An event of a stream: `id`, `event` and `data`.
 #[derive(Clone, Debug, PartialEq)]
-struct Frame {
-    id: Option<u64>,
-    event: String,
-    data: Value,
+pub(crate) struct Frame {
+    pub(crate) id: Option<u64>,
+    pub(crate) event: String,
+    pub(crate) data: Value,
 }
 
 impl Front {
     pub(crate) async fn start(cluster: &Cluster) -> Self {
+        Self::with(cluster, &[]).await
+    }
+
+    /// Starts a front end to which workers that start later send deltas.
+    pub(crate) async fn with_relay(cluster: &Cluster) -> Self {
+        let [port] = free_ports();
+        let relay = format!("127.0.0.1:{port}");
+        cluster.relay_to(format!("http://{relay}"));
+        Self::with(cluster, &["--relay-listen", &relay]).await
+    }
+
+    async fn with(cluster: &Cluster, options: &[&str]) -> Self {
         let [port] = free_ports();
         let folder = cluster.folder();
         std::fs::write(folder.join("harness.yaml"), DESCRIPTOR).unwrap();
         let listen = format!("127.0.0.1:{port}");
         let engines: Vec<&str> = cluster.ingress().iter().flat_map(|url| ["--engine", url]).collect();
-        let words = [&["serve", "harness.yaml", "--listen", &listen], &*engines].concat();
+        let words = [&["serve", "harness.yaml", "--listen", &listen], &*engines, options].concat();
         let process = Process::start(&program(), folder, &words);
         until("a front end", || is_open(port)).await;
         let client = Client::builder().no_proxy().build().unwrap();
@@ -106,9 +118,14 @@ impl Front {
         self.reader.clone()
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+    /// A request about threads.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let Reader { url, client } = &self.reader;
-        let mut request = client.request(method, format!("{url}{path}"));
+        client.request(method, format!("{url}{path}"))
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+        let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -117,11 +134,11 @@ impl Front {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         self.send(Method::GET, path, None).await
     }
 
-    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
         self.send(Method::POST, path, Some(body)).await
     }
 
@@ -152,7 +169,7 @@ impl Front {
     }
 }
 
-fn frame_of(text: &str) -> Option<Frame> {
+pub(crate) fn frame_of(text: &str) -> Option<Frame> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     let data = serde_json::from_str(field("data: ")?).unwrap();
     let id = field("id: ").map(|id| id.parse().unwrap());

@@ -11,6 +11,7 @@
 
 mod bare;
 mod cluster;
+mod deltas;
 mod figures;
 mod front;
 #[path = "../it/kept.rs"]
@@ -56,6 +57,8 @@ const CHECKS: &[Check] = &[
     ("cluster::a_front_end_serves_threads", front::a_front_end_serves_threads),
     ("cluster::an_approval_outlives_its_front_end", front::an_approval_outlives_its_front_end),
     ("cluster::a_front_end_aborts_a_run", front::a_front_end_aborts_a_run),
+    ("cluster::another_front_end_sees_deltas", deltas::another_front_end_sees_deltas),
+    ("cluster::an_answer_of_a_killed_worker_starts_again", deltas::an_answer_of_a_killed_worker_starts_again),
     ("cluster::killed_workers_lose_nothing", kills::killed_workers_lose_nothing),
     ("cluster::a_killed_node_is_replaced_soon", load::a_killed_node_is_replaced_soon),
     ("cluster::killed_nodes_lose_nothing", load::killed_nodes_lose_nothing),

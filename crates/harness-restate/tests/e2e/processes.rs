@@ -133,6 +133,8 @@ pub(crate) struct Cluster {
     /// The ports of workers to which the balancer passes nothing on.
     cut: watch::Sender<Vec<u16>>,
     noted: Mutex<Tail>,
+    /// Where front ends listen for workers: those that start from here on send deltas there.
+    relays: Mutex<Vec<String>>,
 }
 
 impl Cluster {
@@ -168,11 +170,17 @@ impl Cluster {
             servers: Mutex::default(),
             cut: watch::Sender::default(),
             noted: Mutex::default(),
+            relays: Mutex::default(),
         };
         for at in 0..servers {
             cluster.servers.lock().unwrap().push(cluster.server(at));
         }
         cluster
+    }
+
+    /// Workers that start from here on send deltas there.
+    pub(crate) fn relay_to(&self, url: String) {
+        self.relays.lock().unwrap().push(url);
     }
 
     /// Starts more workers, behind a balancer of their own whose address is returned.
@@ -256,6 +264,8 @@ impl Cluster {
         let (port, servers) = (port.to_string(), self.ingress.join(","));
         let mut words = vec!["worker", &port, &servers, ledger.to_str().unwrap()];
         words.extend(key);
+        let relays = self.relays.lock().unwrap().clone();
+        words.extend(relays.iter().map(String::as_str));
         Process::start(&program, self.folder.path(), &words)
     }
 

@@ -10,7 +10,7 @@ use harness::core::port::Clock;
 use harness::core::{Cancel, Fault, FaultSource, Millis};
 use harness::system::SystemClock;
 use harness_restate::durable::{Agent, AgentHost, HostAsk};
-use harness_restate::engine::restate::{Engine, Worker, WorkerOptions};
+use harness_restate::engine::restate::{Engine, Relays, Worker, WorkerOptions};
 use tokio::net::TcpListener;
 
 use crate::scripts;
@@ -44,6 +44,9 @@ pub(crate) fn all_scripts() -> Vec<Script> {
 /// Iterations of the script `long` before its last.
 pub(crate) const LONG: usize = 8;
 
+/// Pieces of an answer that streams.
+pub(crate) const STAMPS: usize = 100;
+
 /// The scripts of threads that a front end serves. Their names may be in URLs.
 fn front_scripts() -> Vec<Script> {
     let script = |name, answers| Script { name, answers, ..Script::default() };
@@ -55,6 +58,7 @@ fn front_scripts() -> Vec<Script> {
         script("front-plain", vec![calls(&["look"]), calls(&["pay"]), text("Done.")]),
         script("front-approval", vec![calls(&["sign"]), text("Signed.")]),
         Script { hangs: Some(0), heeds: true, ..script("front-abort", Vec::new()) },
+        Script { stamps: STAMPS, ..script("front-deltas", vec![calls(&["look"]), text("")]) },
     ]
 }
 
@@ -91,9 +95,10 @@ fn notes(ledger: &Path) -> Note {
     })
 }
 
-/// Serves until the process is killed. The words: port, ingress, ledger, and the key of the engine, if it signs.
+/// Serves until the process is killed. The words: port, ingress, ledger, then URLs of front ends, and the key of the engine,
+/// if it signs.
 pub(crate) fn serve(words: &[String]) -> ExitCode {
-    let [port, ingress, ledger, keys @ ..] = words else {
+    let [port, ingress, ledger, others @ ..] = words else {
         panic!("a worker needs a port, an ingress and a ledger")
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -106,12 +111,14 @@ pub(crate) fn serve(words: &[String]) -> ExitCode {
         for other in servers {
             engine = engine.or(other).unwrap();
         }
-        let worker = Worker::builder(host, engine)
-            .options(options)
-            .redactor(redactor())
-            .identity_keys(keys)
-            .build()
-            .unwrap();
+        let (front_ends, keys): (Vec<_>, Vec<_>) =
+            others.iter().partition(|word| word.starts_with("http://"));
+        let mut worker =
+            Worker::builder(host, engine).options(options).redactor(redactor()).identity_keys(keys);
+        if !front_ends.is_empty() {
+            worker = worker.relays(Relays::new(front_ends).unwrap());
+        }
+        let worker = worker.build().unwrap();
         let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
         worker.serve(listener, Cancel::never()).await.unwrap();
     });

@@ -8,6 +8,7 @@
 )]
 
 mod crashes;
+mod deltas;
 mod family;
 mod forgotten;
 mod kept;

@@ -7,8 +7,8 @@ use harness::core::driver::Ports;
 use harness::core::machine::CallDecision;
 use harness::core::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
 use harness::core::port::{
-    Checked, Clock, Control, Deltas, DynModel as _, Model, ModelFault, ModelFaultCode, ModelRequest, Review,
-    RunNext, Secret, SingleAgent, TurnEnd,
+    Checked, Clock, Control, DeltaPart, Deltas, DynModel as _, Model, ModelFault, ModelFaultCode,
+    ModelRequest, Review, RunNext, Secret, SingleAgent, TurnEnd,
 };
 use harness::core::run::{PlainControl, RunSpec};
 use harness::core::testing::ScriptedModel;
@@ -67,6 +67,8 @@ pub(crate) struct Script {
     pub(crate) heeds: bool,
     /// How long the model takes for an answer.
     pub(crate) thinks: Millis,
+    /// Pieces in which the last answer streams, each of which is the time; 0 for an answer as scripted.
+    pub(crate) stamps: usize,
     /// Turns that the run must have.
     pub(crate) turns: u32,
     /// Whether [`SECRET`] is said, and must not be kept.
@@ -85,6 +87,7 @@ impl Default for Script {
             hangs: None,
             heeds: false,
             thinks: Millis(100),
+            stamps: 0,
             turns: 0,
             is_secret: false,
             said: Vec::new(),
@@ -179,7 +182,27 @@ impl Model for Actor {
             return std::future::pending().await;
         }
         self.clock.sleep_until(self.clock.now().after(self.script.thinks)).await;
+        if self.script.stamps > 0 && answer + 1 == self.script.answers.len() {
+            return Ok(self.stamped(deltas).await);
+        }
         self.model.step_boxed(request, deltas).await
+    }
+}
+
+/// The pause before each piece of an answer that streams.
+const PIECE: Millis = Millis(20);
+
+impl Actor {
+    /// Streams an answer, which is another one whenever it is made.
+    async fn stamped(&self, deltas: &dyn Deltas) -> AssistantMessage {
+        let mut whole = String::new();
+        for _ in 0..self.script.stamps {
+            self.clock.sleep_until(self.clock.now().after(PIECE)).await;
+            let piece = format!("{} ", self.clock.now().0);
+            deltas.part(DeltaPart::Text(piece.clone()));
+            whole.push_str(&piece);
+        }
+        AssistantMessage::text(whole)
     }
 }
 

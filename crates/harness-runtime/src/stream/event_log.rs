@@ -51,6 +51,8 @@ pub enum ThreadEvent {
     Event(Event),
     /// A delta of the current answer.
     Delta(DeltaPart),
+    /// The current answer starts again: its deltas so far are void. On a durable engine, when a worker was lost.
+    AnswerRestarted,
     /// Progress of a tool.
     ToolUpdate {
         /// Call of the tool.

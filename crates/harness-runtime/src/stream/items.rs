@@ -96,6 +96,9 @@ impl Items {
     pub fn take(&mut self, event: &ThreadEvent) -> Vec<Item> {
         if let ThreadEvent::Delta(part) = event {
             self.grow(part);
+        } else if let ThreadEvent::AnswerRestarted = event {
+            // Its blocks replace those so far.
+            self.answer.clear();
         } else if let ThreadEvent::Event(event) = event {
             if let EventKind::ModelStepStarted { .. } = &event.kind {
                 self.begin_answer();
@@ -116,12 +119,20 @@ impl Items {
         self.next_id - 1
     }
 
+    /// Id of a block of the answer that is coming.
+    fn id_of(&mut self, at: usize) -> u64 {
+        while self.ids.len() <= at {
+            let id = self.new_id();
+            self.ids.push(id);
+        }
+        self.ids.get(at).copied().unwrap_or_default()
+    }
+
     fn grow(&mut self, part: &DeltaPart) {
         let Some(grown) = self.answer.take(part) else { return };
         let Some(block) = self.answer.blocks().get(grown.at).cloned() else { return };
         if grown.began {
-            let id = self.new_id();
-            self.ids.push(id);
+            let id = self.id_of(grown.at);
             let empty = emptied(&block);
             let begins_empty = empty == block;
             self.ready.push(Item { id, content: ItemContent::Coming(empty), complete: false });
@@ -129,7 +140,7 @@ impl Items {
                 return;
             }
         }
-        let id = self.ids.get(grown.at).copied().unwrap_or_default();
+        let id = self.id_of(grown.at);
         self.ready.push(Item { id, content: ItemContent::Coming(block), complete: false });
     }
 

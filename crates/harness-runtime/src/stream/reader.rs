@@ -33,6 +33,12 @@ pub enum StreamItem {
         /// The event.
         event: ThreadEvent,
     },
+    /// Something happened that has no number, because no log keeps it: deltas of a thread on a durable engine. Best
+    /// effort; the next message has the whole text.
+    Transient {
+        /// The event.
+        event: ThreadEvent,
+    },
     /// The reader was too slow or too late: this many events were dropped.
     Lagged {
         /// How much was missed.

@@ -305,6 +305,11 @@ impl Translate for AgUiRun {
         match event {
             ThreadEvent::Delta(DeltaPart::Text(text)) => self.grow(Growing::Text, text),
             ThreadEvent::Delta(DeltaPart::Thinking(text)) => self.grow(Growing::Reasoning, text),
+            // The answer is another message.
+            ThreadEvent::AnswerRestarted => {
+                self.close();
+                (self.parent, self.has_text) = (None, false);
+            }
             ThreadEvent::Event(event) if event.origin.parent.is_none() => self.see(event),
             _ => {}
         }

@@ -913,9 +913,16 @@ export type ThreadEvent = {
   /** A part of a model response in progress. */
   data: {
     type: "delta";
-    seq: number;
+    /** Absent where no log keeps deltas: on a durable engine. */
+    seq?: number;
     /** Text, reasoning or arguments to append. */
     part: DeltaPart;
+  };
+} | {
+  event: "answer_restarted";
+  /** The model response in progress starts again: discard its deltas so far. On a durable engine, when a worker was lost. */
+  data: {
+    type: "answer_restarted";
   };
 } | {
   event: "tool_update";
@@ -968,8 +975,8 @@ export type ThreadEvent = {
   data: {
     /** Id of the item in the thread. */
     id: string;
-    /** Number of the event. */
-    seq: number;
+    /** Number of the event; absent where no log keeps deltas: on a durable engine. */
+    seq?: number;
     /** Whether no later item replaces it. */
     complete: boolean;
     /** Complete message. */

@@ -71,6 +71,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Client {
 ///   `run_failed`; the data has the same word as `type`; `approvals` with `{"pending"}`, the number of calls
 ///   that wait for a decision, including those of sub-agents: at the start if there are any, and after each change;
 /// - of `text` and `reasoning`: `text` and `reasoning` with `{"text"}`;
+/// - of `full`, `text` and `reasoning` on a durable engine: `answer_restarted`, when a worker was lost: discard the
+///   deltas of the response in progress. Deltas of an engine have no `id`;
 /// - of `items`: `item` with `{id, seq, complete}` and `message`, `block` or `coming`; a later item
 ///   replaces the one with the same `id`;
 /// - of all: `lagged` with `{"missed"}`, the number of events that the client missed; `reset`, if

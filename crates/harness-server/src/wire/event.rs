@@ -69,10 +69,14 @@ pub(crate) enum SseEvent<'a> {
     },
     /// A part of a model response in progress.
     Delta {
-        seq: u64,
+        /// Absent where no log keeps deltas: on a durable engine.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seq: Option<u64>,
         /// Text, reasoning or arguments to append.
         part: &'a DeltaPart,
     },
+    /// The model response in progress starts again: discard its deltas so far. On a durable engine, when a worker was lost.
+    AnswerRestarted,
     /// Output of a call in progress.
     ToolUpdate {
         seq: u64,
@@ -97,6 +101,15 @@ pub(crate) enum SseEvent<'a> {
     },
 }
 
+/// Converts an event without a number; `None` for kinds unknown to this version.
+pub(crate) fn transient_frame(event: &ThreadEvent) -> Option<Frame> {
+    if let ThreadEvent::Delta(part) = event {
+        return Some(Frame::new(None, "delta", &SseEvent::Delta { seq: None, part }));
+    }
+    let is_restart = matches!(event, ThreadEvent::AnswerRestarted);
+    is_restart.then(|| Frame::new(None, "answer_restarted", &SseEvent::AnswerRestarted))
+}
+
 /// Converts an event; `None` for kinds unknown to this version.
 pub(crate) fn frame(seq: u64, event: &ThreadEvent) -> Option<Frame> {
     let (name, told) = match event {
@@ -113,7 +126,7 @@ pub(crate) fn frame(seq: u64, event: &ThreadEvent) -> Option<Frame> {
             ("run_started", SseEvent::RunStarted { seq, run, entries })
         }
         ThreadEvent::Event(event) => ("event", SseEvent::Event { seq, event }),
-        ThreadEvent::Delta(part) => ("delta", SseEvent::Delta { seq, part }),
+        ThreadEvent::Delta(part) => ("delta", SseEvent::Delta { seq: Some(seq), part }),
         ThreadEvent::ToolUpdate { call, content } => {
             ("tool_update", SseEvent::ToolUpdate { seq, call, content })
         }
@@ -123,7 +136,7 @@ pub(crate) fn frame(seq: u64, event: &ThreadEvent) -> Option<Frame> {
         ThreadEvent::RunFailed { run, error } => {
             ("run_failed", SseEvent::RunFailed { seq, run, error: (&**error).into() })
         }
-        _ => return None,
+        ThreadEvent::AnswerRestarted | _ => return None,
     };
     Some(Frame::new(Some(seq), name, &told))
 }

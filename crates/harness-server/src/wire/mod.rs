@@ -7,7 +7,7 @@ mod report;
 mod schema;
 mod thread;
 
-pub(crate) use event::{Frame, frame};
+pub(crate) use event::{Frame, frame, transient_frame};
 pub(crate) use input::{
     AbortThread, Answer, Compact, CreateThread, EditEntry, Say, Send, StartRun, decision,
 };

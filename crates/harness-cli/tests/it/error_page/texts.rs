@@ -29,6 +29,7 @@ pub(super) const AREAS: &[(&str, &str)] = &[
     ("acp", "The Agent Client Protocol."),
     ("relay", "Agent Relay brokers and workers."),
     ("engine", "The durable engine."),
+    ("deltas", "Deltas of answers, which workers of a durable engine send to front ends."),
     ("worker", "Workers of a durable engine."),
     ("otlp", "The export of traces."),
 ];
@@ -61,6 +62,13 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
         "a process of `harness dev cluster` ended before it was ready",
         "correct what its log says, then start the cluster again",
     ),
+    ("deltas.listener", "", "choose a different address"),
+    (
+        "deltas.open",
+        "the address of `--relay-listen` is not a loopback address, and the token is missing",
+        "pass `--relay-token-file FILE`, also to the workers",
+    ),
+    ("deltas.url", "", "use the address of `harness serve --relay-listen`, such as http://127.0.0.1:8788"),
     ("worker.definition", "", "use the version of the SDK that this crate requires"),
     ("worker.identity_key", "", "copy the key from the engine's log: publickeyv1_…"),
     ("worker.listener", "", "choose a different address"),

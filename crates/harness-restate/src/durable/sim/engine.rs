@@ -10,6 +10,7 @@ use harness::core::{Millis, Origin, Redactor, ThreadId, Time};
 use super::clock::SimClock;
 use super::context::{Attempt, Shared};
 use super::world::{Ended, Letter, SimFaults, SimReport, Work, World};
+use crate::durable::answer::DeltaSink;
 use crate::durable::context::Stopped;
 use crate::durable::drive::{DriveOptions, drive};
 use crate::durable::host::AgentHost;
@@ -103,6 +104,7 @@ pub struct SimEngine {
     shared: Shared,
     clock: SimClock,
     options: DriveOptions,
+    deltas: Option<DeltaSink>,
     stop: Option<Time>,
 }
 
@@ -110,7 +112,13 @@ impl SimEngine {
     /// An engine that fails like this.
     pub fn new(faults: SimFaults) -> Self {
         let shared = Shared(Arc::new(Mutex::new(World::new(faults))));
-        Self { shared, clock: SimClock::default(), options: DriveOptions::default(), stop: None }
+        Self {
+            shared,
+            clock: SimClock::default(),
+            options: DriveOptions::default(),
+            deltas: None,
+            stop: None,
+        }
     }
 
     /// Sets the settings of the driver.
@@ -145,6 +153,13 @@ impl SimEngine {
     #[must_use]
     pub fn with_redactor(self, redactor: Redactor) -> Self {
         self.shared.lock().redactor = Some(redactor);
+        self
+    }
+
+    /// Sets the receiver of deltas of its workers. Default none.
+    #[must_use]
+    pub fn with_deltas(mut self, deltas: DeltaSink) -> Self {
+        self.deltas = Some(deltas);
         self
     }
 
@@ -267,7 +282,7 @@ impl SimEngine {
                 (invocation.attempt, invocation.work.clone(), invocation.cancel.clone());
             drop(world);
             let (host, shared, reader) = (Arc::clone(host), self.shared.clone(), reader.clone());
-            let (clock, options) = (self.clock.clone(), self.options);
+            let (clock, options, deltas) = (self.clock.clone(), self.options, self.deltas.clone());
             let ctx = Attempt {
                 shared: shared.clone(),
                 clock,
@@ -286,7 +301,7 @@ impl SimEngine {
                     }
                 }),
                 Work::Step(ask) => Box::pin(async move {
-                    if let Ok(reply) = perform(ctx, host, &reader, *ask, cancel).await {
+                    if let Ok(reply) = perform(ctx, host, &reader, *ask, deltas, cancel).await {
                         shared.lock().finish(id, attempt, Ended::Step(reply));
                     }
                 }),

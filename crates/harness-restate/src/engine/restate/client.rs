@@ -15,6 +15,7 @@ use tokio::sync::futures::Notified;
 use super::call::ReadReply;
 use super::engine::{Engine, EngineError};
 use super::list::Titles;
+use super::relay::{FeedReader, RelayHub};
 use super::service::THREAD;
 use super::store::{EngineStore, read};
 use super::thread::handler_of;
@@ -27,7 +28,7 @@ use crate::durable::{
 /// A thread exists from its first request on. Requests return when they are stored. A dropped future may have sent its
 /// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
 ///
-/// Events have no deltas of answers, and no changes of the queue. Numbers of events have gaps. Not supported, with
+/// Events have no changes of the queue, and deltas of answers only with a [`relay`](Self::relay). Numbers of events have gaps. Not supported, with
 /// [`RuntimeError::Unsupported`]: compaction on request, a given history, continuing a run without a message, context
 /// values, and output schemas of messages. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
 /// They omit threads with a `/` in their id, which are those of sub-agents: other threads need ids without one.
@@ -50,6 +51,7 @@ pub struct DurableThreads {
     engine: Engine,
     reader: Reader<EngineStore>,
     redactor: Option<Redactor>,
+    relay: Option<RelayHub>,
     local: Arc<Local>,
 }
 
@@ -74,13 +76,21 @@ impl DurableThreads {
         let (clock, ids) = (SystemClock::new(), SystemIds::new());
         let (changed, stopped, titles) = (Notify::new(), Cancel::new(), Titles::default());
         let local = Local { clock, ids, changed, stopped, titles };
-        Self { engine, reader, redactor: None, local: Arc::new(local) }
+        Self { engine, reader, redactor: None, relay: None, local: Arc::new(local) }
     }
 
     /// Removes secrets from what is sent: the engine keeps requests on its disks. Workers have a redactor, too
     /// ([`WorkerBuilder::redactor`](super::WorkerBuilder::redactor)), but the engine keeps a request before they see it.
     pub fn redactor(mut self, redactor: Redactor) -> Self {
         self.redactor = Some(redactor);
+        self
+    }
+
+    /// Receives deltas of answers, and notices that threads changed, from workers that know the listener of this hub
+    /// ([`RelayHub::serve`]). Default: none; then streams have no deltas and read logs in pauses of up to 2 s.
+    #[must_use]
+    pub fn relay(mut self, hub: RelayHub) -> Self {
+        self.relay = Some(hub);
         self
     }
 
@@ -207,6 +217,11 @@ impl DurableThreads {
     /// Completes when this process changes a thread.
     pub(super) fn changed(&self) -> Notified<'_> {
         self.local.changed.notified()
+    }
+
+    /// What workers send about a thread from now on; `None` without a relay.
+    pub(super) fn feed(&self, thread: &ThreadId) -> Option<FeedReader> {
+        self.relay.as_ref().map(|hub| hub.reader(thread))
     }
 
     /// Completes when the streams of this process end.

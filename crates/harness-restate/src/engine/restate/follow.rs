@@ -1,9 +1,10 @@
-//! Events of a thread, made from its log.
+//! Events of a thread, made from its log, and deltas of relays between them.
 //!
 //! An entry of the log has several numbers in the stream: its event, and what the thread itself reports at the start and
 //! the end of a run. So a client may reconnect behind each of them.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
@@ -12,7 +13,11 @@ use harness::core::port::ProposedCall;
 use harness::core::{ApprovalId, Fault, FaultSource, RunId, ThreadId};
 use harness::runtime::{RuntimeError, StartAt, Status, StreamItem, ThreadEvent};
 
+use tokio::time::Instant;
+
 use super::client::DurableThreads;
+use super::deltas::{Next, StreamDeltas};
+use super::relay::Feed;
 use crate::durable::{LogEntry, LogItem, ThreadState, ThreadStatus};
 
 /// Numbers of one entry.
@@ -50,6 +55,10 @@ pub(super) fn held(state: &ThreadState) -> Vec<ProposedCall> {
     held.map(|held| held.proposed.clone()).collect()
 }
 
+fn transient(event: ThreadEvent) -> StreamItem {
+    StreamItem::Transient { event }
+}
+
 /// Follows a log.
 struct Follower {
     threads: DurableThreads,
@@ -63,15 +72,24 @@ struct Follower {
     /// Whether the thread is forgotten.
     is_over: bool,
     pause: Duration,
+    /// Whether the log may have more.
+    is_due: bool,
+    /// When the log is read at the latest.
+    reads_at: Instant,
+    /// Notices of relays so far.
+    changes: u64,
+    deltas: Option<StreamDeltas>,
 }
 
-/// Events from a position on. The log is read when this process changed the thread, and otherwise in pauses that grow up
-/// to 2 s. An engine that does not respond is asked again.
+/// Events from a position on. The log is read when this process changed the thread, when a worker says that it did, and
+/// otherwise in pauses that grow up to 2 s. An engine that does not respond is asked again.
 pub(super) async fn follow(
     threads: DurableThreads,
     thread: &ThreadId,
     from: StartAt,
 ) -> Result<BoxStream<'static, StreamItem>, RuntimeError> {
+    // From here on relays send deltas.
+    let deltas = threads.feed(thread).map(StreamDeltas::new);
     let at = match from {
         StartAt::At(at) => at,
         StartAt::Replay => 0,
@@ -90,6 +108,10 @@ pub(super) async fn follow(
         failed: None,
         is_over: false,
         pause: PAUSES.0,
+        is_due: true,
+        reads_at: Instant::now(),
+        changes: 0,
+        deltas,
     };
     Ok(Box::pin(stream::unfold(follower, |mut follower| async move {
         let item = follower.next().await?;
@@ -108,21 +130,80 @@ impl Follower {
             if self.is_over {
                 return None;
             }
-            let mut changed = std::pin::pin!(threads.changed());
+            let mut changed = pin!(threads.changed());
             changed.as_mut().enable();
-            if let Err(error) = self.read().await {
-                tracing::debug!(thread = %self.thread, %error, "the log of a thread could not be read");
-            }
-            if !self.ready.is_empty() || self.is_over {
-                self.pause = PAUSES.0;
+            if self.is_due {
+                self.read_log().await;
                 continue;
             }
+            let feed = self.deltas.as_ref().map(|deltas| deltas.feed.feed());
+            let mut grown = pin!(feed.as_deref().map(Feed::grown));
+            if let Some(grown) = grown.as_mut().as_pin_mut() {
+                grown.enable();
+            }
+            if self.take_deltas().await {
+                continue;
+            }
+            let grown = async {
+                match grown.as_pin_mut() {
+                    Some(grown) => grown.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = threads.stopped() => return None,
-                () = changed => self.pause = PAUSES.0,
-                () = tokio::time::sleep(self.pause) => self.pause = (self.pause * 2).min(PAUSES.1),
+                () = changed => self.wake(),
+                () = grown => {}
+                () = tokio::time::sleep_until(self.reads_at) => self.is_due = true,
             }
         }
+    }
+
+    /// The log has more, or will have it soon.
+    fn wake(&mut self) {
+        (self.pause, self.is_due) = (PAUSES.0, true);
+    }
+
+    /// Reads the log; what it has is ready then.
+    async fn read_log(&mut self) {
+        let before = self.at;
+        if let Err(error) = self.read().await {
+            tracing::debug!(thread = %self.thread, %error, "the log of a thread could not be read");
+        }
+        self.is_due = self.at != before;
+        if self.is_due || !self.ready.is_empty() {
+            self.pause = PAUSES.0;
+        }
+        self.reads_at = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(PAUSES.1);
+    }
+
+    /// Takes what relays sent. Whether there is something to do.
+    async fn take_deltas(&mut self) -> bool {
+        let Some(deltas) = &mut self.deltas else { return false };
+        let changes = deltas.feed.changes();
+        if std::mem::replace(&mut self.changes, changes) != changes {
+            self.wake();
+            return true;
+        }
+        match deltas.next(self.at / STRIDE) {
+            Next::Wait => return false,
+            Next::ReadLog => {
+                // The start of an answer is appended at this moment, and a worker says when it is there.
+                self.reads_at = self.reads_at.min(Instant::now() + PAUSES.0);
+                return false;
+            }
+            Next::LookBack(from) => {
+                let entries = self.threads.entries(&self.thread, from, self.at / STRIDE).await;
+                let entries = entries.unwrap_or_default();
+                deltas.look_back(entries.iter().filter_map(|LogEntry { seq, item, .. }| match item {
+                    LogItem::Event(event) => Some((*seq, &event.kind)),
+                    LogItem::Record(_) => None,
+                }));
+            }
+            Next::Show(events) => self.ready.extend(events.into_iter().map(transient)),
+        }
+        true
     }
 
     async fn read(&mut self) -> Result<(), RuntimeError> {
@@ -151,6 +232,8 @@ impl Follower {
             if let (EventKind::RunStarted { .. }, Some(run)) = (&event.kind, run) {
                 self.started(first, event, run);
             }
+            let rest = self.deltas.as_mut().map(|deltas| deltas.see(*seq, &event.kind)).unwrap_or_default();
+            self.ready.extend(rest.into_iter().map(transient));
             self.push(first + EVENT, ThreadEvent::Event(Event::clone(event)));
             if let Some(report) = end {
                 self.push(first + ENDED, ThreadEvent::RunEnded(report.into()));

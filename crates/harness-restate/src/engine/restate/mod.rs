@@ -16,6 +16,7 @@
 mod admin;
 mod call;
 mod client;
+mod deltas;
 mod effects;
 mod engine;
 mod follow;
@@ -23,6 +24,7 @@ mod list;
 mod log;
 mod quota;
 mod reach;
+mod relay;
 mod run;
 mod service;
 mod step;
@@ -35,5 +37,6 @@ pub use admin::{Deployment, EngineStatus, Failure, RunAtWork, RunFilter, RunStat
 pub use client::DurableThreads;
 pub use engine::{Engine, EngineError};
 pub use quota::EngineQuota;
+pub use relay::{RelayError, RelayHub, Relays};
 pub use store::EngineStore;
 pub use worker::{Worker, WorkerBuilder, WorkerError, WorkerOptions};

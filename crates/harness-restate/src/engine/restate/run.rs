@@ -16,6 +16,7 @@ use restate_sdk::errors::TerminalError;
 use restate_sdk::serde::Json;
 
 use super::call::{RunAsk, to_object};
+use super::relay::Outbox;
 use super::service::{HandlerSpec, Handlers, LOG, RUN, STEP, ServiceSpec, THREAD, input, output, unfinished};
 use super::step::{STOP, ended};
 use super::thread::handler_of;
@@ -44,6 +45,7 @@ pub(super) struct Run<H, S> {
     pub(super) reader: Reader<S>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) options: DriveOptions,
+    pub(super) outbox: Option<Arc<Outbox>>,
 }
 
 impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Handlers for Run<H, S> {
@@ -63,6 +65,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> Run<H, S> {
         let context = || Drive {
             ctx,
             clock: Arc::clone(&self.clock),
+            outbox: self.outbox.as_deref(),
             thread: metadata.key.clone(),
             invocation: metadata.invocation_id.clone(),
             waits: Vec::new(),
@@ -151,6 +154,7 @@ fn lost(why: String) -> Driven {
 struct Drive<'c> {
     ctx: &'c ContextInternal,
     clock: Arc<dyn Clock>,
+    outbox: Option<&'c Outbox>,
     thread: String,
     invocation: String,
     waits: Vec<(Handle, Wait<'c>)>,
@@ -166,6 +170,13 @@ impl<'c> Drive<'c> {
         let handle = Handle(self.handles);
         self.waits.push((handle, wait));
         handle
+    }
+
+    /// Readers of the thread learn that it changed. Best effort; a replay repeats it.
+    fn note_change(&self) {
+        if let Some(outbox) = self.outbox {
+            outbox.changed(&ThreadId::from(&*self.thread));
+        }
     }
 
     /// Sends what steps have to know. The engine knows the invocation of a step shortly after its start.
@@ -269,6 +280,7 @@ impl DurableContext for Drive<'_> {
             ControlAsk::Append { entries } => {
                 let append = to_object::<_, ControlReply>(ctx, LOG, thread, "append", entries.clone());
                 let Json(reply) = append.call().await.map_err(ended)?;
+                self.note_change();
                 return Ok(reply);
             }
             ControlAsk::Take { .. } => "take",
@@ -279,7 +291,9 @@ impl DurableContext for Drive<'_> {
         };
         let ask = RunAsk { invocation: self.invocation.clone(), ask };
         let call = to_object::<_, ThreadReply>(ctx, THREAD, thread, handler, ask).call();
-        match call.await.map_err(ended)? {
+        let reply = call.await.map_err(ended)?;
+        self.note_change();
+        match reply {
             Json(ThreadReply::Run(reply)) => Ok(reply),
             Json(ThreadReply::Accepted(_)) => Ok(ControlReply::Noted),
             Json(ThreadReply::Refused(why)) => Ok(ControlReply::Refused(why)),

@@ -11,9 +11,10 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use restate_sdk::serde::Json;
 
 use super::effects::Effects;
+use super::relay::Outbox;
 use super::service::{HandlerSpec, Handlers, STEP, ServiceSpec, input, journaled, output, unfinished};
 use crate::durable::{
-    AgentHost, Nonce, Reader, StepAsk, StepContext, StepReply, Stopped, ThreadStore, perform,
+    AgentHost, DeltaSink, Nonce, Reader, StepAsk, StepContext, StepReply, Stopped, ThreadStore, perform,
 };
 
 /// The signal that asks a step to reply with what it has.
@@ -39,6 +40,7 @@ pub(super) struct Step<H, S> {
     /// The name of this process, and its attempts so far.
     pub(super) process: Arc<str>,
     pub(super) attempts: AtomicU64,
+    pub(super) outbox: Option<Arc<Outbox>>,
 }
 
 impl<H: AgentHost + 'static, S: ThreadStore + 'static> Handlers for Step<H, S> {
@@ -56,7 +58,8 @@ impl<H: AgentHost + 'static, S: ThreadStore + 'static> Handlers for Step<H, S> {
             cancel: cancel.clone(),
             nonce: Nonce(format!("{}-{number}", self.process)),
         };
-        let reply = perform(attempt, Arc::clone(&self.host), &self.reader, ask, cancel).await;
+        let deltas = self.outbox.clone().map(|outbox| DeltaSink::new(outbox));
+        let reply = perform(attempt, Arc::clone(&self.host), &self.reader, ask, deltas, cancel).await;
         if reply.is_ok() {
             self.effects.forget(&step);
         }

@@ -18,6 +18,7 @@ use harness::runtime::{
 use super::call::ReadReply;
 use super::client::DurableThreads;
 use super::follow::{self, first_of, next_of};
+use super::relay::FeedReader;
 use crate::durable::{LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus};
 
 fn unsupported<T>(what: &'static str) -> Result<T, RuntimeError> {
@@ -126,9 +127,11 @@ impl DurableThreads {
         is_so: impl Fn(&ThreadState) -> bool + Send,
     ) -> Result<ThreadState, RuntimeError> {
         let (mut pause, most) = follow::PAUSES;
+        let feed = self.feed(thread);
         loop {
             let mut changed = std::pin::pin!(self.changed());
             changed.as_mut().enable();
+            let notices = feed.as_ref().map(FeedReader::changes);
             let state = self.state(thread).await?;
             if is_so(&state) {
                 return Ok(state);
@@ -136,6 +139,7 @@ impl DurableThreads {
             tokio::select! {
                 () = self.stopped() => return Err(RuntimeError::Closed { thread: thread.clone() }),
                 () = changed => {}
+                () = FeedReader::changed(feed.as_ref(), notices) => pause = follow::PAUSES.0,
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(most),
             }
         }

@@ -22,6 +22,7 @@ use super::effects::Effects;
 use super::engine::Engine;
 use super::log::Log;
 use super::quota::Quota;
+use super::relay::{Outbox, Relays};
 use super::run::Run;
 use super::service::define;
 use super::step::Step;
@@ -112,6 +113,7 @@ pub struct WorkerBuilder<H, S> {
     origin: Origin,
     redactor: Option<Redactor>,
     keys: Vec<String>,
+    relays: Option<Relays>,
     is_open: bool,
 }
 
@@ -124,8 +126,8 @@ impl<H, S> fmt::Debug for WorkerBuilder<H, S> {
 impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, S> {
     /// Reads logs from another place than the engine.
     pub fn store<T: ThreadStore + Clone + 'static>(self, store: T) -> WorkerBuilder<H, T> {
-        let Self { host, clock, options, origin, redactor, keys, is_open, .. } = self;
-        WorkerBuilder { host, store, clock, options, origin, redactor, keys, is_open }
+        let Self { host, clock, options, origin, redactor, keys, relays, is_open, .. } = self;
+        WorkerBuilder { host, store, clock, options, origin, redactor, keys, relays, is_open }
     }
 
     /// Sets the settings.
@@ -152,6 +154,14 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
         self
     }
 
+    /// Sends deltas of answers, and notices that threads changed, to front ends. Best effort: a front end that fails delays
+    /// nothing. Default: none.
+    #[must_use]
+    pub fn relays(mut self, relays: Relays) -> Self {
+        self.relays = Some(relays);
+        self
+    }
+
     /// Permits calls by anybody who reaches the worker, on any address. For private networks.
     pub fn insecure(mut self) -> Self {
         self.is_open = true;
@@ -163,7 +173,8 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
     /// # Errors
     /// [`WorkerError::IdentityKey`].
     pub fn build(self) -> Result<Worker, WorkerError> {
-        let Self { host, store, clock, options, origin, redactor, keys, is_open } = self;
+        let Self { host, store, clock, options, origin, redactor, keys, relays, is_open } = self;
+        let outbox = relays.is_some().then(Arc::<Outbox>::default);
         let reader = Reader::remembering(store, options.remembers);
         let steps = Step {
             host: Arc::clone(&host),
@@ -171,8 +182,11 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
             effects: Effects::new(options.max_steps),
             process: SystemIds::new().run_id().as_str().into(),
             attempts: AtomicU64::new(0),
+            outbox: outbox.clone(),
         };
-        let runs = Run { host, reader, clock: Arc::clone(&clock), options: options.drive };
+        let (clock_of_runs, options_of_runs) = (Arc::clone(&clock), options.drive);
+        let runs =
+            Run { host, reader, clock: clock_of_runs, options: options_of_runs, outbox: outbox.clone() };
         let mut endpoint = Endpoint::builder()
             .bind(define(&thread::spec(), Thread { clock: Arc::clone(&clock), origin, redactor })?)
             .bind(define(&run::spec(), runs)?)
@@ -184,7 +198,8 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
             endpoint = endpoint.identity_key(key).map_err(|error| invalid(error.to_string()))?;
         }
         let is_open = is_open || !keys.is_empty();
-        Ok(Worker { endpoint: endpoint.build(), drain: options.drain.duration(), is_open })
+        let relays = relays.zip(outbox);
+        Ok(Worker { endpoint: endpoint.build(), drain: options.drain.duration(), relays, is_open })
     }
 }
 
@@ -210,6 +225,7 @@ impl<H: AgentHost + 'static, S: ThreadStore + Clone + 'static> WorkerBuilder<H, 
 pub struct Worker {
     endpoint: Endpoint,
     drain: Duration,
+    relays: Option<(Relays, Arc<Outbox>)>,
     is_open: bool,
 }
 
@@ -230,6 +246,7 @@ impl Worker {
             origin: Origin::default(),
             redactor: None,
             keys: Vec::new(),
+            relays: None,
             is_open: false,
         }
     }
@@ -245,6 +262,10 @@ impl Worker {
         let address = listener.local_addr()?;
         if !self.is_open && !address.ip().is_loopback() {
             return Err(WorkerError::Open(address));
+        }
+        let mut sending = JoinSet::new();
+        if let Some((relays, outbox)) = self.relays {
+            sending.spawn(relays.send(outbox));
         }
         let (endpoint, graceful) = (HyperEndpoint::new(self.endpoint), GracefulShutdown::new());
         let mut connections = JoinSet::new();

@@ -43,6 +43,13 @@ impl Chunks {
         }
     }
 
+    /// An answer starts.
+    fn start(&mut self) -> Vec<Event> {
+        self.has_earlier |= self.has_text;
+        self.has_text = false;
+        Vec::new()
+    }
+
     fn text(&mut self, text: &str) -> Vec<Event> {
         let separator = if self.has_earlier && !self.has_text { "\n\n" } else { "" };
         self.has_text = true;
@@ -108,10 +115,10 @@ impl Translate for Chunks {
     fn event(&mut self, event: &ThreadEvent) -> Vec<Event> {
         match event {
             ThreadEvent::Delta(DeltaPart::Text(text)) if !self.is_json && !text.is_empty() => self.text(text),
+            // Sent text cannot be taken back: an answer that starts again follows it.
+            ThreadEvent::AnswerRestarted => self.start(),
             ThreadEvent::Event(event) if matches!(event.kind, EventKind::ModelStepStarted { .. }) => {
-                self.has_earlier |= self.has_text;
-                self.has_text = false;
-                Vec::new()
+                self.start()
             }
             _ => Vec::new(),
         }

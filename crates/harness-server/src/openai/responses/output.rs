@@ -68,18 +68,22 @@ impl Output {
         match event {
             ThreadEvent::Delta(DeltaPart::Text(text)) if !self.is_json => self.grow(Growing::Message, text),
             ThreadEvent::Delta(DeltaPart::Thinking(text)) => self.grow(Growing::Reasoning, text),
+            ThreadEvent::AnswerRestarted => self.start(),
             ThreadEvent::Event(event) if event.origin.parent.is_none() => self.see_event(&event.kind),
             _ => {}
         }
     }
 
+    /// An answer starts, or starts again: its text is another item.
+    fn start(&mut self) {
+        self.close();
+        self.has_text = false;
+    }
+
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are not part of the output")]
     fn see_event(&mut self, event: &EventKind) {
         match event {
-            EventKind::ModelStepStarted { .. } => {
-                self.close();
-                self.has_text = false;
-            }
+            EventKind::ModelStepStarted { .. } => self.start(),
             EventKind::ToolStarted { call } => self.start_call(call),
             EventKind::MessageAppended { message, .. } => match &**message {
                 Message::Assistant(answer) => {

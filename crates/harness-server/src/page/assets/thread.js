@@ -57,6 +57,7 @@ export class OpenThread {
 
   receive(name, data) {
     if (name === "delta") this.delta(data.part);
+    else if (name === "answer_restarted") this.transcript.endLive();
     else if (name === "event") this.event(data.event);
     else if (name === "status") {
       this.setState(data.status.state);

@@ -1,0 +1,317 @@
+//! Deltas in the stream of a thread: shown between the start of their answer and its end in the log.
+
+use harness::core::event::EventKind;
+use harness::core::message::{Block, Message};
+use harness::core::port::DeltaPart;
+use harness::runtime::ThreadEvent;
+
+use super::relay::FeedReader;
+use crate::durable::AnswerId;
+
+/// Log entries that are read to learn whether an answer is in progress, at most: one has few.
+const LOOK_BACK: u64 = 256;
+
+/// The answer in progress, by the log entries of a stream so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// The stream began behind its start, or its end.
+    #[default]
+    Unknown,
+    /// None.
+    Silent,
+    /// It began with this entry.
+    Since(u64),
+}
+
+impl Progress {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other events neither start nor end an answer")]
+    fn see(&mut self, seq: u64, kind: &EventKind) {
+        match kind {
+            EventKind::ModelStepStarted { .. } => *self = Self::Since(seq),
+            EventKind::MessageAppended { message, .. } if message.as_assistant().is_none() => {}
+            EventKind::MessageAppended { .. }
+            | EventKind::ModelStepFinished { .. }
+            | EventKind::ModelStepFailed { .. }
+            | EventKind::RunFinished { .. } => *self = Self::Silent,
+            _ => {}
+        }
+    }
+}
+
+/// What a stream does next about deltas.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Nothing came.
+    Wait,
+    /// The log has to be read: it has, or is about to have, the start of an answer.
+    ReadLog,
+    /// Entries from this number on say whether an answer is in progress.
+    LookBack(u64),
+    /// Events for the reader.
+    Show(Vec<ThreadEvent>),
+}
+
+/// The deltas of one stream.
+#[derive(Debug)]
+pub(super) struct StreamDeltas {
+    pub(super) feed: FeedReader,
+    progress: Progress,
+    /// The attempt whose deltas were read last, and how many.
+    read: Option<(AnswerId, usize)>,
+    /// The text that the reader has of the answer in progress.
+    shown: String,
+    /// Whether the reader has any delta of it.
+    is_shown: bool,
+}
+
+impl StreamDeltas {
+    pub(super) fn new(feed: FeedReader) -> Self {
+        Self { feed, progress: Progress::Unknown, read: None, shown: String::new(), is_shown: false }
+    }
+
+    /// What came since the last time. The stream has read the log up to an entry.
+    pub(super) fn next(&mut self, upto: u64) -> Next {
+        let read = self.read.clone();
+        let from = |id: &AnswerId| read.filter(|(known, _)| known == id).map_or(0, |(_, count)| count);
+        let Some((id, parts)) = self.feed.answer(from) else { return Next::Wait };
+        if upto < id.shown {
+            return Next::ReadLog;
+        }
+        let is_current = match self.progress {
+            Progress::Since(start) => (id.log..id.shown).contains(&start),
+            Progress::Silent => false,
+            Progress::Unknown if upto - id.log > LOOK_BACK => false,
+            Progress::Unknown => return Next::LookBack(id.log),
+        };
+        if !is_current {
+            // It came too late.
+            self.read = Some((id, usize::MAX));
+            return Next::Wait;
+        }
+        Next::Show(self.show(id, parts))
+    }
+
+    fn show(&mut self, id: AnswerId, parts: Vec<DeltaPart>) -> Vec<ThreadEvent> {
+        let mut events = Vec::new();
+        let known = self.read.take().filter(|(known, _)| *known == id);
+        if known.is_none() && self.is_shown {
+            events.push(self.restart());
+        }
+        let count = known.map_or(0, |(_, count)| count) + parts.len();
+        for part in parts {
+            if let DeltaPart::Text(text) = &part {
+                self.shown.push_str(text);
+            }
+            events.push(ThreadEvent::Delta(part));
+        }
+        (self.read, self.is_shown) = (Some((id, count)), true);
+        events
+    }
+
+    fn restart(&mut self) -> ThreadEvent {
+        self.clear();
+        ThreadEvent::AnswerRestarted
+    }
+
+    fn clear(&mut self) {
+        self.shown.clear();
+        self.is_shown = false;
+    }
+
+    /// Learns from entries before the stream whether an answer is in progress.
+    pub(super) fn look_back<'e>(&mut self, events: impl Iterator<Item = (u64, &'e EventKind)>) {
+        self.progress = Progress::Silent;
+        events.for_each(|(seq, kind)| self.progress.see(seq, kind));
+    }
+
+    /// Takes note of an event of the log, and returns what the reader has to see before it: the rest of an answer whose last
+    /// deltas are late or lost.
+    pub(super) fn see(&mut self, seq: u64, kind: &EventKind) -> Vec<ThreadEvent> {
+        self.progress.see(seq, kind);
+        if let EventKind::ModelStepStarted { .. } = kind {
+            self.clear();
+        } else if let EventKind::MessageAppended { message, .. } = kind
+            && message.as_assistant().is_some()
+        {
+            return self.rest(message);
+        }
+        Vec::new()
+    }
+
+    fn rest(&mut self, message: &Message) -> Vec<ThreadEvent> {
+        if !std::mem::take(&mut self.is_shown) {
+            return Vec::new();
+        }
+        let shown = std::mem::take(&mut self.shown);
+        let whole = text_of(message);
+        let part = |text: &str| ThreadEvent::Delta(DeltaPart::Text(text.to_owned()));
+        match whole.strip_prefix(&*shown) {
+            Some("") => Vec::new(),
+            Some(rest) => vec![part(rest)],
+            // What was shown of an answer that was cut off is not taken back.
+            None if shown.starts_with(&whole) => Vec::new(),
+            None => vec![ThreadEvent::AnswerRestarted, part(&whole)],
+        }
+    }
+}
+
+/// The text of an answer, as its deltas make it.
+fn text_of(message: &Message) -> String {
+    let blocks = message.as_assistant().map(|answer| &*answer.content).unwrap_or_default();
+    blocks
+        .iter()
+        .filter_map(|block| if let Block::Text(text) = block { Some(&*text.text) } else { None })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use harness::core::OpId;
+    use harness::core::message::AssistantMessage;
+
+    use super::super::relay::RelayHub;
+    use super::*;
+
+    const THREAD: &str = "t1";
+    const RESTART: &str = "restart";
+
+    /// The start of an answer.
+    fn started() -> EventKind {
+        EventKind::ModelStepStarted { agent: "main".into(), model: None, closing: None, ending: None }
+    }
+
+    fn appended(text: &str) -> EventKind {
+        let message = Arc::new(Message::Assistant(AssistantMessage::text(text)));
+        EventKind::MessageAppended { index: 0, message }
+    }
+
+    /// A stream that looks at deltas of one hub.
+    struct Reader {
+        hub: RelayHub,
+        deltas: StreamDeltas,
+        upto: u64,
+    }
+
+    impl Reader {
+        fn new() -> Self {
+            let hub = RelayHub::new();
+            let deltas = StreamDeltas::new(hub.reader(&THREAD.into()));
+            Self { hub, deltas, upto: 0 }
+        }
+
+        /// A batch with deltas of the answer that began behind so many log entries.
+        fn came(&self, log: u64, attempt: u64, from: usize, texts: &[&str]) {
+            let id = AnswerId { thread: THREAD.into(), log, shown: log + 2, op: OpId(log), attempt };
+            let parts: Vec<_> = texts.iter().map(|text| DeltaPart::Text((*text).to_owned())).collect();
+            self.hub.came(id, from, parts);
+        }
+
+        /// Reads an entry of the log.
+        fn read(&mut self, seq: u64, kind: &EventKind) -> Vec<String> {
+            self.upto = seq + 1;
+            lines(&self.deltas.see(seq, kind))
+        }
+
+        #[track_caller]
+        fn check(&mut self, expected: &[&str]) {
+            let shown = match self.deltas.next(self.upto) {
+                Next::Show(events) => lines(&events),
+                Next::Wait => Vec::new(),
+                Next::ReadLog => vec!["read the log".to_owned()],
+                Next::LookBack(from) => vec![format!("look back to {from}")],
+            };
+            assert_eq!(shown, expected);
+        }
+    }
+
+    fn lines(events: &[ThreadEvent]) -> Vec<String> {
+        let line = |event: &ThreadEvent| {
+            if let ThreadEvent::Delta(DeltaPart::Text(text)) = event {
+                text.clone()
+            } else {
+                RESTART.to_owned()
+            }
+        };
+        events.iter().map(line).collect()
+    }
+
+    #[test]
+    fn deltas_wait_for_the_start_of_their_answer() {
+        let mut reader = Reader::new();
+        reader.came(4, 0, 0, &["Tea"]);
+        reader.read(3, &appended("Hi"));
+        reader.check(&["read the log"]);
+        reader.read(4, &started());
+        reader.check(&["read the log"]);
+        reader.read(5, &EventKind::TurnStarted { agent: "main".into(), resumed: false });
+        reader.check(&["Tea"]);
+        reader.check(&[]);
+        reader.came(4, 0, 1, &[" and", " milk"]);
+        reader.check(&[" and", " milk"]);
+        assert_eq!(reader.read(6, &appended("Tea and milk")), [""; 0]);
+    }
+
+    #[test]
+    fn late_deltas_are_dropped_and_the_message_brings_the_rest() {
+        let mut reader = Reader::new();
+        reader.read(5, &started());
+        reader.came(4, 0, 0, &["Tea"]);
+        reader.check(&["Tea"]);
+        assert_eq!(reader.read(6, &appended("Tea and milk")), [" and milk"]);
+        reader.came(4, 0, 1, &[" and"]);
+        reader.check(&[]);
+        // The next answer is another one.
+        reader.read(9, &started());
+        reader.came(4, 0, 2, &[" milk"]);
+        reader.check(&[]);
+        reader.came(8, 0, 0, &["More"]);
+        reader.check(&["More"]);
+        assert_eq!(reader.read(10, &appended("More")), [""; 0]);
+    }
+
+    #[test]
+    fn a_later_attempt_restarts_the_answer() {
+        let mut reader = Reader::new();
+        reader.read(5, &started());
+        reader.came(4, 0, 0, &["Te"]);
+        reader.check(&["Te"]);
+        reader.came(4, 1_700, 0, &["Mi"]);
+        reader.check(&["restart", "Mi"]);
+        reader.came(4, 0, 1, &["a"]);
+        reader.check(&[]);
+        assert_eq!(reader.read(6, &appended("Milk")), ["lk"]);
+    }
+
+    #[test]
+    fn an_answer_whose_last_attempt_was_not_seen_comes_whole() {
+        let mut reader = Reader::new();
+        reader.read(5, &started());
+        reader.came(4, 0, 0, &["Te"]);
+        reader.check(&["Te"]);
+        assert_eq!(reader.read(6, &appended("Milk")), ["restart", "Milk"]);
+        reader.read(9, &started());
+        assert_eq!(reader.read(10, &appended("More")), [""; 0], "nothing of it was shown");
+    }
+
+    #[test]
+    fn a_stream_that_begins_in_an_answer_looks_back_once() {
+        let mut reader = Reader::new();
+        reader.upto = 6;
+        reader.came(4, 0, 0, &["Tea"]);
+        reader.check(&["look back to 4"]);
+        reader.deltas.look_back([(5, &started())].into_iter());
+        reader.check(&["Tea"]);
+        let mut reader = Reader::new();
+        reader.upto = 7;
+        reader.came(4, 0, 0, &["Tea"]);
+        reader.check(&["look back to 4"]);
+        reader.deltas.look_back([(5, &started()), (6, &appended("Tea"))].into_iter());
+        reader.check(&[]);
+        let mut reader = Reader::new();
+        reader.upto = 600;
+        reader.came(4, 0, 0, &["Tea"]);
+        reader.check(&[]);
+    }
+}

@@ -1,0 +1,159 @@
+//! Deltas: a client of any front end sees an answer while it comes.
+//!
+//! The pieces of the answer are the times at which the worker made them.
+
+use std::time::Duration;
+
+use harness::core::port::Clock as _;
+use harness::system::SystemClock;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::cluster::run;
+use crate::front::{Frame, Front, frame_of};
+use crate::processes::{Cluster, PATIENCE, until};
+use crate::worker::STAMPS;
+
+/// The longest delay at the 95th percentile, as the document about durable engines has it for a release build.
+const P95: Duration = Duration::from_millis(80);
+
+/// Events with the time at which they came, in ms since 1970.
+type Timed = Vec<(i64, Frame)>;
+
+/// Follows a thread to the end of its run.
+async fn follow(front: &Front, thread: &str, kind: &str) -> Timed {
+    let path = format!("/{thread}/events?from=replay&kind={kind}&until=run_end");
+    let mut response = front.request(Method::GET, &path).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    let (clock, mut events, mut text) = (SystemClock::new(), Vec::new(), String::new());
+    let reads = async {
+        while let Some(chunk) = response.chunk().await.unwrap() {
+            let now = clock.now().0;
+            text.push_str(std::str::from_utf8(&chunk).unwrap());
+            while let Some(end) = text.find("\n\n") {
+                events.extend(frame_of(&text[..end]).map(|frame| (now, frame)));
+                text.drain(..end + 2);
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reads).await.unwrap();
+    events
+}
+
+async fn start(front: &Front, thread: &str) {
+    assert_eq!(front.post("", json!({ "id": thread })).await.0, 201);
+}
+
+async fn prompt(front: &Front, thread: &str) {
+    let (status, started) = front.post(&format!("/{thread}/prompt"), json!({ "text": "Order tea." })).await;
+    assert_eq!(status, 202, "{started}");
+}
+
+/// The text of the last answer, by the end of its run.
+fn answer(events: &Timed) -> &str {
+    let end = events.iter().find(|(_, frame)| frame.event == "run_ended").unwrap();
+    end.1.data["report"]["text"].as_str().unwrap()
+}
+
+/// The text of a delta.
+fn piece(frame: &Frame) -> Option<&str> {
+    (frame.event == "delta").then(|| frame.data["part"]["text"].as_str()).flatten()
+}
+
+/// Delays of the pieces of an answer, in ms.
+fn delays(events: &Timed) -> Vec<i64> {
+    let pieces = events.iter().filter_map(|(at, frame)| Some((*at, piece(frame)?)));
+    pieces
+        .flat_map(|(at, text)| text.split_whitespace().map(move |made| at - made.parse::<i64>().unwrap()))
+        .collect()
+}
+
+pub(crate) fn another_front_end_sees_deltas() {
+    run(async {
+        let cluster = Cluster::of_servers(1, "");
+        let (front, other) = (Front::with_relay(&cluster).await, Front::with_relay(&cluster).await);
+        let url = cluster.add_workers(2).await;
+        cluster.register(&url).await;
+        let mut all = Vec::new();
+        for number in 0..5 {
+            let thread = format!("front-deltas.{number}");
+            start(&front, &thread).await;
+            let (own, seen, texts, ()) = tokio::join!(
+                follow(&front, &thread, "full"),
+                follow(&other, &thread, "full"),
+                follow(&other, &thread, "text"),
+                prompt(&front, &thread)
+            );
+            for events in [&own, &seen] {
+                let whole: String = events.iter().filter_map(|(_, frame)| piece(frame)).collect();
+                assert_eq!(whole, answer(events));
+                assert_eq!(whole.split_whitespace().count(), STAMPS);
+                laws_kept(events);
+            }
+            let text: String = texts.iter().filter_map(|(_, frame)| frame.data["text"].as_str()).collect();
+            assert_eq!(text, answer(&own));
+            all.extend(delays(&seen));
+        }
+        all.sort_unstable();
+        let at = |percent: usize| all[(all.len() - 1) * percent / 100];
+        println!(
+            "deltas at another front end: p50 {} ms, p95 {} ms, most {} ms of {}",
+            at(50),
+            at(95),
+            at(100),
+            all.len()
+        );
+        assert!(at(95) <= i64::try_from(P95.as_millis()).unwrap() || cfg!(debug_assertions), "{} ms", at(95));
+    });
+}
+
+/// Numbers grow, deltas have none, and none comes behind the message of its answer.
+fn laws_kept(events: &Timed) {
+    let numbers: Vec<u64> = events.iter().filter_map(|(_, frame)| frame.id).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    assert!(events.iter().all(|(_, frame)| piece(frame).is_none() || frame.id.is_none()));
+    let at =
+        |is_wanted: &dyn Fn(&Frame) -> bool| events.iter().rposition(|(_, frame)| is_wanted(frame)).unwrap();
+    let last = at(&|frame| piece(frame).is_some());
+    let message = at(&|frame| {
+        let event = &frame.data["event"];
+        event["type"] == "message_appended" && event["message"]["role"] == "assistant"
+    });
+    assert!(last < message, "delta {last} comes behind message {message}");
+}
+
+pub(crate) fn an_answer_of_a_killed_worker_starts_again() {
+    run(async {
+        let cluster = Cluster::of_servers(1, "");
+        let front = Front::with_relay(&cluster).await;
+        let url = cluster.add_workers(2).await;
+        cluster.register(&url).await;
+        let mut restarts = 0;
+        for number in 0..4 {
+            let thread = format!("front-deltas.{number}");
+            start(&front, &thread).await;
+            let kill = async {
+                prompt(&front, &thread).await;
+                let is_half = || async { cluster.ledger(&thread).len() > 1 };
+                until("the tool's end", is_half).await;
+                tokio::time::sleep(Duration::from_millis(1_000)).await;
+                cluster.kill(number % 2);
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                cluster.restart(number % 2);
+            };
+            let (events, ()) = tokio::join!(follow(&front, &thread, "full"), kill);
+            let mut shown = String::new();
+            for (_, frame) in &events {
+                if frame.event == "answer_restarted" {
+                    restarts += 1;
+                    shown.clear();
+                }
+                shown.push_str(piece(frame).unwrap_or_default());
+            }
+            assert_eq!(shown, answer(&events));
+            laws_kept(&events);
+        }
+        println!("{restarts} of 4 answers started again");
+        assert!(restarts > 0, "no killed worker was at work");
+    });
+}
