@@ -91,21 +91,27 @@ impl Place {
     }
 }
 
-/// Tries each case of a directory in a place of its own, a few at once.
-#[track_caller]
-fn each(directory: &str, try_out: impl Fn(&Case, &Place) + Sync) {
+/// Tries each case of a directory, a few at once.
+fn each(directory: &str, try_out: impl Fn(&Case) + Sync) {
     let waiting = Mutex::new(cases(directory));
     let next = || waiting.lock().unwrap().pop();
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(case) = next() {
-                    let place = Place::new();
-                    try_out(&case, &place);
-                    place.check(&case.name);
+                    try_out(&case);
                 }
             });
         }
+    });
+}
+
+/// Tries each case of a directory in a place of its own.
+fn each_in_place(directory: &str, try_out: impl Fn(&Case, &Place) + Sync) {
+    each(directory, |case| {
+        let place = Place::new();
+        try_out(case, &place);
+        place.check(&case.name);
     });
 }
 
@@ -140,7 +146,7 @@ fn answer(mut stream: TcpStream, message: &[u8], then: &Then) -> Option<()> {
 
 #[test]
 fn hostile_models() {
-    each("model", |case, place| {
+    each_in_place("model", |case, place| {
         let url = endpoint(case);
         let common = ["--base-url", &url, "--timeout", "2s", "--max-iterations", "3"];
         let run = |more: &[&str]| {
@@ -162,7 +168,7 @@ fn hostile_models() {
 
 #[test]
 fn hostile_mcp_servers() {
-    each("mcp", |case, place| {
+    each_in_place("mcp", |case, place| {
         place.write("server.sh", &case.content(&place.outside()));
         place.write(
             "mcp.yaml",
@@ -177,7 +183,7 @@ fn hostile_mcp_servers() {
 
 #[test]
 fn hostile_sessions() {
-    each("session", |case, place| {
+    each_in_place("session", |case, place| {
         let content = case.content(&place.outside());
         for arguments in [
             &["session", "list"][..],
@@ -227,7 +233,7 @@ fn hostile_sessions() {
 
 #[test]
 fn hostile_descriptors() {
-    each("descriptor", |case, place| {
+    each_in_place("descriptor", |case, place| {
         place.write("d.yaml", &case.content(&place.outside()));
         for arguments in [
             &["check", "d.yaml"][..],
@@ -259,7 +265,7 @@ fn hostile_descriptors() {
 
 #[test]
 fn hostile_registries() {
-    each("registry", |case, place| {
+    each_in_place("registry", |case, place| {
         place.write("r.yaml", &case.content(&place.outside()));
         for arguments in [
             &["tools", "r.yaml"][..],
@@ -286,7 +292,7 @@ fn hostile_registries() {
 
 #[test]
 fn hostile_records() {
-    each("record", |case, place| {
+    each_in_place("record", |case, place| {
         place.write("run.json", &case.content(&place.outside()));
         for arguments in [
             &["inspect", "run.json"][..],
@@ -303,7 +309,7 @@ fn hostile_records() {
 
 #[test]
 fn hostile_paths_of_a_workspace() {
-    each("workspace", |case, place| {
+    each_in_place("workspace", |case, place| {
         place.write("tools.yaml", b"version: 1\ntools: { files: { builtin: workspace, root: . } }\n");
         let text = String::from_utf8(case.content(&place.outside())).unwrap();
         let (tool, input) = text.split_once('\n').unwrap();
@@ -335,7 +341,7 @@ fn hostile_requests() {
     command.env("HARNESS_API_KEY", PLANTED);
     let (running, line) = Running::start(command).line("the address of the server");
     let address = line.trim().strip_prefix("listening on http://").unwrap().to_owned();
-    for case in cases("http") {
+    each("http", |case| {
         let answered = send(&address, &case.message().0);
         assert!(!answered.contains("planted0123456789"), "{}: {answered}", case.name);
         let health =
@@ -343,7 +349,7 @@ fn hostile_requests() {
         assert!(health.starts_with("HTTP/1.1 200"), "{} left the server ill: {health}", case.name);
         check_memory(running.id(), &case.name);
         place.check(&case.name);
-    }
+    });
     running.signal(Signal::INT);
     let output = running.end();
     assert_eq!(output.code, Some(0), "{}", output.stderr);
