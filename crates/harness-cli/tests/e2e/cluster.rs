@@ -37,7 +37,8 @@ echo '{\"paid\":1}'
 struct Cluster {
     project: Project,
     model: Server,
-    ports: [u16; 4],
+    /// Of the engine's node, its ingress and its admin API, of the worker, and of a front end for the worker.
+    ports: [u16; 5],
     server: Option<Running>,
     worker: Option<Running>,
     /// How long a run waits for a decision before it is parked.
@@ -52,20 +53,16 @@ impl Cluster {
     }
 
     fn parking_after(park_after: &'static str, settings: &str) -> Self {
-        let listeners = [(); 4].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        Self::with(park_after, settings, Server::by(answer))
+    }
+
+    fn with(park_after: &'static str, settings: &str, model: Server) -> Self {
+        let listeners = [(); 5].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let project = Project::new("echo '{\"seen\":1}'", PAY).with_pay(settings);
-        let mut cluster = Self {
-            project,
-            model: Server::by(answer),
-            ports,
-            server: None,
-            worker: None,
-            park_after,
-            runtime,
-        };
+        let mut cluster = Self { project, model, ports, server: None, worker: None, park_after, runtime };
         cluster.start_server();
         cluster.start_worker(&["--register"]);
         cluster
@@ -76,7 +73,7 @@ impl Cluster {
     }
 
     fn start_server(&mut self) {
-        let [node, ingress, admin, _] = self.ports;
+        let [node, ingress, admin, ..] = self.ports;
         let folder = self.project.path().join("engine");
         fs::create_dir_all(&folder).unwrap();
         let config = format!(
@@ -101,7 +98,8 @@ impl Cluster {
         let listen = format!("127.0.0.1:{}", self.ports[3]);
         let (engine, admin) = (self.url(1), self.url(2));
         let words = ["worker", "harness.yaml", "--engine", &engine, "--admin", &admin, "--listen", &listen];
-        let own = ["--base-url", &self.model.url, "--park-after", self.park_after];
+        let relay = self.url(4);
+        let own = ["--base-url", &self.model.url, "--park-after", self.park_after, "--relay", &relay];
         let command = self.project.command(&[&words, &own[..], more].concat());
         let (worker, line) = Running::start(command).line("the address of the worker");
         assert_eq!(line, format!("listening on http://{listen} as http://{listen}\n"));

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Cluster, LONG, open};
-use crate::support::{Running, until};
+use crate::support::{Answer, Gate, Reply, Running, Server, until};
 
 /// A front end, and who asks it.
 pub(super) struct Front {
@@ -16,11 +16,21 @@ pub(super) struct Front {
 
 impl Front {
     fn of(cluster: &Cluster) -> Self {
+        Self::with(cluster, &[])
+    }
+
+    /// The front end to which the worker sends deltas.
+    fn of_worker(cluster: &Cluster) -> Self {
+        let relay = cluster.url(4);
+        Self::with(cluster, &["--relay-listen", relay.trim_start_matches("http://")])
+    }
+
+    fn with(cluster: &Cluster, options: &[&str]) -> Self {
         let (engine, admin) = (cluster.url(1), cluster.url(2));
         let words =
             ["serve", "harness.yaml", "--listen", "127.0.0.1:0", "--engine", &engine, "--admin", &admin];
-        let (running, line) =
-            Running::start(cluster.project.command(&words)).line("the address of the front end");
+        let command = cluster.project.command(&[&words, options].concat());
+        let (running, line) = Running::start(command).line("the address of the front end");
         Self::at(running, line.trim().strip_prefix("listening on ").unwrap())
     }
 
@@ -40,6 +50,26 @@ impl Front {
         self.runtime.block_on(async {
             let response = request.send().await.unwrap();
             (response.status().as_u16(), response.text().await.unwrap())
+        })
+    }
+
+    /// The text of a streamed response. `then` is called once, when what came is as wanted.
+    fn stream(&self, path: &str, body: &Value, is_so: impl Fn(&str) -> bool, then: impl FnOnce()) -> String {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client.post(format!("{}{path}", self.url)).timeout(LONG).json(body);
+        self.runtime.block_on(async {
+            let (mut response, mut text, mut then) =
+                (request.send().await.unwrap(), String::new(), Some(then));
+            while let Some(chunk) = response.chunk().await.unwrap() {
+                text.push_str(std::str::from_utf8(&chunk).unwrap());
+                if is_so(&text)
+                    && let Some(then) = then.take()
+                {
+                    then();
+                }
+            }
+            assert!(then.is_none(), "{path}: {text}");
+            text
         })
     }
 
@@ -175,6 +205,41 @@ fn clients_of_other_protocols_use_an_engine() {
     let list = front.get("/v1/threads");
     let ids: Vec<_> = names(&list).iter().map(|[id, _]| id.split('-').next().unwrap().to_owned()).collect();
     assert_eq!(ids.iter().filter(|id| *id == "ag").count(), 1, "{list}");
+    front.stop();
+}
+
+/// An answer that stops behind its second word until the gate opens.
+const ANSWER: &str = "Your order is on its way.";
+
+/// The texts of the events of a stream, by a JSON pointer, joined.
+fn texts(stream: &str, pointer: &str) -> String {
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    let values = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
+    values.filter_map(|value| value.pointer(pointer)?.as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn clients_of_other_protocols_see_an_answer_of_an_engine_while_it_comes() {
+    let (gate, _arrivals) = Gate::closed();
+    let own = gate.clone();
+    // The first chunk is the role.
+    let paused = move |_: &Value| Reply::Paused { answer: Answer::text(ANSWER), after: 3, gate: own.clone() };
+    let cluster = Cluster::with("1s", "", Server::by(paused));
+    let front = Front::of_worker(&cluster);
+    let messages = json!([{ "id": "m1", "role": "user", "content": "Look." }]);
+    let chat = json!({ "model": "harness", "stream": true, "messages": messages });
+    let response = json!({ "model": "harness", "stream": true, "input": "Look." });
+    let run = json!({ "threadId": "ag", "runId": "run-1", "state": {}, "tools": [], "context": [], "forwardedProps": {},
+        "messages": messages });
+    for (path, body, pointer) in [
+        ("/v1/chat/completions", chat, "/choices/0/delta/content"),
+        ("/v1/responses", response, "/delta"),
+        ("/v1/ag-ui", run, "/delta"),
+    ] {
+        let is_half = |stream: &str| texts(stream, pointer) == "Your order ";
+        let whole = front.stream(path, &body, is_half, || gate.open());
+        assert_eq!(texts(&whole, pointer), ANSWER, "{path}: {whole}");
+    }
     front.stop();
 }
 
