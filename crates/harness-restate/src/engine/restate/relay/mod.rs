@@ -2,7 +2,7 @@
 //!
 //! A worker sends what is new to every front end that it knows, in small batches. The front end replies which threads have
 //! readers there and how much of each answer it has. So a worker sends the text of an answer from its start to a reader that
-//! comes late, nothing twice, and almost nothing for threads without readers.
+//! comes late, nothing twice, and for threads without readers a question from time to time.
 
 mod hub;
 mod listen;

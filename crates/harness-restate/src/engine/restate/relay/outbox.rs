@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::{ANSWER_BYTES, Push, Pushed, PushedAnswer, size_of};
 use crate::durable::{AnswerId, DeltaReceiver};
 
-/// How long a worker sends nothing about a thread to a front end without readers of it.
-const SKIP: Duration = Duration::from_secs(1);
+/// How long a worker sends nothing about a thread to a front end without readers of it: at first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// How long an answer that ended is kept for front ends that do not have it.
 const KEEP: Duration = Duration::from_secs(1);
 /// Notices that are kept for front ends, and threads that are remembered of each.
@@ -82,8 +82,17 @@ pub(super) struct Lane {
     have: HashMap<u64, Option<usize>>,
     /// Notices to send.
     changed: BTreeSet<ThreadId>,
-    /// Threads without readers, and until when that is believed.
-    skipped: HashMap<ThreadId, Instant>,
+    /// Threads without readers.
+    unread: HashMap<ThreadId, Unread>,
+    /// When there is something to send about one of these.
+    asks_at: Option<Instant>,
+}
+
+/// A thread without readers: whether it has any now is asked after a pause, with a notice.
+#[derive(Debug)]
+struct Unread {
+    until: Instant,
+    pause: Duration,
 }
 
 /// A batch for one front end, and the answers in it.
@@ -107,11 +116,7 @@ impl Outbox {
     pub(crate) fn changed(&self, thread: &ThreadId) {
         let mut state = self.lock();
         let callers = thread.as_str().match_indices('/').map(|(at, _)| thread.as_str().split_at(at).0);
-        for changed in callers.map(ThreadId::from).chain([thread.clone()]) {
-            if state.changed.back() != Some(&changed) {
-                state.changed.push_back(changed);
-            }
-        }
+        state.changed.extend(callers.map(ThreadId::from).chain([thread.clone()]));
         while state.changed.len() > NOTICES {
             state.changed.pop_front();
             state.forgotten += 1;
@@ -128,7 +133,11 @@ impl Outbox {
         let (mut push, mut answers, mut bytes) = (Push::default(), Vec::new(), 0);
         for (number, answer) in &mut state.answers {
             let Some(Some(from)) = lane.have.get(number).copied() else { continue };
-            if from >= answer.parts.len() || lane.skipped.contains_key(&answer.id.thread) {
+            if from >= answer.parts.len() {
+                continue;
+            }
+            if lane.unread.contains_key(&answer.id.thread) {
+                lane.changed.insert(answer.id.thread.clone());
                 continue;
             }
             let parts = answer.parts.get(from..).unwrap_or_default().to_vec();
@@ -140,8 +149,7 @@ impl Outbox {
                 break;
             }
         }
-        let skipped = &lane.skipped;
-        push.changed = lane.changed.extract_if(.., |thread| !skipped.contains_key(thread)).collect();
+        push.changed = lane.due(now);
         (!push.answers.is_empty() || !push.changed.is_empty()).then_some(Batch { push, answers })
     }
 }
@@ -149,11 +157,11 @@ impl Outbox {
 impl Lane {
     /// Takes note of what is new.
     fn follow(&mut self, state: &State, now: Instant) {
-        self.skipped.retain(|_, until| now < *until);
+        self.unread.retain(|_, unread| now < unread.until + PAUSES.1);
         self.have.retain(|number, _| state.answers.contains_key(number));
         for (number, answer) in state.answers.range(self.seen..) {
             // A reader may have come before a run that it started.
-            self.skipped.remove(&answer.id.thread);
+            self.unread.remove(&answer.id.thread);
             self.have.insert(*number, Some(0));
         }
         self.seen = state.started;
@@ -166,9 +174,19 @@ impl Lane {
         self.noticed = state.forgotten + state.changed.len() as u64;
     }
 
-    /// When the front end is asked again about threads without readers; `None` when there is nothing for them.
+    /// Takes the notices that are sent now; those about threads without readers wait.
+    fn due(&mut self, now: Instant) -> Vec<ThreadId> {
+        let Self { changed, unread, asks_at, .. } = self;
+        let until =
+            |thread: &ThreadId| unread.get(thread).map(|unread| unread.until).filter(|until| now < *until);
+        let due = changed.extract_if(.., |thread| until(thread).is_none()).collect();
+        *asks_at = changed.iter().filter_map(until).min();
+        due
+    }
+
+    /// When a notice about a thread without readers is sent; `None` when there is none.
     pub(super) fn asks_at(&self) -> Option<Instant> {
-        self.skipped.values().min().copied()
+        self.asks_at
     }
 
     /// Takes a reply.
@@ -178,9 +196,16 @@ impl Lane {
                 *known = have;
             }
         }
+        for thread in &batch.push.changed {
+            if !reply.unread.contains(thread) {
+                self.unread.remove(thread);
+            }
+        }
         for thread in reply.unread {
-            if self.skipped.len() < NOTICES {
-                self.skipped.insert(thread, now + SKIP);
+            let known = self.unread.get(&thread).map(|unread| (unread.pause * 2).min(PAUSES.1));
+            let pause = known.unwrap_or(PAUSES.0);
+            if self.unread.len() < NOTICES {
+                self.unread.insert(thread, Unread { until: now + pause, pause });
             }
         }
     }

@@ -77,34 +77,57 @@ fn deltas_are_joined_until_they_are_sent() {
 }
 
 #[test]
-fn a_thread_without_readers_is_left_out_for_a_second_or_until_its_next_answer() {
+fn about_a_thread_without_readers_a_front_end_is_asked_in_pauses() {
     let (outbox, mut lane, hub, now) = (Outbox::default(), Lane::default(), RelayHub::new(), Instant::now());
-    let id = answer("t1", 4, 0);
+    let (id, after) = (answer("t1", 4, 0), |millis| now + Duration::from_millis(millis));
     outbox.start(&id);
     outbox.delta(&id, text("Tea"));
     assert_eq!(hand_over(&outbox, &mut lane, &hub, now), ["t1 0: Tea"]);
     outbox.delta(&id, text(" and"));
-    outbox.changed(&"t1".into());
-    assert!(outbox.batch(&mut lane, now).is_none());
-    assert_eq!(lane.asks_at(), Some(now + Duration::from_secs(1)));
+    // Each pause is twice the one before, up to 1 s, and a question has no text.
+    for (asked, next) in [(100, 300), (300, 700), (700, 1_500), (1_500, 2_500), (2_500, 3_500)] {
+        assert!(outbox.batch(&mut lane, after(asked - 1)).is_none());
+        assert_eq!(lane.asks_at(), Some(after(asked)));
+        let batch = outbox.batch(&mut lane, after(asked)).unwrap();
+        assert_eq!((answers(Some(&batch)).len(), changed(Some(&batch))), (0, vec!["t1"]), "{asked}");
+        let reply = hub.take(Push { answers: Vec::new(), changed: batch.push.changed.clone() });
+        lane.sent(&batch, reply, after(asked));
+        assert!(outbox.batch(&mut lane, after(asked)).is_none());
+        assert_eq!(lane.asks_at(), Some(after(next)));
+    }
     // A reader that comes later has the whole answer.
     let reader = hub.reader(&"t1".into());
-    let later = now + Duration::from_millis(1_001);
-    let batch = outbox.batch(&mut lane, later);
-    assert_eq!(
-        (answers(batch.as_ref()), changed(batch.as_ref())),
-        (vec!["t1 0: Tea,  and".to_owned()], vec!["t1"])
-    );
-    drop(batch);
-    assert_eq!(hand_over(&outbox, &mut lane, &hub, later), ["t1 0: Tea,  and"]);
-    assert_eq!(read(&reader), "Tea and");
+    assert_eq!(hand_over(&outbox, &mut lane, &hub, after(3_500)), [""; 0]);
+    assert_eq!(hand_over(&outbox, &mut lane, &hub, after(3_500)), ["t1 0: Tea,  and"]);
+    assert_eq!((&*read(&reader), reader.changes()), ("Tea and", 1));
     drop(reader);
     outbox.delta(&id, text(" milk"));
-    assert_eq!(hand_over(&outbox, &mut lane, &hub, later), ["t1 2:  milk"]);
+    assert_eq!(hand_over(&outbox, &mut lane, &hub, after(3_530)), ["t1 2:  milk"]);
+    // The next answer is sent at once.
     let next = answer("t1", 9, 0);
     outbox.start(&next);
     outbox.delta(&next, text("More"));
-    assert_eq!(hand_over(&outbox, &mut lane, &hub, later), ["t1 0: Tea,  and,  milk", "t1 0: More"]);
+    assert_eq!(hand_over(&outbox, &mut lane, &hub, after(3_560)), ["t1 0: Tea,  and,  milk", "t1 0: More"]);
+}
+
+#[test]
+fn each_change_of_a_thread_is_reported() {
+    let (outbox, mut lane, hub, now) = (Outbox::default(), Lane::default(), RelayHub::new(), Instant::now());
+    let reader = hub.reader(&"t1".into());
+    for changes in 1..4 {
+        (0..changes).for_each(|_| outbox.changed(&"t1".into()));
+        hand_over(&outbox, &mut lane, &hub, now);
+        assert_eq!(reader.changes(), changes);
+    }
+}
+
+#[test]
+fn a_thread_without_news_is_not_asked_about() {
+    let (outbox, mut lane, hub, now) = (Outbox::default(), Lane::default(), RelayHub::new(), Instant::now());
+    outbox.changed(&"t1".into());
+    assert_eq!(hand_over(&outbox, &mut lane, &hub, now), [""; 0]);
+    let batch = outbox.batch(&mut lane, now + Duration::from_millis(500));
+    assert!(batch.is_none() && lane.asks_at().is_none());
 }
 
 #[test]
