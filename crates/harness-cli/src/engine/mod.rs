@@ -51,6 +51,7 @@ impl From<RelayError> for CliError {
                 Some("pass the address of `harness serve --relay-listen`, such as http://front:8788")
             }
             RelayError::Open(_) => Some("pass `--relay-token-file FILE`, also to the workers"),
+            RelayError::WeakToken => Some("use a random value, for example from `openssl rand -hex 32`"),
             RelayError::Listener(_) | _ => None,
         };
         Self::part(error.kind(), &error, hint)

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use harness::core::{AgentId, Cancel};
 use harness::descriptor::{Graph, Registry, load_file};
-use harness_restate::engine::restate::{DurableThreads, RelayError, RelayHub};
+use harness_restate::engine::restate::{DurableThreads, RelayHub};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -33,9 +33,7 @@ pub(super) async fn relay(
     let mut serving = JoinSet::new();
     let Some(address) = args.relay_listen else { return Ok((threads, serving)) };
     let token = args.relay_token_file.as_deref().map(secrets::token).transpose()?;
-    if token.is_none() && !address.ip().is_loopback() {
-        return Err(RelayError::Open(address).into());
-    }
+    RelayHub::check(address, token.as_deref())?;
     let listening = |source| CliError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(listening)?;
     let at = listener.local_addr().map_err(listening)?;

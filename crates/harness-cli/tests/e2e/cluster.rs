@@ -334,6 +334,7 @@ fn mistakes_are_explained() {
         "the engine did not register http://127.0.0.1:1",
     );
     check(&[&worker[..], &[&engine, "--listen", "0.0.0.0:0"]].concat(), "hint: pass `--identity-key KEY`");
+    check(&[&worker[..], &[&engine, "--relay", "front"]].concat(), "`front` is not the URL of a front end");
     check(&["engine", "status", "--admin", &engine], "`--admin` the admin API (default port 9070)");
     check(
         &["engine", "register", nobody, "--admin", &admin],

@@ -356,6 +356,16 @@ fn what_would_not_protect_is_refused_at_the_start() {
     check_refused(&["--token-file", "missing"], "invalid token file missing: cannot read it");
     check_refused(&["--allow-origin", "*"], "invalid origin `*`");
     check_refused(&["--engine", "engine"], "`engine` is not the URL of an engine");
+    let front = ["--engine", "http://127.0.0.1:8080", "--relay-listen"];
+    check_refused(
+        &[&front[..], &["0.0.0.0:0"]].concat(),
+        "pass `--relay-token-file FILE`, also to the workers",
+    );
+    check_refused(
+        &[&front[..], &["127.0.0.1:0", "--relay-token-file", "weak"]].concat(),
+        "the relay token has fewer than 16 characters",
+    );
+    check_refused(&["--relay-listen", "127.0.0.1:0"], "--engine <URL>");
     check_refused(
         &["--engine", "http://127.0.0.1:8080", "--max-turns", "2", "--model", "demo"],
         "pass `--model` and `--max-turns` to `harness worker`",

@@ -68,6 +68,7 @@ pub(super) const TEXTS: &[(&str, &str, &str)] = &[
         "the address of `--relay-listen` is not a loopback address, and the token is missing",
         "pass `--relay-token-file FILE`, also to the workers",
     ),
+    ("deltas.weak_token", "", "use a random value, for example from `openssl rand -hex 32`"),
     ("deltas.url", "", "use the address of `harness serve --relay-listen`, such as http://127.0.0.1:8788"),
     ("worker.definition", "", "use the version of the SDK that this crate requires"),
     ("worker.identity_key", "", "copy the key from the engine's log: publickeyv1_…"),

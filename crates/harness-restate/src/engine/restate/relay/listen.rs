@@ -21,6 +21,9 @@ use super::{PATH, Push, Token};
 /// Bytes of a batch, at most. 4 MiB.
 const BODY: usize = 4 << 20;
 
+/// Characters of a token, at least.
+const SHORTEST: usize = 16;
+
 /// Reason why deltas cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,6 +34,9 @@ pub enum RelayError {
     /// Anybody could send deltas.
     #[error("{0} is not a loopback address, so the relay listener needs a token")]
     Open(SocketAddr),
+    /// The token can be guessed.
+    #[error("the relay token has fewer than 16 characters, or others than visible ASCII")]
+    WeakToken,
     /// The listener failed.
     #[error("the relay listener cannot accept connections: {0}")]
     Listener(#[from] io::Error),
@@ -42,6 +48,7 @@ impl RelayError {
         match self {
             Self::Url(_) => "deltas.url",
             Self::Open(_) => "deltas.open",
+            Self::WeakToken => "deltas.weak_token",
             Self::Listener(_) => "deltas.listener",
         }
     }
@@ -54,20 +61,32 @@ struct Listening {
 }
 
 impl RelayHub {
-    /// Receives batches of workers until `cancel` fires. A token is required on addresses that others reach.
+    /// Checks that a listener is protected: a token has at least 16 characters of visible ASCII, and is required on addresses that others
+    /// reach.
     ///
     /// # Errors
-    /// [`RelayError::Open`]; [`RelayError::Listener`].
+    /// [`RelayError::Open`]; [`RelayError::WeakToken`].
+    pub fn check(address: SocketAddr, token: Option<&str>) -> Result<(), RelayError> {
+        match token {
+            None if !address.ip().is_loopback() => Err(RelayError::Open(address)),
+            Some(token) if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Err(RelayError::WeakToken)
+            }
+            None | Some(_) => Ok(()),
+        }
+    }
+
+    /// Receives batches of workers until `cancel` fires.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check); [`RelayError::Listener`].
     pub async fn serve(
         &self,
         listener: TcpListener,
         token: Option<String>,
         cancel: Cancel,
     ) -> Result<(), RelayError> {
-        let address = listener.local_addr()?;
-        if token.is_none() && !address.ip().is_loopback() {
-            return Err(RelayError::Open(address));
-        }
+        Self::check(listener.local_addr()?, token.as_deref())?;
         let state = Listening { hub: self.clone(), token: token.map(Token::from) };
         let routes = Router::new().route(PATH, post(take)).with_state(state);
         let listener = listener.tap_io(|stream| {

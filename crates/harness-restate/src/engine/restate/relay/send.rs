@@ -151,7 +151,11 @@ impl FrontEnd {
                 }
                 Err(error) => {
                     // The error names the URL, never the token.
-                    tracing::debug!(address = %self.address, %error, "a front end did not take deltas");
+                    if retry == RETRY.0 {
+                        tracing::warn!(address = %self.address, %error, "a front end does not take deltas");
+                    } else {
+                        tracing::debug!(address = %self.address, %error, "a front end still takes no deltas");
+                    }
                     lane.failed(batch);
                     tokio::time::sleep(retry).await;
                     retry = (retry * 2).min(RETRY.1);

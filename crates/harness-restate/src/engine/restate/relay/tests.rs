@@ -225,11 +225,11 @@ async fn front_ends_with_the_token_receive_deltas_while_others_fail() {
     let urls = [
         format!("http://{}", silent.local_addr().unwrap()),
         "http://127.0.0.1:1".to_owned(),
-        listen(&one, Some("s3cret-token")).await,
-        listen(&two, Some("s3cret-token")).await,
-        listen(&other, Some("another")).await,
+        listen(&one, Some("s3cret-token-of-workers")).await,
+        listen(&two, Some("s3cret-token-of-workers")).await,
+        listen(&other, Some("another-token-of-others")).await,
     ];
-    let relays = Relays::new(urls).unwrap().token("s3cret-token".to_owned());
+    let relays = Relays::new(urls).unwrap().token("s3cret-token-of-workers".to_owned());
     assert_eq!(format!("{relays:?}"), "Relays { urls: 5, .. }");
     let outbox = Arc::<Outbox>::default();
     tokio::spawn(relays.send(Arc::clone(&outbox)));
@@ -247,19 +247,19 @@ async fn front_ends_with_the_token_receive_deltas_while_others_fail() {
 
 #[tokio::test]
 async fn a_listener_takes_only_json_with_its_token() {
-    let url = listen(&RelayHub::new(), Some("s3cret-token")).await;
+    let url = listen(&RelayHub::new(), Some("s3cret-token-of-workers")).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let status = async |token: &str, kind: &str, body: String| {
         let request = client.post(format!("{url}{PATH}")).header("content-type", kind).body(body);
         request.header("authorization", token).send().await.unwrap().status().as_u16()
     };
     let json = "application/json";
-    assert_eq!(status("Bearer s3cret-token", json, "{}".to_owned()).await, 200);
-    assert_eq!(status("Bearer s3cret-toke", json, "{}".to_owned()).await, 401);
-    assert_eq!(status("s3cret-token", json, "{}".to_owned()).await, 401);
-    assert_eq!(status("Bearer s3cret-token", "text/plain", "{}".to_owned()).await, 415);
-    assert_eq!(status("Bearer s3cret-token", json, "[".to_owned()).await, 400);
-    assert_eq!(status("Bearer s3cret-token", json, " ".repeat(5 << 20)).await, 413);
+    assert_eq!(status("Bearer s3cret-token-of-workers", json, "{}".to_owned()).await, 200);
+    assert_eq!(status("Bearer s3cret-token-of-worker", json, "{}".to_owned()).await, 401);
+    assert_eq!(status("s3cret-token-of-workers", json, "{}".to_owned()).await, 401);
+    assert_eq!(status("Bearer s3cret-token-of-workers", "text/plain", "{}".to_owned()).await, 415);
+    assert_eq!(status("Bearer s3cret-token-of-workers", json, "[".to_owned()).await, 400);
+    assert_eq!(status("Bearer s3cret-token-of-workers", json, " ".repeat(5 << 20)).await, 413);
 }
 
 #[tokio::test]
@@ -267,5 +267,8 @@ async fn a_listener_that_others_reach_needs_a_token() {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let refused = RelayHub::new().serve(listener, None, Cancel::never()).await.unwrap_err();
     assert_eq!(refused.kind(), "deltas.open");
+    let here = ([127, 0, 0, 1], 0).into();
+    assert!(RelayHub::check(here, None).is_ok() && RelayHub::check(here, Some("0123456789abcdef")).is_ok());
+    assert_eq!(RelayHub::check(here, Some("0123456789abcde")).unwrap_err().kind(), "deltas.weak_token");
     assert_eq!(Relays::new(["front end"]).unwrap_err().kind(), "deltas.url");
 }
