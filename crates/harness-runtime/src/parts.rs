@@ -14,6 +14,7 @@ use crate::agent::ThreadAgents;
 use crate::config::{ResolvedConfig, RunSetup};
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
+use crate::prompt::MessageOptions;
 use crate::runtime::Runtime;
 use crate::thread::last_said;
 
@@ -46,16 +47,17 @@ impl Runtime {
     /// Makes the parts of a run for another driver, such as a worker of a durable engine. `origin` names its thread, run and
     /// descriptor. Nothing of a thread of this runtime is read or changed, and modes of agents do not apply.
     ///
-    /// The context of the agents is created when the first agent is prepared, with the last message of a user.
+    /// The context of the agents is created when the first agent is prepared, with the last message of a user. Of `options`, which
+    /// are those of the message that began the run, the context, the output schema and the layers count: the rest is in `origin`.
     ///
     /// ```
     /// use harness_core::Origin;
-    /// use harness_runtime::Runtime;
+    /// use harness_runtime::{MessageOptions, Runtime};
     ///
     /// # fn example(runtime: &Runtime) -> Result<(), harness_runtime::RuntimeError> {
     /// let mut origin = Origin::default();
     /// origin.thread = Some("support-17".into());
-    /// let parts = runtime.run_parts(&origin)?;
+    /// let parts = runtime.run_parts(&origin, MessageOptions::default())?;
     /// assert!(parts.ports.session.is_none());
     /// # Ok(())
     /// # }
@@ -64,8 +66,8 @@ impl Runtime {
     /// # Errors
     /// [`RuntimeError::OtherDescriptor`] when `origin` names a descriptor that is not that of the runtime, unless
     /// [`ThreadConfig::any_descriptor`](crate::ThreadConfig::any_descriptor) is set.
-    pub fn run_parts(&self, origin: &Origin) -> Result<RunParts, RuntimeError> {
-        let settled = Arc::clone(self.config());
+    pub fn run_parts(&self, origin: &Origin, options: MessageOptions) -> Result<RunParts, RuntimeError> {
+        let settled = options.over(self.config());
         let config = &settled.config;
         let (wanted, own) = (origin.descriptor_hash.as_deref(), config.origin.descriptor_hash.as_deref());
         if let (Some(wanted), Some(own)) = (wanted, own)

@@ -15,6 +15,7 @@ use harness::core::{Cancel, End, Fault, OpId, Origin, ThreadId, Time};
 use serde::{Deserialize, Serialize};
 
 use super::host::{Agent, AgentHost, HostAsk, fault};
+use super::request::AgentSettings;
 
 /// Threads inside of each other, at most. A call that would go deeper is performed as a whole.
 const DEPTH: u32 = 8;
@@ -25,6 +26,9 @@ const DEPTH: u32 = 8;
 pub struct Delegation {
     /// The ids of the caller's work.
     pub origin: Arc<Origin>,
+    /// What the message of the caller's run sets for its agents.
+    #[serde(default, skip_serializing_if = "AgentSettings::is_default")]
+    pub agents: AgentSettings,
     /// The call that the caller's driver performs.
     pub call: Op,
     /// The turn of the caller, from 1.
@@ -82,15 +86,16 @@ impl Delegation {
 pub(super) async fn parts(
     host: &impl AgentHost,
     origin: &Origin,
+    settings: &AgentSettings,
     delegation: Option<&Arc<Delegation>>,
 ) -> Result<Agent, Fault> {
-    let Some(delegation) = delegation else { return host.agent(HostAsk::new(origin)).await };
+    let Some(delegation) = delegation else { return host.agent(HostAsk::new(origin, settings)).await };
     let mut calls = vec![delegation];
     while let Some(caller) = calls.last().and_then(|call| call.caller.as_ref()) {
         calls.push(caller);
     }
-    let outermost = calls.last().map_or(origin, |call| &call.origin);
-    let mut agent = host.agent(HostAsk::new(outermost)).await?;
+    let (outermost, settings) = calls.last().map_or((origin, settings), |call| (&*call.origin, &call.agents));
+    let mut agent = host.agent(HostAsk::new(outermost, settings)).await?;
     for call in calls.into_iter().rev() {
         let child = call.child(&agent.ports).ok_or_else(|| {
             let text = format!("the worker has no sub-agent for the call of thread {}", call.thread());

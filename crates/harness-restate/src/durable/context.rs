@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::blob::BlobHash;
 use super::child::{ChildEnd, Delegation};
 use super::log::LogEntry;
-use super::request::Held;
+use super::request::{AgentSettings, Held};
 
 /// Reason why an invocation ends without a result. Code that receives it returns at once.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -140,6 +140,9 @@ pub struct DriveInput {
     /// Messages of the queue that are in the transcript, and of which the thread does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injected: Vec<EntryId>,
+    /// What its message sets for the agents.
+    #[serde(default, skip_serializing_if = "AgentSettings::is_default")]
+    pub agents: AgentSettings,
     /// The call that it works for; `None` for a thread of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Arc<Delegation>>,
@@ -221,6 +224,9 @@ pub struct StepAsk {
     pub deadline: Option<Time>,
     /// Rest of the budgets, for model calls that ports make.
     pub left: Amount,
+    /// What the message of the run sets for its agents.
+    #[serde(default, skip_serializing_if = "AgentSettings::is_default")]
+    pub agents: AgentSettings,
     /// The call that the run works for; `None` for a thread of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Arc<Delegation>>,

@@ -18,7 +18,7 @@ use super::context::{
 use super::host::{Agent, AgentHost, ThreadStore};
 use super::log::{LogEntry, LogItem};
 use super::reader::Reader;
-use super::request::Held;
+use super::request::{AgentSettings, Held};
 use super::running::Running;
 use super::sealed::HasAgent as _;
 use super::segment::{Segment, Slot};
@@ -124,7 +124,7 @@ async fn open(
         Begin::Saved { state, .. } => Some(reader.get(&input.thread(), state).await?),
         Begin::Messages { .. } | Begin::Decided { .. } => None,
     };
-    let agent = parts(host, &input.origin, input.delegation.as_ref()).await;
+    let agent = parts(host, &input.origin, &input.agents, input.delegation.as_ref()).await;
     Ok(agent.map_err(|fault| fault.message).and_then(|agent| make(agent, input, loaded, saved.as_deref())))
 }
 
@@ -341,6 +341,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
                 turn: scope.turn,
                 deadline: scope.deadline,
                 left: scope.left,
+                agents: self.input.agents.clone(),
                 delegation: self.input.delegation.clone(),
                 child: None,
             };
@@ -376,6 +377,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
         let Op::Tool { .. } = step.what else { return Ok(false) };
         let delegation = Delegation {
             origin: Arc::new(step.origin.clone()),
+            agents: step.agents.clone(),
             call: step.what.clone(),
             turn: step.turn,
             deadline: step.deadline,
@@ -393,6 +395,7 @@ impl<C: DurableContext, S: ThreadStore + 'static> Driver<'_, C, S> {
             spent: None,
             takes: 0,
             injected: Vec::new(),
+            agents: AgentSettings::default(),
             delegation: Some(Arc::new(delegation)),
         };
         let (run, child, begins) = (self.input.run(), input.thread(), input.run());

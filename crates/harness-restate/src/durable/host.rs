@@ -7,10 +7,11 @@ use harness::core::driver::Ports;
 use harness::core::port::Control;
 use harness::core::run::RunSpec;
 use harness::core::{Fault, Origin, ThreadId};
-use harness::runtime::{RunParts, Runtime};
+use harness::runtime::{MessageOptions, RunParts, Runtime};
 
 use super::blob::{Blob, BlobHash};
 use super::log::LogEntry;
+use super::request::AgentSettings;
 
 /// Request for the parts of a run.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +19,14 @@ use super::log::LogEntry;
 pub struct HostAsk<'a> {
     /// The ids of the work; the descriptor hash names the agents.
     pub origin: &'a Origin,
+    /// What the message of the run sets for its agents.
+    pub agents: &'a AgentSettings,
 }
 
 impl<'a> HostAsk<'a> {
     /// A request for the parts of this work.
-    pub fn new(origin: &'a Origin) -> Self {
-        Self { origin }
+    pub fn new(origin: &'a Origin, agents: &'a AgentSettings) -> Self {
+        Self { origin, agents }
     }
 }
 
@@ -105,7 +108,9 @@ impl<H: AgentHost + ?Sized> AgentHost for Arc<H> {
 /// Modes and memory that a process keeps for itself do not follow a run to another worker.
 impl AgentHost for Runtime {
     async fn agent(&self, ask: HostAsk<'_>) -> Result<Agent, Fault> {
-        let parts = self.run_parts(ask.origin).map_err(|error| fault(error.kind(), &error))?;
+        let mut options = MessageOptions::default();
+        (options.context, options.output) = (ask.agents.context.clone(), ask.agents.output.clone());
+        let parts = self.run_parts(ask.origin, options).map_err(|error| fault(error.kind(), &error))?;
         let RunParts { ports, spec, control, .. } = parts;
         Ok(Agent { ports, spec, control })
     }

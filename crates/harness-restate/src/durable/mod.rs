@@ -42,7 +42,9 @@ pub(crate) use host::fault;
 pub use host::{Agent, AgentHost, HostAsk, ThreadStore};
 pub use log::{LogEntry, LogItem, LogPages, LogRefusal, fold};
 pub use reader::Reader;
-pub use request::{Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus};
+pub use request::{
+    AgentSettings, Held, Queued, RunOptions, ThreadAsk, ThreadReply, ThreadSend, ThreadStatus,
+};
 pub use settle::delivered;
 pub use sim::SimEngine;
 #[cfg(feature = "restate")]

@@ -26,17 +26,47 @@ pub struct RunOptions {
     pub allowed_tools: Option<Arc<[ToolName]>>,
     /// The agent that it begins with. Default: the one that the conversation is with.
     pub agent: Option<AgentId>,
+    /// What it sets for its agents.
+    #[serde(skip_serializing_if = "AgentSettings::is_default")]
+    pub agents: AgentSettings,
+}
+
+/// What a message sets for the agents of its run. It travels with the run, because any worker assembles them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AgentSettings {
+    /// Values laid over the defaults of the descriptor's context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Json>,
+    /// JSON Schema that the answer must match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+}
+
+impl AgentSettings {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These settings; what they leave open is as in `defaults`.
+    fn over(self, defaults: &Self) -> Self {
+        Self {
+            context: self.context.or_else(|| defaults.context.clone()),
+            output: self.output.or_else(|| defaults.output.clone()),
+        }
+    }
 }
 
 impl RunOptions {
     /// These options; what they leave open is as in `defaults`.
     pub(super) fn over(&self, defaults: &Self) -> Self {
-        let Self { user, metadata, allowed_tools, agent } = self.clone();
+        let Self { user, metadata, allowed_tools, agent, agents } = self.clone();
         Self {
             user: user.or_else(|| defaults.user.clone()),
             metadata: metadata.or_else(|| defaults.metadata.clone()),
             allowed_tools: allowed_tools.or_else(|| defaults.allowed_tools.clone()),
             agent,
+            agents: agents.over(&defaults.agents),
         }
     }
 }

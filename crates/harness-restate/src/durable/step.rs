@@ -92,9 +92,9 @@ async fn effect(
     cancel: &Cancel,
 ) -> StepReply {
     let id = AnswerId::of(&ask);
-    let StepAsk { origin, op, what, turn, deadline, left, delegation, child, .. } = ask;
+    let StepAsk { origin, op, what, turn, deadline, left, agents, delegation, child, .. } = ask;
     let failed = |why: &str| stepped(Time::default(), &what, what.failed(why), None);
-    let agent = match parts(host, &origin, delegation.as_ref()).await {
+    let agent = match parts(host, &origin, &agents, delegation.as_ref()).await {
         Ok(agent) => agent,
         Err(fault) => return failed(&fault.message),
     };

@@ -103,7 +103,8 @@ impl ThreadState {
     /// tools are those of messages without any.
     pub fn of(mut origin: Origin) -> Self {
         let (user, metadata) = (origin.user.take(), origin.metadata.take());
-        let defaults = RunOptions { user, metadata, allowed_tools: origin.allowed_tools.take(), agent: None };
+        let allowed_tools = origin.allowed_tools.take();
+        let defaults = RunOptions { user, metadata, allowed_tools, ..RunOptions::default() };
         Self { origin, defaults, ..Self::default() }
     }
 
@@ -528,13 +529,14 @@ impl ThreadState {
         (self.turn, self.since) = (self.log, Some(now));
         let run = self.run_id(self.runs);
         let mut origin = self.origin.clone();
-        let RunOptions { user, metadata, allowed_tools, .. } = self.options.clone();
+        let RunOptions { user, metadata, allowed_tools, agents, .. } = self.options.clone();
         (origin.run, origin.user, origin.metadata) = (Some(run.clone()), user, metadata);
         origin.allowed_tools = allowed_tools;
         self.status = ThreadStatus::Running(run);
         let (first, log, spent) = (self.first, self.log, self.spent.take());
         let (takes, injected, delegation) = (0, Vec::new(), None);
-        let input = DriveInput { origin, begin, at: now, first, log, spent, takes, injected, delegation };
+        let input =
+            DriveInput { origin, begin, at: now, first, log, spent, takes, injected, agents, delegation };
         sends.push(ThreadSend::Drive(Box::new(input)));
     }
 }

@@ -15,6 +15,7 @@ mod kept;
 mod on_tokio;
 mod scale;
 mod scripts;
+mod settings;
 mod thread;
 mod tokio_equal;
 mod world;

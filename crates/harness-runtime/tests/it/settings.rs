@@ -9,7 +9,7 @@ use harness_core::tool::ToolDef;
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Fault, Json, Origin};
 use harness_host::{Params, RootCwd, Secrets};
-use harness_runtime::Instructions;
+use harness_runtime::{Instructions, MessageOptions};
 
 use crate::support::{Scripted, Step, builder, config, during, thread_of, thread_with};
 
@@ -162,7 +162,7 @@ fn check_parts(own: Option<&str>, wanted: Option<&str>, any: bool, expected: Res
     (config.origin.descriptor_hash, config.any_descriptor) = (own.map(Into::into), any);
     let mut origin = Origin::default();
     (origin.thread, origin.descriptor_hash) = (Some("t1".into()), wanted.map(Into::into));
-    let parts = builder(config).build().run_parts(&origin);
+    let parts = builder(config).build().run_parts(&origin, MessageOptions::default());
     let parts = parts.map(|parts| assert!(parts.ports.session.is_none() && parts.ports.steering.is_none()));
     assert_eq!(parts.map_err(|error| error.to_string()), expected.map_err(ToOwned::to_owned));
 }
@@ -180,7 +180,7 @@ fn the_parts_of_a_run_are_those_of_its_descriptor() {
 async fn the_parts_of_a_run_have_its_settings() {
     let mut config = config(&Scripted::new([]));
     config.instructions = Instructions::Built(Arc::new(|info| format!("{} messages", info.messages.len())));
-    let parts = builder(config).build().run_parts(&Origin::default()).unwrap();
+    let parts = builder(config).build().run_parts(&Origin::default(), MessageOptions::default()).unwrap();
     let log: Transcript = [Arc::new(Message::user("Where is it?"))].into_iter().collect();
     let ask = PrepareAsk { agent: None, origin: Arc::default(), iteration: 1, log: log.prefix() };
     let agent = parts.ports.agents.prepare_boxed(&ask).await.unwrap();

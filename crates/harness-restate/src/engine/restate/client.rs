@@ -29,8 +29,7 @@ use crate::durable::{
 /// request. A message with an [entry id](harness::runtime::ThreadMessage::entry) may be sent again: a thread accepts an id once.
 ///
 /// Events have no changes of the queue, and deltas of answers only with a [`relay`](Self::relay). Numbers of events have gaps. Not supported, with
-/// [`RuntimeError::Unsupported`]: compaction on request, a given history, continuing a run without a message, context
-/// values, and output schemas of messages. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
+/// [`RuntimeError::Unsupported`]: compaction on request, a given history, and continuing a run without a message. Lists of all threads or approvals need [`Engine::admin`]: `engine.no_admin`.
 /// They omit threads with a `/` in their id, which are those of sub-agents: other threads need ids without one.
 ///
 /// ```no_run

@@ -19,7 +19,7 @@ use super::call::ReadReply;
 use super::client::DurableThreads;
 use super::follow::{self, first_of, next_of};
 use super::relay::FeedReader;
-use crate::durable::{LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus};
+use crate::durable::{AgentSettings, LogItem, Queued, RunOptions, ThreadAsk, ThreadState, ThreadStatus};
 
 fn unsupported<T>(what: &'static str) -> Result<T, RuntimeError> {
     Err(RuntimeError::Unsupported { what })
@@ -29,24 +29,20 @@ fn unsupported<T>(what: &'static str) -> Result<T, RuntimeError> {
 fn run_options(options: MessageOptions) -> Result<RunOptions, RuntimeError> {
     let mut others = options.clone();
     (others.user, others.metadata, others.agent, others.allowed_tools) = (None, None, None, None);
-    if others.context.is_some() {
-        return unsupported("context values of a thread or a message");
-    }
-    if others.output.is_some() {
-        return unsupported("an output schema of a message");
-    }
+    (others.context, others.output) = (None, None);
     if others != MessageOptions::default() {
-        return unsupported("options of a message other than user, metadata, agent and tools");
+        return unsupported("layers, an assistant, a workspace or a turn id of a message");
     }
-    let MessageOptions { user, metadata, agent, allowed_tools, .. } = options;
-    Ok(RunOptions { user, metadata, allowed_tools, agent })
+    let MessageOptions { user, metadata, agent, allowed_tools, context, output, .. } = options;
+    Ok(RunOptions { user, metadata, allowed_tools, agent, agents: AgentSettings { context, output } })
 }
 
 fn queue_entry(queued: Queued) -> QueueEntry {
     let mut options = MessageOptions::default();
-    let RunOptions { user, metadata, allowed_tools, agent } = queued.options;
+    let RunOptions { user, metadata, allowed_tools, agent, agents } = queued.options;
     (options.user, options.metadata, options.allowed_tools, options.agent) =
         (user, metadata, allowed_tools, agent);
+    (options.context, options.output) = (agents.context, agents.output);
     let mut entry =
         QueueEntry::new(queued.id, queued.message, queued.mode, queued.wakes, options, queued.queued_at);
     entry.state = queued.state;
@@ -193,8 +189,9 @@ impl ThreadService for DurableThreads {
         let state = self.state(thread).await?;
         let mut info = ThreadInfo::new(status(&state));
         info.waiting = waiting(&state);
-        (info.attributes.user, info.attributes.metadata) =
-            (state.defaults().user.clone(), state.defaults().metadata.clone());
+        let RunOptions { user, metadata, agents, .. } = state.defaults().clone();
+        (info.attributes.user, info.attributes.metadata) = (user, metadata);
+        info.attributes.context = agents.context;
         info.descriptor = state.descriptor().cloned();
         info.next_seq = next_of(&state, self.extent(thread).await?.len);
         info.turn_seq = first_of(state.turn());
